@@ -137,15 +137,6 @@ def test_negative_counts_need_two_dashes(run):
     assert "negative" not in err
 
 
-def test_data_that_cannot_be_used_have_a_status_of_their_own(run, tmp_path):
-    (tmp_path / "bad.parquet").write_text("no")
-    options = ("--tables", "sf1-block", "-o", tmp_path / "out")
-    status, out, err = run("tabulate", tmp_path / "bad.parquet", *options)
-    assert (status, out) == (3, "")
-    assert "bad.parquet" in err
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_defect_is_one_line_that_says_where_to_report(run, monkeypatch):
     def crash(*args, **kwargs):
         raise IndexError("list index\nout of range")

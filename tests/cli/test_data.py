@@ -29,29 +29,3 @@ def test_microdata(run, tmp_path):
         assert found == samples.path("synthetic-county") / name
     with pytest.raises(ArgumentError, match=r"sample:fifty-blocks must hold persons\.parquet"):
         data_path("sample:fifty-blocks", MICRODATA, "persons.parquet")
-
-
-COMMANDS = [
-    (("measurements", "--prior", "0.1", "-o", "x"), "noisy measurements", "noisy-measurements"),
-    (("tabulate", "--tables", "sf1-block", "-o", "x"), "microdata", "fifty-blocks, synth"),
-    (("occupancy", "study", "-o", "x"), "microdata", "fifty-blocks, synth"),
-    (("reidentify", "x", "-o", "y", "--truth", "z", "--attacker"), "microdata", "fifty-blocks"),
-    (("reconstruct", "--scope", "block", "-o", "x"), "published tables", None),
-    (("occupancy", "attack", "-o", "x"), "published statistics", None),
-    (("convert-file", "--from", "records", "-o", "x.parquet"), "census files", None),
-]
-
-
-@pytest.mark.parametrize(("command", "kind", "fitting"), COMMANDS)
-def test_other_samples_are_refused_by_every_command(
-    run, tmp_path, monkeypatch, command, kind, fitting
-):
-    for name, what in (("dare-county-sweep", "is settings of a sweep"), ("moon", "is none")):
-        monkeypatch.chdir(tmp_path)
-        (tmp_path / "z").touch()
-        status, out, err = run(*command, f"sample:{name}")
-        assert status != 0
-        assert out == ""
-        said = " ".join(err.split())
-        assert f"sample:{name} must be a sample of {kind}, but '{name}' {what}" in said
-        assert (f"samples of this kind: {fitting}" if fitting else "none ships") in said

@@ -45,27 +45,6 @@ def test_table_for_people(run):
     assert out.splitlines()[-1].startswith("Truncation error: at most")
 
 
-def test_group_priors_and_the_other_options(run):
-    options = ("--group-prior", "truncated:9", "--known-count", 2, "--sensitivity", "change-one")
-    _, out, _ = run(*ONE, *BUDGETS, *options, "--sibling-noise", "exact", "--json")
-    settings = {"group_prior": FiniteLaw(0, np.full(10, 0.1)), "known_count": 2, "prior": 0.5}
-    settings |= {"n_siblings": 27, "sensitivity": 2**0.5, "sibling_noise": "exact"}
-    result = hierarchical_posterior(2, 1, -1, **settings, **RHO)
-    document = json.loads(out)
-    assert document["target_probability"] == result.target_probability
-    assert document["sibling_noise"] == "exact"
-    assert document["sensitivity"] == 2**0.5
-
-
-def test_a_total_that_is_known(run):
-    settings = {"n_siblings": 27, "prior": 0.5, "known_total": 3, **RHO}
-    document = json.loads(run(*ONE, *BUDGETS, "--known-total", 3, "--json")[1])
-    expected = hierarchical_posterior(2, 1, -1, **settings).target_probability
-    assert document["target_probability"] == expected
-    assert document["known_total"] == 3
-    assert document["group_pmf"] == [{"group_count": 3, "probability": 1.0}]
-
-
 def test_the_published_conditionals_come_with_a_warning(run):
     status, out, err = run(*ONE, *BUDGETS, "--conditionals", "as-published", "--json")
     assert status == 0
@@ -74,8 +53,27 @@ def test_the_published_conditionals_come_with_a_warning(run):
     assert err.count("\n") == 1
 
 
-def test_budgets_of_zero_are_levels_not_released(run):
-    _, out, _ = run(*ONE, "--rho-block", "0", "--rho-group", "0.2", "--json")
-    document = json.loads(out)
-    result = hierarchical_posterior(2, 1, -1, n_siblings=27, prior=0.5, rho_block=0, rho_group=0.2)
+@pytest.mark.parametrize(
+    ("options", "settings", "said"),
+    [
+        (
+            (*BUDGETS, "--group-prior", "truncated:9", "--known-count", 2,
+             "--sibling-noise", "exact", "--sensitivity", "change-one"),
+            RHO | {"group_prior": FiniteLaw(0, np.full(10, 0.1)), "known_count": 2,
+                   "sensitivity": 2**0.5, "sibling_noise": "exact"},
+            {"sibling_noise": "exact", "sensitivity": 2**0.5},
+        ),
+        (
+            (*BUDGETS, "--known-total", 3),
+            RHO | {"known_total": 3},
+            {"known_total": 3, "group_pmf": [{"group_count": 3, "probability": 1.0}]},
+        ),
+        (("--rho-block", "0", "--rho-group", "0.2"), {"rho_block": 0, "rho_group": 0.2}, {}),
+    ],
+    ids=["group prior", "known total", "level not released"],
+)  # fmt: skip
+def test_options_are_those_of_the_function(run, options, settings, said):
+    document = json.loads(run(*ONE, *options, "--json")[1])
+    result = hierarchical_posterior(2, 1, -1, n_siblings=27, prior=0.5, **settings)
     assert document["target_probability"] == result.target_probability
+    assert document.items() >= said.items()

@@ -9,7 +9,6 @@ from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import BayesRiskError, DataError
-from bayesrisk.experiments import occupancy_study as occupancy_run
 from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
 from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
 from bayesrisk.tables import PublishedTables, Schema, Workload, tabulate
@@ -124,28 +123,6 @@ def test_refusals(tmp_path, homes):
     frame.iloc[:0].to_parquet(file)
     assert "must hold at least one block" in told(attack(*words))
     assert not (tmp_path / "out").exists()
-
-
-def test_an_interrupt_keeps_finished_parts(tmp_path, monkeypatch):
-    protections = ("--protection", "none", "--protection", "swapping")
-    words = ["--seeds", 1, "--blocks", 4, *protections, *SMALL]
-    assert run("-o", tmp_path / "whole", *words).exit_code == 0
-    real = occupancy_run.study_part
-
-    def stop(config, seed, protection, *more, **options):
-        if protection == "swapping":
-            raise KeyboardInterrupt
-        return real(config, seed, protection, *more, **options)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(occupancy_run, "study_part", stop)
-        result = run("-o", tmp_path / "out", *words)
-    assert result.exit_code == 130
-    assert "finished shards are kept, go on with --resume" in result.stderr
-    assert not (tmp_path / "out" / "table.csv").exists()
-    assert run("-o", tmp_path / "out", *words, "--resume", "--workers", 2).exit_code == 0
-    for file in (tmp_path / "whole").glob("*.*"):
-        assert (tmp_path / "out" / file.name).read_bytes() == file.read_bytes(), file.name
 
 
 def test_tables_that_do_not_fit_are_data_and_a_level_is_use(homes, tmp_path):

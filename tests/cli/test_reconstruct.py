@@ -2,16 +2,15 @@
 
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
+from persons import persons
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.cli.attacks import JOINT_NODES, JOINT_SECONDS
 from bayesrisk.exceptions import MissingDependencyError
 from bayesrisk.experiments.reconstruction import read_reconstruction
-from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
@@ -22,16 +21,7 @@ BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 
 
 def records():
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame(
-        {
-            "block": rng.choice([f"01001020100100{i}" for i in range(4)], 80),
-            "sex": rng.integers(0, 2, 80),
-            "age": rng.integers(0, 90, 80),
-            "race": rng.choice([1, 2, 8], 80),
-            "hisp": rng.integers(0, 2, 80),
-        }
-    )
+    frame = persons(1, 80, [f"01001020100100{i}" for i in range(4)])
     return Records.from_frame(frame, schema=Schema.named("sf1-person"))
 
 
@@ -94,12 +84,6 @@ def test_what_takes_long_has_a_limit_unless_none_is_asked_for(tables, tmp_path, 
     told = " ".join(run("--help").stdout.split())
     assert f"[{JOINT_SECONDS} with --variability tract-joint" in told
     assert f"[{JOINT_NODES} with --variability tract-joint" in told
-
-
-def test_a_release_is_a_folder_of_tables(tmp_path):
-    Identity().release(records(), workload=BOTH, rng=1).write(tmp_path / "r")
-    assert run(tmp_path / "r", "-o", tmp_path / "out", "--scope", "tract").exit_code == 0
-    assert len(read_reconstruction(tmp_path / "out").records) == 80
 
 
 def test_conflicts_are_printed(tables, tmp_path):

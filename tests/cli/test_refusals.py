@@ -52,6 +52,13 @@ sample:dare -o {out} | of this kind: dare-county-sweep, granville-county
 --nation --scale 3 | --scale must be <= 2, got 3
 --scale 1 | --scale goes with --nation
 --workers 2 | --workers goes with --nation
+--years 0 | --years must be
+--years 10 --replace | --replace does not go with --years
+--years 10 --nation | --years does not go with --nation
+--change sex=0.1 | --change goes with --years
+--years 10 --preset tract --blocks 9 --change age=0.1 | --change
+--years 10 --preset tract --blocks 9 --change sx=0.1 | --change must be NAME=RATE of sex, race, hisp
+--years 10 --preset tract --blocks 9 --change sex=2 | --change
 = tabulate
 no -o {out} --tables pl94 | no such file or folder: no
 {pop} -o {out} --tables sf1-block --without P13 | --without must be one of P1,
@@ -80,6 +87,7 @@ sample:hospital --geography census | names its own
 sample:hospital,sf1-block | schemas must be the same
 sample:hospital --schema moon.toml | moon
 sample:hospital --levels block | level must be one of all
+sample:hospital --by region | --by must be one above the places .. schema 'hospital' has none
 = release {pop} -o {out}
  | --mechanism must be given
 --mechanism identity | --tables must be given
@@ -116,6 +124,8 @@ sample:hospital --levels block | level must be one of all
 --protection swapping:rat=0.1 | possible: rate
 --protection swapping:rate=2 | rate must be in [0, 1], got
 --protection identity --known aeg | --known must be one of
+--protection identity --attack outsider --known aeg | --known must be one of
+--protection identity --quantile 0.5 --against linker --steps 0 | can only be given with a target
 --protection identity --attack link | --attack must be one of
 --protection identity --method guess | --method must be one of
 --protection identity --only ages | must be one of total, age
@@ -170,6 +180,26 @@ sample:fifty-blocks --keys a --schema pl94 | --schema goes
 sample:synthetic-county | --keys must be given .. such as sex,age
 = report
 nowhere | holds no sweep
+= simulate -o {used} --seed 3
+--preset tract | notes.txt
+= verify-release
+none | none
+{used} |3 _release.json
+= measurements -o {out} --prior .1
+sample:dare-county-sweep | of noisy measurements, but 'dare-county-sweep' is settings of a sweep
+sample:moon | of noisy measurements, but 'moon' is none .. samples of this kind: noisy-measurements
+= tabulate -o {out} --tables sf1-block
+sample:dare-county-sweep | of microdata .. is settings of a sweep .. kind: fifty-blocks, synth
+= occupancy study -o {out}
+sample:moon | must be a sample of microdata, but 'moon' is none .. kind: fifty-blocks, synth
+= reidentify x -o {out} --truth {people} --attacker
+sample:dare-county-sweep | of microdata .. is settings of a sweep .. kind: fifty-blocks
+= reconstruct -o {out} --scope block
+sample:dare-county-sweep | of published tables .. is settings of a sweep .. none ships
+= occupancy attack -o {out}
+sample:moon | must be a sample of published statistics, but 'moon' is none .. none ships
+= convert-file -o {out}.parquet --from records
+sample:dare-county-sweep | of census files .. is settings of a sweep .. none ships
 = list
 mechanism | must be one of mechanisms .. Did you mean 'mechanisms'
 """

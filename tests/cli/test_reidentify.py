@@ -2,9 +2,8 @@
 
 import json
 
-import numpy as np
-import pandas as pd
 import pytest
+from persons import persons
 from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
@@ -17,17 +16,9 @@ RUNNER = CliRunner()
 
 
 def people():
-    rng = np.random.default_rng(2)
-    return pd.DataFrame(
-        {
-            "block": rng.choice([10010201001000, 10010201001001, 10010201001002], 60),
-            "sex": rng.integers(0, 2, 60),
-            "age": rng.integers(0, 90, 60),
-            "race": rng.choice([1, 2, 8], 60, p=[0.8, 0.1, 0.1]),
-            "hisp": (rng.random(60) < 0.1).astype(int),
-            "person": [f"p{i}" for i in range(60)],
-        }
-    )
+    blocks = [10010201001000, 10010201001001, 10010201001002]
+    frame = persons(2, 60, blocks, shares=[0.8, 0.1, 0.1], hispanic=0.1)
+    return frame.assign(person=[f"p{i}" for i in range(60)])
 
 
 def run(*arguments):

@@ -4,7 +4,6 @@ import dataclasses
 import json
 
 import numpy as np
-import pytest
 
 from bayesrisk import Release, Workload, make_mechanism, simulate_population, tabulate
 from bayesrisk.population import population_spec, stylised_change
@@ -35,14 +34,6 @@ def test_json(run, tmp_path):
     assert document["all_blocks"] == 153
     assert sum(document["people"]) == len(Microdata.read(tmp_path / "p").persons)
     assert None in document["unique"]  # no block of 1000 or more among so few
-
-
-def test_a_folder_of_something_else_is_left_alone(run, tmp_path):
-    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    status, _, err = run("--preset", "tract", "--seed", 3, "-o", tmp_path)
-    assert status == 2
-    assert "notes.txt" in err
-    assert [f.name for f in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_microdata_are_replaced_only_when_asked(run, tmp_path):
@@ -99,27 +90,6 @@ def test_the_same_people_ten_years_later(run, tmp_path):
     for name in ("first/persons.parquet", "later/persons.parquet"):
         files = [tmp_path / folder / name for folder in ("two", "again")]
         assert files[0].read_bytes() == files[1].read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("given", "word"),
-    [
-        (("--years", 0), "--years must be"),
-        (("--years", 10, "--replace"), "--replace does not go with --years"),
-        (("--years", 10, "--nation"), "--years does not go with --nation"),
-        (("--change", "sex=0.1"), "--change goes with --years"),
-        (("--years", 10, "--change", "age=0.1"), "--change"),
-        (("--years", 10, "--change", "sx=0.1"), "--change must be NAME=RATE of sex, race, hisp"),
-        (("--years", 10, "--change", "sex=2"), "--change"),
-    ],
-)
-def test_what_does_not_go_with_years(run, tmp_path, given, word):
-    status, _, err = run(
-        "--preset", "tract", "--blocks", 9, "--seed", 1, *given, "-o", tmp_path / "p"
-    )
-    assert status != 0
-    assert word in err
-    assert not (tmp_path / "p").exists()
 
 
 SMALL = ("--set", "blocks_per_group=4", "--set", "tracts_per_county=2")

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from bayesrisk import datasets as samples
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.experiments.by_place import split_by_place
@@ -187,14 +186,3 @@ def test_a_schema_of_ones_own_by_place(tmp_path):
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     assert (tmp_path / "audit" / "report.html").exists()
-
-
-def test_records_without_levels_are_not_split(tmp_path):
-    hospital = samples.path("hospital")
-    words = ["--tables", hospital / "tables.toml", "--by", "region", "-o", tmp_path / "t"]
-    done = run(hospital / "records.csv", *words)
-    assert isinstance(done.exception, ArgumentError)
-    assert str(done.exception).startswith(
-        "--by must be one above the places of the records, but schema 'hospital' has none"
-    )
-    assert not list(tmp_path.iterdir())

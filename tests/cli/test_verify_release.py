@@ -113,13 +113,6 @@ def test_a_release_by_place_and_its_faults(tmp_path):
     assert "part-12" in str(verify(tmp_path / "out").exception)
 
 
-def test_what_is_no_release(tmp_path):
-    assert isinstance(verify(tmp_path / "none").exception, ArgumentError)
-    failed = verify(tmp_path).exception
-    assert isinstance(failed, DataError)
-    assert "_release.json" in str(failed)
-
-
 def test_records_outside_of_the_list(tmp_path):
     people = Records.from_frame(
         pd.DataFrame({"block": ["100", "120"], "sex": 0, "age": 1}), schema=PEOPLE

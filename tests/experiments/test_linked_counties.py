@@ -77,10 +77,7 @@ def test_persons_of_many_numbers_are_found_too(made, whole, tmp_path, monkeypatc
 
 
 def test_counts_are_those_of_the_library_for_all_counties_at_once(made, whole):
-    """Who is a target of which kind, and how many links there are, do not depend on chance.
-
-    One fifth of the known persons are in a block, and most of them in a county, not their own.
-    """
+    """Who is a target of which kind, and how many links there are, do not depend on chance."""
     people, known = (
         Microdata.read(made / name).persons.table.to_pandas() for name in ("people", "known")
     )

@@ -147,10 +147,7 @@ def test_a_simulated_population_is_a_sample(tmp_path):
 
 @pytest.mark.slow
 def test_the_contrast_of_the_protections(tmp_path):
-    """True tables accuse rightly, swapped ones fewer blocks but rightly, noisy ones wrongly.
-
-    The register of printed numbers holds the 95 % intervals of the means over seeds.
-    """
+    """True tables accuse rightly, swapped ones fewer blocks but rightly, noisy ones wrongly."""
     seeds = []
     for seed in (1, 2, 3, 4):
         config = OccupancyStudy(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from audits import contents
+from persons import persons
 from studies import run_reconstruction
 
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, PartFileError
@@ -30,18 +31,9 @@ BLOCKS = [f"0100102010{tract}100{i}" for tract in (0, 1) for i in range(4)]
 
 
 def truth():
-    rng = np.random.default_rng(4)
-    count = 200
-    return pd.DataFrame(
-        {
-            "block": rng.choice(BLOCKS, count, p=[0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.08, 0.02]),
-            "sex": rng.integers(0, 2, count),
-            "age": rng.integers(0, 90, count),
-            "race": rng.choice([1, 2, 8], count, p=[0.7, 0.2, 0.1]),
-            "hisp": (rng.random(count) < 0.2).astype(int),
-            "person": np.arange(count),
-        }
-    )
+    p = [0.3, 0.2, 0.1, 0.1, 0.1, 0.1, 0.08, 0.02]
+    frame = persons(4, 200, BLOCKS, p=p, shares=[0.7, 0.2, 0.1], hispanic=0.2)
+    return frame.assign(person=np.arange(200))
 
 
 @pytest.fixture(scope="module")
@@ -117,10 +109,7 @@ def test_rates_are_those_of_the_library(made, tmp_path):
 
 
 def test_all_tables_have_one_baseline(tmp_path):
-    """Nobody shares block, sex and age: links and agreement then count the same right guesses.
-
-    Both tables drew a proportional guesser of their own once, and had baselines that differed.
-    """
+    """Nobody shares block, sex and age: links and agreement then count the same right guesses."""
     people = truth().assign(block=BLOCKS[0], age=np.arange(200) % 100, sex=np.arange(200) // 100)
     people.to_parquet(tmp_path / "truth.parquet", index=False)
     frames = {

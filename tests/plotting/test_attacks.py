@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from persons import persons
 
 from bayesrisk import plotting
 from bayesrisk.risk import majority_inference, reidentify, variability_quantiles
@@ -95,17 +96,9 @@ BLOCKS = ["010010201001000", "010010201001001", "010010201001002"]
 
 
 def people():
-    rng = np.random.default_rng(2)
-    return pd.DataFrame(
-        {
-            "block": rng.choice(BLOCKS, 150, p=[0.75, 0.22, 0.03]),
-            "sex": rng.integers(0, 2, 150),
-            "age": rng.integers(0, 90, 150),
-            "race": rng.choice([1, 2], 150, p=[0.7, 0.3]),
-            "hisp": 0,
-            "person": np.arange(150),
-        }
-    )
+    p, shares = [0.75, 0.22, 0.03], [0.7, 0.3]
+    frame = persons(2, 150, BLOCKS, p=p, races=[1, 2], shares=shares, hispanic=0)
+    return frame.assign(person=np.arange(150))
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,8 @@ from bayesrisk.risk.audit import Adversary
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
 GOAL = ProtectionGoal(1.5, 0.9, steps=2)
+#: Of so few targets a lower quantile has a bound.
+STUDIED = ProtectionGoal(1.5, 0.8, steps=2)
 EVERYBODY_ELSE = [Adversary.named("knows-all-but-one")]
 
 
@@ -240,8 +242,8 @@ def test_the_weakest_setting_that_fresh_releases_prove_is_chosen():
 @pytest.fixture(scope="module")
 def people(tmp_path_factory):
     rng = np.random.default_rng(5)
-    blocks = [f"1{i:02d}" for i in rng.integers(0, 30, 120)]
-    codes = {"sex": rng.integers(0, 2, 120), "race": rng.choice(3, 120, p=[0.7, 0.2, 0.1])}
+    blocks = [f"1{i:02d}" for i in rng.integers(0, 12, 48)]
+    codes = {"sex": rng.integers(0, 2, 48), "race": rng.choice(3, 48, p=[0.7, 0.2, 0.1])}
     frame = pd.DataFrame(codes | {"block": blocks})
     file = tmp_path_factory.mktemp("people") / "people.csv"
     frame.to_csv(file, index=False)
@@ -254,9 +256,9 @@ WHAT = ("identity", "discrete-gaussian:rho=0.01..100", "discrete-laplace:epsilon
 def study(people, **options):
     texts = options.pop("texts", WHAT)
     what = [Protection(one) if isinstance(one, str) else one for one in texts]
-    options = {"adversaries": EVERYBODY_ELSE, "goal": GOAL, "targets": 60} | options
+    options = {"adversaries": EVERYBODY_ELSE, "goal": STUDIED, "targets": 24} | options
     return AuditStudy(
-        people, WORKLOAD, protections=what, stated=["race"], targets_per_shard=30, **options
+        people, WORKLOAD, protections=what, stated=["race"], targets_per_shard=12, **options
     )
 
 
@@ -292,7 +294,7 @@ def test_a_study_chooses_and_proves_its_choice(done):
     assert sorted(own["release"].unique()) == list(range(28))
     everybody = measures[measures["group"] == "everybody"].set_index("protection")
     assert everybody.loc[gaussian["setting"], "releases"] == 20 == gaussian["fresh"]
-    fresh = worst_quantiles(own[own["release"] >= 8], GOAL, 0.5)
+    fresh = worst_quantiles(own[own["release"] >= 8], STUDIED, 0.5)
     assert (fresh["upper"] <= 1.5).sum() == gaussian["fresh_met"] >= 18
     assert summary.brief[: len(choice)] == tuple(f"{text}." for text in choice["answer"])
 

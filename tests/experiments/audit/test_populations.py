@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from audits import SCHEMA, WORKLOAD
+from audits import SCHEMA, WORKLOAD, contents
 
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import run
@@ -161,18 +161,26 @@ def test_records_and_frames_are_judged_as_their_file_is(towns, tmp_path):
     frame = pd.read_csv(file, dtype={"block": str})
     records = Records.from_frame(frame, schema=SCHEMA)
     other = records.take(np.arange(len(records))[::-1])
-    found = []
-    for population in (file, records, pa.table(frame), other):
-        one = study(population, targets=None)
-        # Processes, which take long to start, where the population must come to them.
-        run(one, tmp_path / str(len(found)), workers=2 if population is records else 1)
-        found.append((one.config, read_audit(tmp_path / str(len(found)))[0]))
-    configs, frames = zip(*found, strict=True)
+    configs, frames = [], []
+    for population in (file, records, pa.table(frame)):
+        one = study(population, methods=["majority"])
+        run(one, tmp_path / str(len(frames)))
+        configs.append(one.config)
+        frames.append(read_audit(tmp_path / str(len(frames)))[0])
     pd.testing.assert_frame_equal(frames[0], frames[1])
     pd.testing.assert_frame_equal(frames[1], frames[2])
     assert configs[1] == configs[2]
-    assert configs[1]["population"] != configs[3]["population"]
+    assert configs[1]["population"] != study(other).config["population"]
     assert not configs[1]["made_up"]
+
+
+@pytest.mark.slow
+def test_records_come_to_processes(towns, tmp_path):
+    records = Records.read(towns["north"], schema=SCHEMA)
+    for workers in (1, 2):
+        one = study(records, methods=["majority"])
+        run(one, tmp_path / str(workers), workers=workers)
+    assert contents(tmp_path / "1") == contents(tmp_path / "2")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import string
 import numpy as np
 import pandas as pd
 import pytest
-from audits import WORKLOAD, contents
+from audits import WORKLOAD, contents, town_frame
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,11 +25,8 @@ WHAT = [Protection(text) for text in ("identity", "swapping:rate=0.3", "rounding
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory):
-    rng = np.random.default_rng(3)
-    codes = {"sex": rng.integers(0, 2, 40), "race": rng.choice(3, 40, p=[0.7, 0.2, 0.1])}
-    frame = pd.DataFrame(codes | {"block": [f"10{i}" for i in rng.integers(0, 6, 40)]})
     file = tmp_path_factory.mktemp("people") / "people.csv"
-    frame.to_csv(file, index=False)
+    town_frame(3, 40, [f"10{i}" for i in range(6)]).to_csv(file, index=False)
     return file
 
 
@@ -185,22 +182,15 @@ def test_more_targets_than_people_are_everybody(people):
     ("options", "words"),
     [
         ({"protections": [WHAT[0], WHAT[0]]}, "each of another name"),
-        ({"protections": []}, "at least one"),
-        ({"protections": [Protection("identify")]}, "Did you mean 'identity'"),
-        ({"protections": [Protection("swapping")]}, "rate"),
         ({"protections": [Protection("discrete-gaussian")]}, "rho|budgets"),
         ({"protections": [Protection("rounding:base=0")]}, "base must be"),
         ({"protections": [Protection("swapping:rate=0.1,unit=household")]}, "household"),
-        ({"stated": ["colour"]}, "colour"),
-        ({"stated": ["sex"]}, "none of what 'linker' knows"),
         ({"stated": []}, "at least one"),
         ({"adversaries": [WHO[0], WHO[0]]}, "different names"),
-        ({"targets": 0}, "targets must be"),
         ({"releases": 0}, "releases must be"),
         ({"half_width": -1}, "half_width must be"),
         ({"seed": -1}, "seed must be"),
         ({"concentration": -1.0}, "concentration must be"),
-        ({"methods": ["guess"]}, "methods must be one of"),
     ],
 )
 def test_refusals_before_there_is_a_folder(people, tmp_path, options, words):
@@ -218,15 +208,6 @@ def test_a_damaged_population_is_refused_by_row_and_column(people, tmp_path):
         run(study(bad), tmp_path / "out")
     with pytest.raises(BayesRiskError):
         run(study(tmp_path / "missing.csv"), tmp_path / "out")
-
-
-def test_the_report_escapes_names(people, tmp_path):
-    name = "<script>alert(1)</script>"
-    run(study(people, protections=[Protection(name, "identity")]), tmp_path / "out")
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert page.count("<script") == 1  # the report's own
-    assert "&lt;script&gt;" in page
-    assert set(read_audit(tmp_path / "out")[0]["protection"]) == {name}
 
 
 KEYS = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8)

@@ -92,15 +92,6 @@ def test_a_part_is_an_ordinary_folder_and_other_readers_read_all(made):
     pd.testing.assert_frame_equal(rows.reset_index(drop=True), expected.reset_index(drop=True))
 
 
-@pytest.mark.parametrize(("scope", "size"), [("tract", 7), ("state", 7)])
-def test_records_are_the_same_bytes_as_those_of_the_whole(made, tmp_path, scope, size):
-    for name in ("parts", "whole"):
-        run_reconstruction(made / name, tmp_path / name, scope=scope, blocks_per_shard=size)
-    for file in ("records.parquet", "blocks.parquet"):
-        one, other = ((tmp_path / name / file).read_bytes() for name in ("parts", "whole"))
-        assert one == other
-
-
 def test_results_name_few_groups_of_rows_however_many_shards(made, tmp_path):
     """Each shard was a group: the footer of a nation's results was more than a reader takes."""
     run_reconstruction(made / "parts", tmp_path / "out", scope="block", blocks_per_shard=1)
@@ -109,7 +100,7 @@ def test_results_name_few_groups_of_rows_however_many_shards(made, tmp_path):
     assert about.num_row_groups == 1
 
 
-def test_claims_and_bounds_are_the_same(made, tmp_path):
+def test_records_claims_and_bounds_are_the_same(made, tmp_path):
     for name in ("parts", "whole"):
         how = {"scope": "tract", "variability": "tract-bounds", "blocks_per_shard": 9}
         run_reconstruction(made / name, tmp_path / f"{name}-bounds", **how)
@@ -119,8 +110,11 @@ def test_claims_and_bounds_are_the_same(made, tmp_path):
         for n in ("parts", "whole")
     )
     pd.testing.assert_frame_equal(one, other)
-    for file in ("claims.parquet", "blocks.parquet", "summary.json"):
-        one, other = ((tmp_path / f"{n}-claims" / file).read_bytes() for n in ("parts", "whole"))
+    for file in (
+        "bounds/records.parquet", "bounds/blocks.parquet",
+        "claims/claims.parquet", "claims/blocks.parquet", "claims/summary.json",
+    ):  # fmt: skip
+        one, other = ((tmp_path / f"{n}-{file}").read_bytes() for n in ("parts", "whole"))
         assert one == other
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from peak_memory import run_and_measure
+from persons import persons
 from scipy import sparse
 from studies import contents, run_reconstruction
 
@@ -30,16 +31,8 @@ BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 
 
 def people(count=240, seed=1):
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "block": rng.choice(BLOCKS, count),
-            "sex": rng.integers(0, 2, count),
-            "age": rng.integers(0, 100, count),
-            "race": rng.choice([1, 2, 3, 8], count, p=[0.6, 0.2, 0.1, 0.1]),
-            "hisp": rng.integers(0, 2, count),
-        }
-    )
+    shares = [0.6, 0.2, 0.1, 0.1]
+    return persons(seed, count, BLOCKS, ages=100, races=[1, 2, 3, 8], shares=shares)
 
 
 def published(**options):
@@ -104,35 +97,13 @@ def test_blocks_alone_with_every_variability(folder, tmp_path, variability):
         np.testing.assert_array_equal(made.variability["upper"], bounds.upper)
 
 
-class StoppedError(Exception):
-    pass
-
-
-def stop(done, total):
-    raise StoppedError
-
-
-def test_an_interrupted_run_goes_on_where_it_was(folder, tmp_path):
-    options = {"scope": "tract", "blocks_per_shard": 1}
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    run_reconstruction(folder, whole, **options)
-    with pytest.raises(StoppedError):
-        run_reconstruction(folder, broken, progress=stop, **options)
-    kept = broken / "parts" / "blocks-000000.parquet"
-    stamp = kept.stat().st_mtime_ns
-    assert not (broken / "records.parquet").exists()
-    with pytest.raises(PartFileError, match="is not finished"):
-        read_reconstruction(broken)
-    summary = run_reconstruction(folder, broken, resume=True, **options)
-    assert (summary.computed, summary.resumed) == (2, 1)
-    assert kept.stat().st_mtime_ns == stamp
-    assert contents(whole) == contents(broken)
-
-
 def test_a_shard_without_all_of_its_parts_is_computed_again(folder, tmp_path):
     options = {"scope": "tract", "blocks_per_shard": 1}
     out = tmp_path / "out"
-    run_reconstruction(folder, out, **options)
+    run_reconstruction(folder, out, shard=(1, 3), **options)
+    with pytest.raises(PartFileError, match="is not finished"):
+        read_reconstruction(out)
+    run_reconstruction(folder, out, resume=True, **options)
     before = contents(out)
     parts = out / "parts"
     (parts / "shard-000001.json").unlink()  # killed after the tables, before their record

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from audits import SCHEMA, WORKLOAD
+from audits import SHARES, WORKLOAD, town
 from scipy.stats import t as student
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
@@ -21,7 +21,6 @@ from bayesrisk.risk.audit import (
     audit_checks,
 )
 from bayesrisk.risk.audit.checks import CHECKS, _adds_noise, constructions
-from bayesrisk.tables import Records
 
 WHO = (
     Adversary.named("outsider"),
@@ -29,10 +28,6 @@ WHO = (
     Adversary.named("knows-all-but-one"),
 )
 QUESTION = AuditQuestion(WORKLOAD, ("race",), WHO)
-SHARES = {
-    "sensitivity": "add-remove", "level_shares": {"block": 1},
-    "table_shares": {"R": "1/2", "S": "1/2"},
-}  # fmt: skip
 
 
 def noise(name="discrete-laplace", **budget):
@@ -461,17 +456,7 @@ def test_what_was_published_is_checked(given, error, words):
 @pytest.mark.slow
 def test_a_whole_audit_keeps_all_of_them_and_half_the_noise_is_found():
     """Claims, unique records and the law of the records agree; Laplace noise keeps its promise."""
-    rng = np.random.default_rng(3)
-    people = Records.from_frame(
-        pd.DataFrame(
-            {
-                "sex": rng.integers(0, 2, 40),
-                "race": rng.choice(3, 40, p=[0.7, 0.2, 0.1]),
-                "block": [f"10{i}" for i in rng.integers(0, 6, 40)],
-            }
-        ),
-        schema=SCHEMA,
-    )
+    people = town(3, 40, [f"10{i}" for i in range(6)])
     who = (WHO[1], WHO[2])
     proved = AuditQuestion(WORKLOAD, ("race",), who, methods=("posterior", "claims"))
     asked = AuditQuestion(WORKLOAD, ("race",), who[1:])

@@ -184,11 +184,7 @@ def test_every_target_is_asked_about_in_every_release():
 
 @pytest.mark.parametrize(("places", "m"), [(16, 8), (40, 20), (16, 1)])
 def test_intervals_cover_the_long_run(places, m):
-    """Of this population, of a sample of it, and of populations like it, with places of any size.
-
-    The last holds too often with few places, as its degrees of freedom are those of places that
-    differ as much as people of one place are alike.
-    """
+    """Of this population, of a sample of it, and of others like it, with places of any size."""
     rng, runs, covered = np.random.default_rng(3), 1000, np.zeros(3)
     naive = 0
     for _ in range(runs):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from audits import EVERYBODY, SCHEMA, SWAP
+from audits import EVERYBODY, SCHEMA, SWAP, homes, town
 from oracles import audit as oracle
 from oracles import occupancy, record_law
 from random_places import place
@@ -36,7 +36,7 @@ from bayesrisk.risk.audit.attacks import (
     infer_by_attack,
     tables_of,
 )
-from bayesrisk.tables import PublishedTables, Records, Table, Workload
+from bayesrisk.tables import PublishedTables, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)
 AS_TRUE = METHODS[1:4]
@@ -162,16 +162,8 @@ SHARES = {
 }
 
 
-def people(seed=0, size=30, rows=None):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "sex": rng.integers(0, 2, size),
-            "race": rng.choice(3, size, p=[0.7, 0.2, 0.1]),
-            "block": rng.choice(["100", "101", "102", "103"], size, p=[0.5, 0.3, 0.15, 0.05]),
-        }
-    )
-    return Records.from_frame(frame if rows is None else frame.iloc[rows], schema=SCHEMA)
+def people(seed=0):
+    return town(seed, 30, ["100", "101", "102", "103"], [0.5, 0.3, 0.15, 0.05])
 
 
 def audited(mechanism, methods=AS_TRUE, who=EVERYBODY, seed=0, rows=None):
@@ -342,23 +334,7 @@ def test_a_spec_with_one_noisy_table_proves_nothing():
 HOMES = Workload.named("household-occupancy")
 
 
-def households(seed=0, size=12):
-    rng = np.random.default_rng(seed)
-    subsidised = rng.integers(0, 2, size)
-    frame = pd.DataFrame(
-        {
-            "block": rng.choice([f"50001010100100{i}" for i in range(4)], size),
-            "size": rng.integers(1, 6, size),
-            "race_ethnicity": rng.integers(0, 2, size),
-            "children": 0,
-            "bedrooms": np.where(subsidised == 1, rng.integers(1, 4, size), 0),
-            "subsidised": subsidised,
-        }
-    )
-    return Records.from_frame(frame, schema=HOMES.schema)
-
-
-def over_limit_given(prior, homes, possible):
+def over_limit_given(prior, units, possible):
     """P(target over the limit | n of N subsidised, one over), by listing who is of which kind.
 
     Kinds: over the limit, subsidised within it, not subsidised; each also as the target's or not.
@@ -370,9 +346,9 @@ def over_limit_given(prior, homes, possible):
     helped = code["subsidised"] == 1
     kind = np.where(helped & breach, 0, np.where(helped, 1, 2))
     mass = np.bincount(2 * kind + possible, prior.shares, minlength=6)
-    subsidised = int((homes["subsidised"] == 1).sum())
+    subsidised = int((units["subsidised"] == 1).sum())
     parts = np.zeros(2)
-    for kinds in itertools.product(range(6), repeat=len(homes)):
+    for kinds in itertools.product(range(6), repeat=len(units)):
         of = np.array(kinds) // 2
         if not kinds[0] % 2 or (of < 2).sum() != subsidised or not (of == 0).any():
             continue
@@ -391,7 +367,7 @@ def test_occupancy_says_of_a_household_what_its_block_must_hold():
     assert question.values == ["within the occupancy limit", "over its occupancy limit"]
     checked = {"believed": 0, "unstated": 0, "proved": 0}
     for seed in range(4):
-        records = households(seed)
+        records = homes(seed, 12, 4, races=2)
         of = AuditedPopulation(records, question, seed=seed)
         none = make_mechanism("identity")
         release = of.release("none", 0, none)
@@ -400,11 +376,11 @@ def test_occupancy_says_of_a_household_what_its_block_must_hold():
         frame = records.to_frame()
         for (who_asks, target), told in found.groupby(["adversary", "target"]):
             row, (status,) = int(target), set(told["status"])
-            homes = frame[frame["block"] == frame["block"][row]]
+            units = frame[frame["block"] == frame["block"][row]]
             prior = of.prior(int(of.place[row]))
             adversary = next(a for a in who if a.name == who_asks)
             possible = question.target_question(adversary, int(of.cells[row])).possible
-            for name, group in (("posterior", homes), ("without", homes.drop(row))):
+            for name, group in (("posterior", units), ("without", units.drop(row))):
                 if len(group) > 4:
                     continue
                 rest = [
@@ -434,7 +410,7 @@ def test_occupancy_without_a_record_by_subtraction_and_by_a_second_release(monke
     none = make_mechanism("identity")
     quick, slow = [], []
     for told in (quick, slow):
-        of = AuditedPopulation(households(1), question, seed=1)
+        of = AuditedPopulation(homes(1, 12, 4, races=2), question, seed=1)
         told.append(
             of.statements("none", "none", 0, none, of.release("none", 0, none), np.arange(12))
         )
@@ -444,7 +420,7 @@ def test_occupancy_without_a_record_by_subtraction_and_by_a_second_release(monke
 
 
 def test_occupancy_of_withheld_or_negative_counts_says_nothing():
-    records = households(1)
+    records = homes(1, 12, 4, races=2)
     tables = make_mechanism("identity").release(records, workload=HOMES, rng=1).tables
     counts = {key: value.toarray() for key, value in tables.counts.items()}
     counts["block", "H3"][:] = -1

@@ -7,30 +7,21 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from audits import SCHEMA, SWAP, WORKLOAD
+from audits import SCHEMA, SHARES, SWAP, WORKLOAD, town
 from scipy.stats import binom
 
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, RoundingSpec, TrueCounts
 from bayesrisk.risk.audit import release_differences, release_proofs
 from bayesrisk.risk.audit.checks import DIFFERENCES, _scale_p, law_checks
-from bayesrisk.tables import Microdata, Records, tabulate
+from bayesrisk.tables import Microdata, tabulate
 
 GAUSS, LAPLACE = NoiseSpec("discrete-gaussian", 2), NoiseSpec("discrete-laplace", "3/2")
-BUDGET = {
-    "sensitivity": "add-remove", "level_shares": {"block": 1},
-    "table_shares": {"R": "1/2", "S": "1/2"},
-}  # fmt: skip
 
 
 def people(seed=1, number=300):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({
-        "sex": rng.integers(0, 2, number), "race": rng.choice(3, number, p=[0.7, 0.2, 0.1]),
-        "block": [f"1{i:02d}" for i in rng.integers(0, 40, number)],
-    })  # fmt: skip
-    records = Records.from_frame(frame, schema=SCHEMA)
-    codes = np.unique(frame["block"])
+    records = town(seed, number, [f"1{i:02d}" for i in range(40)])
+    codes = np.unique(records.geoids)
     blocks = pd.DataFrame({"block": codes, "x": np.arange(codes.size, dtype=float), "y": 0.0})
     return Microdata(records, None, blocks)
 
@@ -98,6 +89,7 @@ def test_other_scales_are_seen_as_often_as_is_stated(law):
         for _ in range(50)
     )
     assert seen >= 38  # 45 are expected
+    assert _scale_p(rows(np.zeros(40, int)), law) < 1e-6  # far too little noise
     (none,) = verdicts(rows(np.zeros(40, int)), law)
     assert (none["value"], none["bound"], none["verdict"]) == (0.0, 1.0, "not as stated")
 
@@ -116,7 +108,7 @@ def test_noise_of_another_shape_is_seen():
 @pytest.mark.parametrize("name", ["discrete-gaussian", "discrete-laplace"])
 def test_what_mechanisms_draw_is_as_stated_and_half_of_it_is_not(name):
     unit = "rho" if name.endswith("gaussian") else "epsilon"
-    mechanism = make_mechanism(name, **{unit: 1}, **BUDGET)
+    mechanism = make_mechanism(name, **{unit: 1}, **SHARES)
     release, truth, found = released(mechanism)
     for key in (("block", "R"), ("block", "S")):
         off = (release.tables.counts[key] - truth.counts[key]).toarray()
@@ -127,14 +119,14 @@ def test_what_mechanisms_draw_is_as_stated_and_half_of_it_is_not(name):
     good = list(law_checks(found.assign(protection="p"), specs, alpha=0.01))
     assert [row["verdict"] for row in good] == ["as stated"] * 2
     assert [row["against"] for row in good] == ["block R", "block S"]
-    other = make_mechanism(name, **{unit: "1/16"}, **BUDGET)
+    other = make_mechanism(name, **{unit: "1/16"}, **SHARES)
     bad = law_checks(found.assign(protection="p"), {"p": other.spec}, alpha=0.01)
     assert all(row["failed"] for row in bad)
     assert not list(law_checks(found.assign(protection="q"), specs, alpha=0.01))
 
 
 def test_rows_add_up_over_parts_and_releases():
-    mechanism = make_mechanism("discrete-gaussian", rho=1, **BUDGET)
+    mechanism = make_mechanism("discrete-gaussian", rho=1, **SHARES)
     every = [released(mechanism, seed)[2].assign(release=seed) for seed in (1, 2, 3)]
     apart = pd.concat(every).assign(protection="p")
     keys = ["protection", *DIFFERENCES]
@@ -285,7 +277,7 @@ def test_proofs_of_a_release_are_those_of_all_lists_that_fit(name, options):
 
 
 def test_noise_proves_nothing():
-    mechanism = make_mechanism("discrete-gaussian", rho="1", **BUDGET)
+    mechanism = make_mechanism("discrete-gaussian", rho="1", **SHARES)
     release, truth, _ = released(mechanism)
     places = release.tables.geoids["block"].tolist()
     found = release_proofs(release.tables, truth, places, whole=["sex", "race"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from audits import EVERYBODY, SCHEMA, SWAP, WORKLOAD
+from audits import EVERYBODY, SHARES, SWAP, WORKLOAD, town
 from breakages import BREAKAGES, BreakableAudit, alarms
 from oracles import audit as oracle
 from oracles import record_law
@@ -20,7 +20,6 @@ from bayesrisk.risk.audit import (
 )
 from bayesrisk.risk.audit.adversaries import AuditTarget, PlaceReading, Reading, TargetQuestion
 from bayesrisk.risk.audit.spot_checks import SPOTS, plain_beliefs
-from bayesrisk.tables import Records
 
 
 def question(prior, rng):
@@ -69,18 +68,9 @@ def test_plain_sums_are_those_of_every_histogram(kind):
 
 
 def people(number=30):
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame({
-        "sex": rng.integers(0, 2, number), "race": rng.choice(3, number, p=[0.7, 0.2, 0.1]),
-        "block": [f"10{i}" for i in rng.integers(0, 6, number)],
-    })  # fmt: skip
-    return Records.from_frame(frame, schema=SCHEMA)
+    return town(3, number, [f"10{i}" for i in range(6)])
 
 
-SHARES = {
-    "sensitivity": "add-remove", "level_shares": {"block": 1},
-    "table_shares": {"R": "1/2", "S": "1/2"},
-}  # fmt: skip
 MECHANISMS = {
     "identity": {}, "rounding": {"base": 3, "method": "random"}, "suppression": {"threshold": 3},
     "discrete-gaussian": {"rho": 1, **SHARES}, "discrete-laplace": {"epsilon": 2, **SHARES},

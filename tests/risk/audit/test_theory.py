@@ -182,11 +182,7 @@ def largest_log_ratio(laws, rng, blocks):
 
 
 def test_pure_privacy_bounds_the_ratio_of_posterior_and_without():
-    """Whoever knows all others compares data sets where one record is replaced by another.
-
-    With total epsilon for a record added or removed that is 2 epsilon; and less than that at
-    half the noise would not be enough, so that a broken mechanism is found out.
-    """
+    """Whoever knows all others compares data sets that differ by a replaced record: 2 epsilon."""
     epsilon = 1.0
     rng = np.random.default_rng(4)
     honest = largest_log_ratio(laplace(epsilon), rng, 60)
@@ -280,11 +276,7 @@ ORDERED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ORDERED)
 def test_what_is_taken_from_a_release_lowers_the_score(what):
-    """Noise, fewer tables, and functions of what was published, over many data sets.
-
-    Between two releases whose posteriors are right, the expected score of the one that says more
-    is larger by a divergence, so that it is never lower.
-    """
+    """Where posteriors are right, the release that says more scores higher by a divergence."""
     rng = np.random.default_rng(18)
     histograms = [drawn(rng) for _ in range(60)]
     everybody = {"others": True, "known": False}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import linkage as oracle
+from persons import persons
 from scipy.stats import binomtest
 
 from bayesrisk.exceptions import ArgumentError, DataError
@@ -78,16 +79,7 @@ def test_the_truth_itself_confirms_every_unique_person(people):
 
 
 def test_panels_and_sizes_add_up():
-    rng = np.random.default_rng(3)
-    people = pd.DataFrame(
-        {
-            "block": rng.choice(BLOCKS, 300, p=[0.9, 0.08, 0.02]),
-            "sex": rng.integers(0, 2, 300),
-            "age": rng.integers(0, 80, 300),
-            "race": rng.choice([1, 2, 8], 300, p=[0.7, 0.2, 0.1]),
-            "hisp": rng.integers(0, 2, 300),
-        }
-    )
+    people = persons(3, 300, BLOCKS, p=[0.9, 0.08, 0.02], ages=80, shares=[0.7, 0.2, 0.1])
     truth = people.assign(person=[f"p{i}" for i in range(300)])
     known = truth.sample(150, random_state=1).drop(columns=["race", "hisp"])
     wrong = known.assign(person=[f"q{i}" for i in range(150)])  # nobody the truth knows

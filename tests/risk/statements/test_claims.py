@@ -51,43 +51,30 @@ def test_verified_claims_are_true_and_counted_right(sample):
         assert agrees(row, here).sum() == count == row.multiplicity
 
 
+@pytest.mark.parametrize("leave_out", [False, True])
 @pytest.mark.parametrize(("level", "width"), [("tract", 11), ("state", 2)])
-def test_priors_are_binomial(sample, level, width):
+def test_priors_are_binomial_with_and_without_the_targets_record(sample, level, width, leave_out):
     data, _, found = sample
     everybody = data.households.to_frame()
     everybody = everybody[everybody["vacancy"] == 0]
-    priors = claim_priors(found, data.households, level=level)
+    priors = claim_priors(found, data.households, level=level, leave_out=leave_out)
     assert len(priors) == len(found.to_frame(readable="here")) > 20
+    told = "own record left out" if leave_out else "own record counted, as published"
+    assert set(priors["baseline"]) == {told}
     size = found.blocks.set_index("block")["records"]
     for row in priors.sample(min(60, len(priors)), random_state=2).itertuples(index=False):
         area = everybody[everybody["block"].str[:width] == row.block[:width]]
-        p, n, m = agrees(row, area).mean(), int(size[row.block]), row.multiplicity
-        expected = math.comb(n, m) * p**m * (1 - p) ** (n - m)
-        assert row.share == p
-        assert row.prior == pytest.approx(expected, rel=1e-12)
-        assert row.ratio == pytest.approx(1 / expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(("level", "width"), [("tract", 11), ("state", 2)])
-def test_priors_without_the_targets_record_remove_it(sample, level, width):
-    data, _, found = sample
-    everybody = data.households.to_frame()
-    everybody = everybody[everybody["vacancy"] == 0]
-    counted = claim_priors(found, data.households, level=level)
-    priors = claim_priors(found, data.households, level=level, leave_out=True)
-    assert set(counted["baseline"]) == {"own record counted, as published"}
-    assert set(priors["baseline"]) == {"own record left out"}
-    size = found.blocks.set_index("block")["records"]
-    for row in priors.sample(min(60, len(priors)), random_state=2).itertuples(index=False):
-        own = everybody[everybody["block"] == row.block]
-        target = own.index[agrees(row, own)][0]
-        area = everybody[everybody["block"].str[:width] == row.block[:width]].drop(index=target)
+        if leave_out:
+            own = area[area["block"] == row.block]
+            area = area.drop(index=own.index[agrees(row, own)][0])
         p, n, m = agrees(row, area).mean(), int(size[row.block]), row.multiplicity
         expected = math.comb(n, m) * p**m * (1 - p) ** (n - m)
         assert row.share == pytest.approx(p, rel=1e-14)
         assert row.prior == pytest.approx(expected, rel=1e-12)
+        assert row.ratio == pytest.approx(1 / expected if expected else math.inf, rel=1e-12)
+    counted = claim_priors(found, data.households, level=level)
     assert (priors["share"] <= counted["share"]).all()
-    assert (priors["share"] < counted["share"]).any()
+    assert (priors["share"] < counted["share"]).any() == leave_out
 
 
 def test_a_false_claim_has_no_record_to_leave_out(sample):

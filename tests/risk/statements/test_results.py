@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from audits import EVERYBODY, SCHEMA, SWAP
+from audits import EVERYBODY, SCHEMA, SWAP, homes, town
 from oracles import occupancy as households
 from scipy.special import comb
 
@@ -52,15 +52,7 @@ SEED = 7
 
 
 def people(seed=0, size=24):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "sex": rng.integers(0, 2, size),
-            "race": rng.choice(3, size, p=[0.7, 0.2, 0.1]),
-            "block": rng.choice(["100", "101", "102"], size, p=[0.5, 0.3, 0.2]),
-        }
-    )
-    return Records.from_frame(frame, schema=SCHEMA)
+    return town(seed, size, ["100", "101", "102"], [0.5, 0.3, 0.2])
 
 
 def public(records, concentration=5.0):
@@ -220,8 +212,8 @@ def test_a_household_of_a_block_that_holds_a_violation_by_enumeration(concentrat
     prior = RecordPrior(schema, shares, concentration)
     for n, subsidised in ((1, 1), (3, 1), (4, 2), (4, 4)):
         expected = np.zeros(schema.size)
-        for homes in itertools.product(range(6), repeat=n):
-            cells = pick[list(homes)]
+        for kinds in itertools.product(range(6), repeat=n):
+            cells = pick[list(kinds)]
             if helped[cells].sum() != subsidised or not over[cells].any():
                 continue
             weight = 1.0
@@ -234,23 +226,6 @@ def test_a_household_of_a_block_that_holds_a_violation_by_enumeration(concentrat
             expected[cells[0]] += weight
         found = household_weights(prior, n, subsidised)
         np.testing.assert_allclose(found / found.sum(), expected / expected.sum(), atol=1e-12)
-
-
-def homes(seed, size=14):
-    """Small blocks of households, so that some must hold a violation."""
-    rng = np.random.default_rng(seed)
-    subsidised = rng.integers(0, 2, size)
-    frame = pd.DataFrame(
-        {
-            "block": rng.choice([f"50001010100100{i}" for i in range(5)], size),
-            "size": rng.integers(1, 6, size),
-            "race_ethnicity": 0,
-            "children": 0,
-            "bedrooms": np.where(subsidised == 1, rng.integers(1, 4, size), 0),
-            "subsidised": subsidised,
-        }
-    )
-    return Records.from_frame(frame, schema=Schema.named("household-occupancy"))
 
 
 HOMES = Workload.named("household-occupancy")
@@ -271,7 +246,7 @@ def test_occupancy_is_about_one_household_of_those_subsidised():
     hits = 0
     attack = make_attack("occupancy", taken_as_true=True)
     for seed in range(6):
-        records = homes(seed)
+        records = homes(seed, 14, 5)
         blocks = pd.DataFrame({"block": np.unique(records.geoids), "x": 0.0, "y": 0.0})
         data = br.Microdata(None, records, blocks)
         prior = household_prior(records)
@@ -341,7 +316,7 @@ def everything(area):
     claimed = make_attack("claims", columns=["sex", "race"], max_columns=2).run(release)
     true = race_ethnicity_counts(area.persons.to_frame())
     inferred = majority_inference({"identity": race_ethnicity_counts(release.tables)}, truth=true)
-    records = homes(0)
+    records = homes(0, 14, 5)
     units = make_mechanism("identity").release(records, workload=HOMES, rng=1)
     detected = make_attack("occupancy").run(units)
     person = {"release": release, "prior": prior, "truth": area}
@@ -396,7 +371,7 @@ def test_the_truth_never_moves_a_belief(everything, area):
         Records.from_frame(shuffled, schema=area.persons.schema), None, area.blocks
     )
     for found, how in everything:
-        truth = other if how["truth"] is area else homes(9)
+        truth = other if how["truth"] is area else homes(9, 14, 5)
         told = found.statements(**how).frame
         changed = found.statements(**how | {"truth": truth}).frame
         alone = found.statements(**how | {"truth": None}, without=False).frame
