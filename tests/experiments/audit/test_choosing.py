@@ -14,6 +14,7 @@ from bayesrisk.experiments.audit import (
     AuditStudy,
     Protection,
     ProtectionGoal,
+    choosing,
     read_audit,
 )
 from bayesrisk.experiments.audit.choosing import (
@@ -264,8 +265,17 @@ def study(people, **options):
 
 @pytest.fixture(scope="module")
 def done(people, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("done") / "out"
-    return folder, run(study(people), folder)
+    folder, shares = tmp_path_factory.mktemp("done") / "out", set()
+
+    def spied(frame, goal, share):
+        shares.add(share)
+        return worst_quantiles(frame, goal, share)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(choosing, "worst_quantiles", spied)
+        summary = run(study(people), folder)
+    assert shares == {0.5}  # of all people; what proves a setting is a sample, too
+    return folder, summary
 
 
 def test_a_study_chooses_and_proves_its_choice(done):
