@@ -252,6 +252,14 @@ def hud_workbook(folder, rows):
 
     file = folder / f"COUNTY-{rows}.xlsx"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as book:
+        kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+        book.writestr(
+            "[Content_Types].xml",
+            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+            f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/>'
+            f'<Override PartName="/xl/worksheets/s.xml" ContentType="{kind}.worksheet+xml"/>'
+            "</Types>",
+        )
         book.writestr("_rels/.rels", link("officeDocument", "xl/workbook.xml"))
         book.writestr("xl/_rels/workbook.xml.rels", link("worksheet", "worksheets/s.xml"))
         book.writestr(
