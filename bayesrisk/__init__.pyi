@@ -1,72 +1,84 @@
 """Public names, each once: what ``import bayesrisk`` offers, loaded on first use."""
 
-from . import accounting as accounting
-from . import answers as answers
-from . import datasets as datasets
-from . import distributions as distributions
-from . import exceptions as exceptions
-from . import experiments as experiments
-from . import inference as inference
-from . import interfaces as interfaces
-from . import mechanisms as mechanisms
-from . import plotting as plotting
-from . import population as population
-from . import readers as readers
-from . import reconstruction as reconstruction
-from . import risk as risk
-from . import tables as tables
+from . import (
+    accounting as accounting,
+    answers as answers,
+    datasets as datasets,
+    distributions as distributions,
+    exceptions as exceptions,
+    experiments as experiments,
+    inference as inference,
+    interfaces as interfaces,
+    mechanisms as mechanisms,
+    plotting as plotting,
+    population as population,
+    readers as readers,
+    reconstruction as reconstruction,
+    risk as risk,
+    tables as tables,
+)
 from ._version import __version__ as __version__
-from .accounting import epsilon_to_rho as epsilon_to_rho
-from .accounting import rho_to_epsilon as rho_to_epsilon
-from .answers import Belief as Belief
-from .answers import Estimate as Estimate
-from .distributions import DiscreteGaussian as DiscreteGaussian
-from .distributions import DiscreteLaplace as DiscreteLaplace
-from .distributions import FiniteLaw as FiniteLaw
-from .distributions import Noise as Noise
-from .exceptions import ArgumentError as ArgumentError
-from .exceptions import BayesRiskError as BayesRiskError
-from .exceptions import DataError as DataError
+from .accounting import epsilon_to_rho as epsilon_to_rho, rho_to_epsilon as rho_to_epsilon
+from .answers import Belief as Belief, Estimate as Estimate
+from .distributions import (
+    DiscreteGaussian as DiscreteGaussian,
+    DiscreteLaplace as DiscreteLaplace,
+    FiniteLaw as FiniteLaw,
+    Noise as Noise,
+)
+from .exceptions import (
+    ArgumentError as ArgumentError,
+    BayesRiskError as BayesRiskError,
+    DataError as DataError,
+)
 from .experiments import run as run
-from .inference import Tree as Tree
-from .inference import bayes_decision as bayes_decision
-from .inference import count_posterior as count_posterior
-from .inference import hierarchical_posterior as hierarchical_posterior
-from .inference import posterior_probability as posterior_probability
-from .inference import risk_ratio as risk_ratio
-from .inference import sample_tree as sample_tree
-from .inference import to_arviz as to_arviz
-from .inference import tree_posterior as tree_posterior
-from .mechanisms import BottomUp as BottomUp
-from .mechanisms import Identity as Identity
-from .mechanisms import Rounding as Rounding
-from .mechanisms import Suppression as Suppression
-from .mechanisms import Swapping as Swapping
-from .mechanisms import TopDown as TopDown
-from .mechanisms import make_mechanism as make_mechanism
+from .inference import (
+    Tree as Tree,
+    bayes_decision as bayes_decision,
+    count_posterior as count_posterior,
+    hierarchical_posterior as hierarchical_posterior,
+    posterior_probability as posterior_probability,
+    risk_ratio as risk_ratio,
+    sample_tree as sample_tree,
+    to_arviz as to_arviz,
+    tree_posterior as tree_posterior,
+)
+from .mechanisms import (
+    BottomUp as BottomUp,
+    Identity as Identity,
+    Rounding as Rounding,
+    Suppression as Suppression,
+    Swapping as Swapping,
+    TopDown as TopDown,
+    make_mechanism as make_mechanism,
+)
 from .population import simulate_population as simulate_population
-from .reconstruction import reconstruct as reconstruct
-from .reconstruction import reconstruct_occupancy as reconstruct_occupancy
-from .reconstruction import solution_variability as solution_variability
-from .reconstruction import verify_claims as verify_claims
-from .release import MechanismSpec as MechanismSpec
-from .release import NoiseSpec as NoiseSpec
-from .release import Release as Release
-from .risk import MechanismQuestion as MechanismQuestion
-from .risk import Statements as Statements
-from .risk import TwoLevels as TwoLevels
-from .risk import block_risk as block_risk
-from .risk import compare_mechanisms as compare_mechanisms
-from .risk import correct_decision_probability as correct_decision_probability
-from .risk import decision_accuracy as decision_accuracy
-from .risk import marginal_posterior as marginal_posterior
-from .risk import marginal_risk as marginal_risk
-from .risk import mechanism_risk as mechanism_risk
-from .risk import reidentify as reidentify
-from .risk import statements_about_people as statements_about_people
-from .tables import Microdata as Microdata
-from .tables import PublishedTables as PublishedTables
-from .tables import Records as Records
-from .tables import Schema as Schema
-from .tables import Workload as Workload
-from .tables import tabulate as tabulate
+from .reconstruction import (
+    reconstruct as reconstruct,
+    reconstruct_occupancy as reconstruct_occupancy,
+    solution_variability as solution_variability,
+    verify_claims as verify_claims,
+)
+from .release import MechanismSpec as MechanismSpec, NoiseSpec as NoiseSpec, Release as Release
+from .risk import (
+    MechanismQuestion as MechanismQuestion,
+    Statements as Statements,
+    TwoLevels as TwoLevels,
+    block_risk as block_risk,
+    compare_mechanisms as compare_mechanisms,
+    correct_decision_probability as correct_decision_probability,
+    decision_accuracy as decision_accuracy,
+    marginal_posterior as marginal_posterior,
+    marginal_risk as marginal_risk,
+    mechanism_risk as mechanism_risk,
+    reidentify as reidentify,
+    statements_about_people as statements_about_people,
+)
+from .tables import (
+    Microdata as Microdata,
+    PublishedTables as PublishedTables,
+    Records as Records,
+    Schema as Schema,
+    Workload as Workload,
+    tabulate as tabulate,
+)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk.exceptions import ArgumentError, DataError, shown
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import pytest
 from oracles import claims as oracle
 from targets import faster, seconds_each
 
-from bayesrisk import datasets as samples
-from bayesrisk import tabulate
+from bayesrisk import datasets as samples, tabulate
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, encoded
 from bayesrisk.reconstruction.claims.search.lattice import matches

@@ -21,8 +21,7 @@ from bayesrisk.exceptions import DataWarning
 from bayesrisk.tables import Workload, tabulate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from oracles import hud_files
-from oracles import readers as oracle
+from oracles import hud_files, readers as oracle
 
 ROWS = 50_000
 

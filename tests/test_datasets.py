@@ -6,8 +6,7 @@ import shutil
 
 import pytest
 
-from bayesrisk import ArgumentError, DataError
-from bayesrisk import datasets as samples
+from bayesrisk import ArgumentError, DataError, datasets as samples
 
 
 @pytest.fixture

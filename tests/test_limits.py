@@ -10,12 +10,10 @@ import bayesrisk as br
 from bayesrisk import _validation
 from bayesrisk._files import text as _parse
 from bayesrisk.distributions import sums as convolution
-from bayesrisk.inference.sampling import chains
-from bayesrisk.inference.sampling import tree as path_gibbs
+from bayesrisk.inference.sampling import chains, tree as path_gibbs
 from bayesrisk.inference.tree import _sum_product as _tree_engine
 from bayesrisk.inference.two_levels import model as _two_levels
-from bayesrisk.risk import two_levels as _two_level_grid
-from bayesrisk.risk import two_levels as _two_level_question
+from bayesrisk.risk import two_levels as _two_level_grid, two_levels as _two_level_question
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/reference/errors.md"
 ROWS = {

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from pairs import Pairs, in_turn
-from peers import comparison as machinery
-from peers import linked
+from peers import comparison as machinery, linked
 from peers.__main__ import ALL, main
 from peers.comparison import Case, Comparison, LeftOutError, compare
 from peers.report import HEADER, line, write

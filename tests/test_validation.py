@@ -9,12 +9,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import bayesrisk as br
-from bayesrisk import ArgumentError
-from bayesrisk import _validation as check
+from bayesrisk import ArgumentError, _validation as check
 from bayesrisk.exceptions import ArgumentTypeError, BayesRiskError, DataError, ShapeError
 
 

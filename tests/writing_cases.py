@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _files
-from bayesrisk import datasets as samples
+from bayesrisk import _files, datasets as samples
 from bayesrisk.cli.app import main
 from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
 from bayesrisk.readers import write_nmf

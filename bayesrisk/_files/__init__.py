@@ -6,19 +6,21 @@ for; the next start of the same output removes it, unless a living process still
 Every failure is an :class:`~bayesrisk.OutputError` with the path and the reason.
 """
 
-from bayesrisk._files.writing import check_digest as check_digest
-from bayesrisk._files.writing import clear as clear
-from bayesrisk._files.writing import digest as digest
-from bayesrisk._files.writing import digest_folder as digest_folder
-from bayesrisk._files.writing import document_digest as document_digest
-from bayesrisk._files.writing import explained as explained
-from bayesrisk._files.writing import is_leftover as is_leftover
-from bayesrisk._files.writing import make_folder as make_folder
-from bayesrisk._files.writing import new_folder as new_folder
-from bayesrisk._files.writing import read_document as read_document
-from bayesrisk._files.writing import scratch_folder as scratch_folder
-from bayesrisk._files.writing import sealed as sealed
-from bayesrisk._files.writing import unsealed as unsealed
-from bayesrisk._files.writing import whole_file as whole_file
-from bayesrisk._files.writing import whole_folder as whole_folder
-from bayesrisk._files.writing import write_bytes as write_bytes
+from bayesrisk._files.writing import (
+    check_digest as check_digest,
+    clear as clear,
+    digest as digest,
+    digest_folder as digest_folder,
+    document_digest as document_digest,
+    explained as explained,
+    is_leftover as is_leftover,
+    make_folder as make_folder,
+    new_folder as new_folder,
+    read_document as read_document,
+    scratch_folder as scratch_folder,
+    sealed as sealed,
+    unsealed as unsealed,
+    whole_file as whole_file,
+    whole_folder as whole_folder,
+    write_bytes as write_bytes,
+)

@@ -272,7 +272,7 @@ def _mechanism(
     )
 
     named_by = "--mechanism" if options.mechanism else f"{options.config}: mechanism"
-    with base.called("name of the mechanism", named_by), base.called("recipe", named_by):
+    with base.called("name of the mechanism", named_by), base.called("protection", named_by):
         name, given = read_recipe(document["mechanism"])
         given = with_settings(
             given | document.get("parameters", {}), options.settings or [], "--set"

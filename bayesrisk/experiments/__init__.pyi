@@ -1,10 +1,10 @@
 """Public names of the experiments."""
 
-from .audit import AuditStudy as AuditStudy
-from .audit import Protection as Protection
-from .audit import read_audit as read_audit
-from .measurement_counts import MeasurementCountsStudy as MeasurementCountsStudy
-from .measurement_counts import measurement_posterior as measurement_posterior
+from .audit import AuditStudy as AuditStudy, Protection as Protection, read_audit as read_audit
+from .measurement_counts import (
+    MeasurementCountsStudy as MeasurementCountsStudy,
+    measurement_posterior as measurement_posterior,
+)
 from .measurement_risk import MeasurementsStudy as MeasurementsStudy
 from .occupancy_study import OccupancyStudy as OccupancyStudy
 from .runs.engine import run as run

@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._files.parquet import spill, spilled
 from bayesrisk._random import named_stream
 from bayesrisk._show import arrow_table

@@ -18,8 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError, shown

@@ -19,8 +19,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk import _files, plotting, reconstruction
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check, plotting, reconstruction
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk.accounting.budget import exact_number

@@ -17,8 +17,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk import _files, reconstruction
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check, reconstruction
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._files.parquet import opened, read_frame
 from bayesrisk._files.text import named

@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from bayesrisk import _files, reconstruction
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check, reconstruction
 from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray, TextArray

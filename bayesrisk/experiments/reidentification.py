@@ -13,16 +13,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesrisk import _files, plotting
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check, plotting
 from bayesrisk._files.delimited import csv_bytes, text_frame
 from bayesrisk._files.parquet import opened, read_frame, spill, spilled
 from bayesrisk._files.text import named
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.exceptions import shown as quoted
+from bayesrisk.exceptions import ArgumentError, DataError, shown as quoted
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.runs.folder import digest_of

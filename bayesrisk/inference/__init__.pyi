@@ -1,24 +1,25 @@
 """Public names of inference: the adversary."""
 
-from .count.posterior import bayes_decision as bayes_decision
-from .count.posterior import count_posterior as count_posterior
-from .count.posterior import decision_threshold as decision_threshold
-from .count.posterior import multilevel_posterior as multilevel_posterior
-from .count.posterior import posterior_probability as posterior_probability
-from .count.posterior import risk_ratio as risk_ratio
-from .count.postprocessed import postprocess as postprocess
-from .count.postprocessed import postprocessed_posterior as postprocessed_posterior
+from .count.posterior import (
+    bayes_decision as bayes_decision,
+    count_posterior as count_posterior,
+    decision_threshold as decision_threshold,
+    multilevel_posterior as multilevel_posterior,
+    posterior_probability as posterior_probability,
+    risk_ratio as risk_ratio,
+)
+from .count.postprocessed import (
+    postprocess as postprocess,
+    postprocessed_posterior as postprocessed_posterior,
+)
 from .microdata.knowledge import KnownRecords as KnownRecords
 from .microdata.posterior import microdata_posterior as microdata_posterior
 from .microdata.prior import RecordPrior as RecordPrior
-from .microdata.questions import MemberQuestion as MemberQuestion
-from .microdata.questions import RecordQuestion as RecordQuestion
-from .sampling.chains import diagnose as diagnose
-from .sampling.chains import to_arviz as to_arviz
+from .microdata.questions import MemberQuestion as MemberQuestion, RecordQuestion as RecordQuestion
+from .sampling.chains import diagnose as diagnose, to_arviz as to_arviz
 from .sampling.tree import sample_tree as sample_tree
 from .simulated import simulated_likelihood as simulated_likelihood
 from .tree.leaf_prior import LeafPrior as LeafPrior
-from .tree.posterior import target_posteriors as target_posteriors
-from .tree.posterior import tree_posterior as tree_posterior
+from .tree.posterior import target_posteriors as target_posteriors, tree_posterior as tree_posterior
 from .tree.structure import Tree as Tree
 from .two_levels.posterior import hierarchical_posterior as hierarchical_posterior

@@ -95,13 +95,13 @@ _DEPENDENT = (*_SHARES, "swap_key", "unique_by", "within", "unique_within", "uni
 _KNOWN, _STATED = ("sex", "age", "votingage"), ("race", "hisp", "hispanic", "cenrace")
 
 
-def read_recipe(text: str) -> tuple[str, dict[str, Any]]:
+def read_recipe(text: str, name: str = "protection") -> tuple[str, dict[str, Any]]:
     """Return the mechanism of a recipe, and the parameters that it gives."""
-    mechanism, _, rest = check.text(text, "recipe").strip().partition(":")
+    mechanism, _, rest = check.text(text, name).strip().partition(":")
     parts = _NEXT.split(rest) if rest.strip() else []
     keys = [part.partition("=")[0].strip() for part in parts]
     if len(set(keys)) < len(keys):
-        raise ArgumentError(f"recipe must give each parameter once, got {shown(text)}")
+        raise ArgumentError(f"{name} must give each parameter once, got {shown(text)}")
     return mechanism.strip(), with_settings({}, parts, "parameters of a protection")
 
 
@@ -189,7 +189,7 @@ def usual_parameters(
     >>> usual_parameters("swapping:rate=0.05", Workload.named("sf1-block"))["swap_key"]
     ['sex']
     """
-    name, given = read_recipe(recipe)
+    name, given = read_recipe(recipe, "recipe")
     given |= parameters
     usual = dict(_CONSTANT) if workload is None else _CONSTANT | _dependent(workload, households)
     return {n: usual[n] for n in _open(name, given) if n in usual} | given
@@ -293,7 +293,7 @@ def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
     >>> make_mechanism("swapping:rate=0.05").spec.parameters
     {'rate': '0.05'}
     """
-    name, given = read_recipe(recipe)
+    name, given = read_recipe(recipe, "recipe")
     given |= parameters
     if name not in REGISTRY.own:  # a registered one or a plug-in, which may be none
         REGISTRY.factory(name)

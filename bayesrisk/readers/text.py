@@ -25,8 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from scipy import sparse
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._files.delimited import (
     TextStream,
     WithoutComments,

@@ -20,8 +20,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray

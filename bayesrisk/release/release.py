@@ -12,8 +12,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__

@@ -1,56 +1,83 @@
 """Public names of risk: the auditor."""
 
-from .audit import Adversary as Adversary
-from .audit import AuditedPopulation as AuditedPopulation
-from .audit import AuditQuestion as AuditQuestion
-from .audit import audit_calibration as audit_calibration
-from .audit import audit_checks as audit_checks
-from .audit import audit_measures as audit_measures
-from .audit import audit_targets as audit_targets
-from .audit import compare as compare
-from .audit import statements_about_members as statements_about_members
-from .count.accuracy import attainable_epsilon as attainable_epsilon
-from .count.accuracy import decision_accuracy as decision_accuracy
-from .count.accuracy import decision_epsilon as decision_epsilon
-from .count.accuracy import implied_epsilon as implied_epsilon
-from .count.averages import compose_risk as compose_risk
-from .count.averages import correct_decision_probability as correct_decision_probability
-from .count.averages import marginal_count_posterior as marginal_count_posterior
-from .count.averages import marginal_posterior as marginal_posterior
-from .count.averages import marginal_risk as marginal_risk
+from .audit import (
+    Adversary as Adversary,
+    AuditedPopulation as AuditedPopulation,
+    AuditQuestion as AuditQuestion,
+    audit_calibration as audit_calibration,
+    audit_checks as audit_checks,
+    audit_measures as audit_measures,
+    audit_targets as audit_targets,
+    compare as compare,
+    statements_about_members as statements_about_members,
+)
+from .count.accuracy import (
+    attainable_epsilon as attainable_epsilon,
+    decision_accuracy as decision_accuracy,
+    decision_epsilon as decision_epsilon,
+    implied_epsilon as implied_epsilon,
+)
+from .count.averages import (
+    compose_risk as compose_risk,
+    correct_decision_probability as correct_decision_probability,
+    marginal_count_posterior as marginal_count_posterior,
+    marginal_posterior as marginal_posterior,
+    marginal_risk as marginal_risk,
+)
 from .count.blocks import block_risk as block_risk
-from .count.misspecified import compare_postprocessing as compare_postprocessing
-from .count.misspecified import misspecified_risk as misspecified_risk
-from .count.several_levels import multilevel_decision_accuracy as multilevel_decision_accuracy
-from .count.several_levels import multilevel_marginal_posterior as multilevel_marginal_posterior
-from .count.several_levels import rho_for_risk as rho_for_risk
-from .count.several_levels import risk_distribution as risk_distribution
+from .count.misspecified import (
+    compare_postprocessing as compare_postprocessing,
+    misspecified_risk as misspecified_risk,
+)
+from .count.several_levels import (
+    multilevel_decision_accuracy as multilevel_decision_accuracy,
+    multilevel_marginal_posterior as multilevel_marginal_posterior,
+    rho_for_risk as rho_for_risk,
+    risk_distribution as risk_distribution,
+)
 from .intervals import stratified_rates as stratified_rates
-from .linkage.agreement import compare_with_truth as compare_with_truth
-from .linkage.agreement import inference_without_record as inference_without_record
-from .linkage.reidentification import majority_inference as majority_inference
-from .linkage.reidentification import race_ethnicity_counts as race_ethnicity_counts
-from .linkage.reidentification import reidentify as reidentify
-from .linkage.reidentification import variability_quantiles as variability_quantiles
-from .mechanism.many import compare_mechanisms as compare_mechanisms
-from .mechanism.many import mechanism_risk_of_many as mechanism_risk_of_many
-from .mechanism.many import postprocessing_effect as postprocessing_effect
-from .mechanism.posterior import mechanism_risk as mechanism_risk
-from .mechanism.posterior import simulated_marginal_posterior as simulated_marginal_posterior
-from .mechanism.question import MechanismOptions as MechanismOptions
-from .mechanism.question import MechanismQuestion as MechanismQuestion
-from .membership import rho_for_advantage as rho_for_advantage
-from .membership import simulated_tradeoff as simulated_tradeoff
-from .membership import tradeoff_curve as tradeoff_curve
-from .microdata import first_look as first_look
-from .microdata import repeated_microdata as repeated_microdata
-from .occupancy import occupancy_block_risk as occupancy_block_risk
-from .occupancy import occupancy_linkage as occupancy_linkage
-from .statements.claims import claim_precision as claim_precision
-from .statements.claims import claim_priors as claim_priors
-from .statements.claims import count_claims as count_claims
-from .statements.claims import records_identified as records_identified
-from .statements.statements import Statements as Statements
-from .statements.statements import residual_risk as residual_risk
-from .statements.statements import statements_about_people as statements_about_people
+from .linkage.agreement import (
+    compare_with_truth as compare_with_truth,
+    inference_without_record as inference_without_record,
+)
+from .linkage.reidentification import (
+    majority_inference as majority_inference,
+    race_ethnicity_counts as race_ethnicity_counts,
+    reidentify as reidentify,
+    variability_quantiles as variability_quantiles,
+)
+from .mechanism.many import (
+    compare_mechanisms as compare_mechanisms,
+    mechanism_risk_of_many as mechanism_risk_of_many,
+    postprocessing_effect as postprocessing_effect,
+)
+from .mechanism.posterior import (
+    mechanism_risk as mechanism_risk,
+    simulated_marginal_posterior as simulated_marginal_posterior,
+)
+from .mechanism.question import (
+    MechanismOptions as MechanismOptions,
+    MechanismQuestion as MechanismQuestion,
+)
+from .membership import (
+    rho_for_advantage as rho_for_advantage,
+    simulated_tradeoff as simulated_tradeoff,
+    tradeoff_curve as tradeoff_curve,
+)
+from .microdata import first_look as first_look, repeated_microdata as repeated_microdata
+from .occupancy import (
+    occupancy_block_risk as occupancy_block_risk,
+    occupancy_linkage as occupancy_linkage,
+)
+from .statements.claims import (
+    claim_precision as claim_precision,
+    claim_priors as claim_priors,
+    count_claims as count_claims,
+    records_identified as records_identified,
+)
+from .statements.statements import (
+    Statements as Statements,
+    residual_risk as residual_risk,
+    statements_about_people as statements_about_people,
+)
 from .two_levels import TwoLevels as TwoLevels

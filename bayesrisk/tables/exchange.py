@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._files.parquet import check_together, read_table
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, shown

@@ -9,8 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._files.parquet import opened, read_frame, read_table
 from bayesrisk._files.text import all_of, json_document, named
 from bayesrisk._show import displayed

@@ -681,7 +681,7 @@ def assumed_true(
     if refused is not None:
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
         raise ArgumentError(
-            f"tables must hold true counts, got {refused!r} of a release under the law "
+            f"tables must hold true counts, got {shown(refused)} of a release under the law "
             f"{laws[refused].kind!r}: {better}taken_as_true=True (on the command line "
             "--taken-as-true) reads its counts as if they were true"
         )

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._files import parquet as _parquet
 from bayesrisk._files.delimited import header_fields, open_text, text_tables
 from bayesrisk._files.text import all_of, named

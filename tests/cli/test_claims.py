@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from studies import run_claims
 
-from bayesrisk import PublishedTables, tabulate
-from bayesrisk import datasets as samples
+from bayesrisk import PublishedTables, datasets as samples, tabulate
 from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.tables import Workload

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from oracles import laws as oracles
 
 from bayesrisk import ArgumentError, DiscreteGaussian, DiscreteLaplace, FiniteLaw
@@ -13,9 +12,9 @@ from bayesrisk.distributions import (
     as_finite,
     convolve,
     sum_approximation,
+    sums as convolution,
     total_variation,
 )
-from bayesrisk.distributions import sums as convolution
 
 masses = st.lists(st.integers(0, 100), min_size=1, max_size=9).filter(any)
 EPS = 2**-52

@@ -7,8 +7,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from oracles.noisy_measurements import AXES, SIZES, frame_of
 from pyarrow import parquet
 from studies import run_measurements

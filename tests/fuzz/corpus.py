@@ -14,8 +14,7 @@ import numpy as np
 import openpyxl
 import pandas as pd
 from files import agency_forms
-from oracles import hud_files
-from oracles import readers as oracle
+from oracles import hud_files, readers as oracle
 from studies import run_reconstruction, run_sweep
 
 import bayesrisk as br

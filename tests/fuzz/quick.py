@@ -5,8 +5,10 @@ import unittest.mock
 
 from figures import quick_figures
 
-from bayesrisk.experiments import occupancy_study as occupancy_run
-from bayesrisk.experiments import reidentification as linkage_counties
+from bayesrisk.experiments import (
+    occupancy_study as occupancy_run,
+    reidentification as linkage_counties,
+)
 from bayesrisk.risk.linkage.agreement import ReidentificationSums
 
 

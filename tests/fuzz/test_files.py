@@ -13,8 +13,7 @@ import zipfile
 import pyarrow as pa
 import pytest
 from fuzz.corpus import KINDS, SEALED
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 from pyarrow import parquet
 
 from bayesrisk.exceptions import BayesRiskError, BayesRiskWarning, DataError

@@ -9,8 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from fuzz.corpus import KINDS, people
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pyarrow import parquet
 
 import bayesrisk as br

@@ -6,14 +6,15 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from paths import path_posterior
 
 from bayesrisk import ArgumentError, BayesRiskError, Tree, hierarchical_posterior, tree_posterior
-from bayesrisk.inference.tree import _kernels as kernels
-from bayesrisk.inference.tree import _sum_product as engine
-from bayesrisk.inference.tree import _sum_product as tilts
+from bayesrisk.inference.tree import (
+    _kernels as kernels,
+    _sum_product as engine,
+    _sum_product as tilts,
+)
 
 # The wide windows of budgets between these are slow in a tree, not endless.
 budgets = st.one_of(st.floats(-300, -40), st.floats(-3, 300)).map(lambda t: 10.0**t)

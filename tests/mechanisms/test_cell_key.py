@@ -5,8 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from oracles.mechanisms import AGES, PEOPLE, SEX, TOTAL, people_workload, population
 from scipy.stats import binomtest
 

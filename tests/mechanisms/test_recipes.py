@@ -8,8 +8,15 @@ import pytest
 from mechanism_cases import county, tables
 from typer.testing import CliRunner
 
-from bayesrisk import MechanismQuestion, Records, Schema, Workload, datasets, make_mechanism
-from bayesrisk import run as execute
+from bayesrisk import (
+    MechanismQuestion,
+    Records,
+    Schema,
+    Workload,
+    datasets,
+    make_mechanism,
+    run as execute,
+)
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments import AuditStudy, Protection

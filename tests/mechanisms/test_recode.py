@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from audits import EVERYBODY
-from audits import SCHEMA as TOWN
+from audits import EVERYBODY, SCHEMA as TOWN
 from oracles.mechanisms import AGES, PEOPLE, SEX, TOTAL, by_age, people_workload, population
 
 from bayesrisk import Release, run

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from oracles.population import combinations, renewal_overshoot
 from scipy.stats import chi2
 
-from bayesrisk.population import spec as laws
-from bayesrisk.population import spec as national
+from bayesrisk.population import spec as laws, spec as national
 from bayesrisk.population.spec import dirichlet_rows, masks_of, pick, race_class
 from bayesrisk.tables.schema import AGE_BIN_STARTS
 

@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.population import population_spec, population_summary
-from bayesrisk.population import spec as national
+from bayesrisk.population import population_spec, population_summary, spec as national
 from bayesrisk.population.simulate import Nation
 
 FEW = 1e-6  # how rarely a test of a true law may fail

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from bayesrisk.population import population_spec, population_summary, simulate_population
-from bayesrisk.population import spec as laws
-from bayesrisk.population import spec as national
+from bayesrisk.population import (
+    population_spec,
+    population_summary,
+    simulate_population,
+    spec as laws,
+    spec as national,
+)
 from bayesrisk.population.simulate import fill_blocks
 from bayesrisk.population.spec import race_class
 

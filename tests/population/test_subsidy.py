@@ -15,8 +15,8 @@ from bayesrisk.population import (
     population_spec,
     population_summary,
     simulate_population,
+    spec as national,
 )
-from bayesrisk.population import spec as national
 from bayesrisk.population.spec import (
     draw_bedrooms,
     largest_in_block,

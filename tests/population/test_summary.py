@@ -3,12 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from oracles.population import summary_by_hand
 
-from bayesrisk.population import population_summary
-from bayesrisk.population import spec as national
+from bayesrisk.population import population_summary, spec as national
 from bayesrisk.tables import Records, Schema
 
 PERSON = st.tuples(

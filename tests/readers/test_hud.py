@@ -8,8 +8,7 @@ import openpyxl
 import pandas as pd
 import pytest
 from files.agency_forms import write_hud
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from oracles import hud_files as files
 
 from bayesrisk import ArgumentError, DataError

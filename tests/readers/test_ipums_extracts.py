@@ -4,8 +4,7 @@ import gzip
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bayesrisk import ArgumentError, DataError, Records, Schema
 from bayesrisk.readers import iter_ipums_1940, read_ipums

@@ -12,8 +12,7 @@ from peak_memory import run_and_measure
 import bayesrisk
 from bayesrisk import DataError
 from bayesrisk._files import text as _parse
-from bayesrisk.readers import iter_ppmf, iter_record_form, write_ppmf
-from bayesrisk.readers import text as _source
+from bayesrisk.readers import iter_ppmf, iter_record_form, text as _source, write_ppmf
 from bayesrisk.tables import Records, Schema, iter_records
 
 PERSON = Schema.named("sf1-person")

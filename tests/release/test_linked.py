@@ -8,11 +8,9 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from joint_places import KINDS, LAYOUTS, data_sets, joint
-from oracles import claims as claims_oracle
-from oracles import record_law as oracle
+from oracles import claims as claims_oracle, record_law as oracle
 from oracles.reconstruction import solutions
 from range_cases import strongest_claims
 from two_years import ranges_of_two_years

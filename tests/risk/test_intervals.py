@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from interval_coverage import at_random, by_class, coverage
 from oracles import linkage as oracle
 from scipy import stats

@@ -6,8 +6,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bayesrisk import datasets as samples
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, DataError

@@ -3,8 +3,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables import Attribute, Geography, Microdata, Records, Schema, Workload, tabulate

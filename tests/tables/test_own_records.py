@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bayesrisk import DataError, Records, Schema, Workload, tabulate
 from bayesrisk.tables import Attribute

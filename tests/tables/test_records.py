@@ -3,8 +3,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from table_strategies import records as rows_of
 
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError

@@ -5,10 +5,14 @@ from multiprocessing.reduction import ForkingPickler
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from oracles.tables import brute_sensitivity, direct_counts, every_record, weights
-from oracles.tables import by_name as attributes_of
+from hypothesis import given, settings, strategies as st
+from oracles.tables import (
+    brute_sensitivity,
+    by_name as attributes_of,
+    direct_counts,
+    every_record,
+    weights,
+)
 from table_strategies import documents, records
 
 from bayesrisk.exceptions import ArgumentError, ShapeError
@@ -20,8 +24,8 @@ from bayesrisk.tables import (
     Table,
     Workload,
     tabulate,
+    workload as search,
 )
-from bayesrisk.tables import workload as search
 
 TOY = Schema(
     "toy",

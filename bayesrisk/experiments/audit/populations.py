@@ -16,9 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesrisk import _files, datasets
-from bayesrisk import _validation as check
-from bayesrisk import population as simulated
+from bayesrisk import _files, _validation as check, datasets, population as simulated
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, shown

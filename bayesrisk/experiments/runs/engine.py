@@ -29,8 +29,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from bayesrisk import _interrupts
-from bayesrisk import _validation as check
+from bayesrisk import _interrupts, _validation as check
 from bayesrisk._plugins import Registry
 from bayesrisk._show import displayed, short
 from bayesrisk._version import __version__

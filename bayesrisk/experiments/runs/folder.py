@@ -19,8 +19,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._files.text import named, read_json
 from bayesrisk._random import as_finished
 from bayesrisk.exceptions import (

@@ -24,8 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from bayesrisk import _validation as check
-from bayesrisk import datasets as samples
+from bayesrisk import _validation as check, datasets as samples
 from bayesrisk._files.delimited import text_frame
 from bayesrisk._files.limits import Several, as_config_error, choice, refuse
 from bayesrisk._files.parquet import read_frame

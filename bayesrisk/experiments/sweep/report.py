@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bayesrisk import _files, plotting
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check, plotting
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.sweep.study import Budget, SweepStudy, read_results

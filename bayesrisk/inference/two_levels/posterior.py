@@ -19,11 +19,9 @@ from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw, Noise, sum_approximation
 from bayesrisk.distributions.kernels import REACH
-from bayesrisk.distributions.sums import FLAT as NO_RIPPLE
-from bayesrisk.distributions.sums import sum_ripple
+from bayesrisk.distributions.sums import FLAT as NO_RIPPLE, sum_ripple
 from bayesrisk.exceptions import ArgumentError, ShapeError
-from bayesrisk.inference.two_levels import _kernels as kernels
-from bayesrisk.inference.two_levels import model
+from bayesrisk.inference.two_levels import _kernels as kernels, model
 
 # -----------------------------------------------------------------------------
 # What an adversary knows of a block and the group around it, before any release.

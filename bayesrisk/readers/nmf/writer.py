@@ -15,8 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed

@@ -31,8 +31,7 @@ from bayesrisk.reconstruction.records.program import (
     solution_model,
 )
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
-from bayesrisk.reconstruction.records.system import Queries
-from bayesrisk.reconstruction.records.system import queries as queries_over
+from bayesrisk.reconstruction.records.system import Queries, queries as queries_over
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.reconstruction.solvers.branching import reduced_values

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _files
-from bayesrisk import _validation as check
+from bayesrisk import _files, _validation as check
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._random import Seed
 from bayesrisk._show import Tabular, page

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from audits import WORKLOAD, contents
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.stats import binom, t
 
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, PartFileError

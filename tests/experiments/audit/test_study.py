@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from audits import WORKLOAD, contents, town_frame
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, OutputError, PartFileError
 from bayesrisk.experiments import run
@@ -234,5 +233,5 @@ def test_protections_are_read_as_they_are_written(mechanism, parameters):
     "text", ["", "swapping:rate", "swapping:=1", "swapping:rate=", "swapping:rate=1,rate=2"]
 )
 def test_texts_that_are_no_protections(text):
-    with pytest.raises(ArgumentError, match=r"protection must (be|give)"):
+    with pytest.raises(ArgumentError, match=r"(protection|name) must (be|give)"):
         Protection(text)

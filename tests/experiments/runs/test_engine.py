@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 from studies import contents
 
-from bayesrisk import datasets as samples
-from bayesrisk import run, tabulate
+from bayesrisk import datasets as samples, run, tabulate
 from bayesrisk._show import arrow_table
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
 from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy

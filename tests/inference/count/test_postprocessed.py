@@ -4,16 +4,17 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from mpmath import mp
 from oracles import postprocessing as twin
 
 from bayesrisk import DiscreteGaussian, Noise
 from bayesrisk.distributions import convolve
 from bayesrisk.inference import postprocess, postprocessed_posterior
-from bayesrisk.inference.count import measurements as _difference
-from bayesrisk.inference.count import postprocessed as _postprocessed_kernels
+from bayesrisk.inference.count import (
+    measurements as _difference,
+    postprocessed as _postprocessed_kernels,
+)
 
 MODES = ["approximate", "exact"]
 

@@ -12,8 +12,7 @@ from scipy.stats import binom, binomtest
 from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.inference.microdata import people_model as kernels
-from bayesrisk.inference.microdata import people_model as module
+from bayesrisk.inference.microdata import people_model as kernels, people_model as module
 from bayesrisk.inference.microdata.chains import Draws, PeopleChain, draw, moving
 from bayesrisk.inference.microdata.lattice import LatticeChains
 from bayesrisk.inference.microdata.people_model import people_model, put

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from oracles import samplers as slow
-from oracles import trees as oracle
+from oracles import samplers as slow, trees as oracle
 from oracles.trees import frame_of
 from paths import path_posterior, sample_path
 

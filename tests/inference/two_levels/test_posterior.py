@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 import two_level_questions as questions
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from oracles import two_levels as oracle
 from refusals import NOT_COUNTS, NOT_PRIORS, NOT_REAL, refuses
 

@@ -4,8 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from oracles.mechanisms import AGES, SEX, TOTAL, people_workload, population
 from scipy import stats
 

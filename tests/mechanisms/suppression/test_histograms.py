@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from oracles.mechanisms import AGES, SEX, TOTAL, people_workload, population
 from oracles.suppression import Program, kinds, recovered, weights
 from scipy import sparse

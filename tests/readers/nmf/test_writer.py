@@ -13,8 +13,7 @@ from oracles.noisy_measurements import frame_of, pmf, recount, values_of, varian
 from scipy import stats
 
 import bayesrisk as br
-from bayesrisk import ArgumentError
-from bayesrisk import datasets as samples
+from bayesrisk import ArgumentError, datasets as samples
 from bayesrisk.exceptions import OutputError
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
 

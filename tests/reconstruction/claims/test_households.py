@@ -11,8 +11,7 @@ from claims_cases import as_patterns, odd_case
 from oracles import claims as oracle
 from solver_cases import WrongPresolve
 
-from bayesrisk import Release, make_mechanism, simulate_population, tabulate
-from bayesrisk import datasets as samples
+from bayesrisk import Release, datasets as samples, make_mechanism, simulate_population, tabulate
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.mechanisms import available_mechanisms
 from bayesrisk.population import population_spec

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 from peak_memory import run_and_measure
 
-from bayesrisk import datasets as samples
-from bayesrisk import tabulate
+from bayesrisk import datasets as samples, tabulate
 from bayesrisk.reconstruction import find_claims
-from bayesrisk.reconstruction.claims.search import decide as _decide
-from bayesrisk.reconstruction.claims.search import decide as _study
-from bayesrisk.reconstruction.claims.search import exchange as _exchange
-from bayesrisk.reconstruction.solvers import highs as _highs
-from bayesrisk.reconstruction.solvers import make_solver, model
+from bayesrisk.reconstruction.claims.search import (
+    decide as _decide,
+    decide as _study,
+    exchange as _exchange,
+)
+from bayesrisk.reconstruction.solvers import highs as _highs, make_solver, model
 from bayesrisk.tables import Workload
 
 DHC = Workload.named("household-dhc")

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics

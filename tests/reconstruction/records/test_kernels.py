@@ -5,8 +5,7 @@ import pytest
 import scipy.sparse as sp
 from oracles.reconstruction import largest_distance, solutions
 
-from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records import program as programs
+from bayesrisk.reconstruction.records import kernels, program as programs
 from bayesrisk.reconstruction.records.problem import CountRanges, RowSource
 from bayesrisk.reconstruction.records.program import build_program, fixed_totals
 

@@ -4,15 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from oracles import audit as oracle
-from oracles import record_law
+from oracles import audit as oracle, record_law
 from random_places import COARSE, KINDS, place
 from scipy.stats import chi2
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion
-from bayesrisk.inference.microdata.posterior import RecordLaw, _exact
-from bayesrisk.inference.microdata.posterior import record_law as find_law
+from bayesrisk.inference.microdata.posterior import RecordLaw, _exact, record_law as find_law
 from bayesrisk.inference.microdata.questions import question_functions
 from bayesrisk.inference.microdata.system import system_of
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release

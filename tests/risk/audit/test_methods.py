@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from audits import EVERYBODY, SCHEMA, SWAP, homes, town
-from oracles import audit as oracle
-from oracles import occupancy, record_law
+from oracles import audit as oracle, occupancy, record_law
 from random_places import place
 
 from bayesrisk.exceptions import ArgumentError

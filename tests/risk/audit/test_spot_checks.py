@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from audits import EVERYBODY, SHARES, SWAP, WORKLOAD, town
 from breakages import BREAKAGES, BreakableAudit, alarms
-from oracles import audit as oracle
-from oracles import record_law
+from oracles import audit as oracle, record_law
 from random_places import COARSE, KINDS, place
 
 from bayesrisk.mechanisms import make_mechanism

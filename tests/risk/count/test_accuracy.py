@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import two_level_questions as questions
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from oracles import two_levels as oracle
 from refusals import NOT_POSITIVE, NOT_PRIORS, refuses
 

@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from mpmath import mp
 from oracles import laws as oracles
 from refusals import NOT_POSITIVE, NOT_PRIORS, finite_or_refused, refuses

@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from oracles import postprocessing as twin
 from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 

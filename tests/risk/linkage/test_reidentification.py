@@ -5,8 +5,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from oracles import linkage as oracle
 from persons import persons
 from scipy.stats import binomtest

@@ -4,8 +4,7 @@ from dataclasses import asdict
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from oracles.microdata import repeated
 
 from bayesrisk import Swapping, datasets

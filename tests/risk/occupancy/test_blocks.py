@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from oracles import linkage as matching
-from oracles import occupancy as oracle
+from oracles import linkage as matching, occupancy as oracle
 from scipy import stats
 
 from bayesrisk.exceptions import ArgumentError, DataError

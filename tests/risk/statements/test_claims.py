@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import ArgumentError, make_mechanism, tabulate
-from bayesrisk import datasets as samples
+from bayesrisk import ArgumentError, datasets as samples, make_mechanism, tabulate
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.risk import (
     claim_precision,

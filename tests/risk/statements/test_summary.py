@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk import Statements

@@ -5,8 +5,7 @@ import functools
 import numpy as np
 import pytest
 import two_level_questions as questions
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from oracles import two_levels as oracle
 
 from bayesrisk import (
