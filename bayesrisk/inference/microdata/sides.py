@@ -180,8 +180,8 @@ class SideSums:
         for k, cell in ((1, sides.one), (2, sides.other)):
             top = np.bincount(cell, system.top).astype(np.int64)
             self._lower(top, k)
-            of = np.bincount(sides.separator[self._first[k]], top).astype(np.int64)
-            self._most = np.minimum(self._most, of)
+            room = np.bincount(sides.separator[self._first[k]], top).astype(np.int64)
+            self._most = np.minimum(self._most, room)
             self._tops.append(top)
 
     def _lower(self, top: IntArray, side: int) -> None:
@@ -194,14 +194,17 @@ class SideSums:
     def _part(self, k: int, functions: Sequence[IntArray] = ()) -> Contraction:
         """Return the contraction of a side: separators, and functions, stay open."""
         system, first = self._system, self._first[k]
-        of = self._sides.separator[first]
+        separator = self._sides.separator[first]
         cell = self._sides.one if k == 1 else self._sides.other
-        top, mass = np.minimum(self._tops[k - 1], self._most[of]), np.bincount(cell, system.mass)
+        top, mass = (
+            np.minimum(self._tops[k - 1], self._most[separator]),
+            np.bincount(cell, system.mass),
+        )
         priors = tuple(
             log_prior(m, int(t), dirichlet=False) for m, t in zip(mass, top, strict=True)
         )
         own = replace(system, matrix=sp.csr_array(self._weights[k]), priors=priors)
-        each = (of == np.arange(self._most.size)[:, None]).astype(np.int64)
+        each = (separator == np.arange(self._most.size)[:, None]).astype(np.int64)
         more = np.vstack([each, *(f[first] for f in functions)])
         sums = sums_of(own, self._rows[k], np.arange(first.size), np.inf, more)
         n, weights = self._rows[k].size, list(sums.weights)
@@ -265,9 +268,9 @@ class SideSums:
             share = np.minimum(1.0, self._system.mass[here] * mass / (of_one[a] * of_other[b]))
             values, back = np.unique(np.round(share, 12), return_inverse=True)
             for v in range(values.size):
-                of = np.flatnonzero(back == v)
-                own = laws[a[of], b[of]] @ _thinning(laws.shape[2], float(share[of[0]]))
-                for g, law in zip(here[of], own, strict=True):
+                pair = np.flatnonzero(back == v)
+                own = laws[a[pair], b[pair]] @ _thinning(laws.shape[2], float(share[pair[0]]))
+                for g, law in zip(here[pair], own, strict=True):
                     found[g] = law
         return tuple(found)
 
