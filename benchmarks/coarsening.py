@@ -144,8 +144,8 @@ def studied(unit, seed):
     return lines
 
 
-def share(lines, part, whole):
-    """Return a share of counts over tracts with its interval (Student, tract by tract)."""
+def share(lines, part, whole, scale=100, digits=1):
+    """Return a ratio of sums over tracts with its interval (Student, tract by tract)."""
     up, down = (np.array([line[name] for line in lines], float) for name in (part, whole))
     if not up.sum():  # no interval: tracts without any say little about how rare it is
         return "none" if down.sum() else ""
@@ -153,8 +153,9 @@ def share(lines, part, whole):
     # The linearised error of a ratio of sums over independent tracts.
     error = np.sqrt(((up - mean * down) ** 2).sum() / (len(up) - 1) * len(up)) / down.sum()
     width = stats.t.ppf(0.975, len(up) - 1) * error
-    low, high = max(mean - width, 0.0), min(mean + width, 1.0)
-    return f"{100 * mean:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+    low, high = max(mean - width, 0.0), min(mean + width, 1.0 if scale == 100 else np.inf)
+    mean, low, high = (f"{scale * value:.{digits}f}" for value in (mean, low, high))
+    return f"{mean} ({low} to {high})"
 
 
 # What is learned about people of small blocks.

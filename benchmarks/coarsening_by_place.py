@@ -29,6 +29,7 @@ SHARD, SEED, ENOUGH = 250, 1, 400
 COST = ["exact", "nearest 3", "nearest 5", "random 3", "ranges", "10-5 rule", "midpoint 6",
         "1 and 2 withheld", "1 to 4 withheld", "1 to 10 withheld"]  # fmt: skip
 PROOFS = ["ranges", "midpoint 6", "1 and 2 withheld", "1 to 4 withheld", "1 to 10 withheld"]
+STATUSES = ["unique", "feasible", "infeasible", "unknown"]
 ROUNDED = ["nearest 3", "nearest 5", "random 3", "10-5 rule"]
 WORK = UNITS["persons"][0]
 
@@ -111,17 +112,19 @@ def table(lines):
         own = [line for line in lines if line["rule"] == rule]
         seconds = sum(line["seconds"] for line in own)
         if "coarsened" in own[0]:
+            own = [line | {"sets": line["coarsened"] + line["zeros"]} for line in own]
             print(rule, *(sum(line[n] for line in own) for n in ("blocks", "coarsened")),
                   share(own, "recovered", "coarsened"), share(own, "small recovered", "small"),
-                  share(own, "proved", "records"), share(own, "undecided", "coarsened"),
+                  share(own, "proved", "records"), share(own, "undecided", "sets"),
                   round(seconds), sep=" | ")  # fmt: skip
         else:
             exact = {line["county"]: line["seconds"] for line in lines if line["rule"] == "exact"}
-            pairs = [{"a": line["seconds"], "b": exact[line["county"]]} for line in own]
-            ratio = sum(p["a"] for p in pairs) / sum(p["b"] for p in pairs)
-            blocks = {n: sum(line.get(n, 0) for line in own)
-                      for n in ("unique", "feasible", "infeasible", "unknown")}  # fmt: skip
-            print(rule, round(seconds), round(ratio, 2), blocks, sep=" | ")
+            own = [line | {"exact": exact[line["county"]], "unique": line.get("unique", 0),
+                           "blocks": sum(line.get(name, 0) for name in STATUSES)}
+                   for line in own]  # fmt: skip
+            blocks = sum(line["blocks"] for line in own)
+            print(rule, f"{1000 * seconds / blocks:.2f}", share(own, "seconds", "exact", 1),
+                  share(own, "unique", "blocks", 100, 2), blocks, sep=" | ")  # fmt: skip
     print("counties", len({line["county"] for line in lines}), "largest memory, MB",
           max(line["memory"] for line in lines))  # fmt: skip
 
