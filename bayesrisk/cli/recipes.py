@@ -10,14 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import Discriminator, Field, Tag, ValidationError, create_model
 
-from bayesrisk._files.limits import (
-    Count,
-    Positive,
-    Section,
-    Seed,
-    Several,
-    as_config_error,
-)
+from bayesrisk._files.limits import Count, Positive, Section, Seed, Several, as_config_error
 from bayesrisk._files.text import read_toml
 from bayesrisk.exceptions import ConfigError
 

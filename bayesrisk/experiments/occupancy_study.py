@@ -28,12 +28,7 @@ from bayesrisk.experiments import by_place
 from bayesrisk.experiments.published_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
 from bayesrisk.experiments.runs import page as html
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import (
-    CONFIDENTIAL,
-    Layout,
-    RunFolder,
-    digest_of,
-)
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder, digest_of
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population

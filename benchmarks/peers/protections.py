@@ -17,15 +17,7 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.release import SuppressedCounts
 from bayesrisk.risk import first_look
-from bayesrisk.tables import (
-    Attribute,
-    Geography,
-    PublishedTables,
-    Records,
-    Schema,
-    Table,
-    Workload,
-)
+from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 SOME = 200_000
 

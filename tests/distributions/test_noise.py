@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 from refusals import NOT_POSITIVE, refuses
 
-from bayesrisk import (
-    ArgumentError,
-    DiscreteGaussian,
-    Noise,
-    count_posterior,
-    posterior_probability,
-)
+from bayesrisk import ArgumentError, DiscreteGaussian, Noise, count_posterior, posterior_probability
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference import multilevel_posterior
 from bayesrisk.risk import multilevel_marginal_posterior

@@ -15,13 +15,7 @@ import pyarrow as pa
 
 from bayesrisk.readers import hud, ipums
 from bayesrisk.readers.summary_files import nhgis, segments
-from bayesrisk.readers.text import (
-    STATES,
-    digit_matrix,
-    new_file,
-    pieces_of,
-    write_table,
-)
+from bayesrisk.readers.text import STATES, digit_matrix, new_file, pieces_of, write_table
 from bayesrisk.tables.records import whole_column
 
 _STAMP = (2011, 1, 1, 0, 0, 0)

@@ -6,10 +6,7 @@ from hypothesis import given, strategies as st
 from oracles.mechanisms import AGES, SEX, people_workload, population
 from scipy import stats
 
-from bayesrisk.mechanisms import (
-    Identity,
-    Rounding,
-)
+from bayesrisk.mechanisms import Identity, Rounding
 from bayesrisk.release import RoundingSpec
 from bayesrisk.tables import tabulate
 

@@ -6,15 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from bayesrisk.tables import (
-    Attribute,
-    Geography,
-    Microdata,
-    Records,
-    Schema,
-    Table,
-    Workload,
-)
+from bayesrisk.tables import Attribute, Geography, Microdata, Records, Schema, Table, Workload
 
 PLACES = Geography("towns", ("county", "tract", "block"), (1, 2, 3))
 PEOPLE = Schema("people", (Attribute("sex", 2), Attribute("age", 90)), PLACES)

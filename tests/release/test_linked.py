@@ -16,11 +16,7 @@ from range_cases import strongest_claims
 from two_years import ranges_of_two_years
 
 from bayesrisk import Release
-from bayesrisk.inference import (
-    MemberQuestion,
-    RecordQuestion,
-    microdata_posterior,
-)
+from bayesrisk.inference import MemberQuestion, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata.posterior import absent_member_posterior
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
 

@@ -21,15 +21,7 @@ from bayesrisk.reconstruction import (
     verify_claims,
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec, RoundingSpec, SuppressedCounts, TrueCounts
-from bayesrisk.tables import (
-    Attribute,
-    Geography,
-    PublishedTables,
-    Records,
-    Schema,
-    Table,
-    Workload,
-)
+from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 ALL = (*KINDS, WIDE, COARSE)
 

@@ -15,11 +15,7 @@ from scipy.special import bdtr, stdtrit
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk.exceptions import ArgumentError, shown
-from bayesrisk.experiments.audit.populations import (
-    POPULATION,
-    Protection,
-    by_population,
-)
+from bayesrisk.experiments.audit.populations import POPULATION, Protection, by_population
 from bayesrisk.mechanisms.base import Dial
 from bayesrisk.mechanisms.registry import has_budget, mechanism_dial
 from bayesrisk.risk.audit import audit_targets, costs

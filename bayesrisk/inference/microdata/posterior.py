@@ -24,13 +24,7 @@ from bayesrisk.inference.microdata.chains import (
     no_observer,
 )
 from bayesrisk.inference.microdata.contraction import TooManyStatesError
-from bayesrisk.inference.microdata.exact import (
-    GroupLaws,
-    Tally,
-    expected_of,
-    place_law,
-    weigh,
-)
+from bayesrisk.inference.microdata.exact import GroupLaws, Tally, expected_of, place_law, weigh
 from bayesrisk.inference.microdata.expected_counts import ExpectedCounts
 from bayesrisk.inference.microdata.knowledge import Knowledge, KnownGroup, KnownRecords
 from bayesrisk.inference.microdata.lattice import LatticeChains

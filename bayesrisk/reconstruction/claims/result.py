@@ -31,11 +31,7 @@ from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 from bayesrisk.release import Release
-from bayesrisk.tables.published import (
-    SeveralTables,
-    read_tables,
-    under_laws,
-)
+from bayesrisk.tables.published import SeveralTables, read_tables, under_laws
 from bayesrisk.tables.schema import Schema
 
 STATUS = {

@@ -14,13 +14,7 @@ from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.climb import climbed_records
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import CountRanges, LargerLevel, Problem
-from bayesrisk.reconstruction.records.program import (
-    BlockBounds,
-    Clash,
-    Row,
-    row_bounds,
-    settle,
-)
+from bayesrisk.reconstruction.records.program import BlockBounds, Clash, Row, row_bounds, settle
 from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits

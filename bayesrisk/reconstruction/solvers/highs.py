@@ -10,11 +10,7 @@ import scipy.sparse as sp
 from bayesrisk._highs import highspy, new_highs
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers.branching import (
-    Relaxation,
-    branch_and_bound,
-    find_at_least,
-)
+from bayesrisk.reconstruction.solvers.branching import Relaxation, branch_and_bound, find_at_least
 from bayesrisk.reconstruction.solvers.model import (
     Deadline,
     IntegerModel,

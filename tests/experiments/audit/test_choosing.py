@@ -9,13 +9,7 @@ from scipy.stats import binom, t
 
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, PartFileError
 from bayesrisk.experiments import run
-from bayesrisk.experiments.audit import (
-    AuditStudy,
-    Protection,
-    ProtectionGoal,
-    choosing,
-    read_audit,
-)
+from bayesrisk.experiments.audit import AuditStudy, Protection, ProtectionGoal, choosing, read_audit
 from bayesrisk.experiments.audit.choosing import (
     chosen_settings,
     search_of,

@@ -11,11 +11,7 @@ import pytest
 from pyarrow import csv
 from studies import contents, run_sweep
 
-from bayesrisk.exceptions import (
-    BayesRiskWarning,
-    OutputError,
-    PartFileError,
-)
+from bayesrisk.exceptions import BayesRiskWarning, OutputError, PartFileError
 from bayesrisk.experiments import read_results
 from bayesrisk.experiments.sweep.document import parse_config
 

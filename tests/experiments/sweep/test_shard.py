@@ -20,10 +20,7 @@ from bayesrisk import (
 from bayesrisk.experiments.sweep.document import parse_config
 from bayesrisk.experiments.sweep.study import SCHEMA
 from bayesrisk.inference import decision_threshold
-from bayesrisk.risk import (
-    marginal_count_posterior,
-    multilevel_marginal_posterior,
-)
+from bayesrisk.risk import marginal_count_posterior, multilevel_marginal_posterior
 from bayesrisk.risk.count.accuracy import (
     laplace_accuracy,
     laplace_correct_decision,

@@ -10,12 +10,7 @@ from oracles.record_law import answers, fulfil
 from random_places import COARSE, KINDS, WIDE, one_block, place, questions
 
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.inference import (
-    KnownRecords,
-    RecordPrior,
-    RecordQuestion,
-    microdata_posterior,
-)
+from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.release import NoiseSpec, TrueCounts
 
 

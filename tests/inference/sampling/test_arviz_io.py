@@ -14,13 +14,7 @@ import two_level_questions as questions
 from oracles.trees import frame_of
 from scipy import stats
 
-from bayesrisk import (
-    ArgumentError,
-    FiniteLaw,
-    Tree,
-    sample_tree,
-    to_arviz,
-)
+from bayesrisk import ArgumentError, FiniteLaw, Tree, sample_tree, to_arviz
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference import LeafPrior, diagnose
 from bayesrisk.inference.sampling import chains

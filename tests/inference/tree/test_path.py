@@ -6,12 +6,7 @@ from hypothesis import given, settings, strategies as st
 from oracles import samplers as slow
 from paths import path_posterior
 
-from bayesrisk import (
-    ArgumentError,
-    DiscreteGaussian,
-    FiniteLaw,
-    hierarchical_posterior,
-)
+from bayesrisk import ArgumentError, DiscreteGaussian, FiniteLaw, hierarchical_posterior
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 
 GRANVILLE = {"n_siblings": 27, "rho": [0.0992264, 0.2464845], "prior": 0.5}

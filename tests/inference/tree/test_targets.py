@@ -5,12 +5,7 @@ import pytest
 from oracles import trees as oracle
 from oracles.trees import frame_of
 
-from bayesrisk import (
-    ArgumentError,
-    DataError,
-    FiniteLaw,
-    Tree,
-)
+from bayesrisk import ArgumentError, DataError, FiniteLaw, Tree
 from bayesrisk.inference import LeafPrior, target_posteriors
 
 FRAME = frame_of(

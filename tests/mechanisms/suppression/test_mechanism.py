@@ -5,14 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from oracles.mechanisms import (
-    AGES,
-    PEOPLE,
-    SEX,
-    people_workload,
-    population,
-    possible_counts,
-)
+from oracles.mechanisms import AGES, PEOPLE, SEX, people_workload, population, possible_counts
 from scipy import sparse
 
 from bayesrisk._highs import WarmProgram

@@ -18,14 +18,7 @@ from bayesrisk.reconstruction.records import bounds as bounds_module
 from bayesrisk.reconstruction.records.solve import nearest_records
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.release import RangeSpec, RoundingSpec, SimulationOnly, SuppressedCounts
-from bayesrisk.tables import (
-    Attribute,
-    Geography,
-    PublishedTables,
-    Schema,
-    Table,
-    Workload,
-)
+from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
 
 OPEN = 2**52
 LAWS = {

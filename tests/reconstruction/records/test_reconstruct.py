@@ -8,12 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from oracles.reconstruction import (
-    block_solutions,
-    largest_distance,
-    people,
-    person_tables,
-)
+from oracles.reconstruction import block_solutions, largest_distance, people, person_tables
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import reconstruct, solution_variability

@@ -7,13 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
-from bayesrisk.reconstruction.solvers import (
-    IntegerModel,
-    Limits,
-    Raw,
-    make_solver,
-    settle_answer,
-)
+from bayesrisk.reconstruction.solvers import IntegerModel, Limits, Raw, make_solver, settle_answer
 from bayesrisk.reconstruction.solvers.branching import (
     Relaxation,
     branch_and_bound,

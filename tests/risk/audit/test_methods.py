@@ -29,12 +29,7 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     infer,
 )
-from bayesrisk.risk.audit.attacks import (
-    MajorityAttack,
-    ViolationAttack,
-    infer_by_attack,
-    tables_of,
-)
+from bayesrisk.risk.audit.attacks import MajorityAttack, ViolationAttack, infer_by_attack, tables_of
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)

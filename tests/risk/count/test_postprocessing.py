@@ -13,11 +13,7 @@ from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 from bayesrisk import ArgumentError, DiscreteGaussian, Noise
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import postprocess, postprocessed_posterior
-from bayesrisk.risk import (
-    compare_postprocessing,
-    marginal_posterior,
-    multilevel_marginal_posterior,
-)
+from bayesrisk.risk import compare_postprocessing, marginal_posterior, multilevel_marginal_posterior
 from bayesrisk.risk.count.misspecified import (
     PostprocessingComparison,
     postprocessed_marginal_posterior,

@@ -17,11 +17,7 @@ from oracles.simulated import (
 
 import bayesrisk as br
 from bayesrisk.inference.simulated import simulated_likelihood
-from bayesrisk.risk.mechanism.posterior import (
-    AverageRisk,
-    _estimates,
-    simulated_marginal_posterior,
-)
+from bayesrisk.risk.mechanism.posterior import AverageRisk, _estimates, simulated_marginal_posterior
 
 
 def simulated(laws, *, draws, rng, streams="common"):

@@ -9,12 +9,7 @@ import pytest
 
 from bayesrisk import ArgumentError, datasets as samples, make_mechanism, tabulate
 from bayesrisk.reconstruction import find_claims
-from bayesrisk.risk import (
-    claim_precision,
-    claim_priors,
-    count_claims,
-    records_identified,
-)
+from bayesrisk.risk import claim_precision, claim_priors, count_claims, records_identified
 from bayesrisk.tables import Workload
 
 COLUMNS = ["tenure", "size", "race", "hhage", "under_18"]

@@ -7,10 +7,7 @@ from oracles import linkage as oracle
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import make_attack
-from bayesrisk.risk import (
-    Statements,
-    statements_about_people,
-)
+from bayesrisk.risk import Statements, statements_about_people
 from bayesrisk.tables import Workload
 
 SWAPPING = {
