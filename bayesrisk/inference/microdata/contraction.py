@@ -299,8 +299,11 @@ class Contraction:
         self._probability: FloatArray = each / each.sum()
 
     def kept(self) -> tuple[IntArray, FloatArray]:
-        """Return the values of the sums that stay open, and their probabilities."""
-        return self._root.sums, self._probability
+        """Return the values (states, sums) of the sums that stay open, and their probabilities."""
+        # No part has a sum of nothing, which is 0.
+        sums = np.zeros((self._probability.size, len(self._keep)), np.int64)
+        sums[:, np.searchsorted(sorted(self._keep), self._root.rows)] = self._root.sums
+        return sums, self._probability
 
     def laws(self) -> list[FloatArray]:
         """Return the probability of the values 0, 1, ... of every unknown."""

@@ -90,8 +90,7 @@ def disagreement(sums, function):
         assert not other[law.size :].any()
         worst = max(worst, np.abs(exact - law).max(), np.abs(exact - other[: law.size]).max())
     values, probability = kept.kept()
-    where = values[:, 0] if function.any() else np.zeros(probability.size, np.int64)
-    law = np.bincount(where, probability, minlength=reach + 1)
+    law = np.bincount(values[:, 0], probability, minlength=reach + 1)
     return max(worst, np.abs(np.bincount(points @ function, p, minlength=reach + 1) - law).max())
 
 

@@ -108,6 +108,17 @@ def test_both_ways_are_equal(monkeypatch):
     assert used >= 5
 
 
+def test_nobody_is_counted_by_a_function_of_nothing():
+    """Of cells that are empty for certain nothing is asked: it was read as a separator once."""
+    systems = [small_system(*two_sides(seed, "by age")[:2]) for seed in range(12)]
+    used = [small for small in systems if sides_of(small) is not None]
+    assert len(used) >= 3
+    for small in used:
+        nothing = np.zeros(small.mass.size, np.int64)
+        (law,) = exact.weigh(small, 10**6, [nothing]).functions
+        assert law[0] == pytest.approx(1.0)
+
+
 def test_sides_without_what_they_share_are_wrong():
     """A negative control: as if races were the same among adults and children."""
     far = []

@@ -56,10 +56,10 @@ def largest_difference(seed, kinds):
         values[: len(told)], values[len(told) :], told, strict=True
     ):
         inside = weight @ (x @ group)
-        if inside > 1e-200:
+        if inside > 1e-30:
             off.append(abs(value - weight @ (x @ (counted & group)) / inside))
         off.append(abs(tail - weight @ ((x @ counted) > 0)))
-    return max(off)
+    return np.max(off)
 
 
 @settings(max_examples=8, deadline=None)
@@ -72,8 +72,8 @@ def test_beliefs_equal_enumeration(seed, first, later):
 def test_two_thousand_pairs_of_years_equal_enumeration():
     rng = np.random.default_rng(1128)
     kinds = rng.integers(len(ALL), size=(2000, 2))
-    worst = max(largest_difference(s, (ALL[a], ALL[b])) for s, (a, b) in enumerate(kinds))
-    assert worst < 1e-9
+    worst = [largest_difference(s, (ALL[a], ALL[b])) for s, (a, b) in enumerate(kinds)]
+    assert np.max(worst) < 1e-9
 
 
 # ---- calibration: of statements with probability q a share q is true
