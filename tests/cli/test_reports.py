@@ -158,6 +158,16 @@ def test_the_style_of_a_fragment_stays_inside_of_it(pages, tmp_path):
     assert float(inside.removesuffix("px")) > 3.0
 
 
+def looks_opened(browser, file):
+    """Yield what is seen of a page with all details open, on a phone and on a screen."""
+    for width in (390, 1280):
+        browser.open(file, width=width)
+        browser.run("document.querySelectorAll('details').forEach(d => (d.open = true))")
+        wide, found = browser.look()
+        assert wide <= width
+        yield found
+
+
 @needs_browser
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
@@ -165,11 +175,7 @@ def test_pages_fit_a_phone_a_screen_and_paper(pages, name, tmp_path):
     file = tmp_path / "report.html"
     file.write_text(pages[1][name][0], encoding="utf-8")
     with Browser(tmp_path / "profile") as browser:
-        for width in (390, 1280):
-            browser.open(file, width=width)
-            browser.run("document.querySelectorAll('details').forEach(d => (d.open = true))")
-            wide, found = browser.look()
-            assert wide <= width
+        for found in looks_opened(browser, file):
             assert found == FINE
         browser.ask("Emulation.setEmulatedMedia", media="print")
         settings = "getComputedStyle(document.querySelector('details.screen')).display"
@@ -196,11 +202,7 @@ def test_reports_of_studies_fit_a_phone_a_screen_and_paper(pages, line, tmp_path
     assert done.exit_code == 0, done.output
     file = tmp_path / "out" / "report.html"
     with Browser(tmp_path / "profile") as browser:
-        for width in (390, 1280):
-            browser.open(file, width=width)
-            browser.run("document.querySelectorAll('details').forEach(d => (d.open = true))")
-            wide, found = browser.look()
-            assert wide <= width
+        for found in looks_opened(browser, file):
             # On a phone the rows of the first table are cards; heads are a matter of paper.
             assert found | {"heads": 0} == FINE
         browser.open(file, width=740)
