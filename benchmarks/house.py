@@ -27,6 +27,17 @@ FACES = (
 STUDIES = ("experiments",)
 #: Lists of names on pages of reference.
 _LISTS = re.compile(r"^```\{eval-rst\}.*?^```", re.MULTILINE | re.DOTALL)
+#: Names without a noun or a verb: a preposition, pronoun, adverb or participle that stands alone,
+#: or a preposition at an end of the name.
+_LOOSE = re.compile(
+    "(?:about|again|alike|apart|asked|at|away|back|beside|between|both|by|done|drawn|each|found|fresh|"
+    "from|further|given|gone|held|here|how|in|into|it|its|kept|known|made|mend|mended|of|on|onto|"
+    "others|over|own|said|same|seen|shown|some|still|such|taken|that|their|them|then|there|these|"
+    "they|thing|things|this|those|through|to|together|told|turn|turned|under|upon|what|whatever|"
+    "when|where|which|who|whoever|whose|why|with|within|written|yet)"
+    "|(?:of|at|told|found|apart|alike)_.*"
+    "|.*_(?:of|at|to|by|for|in|on|from|with|told|found)"
+)
 #: What a walk follows: function, parameter.
 WALKS = {
     "reconstruct": "tables",
@@ -184,6 +195,18 @@ def shared_classes() -> dict[str, list[str]]:
     return {name: found for name, found in sorted(homes.items()) if len(found) > 1}
 
 
+def loose_names(source: str) -> list[str]:
+    """Return what a source binds to names that are no nouns or verbs: functions, variables."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                names.add(name)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                names.add(name)
+    return sorted(name for name in names if _LOOSE.fullmatch(name.strip("_")))
+
+
 def walk(function: str, parameter: str) -> list[str]:
     """Return the files in which a parameter stays, one after the other."""
     public = getattr(importlib.import_module("bayesrisk.reconstruction"), function)
@@ -339,6 +362,11 @@ def table() -> pd.DataFrame:
         ("functions that take Any", len(takes), 60),
         ("names that classes share", len(shared_classes()), 0),
         ("kernels", len(kernels()), 90),
+        (
+            "names that are no nouns or verbs",
+            sum(len(loose_names(t)) for t in sources().values()),
+            0,
+        ),
     ]
     return pd.DataFrame(rows, columns=["what", "now", "aim"])
 
@@ -353,6 +381,10 @@ def main() -> None:
         print("\nlarge classes:", ", ".join(large_classes()))
         print("\nread by one:", ", ".join(single_readers()))
         print("\nshared:", "; ".join(f"{n}: {', '.join(h)}" for n, h in shared_classes().items()))
+        loose = {
+            module: names for module, text in sources().items() if (names := loose_names(text))
+        }
+        print("\nno nouns:", "; ".join(f"{m}: {', '.join(n)}" for m, n in loose.items()))
         print("\ncomments:", ", ".join(f"{m} {share:.1f}" for share, m in shares()[2]))
 
 
