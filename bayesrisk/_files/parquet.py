@@ -100,10 +100,7 @@ def opened(
             if double:
                 raise fault(f"{file}: column {shown(double[0])}: must stand in the file once")
             meta, size = source.metadata, file.stat().st_size
-            values, most = (
-                meta.num_rows * meta.num_columns,
-                max(MAX_VALUES, MAX_PER_BYTE * size),
-            )
+            values, most = meta.num_rows * meta.num_columns, max(MAX_VALUES, MAX_PER_BYTE * size)
             if values > most:
                 raise fault(f"{file}: must hold at most {most} values, by its size, got {values}")
             unpacked = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))

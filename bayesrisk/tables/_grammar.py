@@ -498,11 +498,7 @@ def _expanded(
         return
     for key, scope in iterations[entry["iterate"]].items():
         entries = [
-            {
-                **p,
-                "cells": p["cells"].replace("*", key),
-                "where": {**p.get("where", {}), **scope},
-            }
+            {**p, "cells": p["cells"].replace("*", key), "where": {**p.get("where", {}), **scope}}
             for p in parts
         ]
         yield _table(entry["name"].replace("*", key), entries, schema, recodes)

@@ -436,12 +436,7 @@ def _matrices(
 
 
 def _positions(
-    part: pa.Table,
-    column: str,
-    names: Iterable[str],
-    meaning: str,
-    file: Path,
-    numbers: IntArray,
+    part: pa.Table, column: str, names: Iterable[str], meaning: str, file: Path, numbers: IntArray
 ) -> IntArray:
     """Return the positions of texts among those known; one that is not is refused by its row."""
     index = pc.index_in(part.column(column), value_set=pa.array(list(names), pa.string()))
