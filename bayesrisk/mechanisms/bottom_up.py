@@ -24,12 +24,12 @@ from bayesrisk.mechanisms.base import (
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
+from bayesrisk.tables._grammar import Key
 from bayesrisk.tables.published import row_sums
 
 # What the bottom-up post-processing does to each table: who is scaled, derived, bounded.
 
 
-Key = tuple[str, str]
 Rows = sparse.csr_array
 
 

@@ -126,8 +126,7 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
                 sums.sort_indices()
                 part = prepared.truth.counts[level, name].copy()
                 if part.nnz:
-                    law_row = self._law.rows(part.data)
-                    part.data += self._change[law_row, sums.data % self._keys]
+                    part.data += self._change[self._law.rows(part.data), sums.data % self._keys]
                     part.eliminate_zeros()
                 counts[level, name] = part
         return Protected(replace(prepared.truth, counts=counts))

@@ -62,8 +62,7 @@ class Recode(BaseMechanism):
                 raise ArgumentError("groups must name at least one attribute, got none")
         parameters: dict[str, Any] = {"level": self._level, "groups": self._groups or None}
         # Of a table that was asked for nothing is known here but that chance has no part in it.
-        law = SimulationOnly(drawn=False)
-        super().__init__(MechanismSpec("recode", parameters, others=law))
+        super().__init__(MechanismSpec("recode", parameters, others=SimulationOnly(drawn=False)))
         self._last: tuple[Workload, Workload] | None = None
 
     def acts_within(self, workload: Workload) -> str | None:

@@ -177,8 +177,7 @@ def texts(
         else:
             missing = pc.or_(missing, pa.array(faults.missing(piece, name, right, rule)))
         values = pc.utf8_lpad(values, digits, "0")
-    shown_values = pc.if_else(missing, pa.scalar(None, pa.string()), values)
-    return _as_text(shown_values)
+    return _as_text(pc.if_else(missing, pa.scalar(None, pa.string()), values))
 
 
 class _Numbers:

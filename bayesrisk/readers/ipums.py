@@ -197,8 +197,7 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
     if book.hierarchical:
         frame = _person_rows(frame, book, source.name)
     variables = {str(name): book.variables[str(name)] for name in frame}
-    columns = {n: _labelled(frame[n], v, fixed=fixed) for n, v in variables.items()}
-    return pd.DataFrame(columns)
+    return pd.DataFrame({n: _labelled(frame[n], v, fixed=fixed) for n, v in variables.items()})
 
 
 def _text_of_lines(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:

@@ -44,6 +44,7 @@ from bayesrisk.exceptions import (
     shown,
 )
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
+from bayesrisk.tables._grammar import Key
 from bayesrisk.tables.published import joined as joined_tables
 from bayesrisk.tables.records import record_pieces
 
@@ -325,8 +326,7 @@ class Piece:
         """Return a column of text, all of one width, a row of characters each."""
         values = one_array(self.table.column(column))
         # A null is -1 characters long.
-        wrong = pc.fill_null(pc.binary_length(values), -1).to_numpy() != width
-        self.check(column, ~wrong, rule)
+        self.check(column, pc.fill_null(pc.binary_length(values), -1).to_numpy() == width, rule)
         return characters(values, width)
 
     def matrix(self, column: str, width: int) -> ByteArray:
@@ -639,8 +639,6 @@ def joined(pieces: Iterable[Records], path: str | Path) -> Records:
 
 
 # Published tables that come in pieces: made from cells read, checked by totals, put together.
-
-Key = tuple[str, str]
 
 
 def place_texts(matrix: ByteArray) -> TextArray:

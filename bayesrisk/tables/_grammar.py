@@ -270,8 +270,7 @@ def code_weights(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.
         matrix = np.ones((total, attribute.size), dtype=np.int64)
         start = 0
         for part in parts:
-            rows = matrix[start : start + len(part.cells)]
-            _fill(rows, part, attribute)
+            _fill(matrix[start : start + len(part.cells)], part, attribute)
             start += len(part.cells)
         factors[attribute.name] = matrix
     return factors
@@ -401,8 +400,7 @@ class Table:
         for name, (columns, inverse) in self.classes.items():
             key = key * columns.shape[1] + inverse[index[name]]
         distinct, inverse = np.unique(key, return_inverse=True)
-        matrix = self._class_columns(distinct)
-        return sparse.csr_array(matrix[:, inverse.reshape(-1)])
+        return sparse.csr_array(self._class_columns(distinct)[:, inverse.reshape(-1)])
 
     def _class_columns(self, keys: IntArray) -> sparse.csc_array:
         """Return the columns of combinations of classes, numbered in mixed radix."""
@@ -424,6 +422,7 @@ class Table:
 # Workloads in the compact grammar: from the definition files and manifests, and back.
 
 
+#: Level and name of a table.
 Key = tuple[str, str]
 
 

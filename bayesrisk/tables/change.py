@@ -149,8 +149,7 @@ class PopulationChange:
         if rates.ndim == 0:
             if size == 1 and rates > 0.0:
                 raise ArgumentError(f"changes[{name!r}] must be 0 for one value, got {rates}")
-            other = float(rates) / max(size - 1, 1)
-            matrix: FloatArray = np.full((size, size), other)
+            matrix: FloatArray = np.full((size, size), float(rates) / max(size - 1, 1))
             np.fill_diagonal(matrix, 1.0 - float(rates))
             return matrix
         if rates.shape != (size, size):

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from bayesrisk import _files, _validation as check
 from bayesrisk._files.parquet import check_together, read_table
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, shown
+from bayesrisk.tables._grammar import Key
 from bayesrisk.tables.likelihoods import Likelihood, SimulationOnly, read_likelihood
 from bayesrisk.tables.workload import Workload
 
@@ -37,8 +39,6 @@ ROWS = pa.schema(
     ]
 )
 PLACES = pa.schema([("level", pa.string()), ("geoid", pa.string())])
-
-Key = tuple[str, str]
 
 
 class Content(NamedTuple):
@@ -486,11 +486,7 @@ def _slices(tables: Content, key: Key) -> Iterator[pa.Table]:
 
 def write(tables: Content, folder: Path, *, replace: bool) -> None:
     """Write the folder, whole or as before."""
-
-    def check(target: Path) -> None:
-        check_folder(target, replace=replace)
-
-    with _files.whole_folder(folder, check) as draft:
+    with _files.whole_folder(folder, partial(check_folder, replace=replace)) as draft:
         fill(tables, draft)
 
 

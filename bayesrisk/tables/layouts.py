@@ -567,8 +567,7 @@ def _laws(cells: Sequence[Cell], reader: _Reader) -> dict[str, Likelihood]:
         guess, name = f"random-{base}" if base else "exact", f"counts.{Path(file).name}"
         text = reader.rules.get(name, reader.rules.get("counts", ""))
         if not text:
-            common = reader.questions.get("counts", (guess,))[0]
-            name = "counts" if common == guess else name
+            name = "counts" if reader.questions.get("counts", (guess,))[0] == guess else name
             reason = (
                 f"all are multiples of {base}; random holds for nearest, too" if base else "true"
             )

@@ -20,7 +20,7 @@ from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
 from bayesrisk.tables import exchange, layouts
-from bayesrisk.tables._grammar import Table
+from bayesrisk.tables._grammar import Key, Table
 from bayesrisk.tables.change import PopulationChange
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
@@ -30,7 +30,6 @@ from bayesrisk.tables.records import Records, record_pieces
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
 
-Key = tuple[str, str]
 _PENDING = 2**22  # distinct (place, cell) pairs that wait before they are merged
 
 
@@ -59,8 +58,7 @@ class Histogram:
     def __post_init__(self) -> None:
         check.instance(self.schema, Schema, "schema")
         geoids = _checked_places(self.geoids, self.schema, self.level, "geoids")
-        shape = (len(geoids), self.schema.size)
-        counts = _checked_matrix(self.counts, np.int64, shape, "counts")
+        counts = _checked_matrix(self.counts, np.int64, (len(geoids), self.schema.size), "counts")
         object.__setattr__(self, "geoids", geoids)
         object.__setattr__(self, "counts", counts)
 
@@ -365,8 +363,7 @@ class PublishedTables(Tabular):
         >>> [tables.support("all", name)[1].tolist() for _, name in tables.workload.tables]
         [[[4]], [[6]], [[7]]]
         """
-        sheets = layouts.frame_sheets(frame)
-        return cls(*layouts.read_layouts(sheets, assumptions).confirmed())
+        return cls(*layouts.read_layouts(layouts.frame_sheets(frame), assumptions).confirmed())
 
     @classmethod
     def read(
@@ -738,8 +735,7 @@ def tabulate(
     if isinstance(records, Microdata):
         geoids = records.geoids() if geoids is None else geoids
         records = records.for_schema(workload.schema)
-    pieces = _pieces(records, workload)
-    histogram = Histogram.from_records(pieces, level=finest)
+    histogram = Histogram.from_records(_pieces(records, workload), level=finest)
     listed = None if geoids is None else np.unique(check.text_array(geoids, "geoids"))
     if listed is not None and np.any(np.strings.str_len(listed) < place.width(finest)):
         raise ArgumentError(f"geoids must have {place.width(finest)} digits or more")

@@ -17,7 +17,7 @@ from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, shown
-from bayesrisk.tables._grammar import Table, described, distinct_tables, parsed
+from bayesrisk.tables._grammar import Key, Table, described, distinct_tables, parsed
 from bayesrisk.tables.schema import Schema, definition, definition_names
 
 # -----------------------------------------------------------------------------
@@ -31,7 +31,7 @@ from bayesrisk.tables.schema import Schema, definition, definition_names
 
 
 Tables = list[tuple[Table, int]]
-ByKey = Mapping[tuple[str, str], Table]
+ByKey = Mapping[Key, Table]
 _MAX_ENTRIES = 2**24  # entries of a term's array: pairs of about 4,000 classes
 _SHARED_ENTRIES = 2**22  # entries up to which tables of one scope share a term
 
@@ -213,7 +213,6 @@ class _Search:
             self._descend(depth + 1, deeper)
 
 
-Key = tuple[str, str]
 _KINDS = ("add-remove", "change-one", "change-in-place")
 
 

@@ -71,8 +71,7 @@ class Cliques:
 
     def _flat(self, clique: int, codes: dict[str, IntArray]) -> IntArray:
         """Return the cells of a clique that indices of codes lie in."""
-        size = len(next(iter(codes.values())))
-        flat = np.zeros(size, dtype=np.int64)
+        flat = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
         for name, kinds in zip(self.members[clique], self.shape(clique), strict=True):
             flat = flat * kinds + self.bins[name][codes[name]]
         return flat
@@ -377,8 +376,7 @@ def table_structure(tables: PublishedTables) -> Structure:
         raise DataError(f"tables: counts must be below {_MAX_COUNT}")
     above = [_ancestor_positions(tables, levels[-1], level) for level in levels]
     root = [_ancestor_positions(tables, level, levels[0]) for level in levels]
-    cliques = table_cliques(tables.workload)
-    return Structure(tables, cliques, start, counts, hidden, above, root)
+    return Structure(tables, table_cliques(tables.workload), start, counts, hidden, above, root)
 
 
 def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> IntArray:

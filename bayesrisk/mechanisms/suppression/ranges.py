@@ -35,12 +35,8 @@ _PARTS = 2000
 
 def as_floats(bounds: tuple[IntArray, IntArray]) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper bounds with infinities where there is none."""
-    floats = []
-    for part in bounds:
-        values = part.astype(float)
-        values[np.abs(part) >= ENDLESS] *= np.inf
-        floats.append(values)
-    return floats[0], floats[1]
+    low, high = (np.where(abs(b) >= ENDLESS, np.copysign(np.inf, b), b) for b in bounds)
+    return low, high
 
 
 @dataclass
@@ -75,8 +71,7 @@ class IntegerProgram:
 
     def feasible(self) -> bool | None:
         """Return whether there is a solution, or None if the search gave up."""
-        zero = np.zeros(len(self._index), dtype=np.int64)
-        bound, settled = self._search(zero, 0, None)
+        bound, settled = self._search(np.zeros(len(self._index), dtype=np.int64), 0, None)
         if self.solution is not None:
             return True
         return False if settled and bound >= ENDLESS else None

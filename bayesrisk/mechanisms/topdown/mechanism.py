@@ -30,12 +30,12 @@ from bayesrisk.mechanisms.topdown import families
 from bayesrisk.mechanisms.topdown.estimation import SolvedFamilies, solve_family
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Schema, Workload
+from bayesrisk.tables._grammar import Key
 from bayesrisk.tables.published import row_sums
 
 # From records and settings to a tree that is ready to be solved.
 
 
-Key = tuple[str, str]
 Rows = sparse.csr_array
 #: Returns the integer counts of the children of a node, (children, cells).
 Solve = Callable[[families.Family], IntArray]
@@ -101,8 +101,7 @@ def _truths(histogram: Histogram, geoids: TextArray, levels: list[str]) -> list[
     """Return the nodes of every level, those without records included, and their counts."""
     ancestors = histogram.schema.geography.ancestors
     nodes = np.union1d(ancestors(geoids, levels[-1]), histogram.geoids)
-    place = np.searchsorted(nodes, histogram.geoids)
-    counts = row_sums(histogram.counts, place, nodes.size)
+    counts = row_sums(histogram.counts, np.searchsorted(nodes, histogram.geoids), nodes.size)
     truths: list[_Truth] = []
     for level in reversed(levels[:-1]):
         above, parent = np.unique(ancestors(nodes, level), return_inverse=True)

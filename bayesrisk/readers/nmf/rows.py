@@ -33,8 +33,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 def _ranges(*first: int, stop: int) -> Groups:
     """Return the runs that start at the given values, up to ``stop``."""
-    bounds = (*first, stop)
-    return tuple(tuple(range(a, b)) for a, b in pairwise(bounds))
+    return tuple(tuple(range(a, b)) for a, b in pairwise((*first, stop)))
 
 
 _FROM_18 = (18, 20, *range(25, 60, 5), 60, 62, 65, 67, *range(70, 115, 5))
@@ -479,5 +478,4 @@ def rows_of_query(
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(parts) == 1:
         return parts[0]
-    table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
-    return table.to_batches()[0]
+    return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks().to_batches()[0]

@@ -233,8 +233,7 @@ def _rows(
         "variance": pa.float32(),
         "plb": pa.float64(),
     }
-    arrays = {key: pa.array(c, kinds.get(key, pa.string())) for key, c in columns.items()}
-    return pa.table(arrays)
+    return pa.table({n: pa.array(c, kinds.get(n, pa.string())) for n, c in columns.items()})
 
 
 def _write_folder(folder: Path, parts: Sequence[pa.Table], place: int) -> None:
