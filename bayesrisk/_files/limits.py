@@ -46,7 +46,7 @@ Positive = Annotated[float, Field(gt=0.0)]
 
 _UNKNOWN = "unknown_key"
 #: What pydantic's own faults say that a value must be, with what they know filled in.
-_OWN = {
+_RULES = {
     "greater_than": "> {gt}",
     "greater_than_equal": ">= {ge}",
     "less_than": "< {lt}",
@@ -87,10 +87,10 @@ def as_config_error(error: ValidationError, source: str) -> ConfigError:
         key = f"[{key}]"
     value = context.get("value", fault["input"])
     name = f"{key} " if key else ""
-    if fault["type"] not in (*_OWN, "bound") and "should be" not in fault["msg"]:
+    if fault["type"] not in (*_RULES, "bound") and "should be" not in fault["msg"]:
         return ConfigError(f"{source}: {key}: {fault['msg']}, got {shown(value)}")
-    bound = _OWN.get(fault["type"], fault["msg"].removeprefix("Input should be ")).format(**context)
-    return ConfigError(f"{source}: {name}must be {bound}, got {shown(value)}")
+    rule = _RULES.get(fault["type"], fault["msg"].removeprefix("Input should be "))
+    return ConfigError(f"{source}: {name}must be {rule.format(**context)}, got {shown(value)}")
 
 
 def _key(place: tuple[int | str, ...], indexed: bool) -> str:

@@ -25,7 +25,7 @@ from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
 
-_OWN = {
+_CLASSES = {
     "identity": "bayesrisk.mechanisms.coarsening:Identity",
     "discrete-gaussian": "bayesrisk.mechanisms.noise:DiscreteGaussianMechanism",
     "discrete-laplace": "bayesrisk.mechanisms.noise:DiscreteLaplaceMechanism",
@@ -45,7 +45,7 @@ _OWN = {
     "composition": "bayesrisk.mechanisms.composition:ReleaseComposition",
 }
 REGISTRY: Registry[Mechanism] = Registry(
-    "mechanism", own=_OWN, protocol=Mechanism, needs="spec and release()"
+    "mechanism", own=_CLASSES, protocol=Mechanism, needs="spec and release()"
 )
 
 

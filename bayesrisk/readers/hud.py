@@ -52,21 +52,21 @@ _COLUMNS = (
 )
 #: In the order of the published files.
 COLUMNS = tuple(_COLUMNS.split())
-_KNOWN = frozenset(COLUMNS)
+_COLUMN_SET = frozenset(COLUMNS)
 _CHILDREN = re.compile(r"pct_chldrn[a-z0-9_]*(?<!_reason)(?<!_low)(?<!_high)")  # of 2024 on, by age
 _ALIASES = {"pct_white_nonhsp": "pct_white_nothsp", "pct_wht_nonhsp": "pct_white_nothsp"}
 #: What a rounded percentage is a share of, where it is known.  It was measured on the county files
 #: of 2014 to 2023: among up to 60 reported households each of these shares is that of a whole
 #: number.  That of ``pct_occupied`` and of the income bands is not, and the share of the disabled
 #: is one of people.
-_OF_HOUSEHOLDS = (
+_HOUSEHOLD_SHARES = (
     "pct_wage_major pct_welfare_major pct_other_major pct_lt50_median pct_lt30_median pct_2adults "
     "pct_1adult pct_female_head pct_female_head_child pct_lt24_head pct_age25_50 pct_age51_61 "
     "pct_age62plus pct_age85plus pct_minority pct_black_nonhsp pct_native_american_nonhsp "
     "pct_asian_pacific_nonhsp pct_white_nothsp pct_black_hsp pct_wht_hsp pct_oth_hsp pct_hispanic "
     "pct_multi pct_bed1 pct_bed2 pct_bed3 pct_overhoused"
 )
-BASES = MappingProxyType(dict.fromkeys(_OF_HOUSEHOLDS.split(), "number_reported"))
+BASES = MappingProxyType(dict.fromkeys(_HOUSEHOLD_SHARES.split(), "number_reported"))
 # Only files of before 2014 have one of these, and each of them has one.
 _OLD = (
     "msa placefips pct_asian pct_asian_pacific pct_black pct_native_american pct_other_maj "
@@ -99,7 +99,7 @@ def usual_name(name: str) -> str:
 
 def is_known(name: str) -> bool:
     """Return whether a column is one that HUD is known to publish."""
-    return name in _KNOWN or _CHILDREN.fullmatch(name) is not None
+    return name in _COLUMN_SET or _CHILDREN.fullmatch(name) is not None
 
 
 def is_derived(name: str) -> bool:

@@ -117,7 +117,7 @@ _AGES = "RTYPE GQTYPE QSEX QAGE CENHISP CENRACE"
 _STATUS = "RTYPE HH_STATUS"
 _CODES = "RTYPE " + " ".join(name for name, _ in HOUSEHOLD.values())
 _INSIDE = f"SCHEMA_TYPE_CODE SCHEMA_BUILD_ID {_PLACE}"
-_BOTH = "RTYPE GQTYPE_PL VOTING_AGE QSEX QAGE CENHISP CENRACE"
+_PL94_AGES = "RTYPE GQTYPE_PL VOTING_AGE QSEX QAGE CENHISP CENRACE"
 _PUBLIC = f"EPNUM {_DHC} NUMRACE PGQSHRT GQTYPE_PL VOTING_AGE {_OTHER_PLACES}"
 LAYOUTS: Mapping[str, tuple[FileLayout, ...]] = MappingProxyType(
     {
@@ -127,7 +127,7 @@ LAYOUTS: Mapping[str, tuple[FileLayout, ...]] = MappingProxyType(
             _layout("2020-05-27-ages", "sf1-person", f"{_PLACE} EPNUM {_DHC}", _AGES),
             _layout("mdf-pl94", "pl94", f"{_INSIDE} EPNUM {_PL94}", _PL94),
             _layout("mdf-dhc", "sf1-person", f"{_INSIDE} EPNUM {_DHC}", _AGES),
-            _layout("2020", "sf1-person", _PUBLIC, _BOTH),
+            _layout("2020", "sf1-person", _PUBLIC, _PL94_AGES),
         ),
         "unit": (
             _layout("2010-demonstration", "pl94-units", f"VINTAGE {_PLACE} {_STATUS}", _STATUS),

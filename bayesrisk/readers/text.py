@@ -53,7 +53,7 @@ MAX_MEMBER = 2**38
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _COMMENTS = 1000  # lines above a header
 # How files begin that are no text, whatever they are called, and what to do.
-_OTHERS = {
+_BINARY = {
     b"\xd0\xcf\x11\xe0": "an Excel file of the old form (.xls): save it as .xlsx or as CSV",
     b"PK\x03\x04": "a ZIP archive or a workbook: its name must end in .zip or .xlsx",
     b"PAR1": "a Parquet file: its name must end in .parquet",
@@ -192,7 +192,7 @@ def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
     with source.open() as stream:
         for skipped in range(_COMMENTS):
             line = stream.readline()
-            for start, description in _OTHERS.items():
+            for start, description in _BINARY.items():
                 if skipped == 0 and line.startswith(start):
                     raise DataError(f"{source.name}: cannot be read as text, is {description}")
             if mark is None or not line.removeprefix(b"\xef\xbb\xbf").startswith(mark):
@@ -723,8 +723,8 @@ _STATES = (
 )
 #: FIPS code of each state and of Puerto Rico by its postal abbreviation.
 STATES = MappingProxyType({entry[:2]: entry[2:] for entry in _STATES.split()})
-_KNOWN = np.zeros(100, dtype=bool)
-_KNOWN[[int(code) for code in STATES.values()]] = True
+_STATE_CODES = np.zeros(100, dtype=bool)
+_STATE_CODES[[int(code) for code in STATES.values()]] = True
 _WIDTHS = (2, 3, 6, 4)  # state, county, tract, block
 
 
@@ -746,7 +746,7 @@ def state_of_name(base: str) -> str | None:
 def known_states(matrix: ByteArray) -> BoolArray:
     """Return which codes begin with the digits of a state."""
     tens, ones = matrix[:, 0] - np.uint8(48), matrix[:, 1] - np.uint8(48)
-    mask: BoolArray = _KNOWN[tens.astype(np.int64) * 10 + ones]
+    mask: BoolArray = _STATE_CODES[tens.astype(np.int64) * 10 + ones]
     return mask
 
 

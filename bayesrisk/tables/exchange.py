@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _files, _validation as check
-from bayesrisk._files.parquet import check_together, read_table
+from bayesrisk._files.parquet import check_together, is_text, read_table
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, shown
 from bayesrisk.tables._grammar import Key
@@ -244,7 +244,7 @@ def read(
         file = folder / part["file"]
         table = _load(file, ROWS, part["rows"], part.get("sha256"))
         _take(table, file, workload, places, pieces, negative=manifest["negative"])
-    matrices = {key: _matrices(pieces, key, workload, places) for key, pieces in pieces.items()}
+    matrices = {key: _matrices(p, key, workload, places) for key, p in pieces.items()}
     counts = {key: pair[0] for key, pair in matrices.items()}
     suppressed = {key: pair[1] for key, pair in matrices.items() if pair[1].nnz}
     return workload, places, counts, suppressed, laws
@@ -311,11 +311,8 @@ def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.T
 def _typed(table: pa.Table, name: str, kind: object, file: Path) -> pa.Table:
     """Return the table with a column in its type; other texts and integers are as good."""
     column = table.column(name)
-    if kind == pa.string():
-        good = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    else:
-        good = pa.types.is_integer(column.type)
-    if not good:
+    test = is_text if kind == pa.string() else pa.types.is_integer
+    if not test(column.type):
         row, value = _culprit(column)
         raise DataError(
             f"{file}: row {row + 1}, column {name!r}: must be of type {kind}, "

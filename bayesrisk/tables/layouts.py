@@ -39,7 +39,7 @@ _RESERVED = re.compile(
     "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
     "sentence|stated|status|table"
 )
-_OTHERS = "others"  # the label of records that a total counts and no other row does
+_REST = "others"  # the label of records that a total counts and no other row does
 
 # -----------------------------------------------------------------------------
 # Texts: counts, ranges and marks; totals; groups of ages or amounts.
@@ -68,7 +68,7 @@ _TOTAL = re.compile(
     re.IGNORECASE,
 )
 _AGE = re.compile(r"\b(years?|yrs?)( old| of age)?\b|\b(ages?|aged)\b|\by ?(?=\d|lt|ge)")
-_SAME = {"m": "male", "males": "male", "f": "female", "females": "female"}
+_SYNONYMS = {"m": "male", "males": "male", "f": "female", "females": "female"}
 _COUNT = re.compile(r"n|obs(ervations?| value)?|counts?|numbers?|values?|frequency|records")
 _FLAG = re.compile(r"(.* )?(flags?|status|symbols?)")
 _NO_COUNT = re.compile(r".*(%|\b(percent(age)?|rate|share|proportion|(foot)?notes?)\b).*")
@@ -79,7 +79,7 @@ _CODE = re.compile(r" ?\b(code|id|name|label)\b")
 def _key(text: str) -> str:
     """Return the spelling by which labels and headings are compared."""
     plain = " ".join(re.sub("[–—]", "-", text).replace("_", " ").split()).casefold()
-    return _SAME.get(plain, plain)
+    return _SYNONYMS.get(plain, plain)
 
 
 def _range(text: str) -> tuple[int, int] | None:
@@ -390,7 +390,7 @@ class _Reader:
             for depth, label in enumerate(p for p in part if not _TOTAL.fullmatch(p)):
                 kind = f"category {depth + 1}"
                 kind = "age" if (ends := _interval(label)) and ends[0] < ends[1] else kind
-                kind = "sex" if _key(label) in _SAME.values() else kind
+                kind = "sex" if _key(label) in _SYNONYMS.values() else kind
                 kinds.setdefault(kind, {})[label] = None
                 columns[i][self.columns.get(kind, kind)] = label
         self.kinds |= {*kinds}
@@ -546,9 +546,9 @@ def read_layouts(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> Layouts
         line = f"  {name}: {_listing(variable.labels)}"
         line += f"; {_listing(map(repr, variable.totals))} counts all" * bool(variable.totals)
         if not _complete(name, variable, counts, reader, sure=sure):
-            variable.names[(len(variable.labels),)] = _OTHERS
-            variable.labels.append(_OTHERS)
-            line += f"; and {_OTHERS}, whom only totals count"
+            variable.names[(len(variable.labels),)] = _REST
+            variable.labels.append(_REST)
+            line += f"; and {_REST}, whom only totals count"
         reader.lines.append(line)
     guesses = {name: guess for name, (guess, _) in reader.questions.items()}
     frame, parts = _tables(cells, groups, values, variables)

@@ -28,7 +28,7 @@ from bayesrisk.tables.schema import MISSING, Attribute, Schema
 _WHOLE = r"^[+-]?[0-9]{1,18}$"
 _DECIMALS = r"^([+-]?[0-9]{1,18})\.0+$"  # whole numbers as they are written beside missing ones
 _NUMBER = r"^[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})$"
-_SHOWN = 20  # labels that a message lists
+_MOST_LABELS = 20  # labels that a message lists
 
 
 def read_batches(file: Path, schema: Schema, chunk: int) -> Iterator[pa.Table]:
@@ -78,7 +78,7 @@ def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, start: 
         column = column.cast(column.type.value_type)
     codes = np.full(len(column), -1, dtype=np.int64)
     numbers = column
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+    if _parquet.is_text(column.type):
         label = pc.index_in(column, pa.array(a.labels, column.type)).fill_null(-1)
         codes = label.to_numpy().astype(np.int64)
         numbers = pc.if_else(pc.match_substring_regex(column, _NUMBER), column, None)
@@ -135,7 +135,7 @@ def codes_of_labels(
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    text = _parquet.is_text(column.type)
     if MISSING in a.labels:
         if text:
             column = pc.replace_substring_regex(column.fill_null(""), _DECIMALS, r"\1")
@@ -164,8 +164,8 @@ def codes_of_labels(
 
 def _listed(labels: tuple[str, ...]) -> str:
     """Return labels as a message lists them."""
-    rest = len(labels) - _SHOWN
-    return ", ".join(map(repr, labels[:_SHOWN])) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(labels) - _MOST_LABELS
+    return ", ".join(map(repr, labels[:_MOST_LABELS])) + (f" and {rest} more" if rest > 0 else "")
 
 
 def refuse_first(bad: pa.Array, column: pa.Array, source: str, first_row: int, rule: str) -> None:
@@ -460,7 +460,7 @@ def _places(
         rule = f"column {name!r}: must be one of {len(codes)} places, {_listed((*codes,))}"
     elif pa.types.is_integer(column.type):
         text = pc.utf8_lpad(column.cast(pa.string()), width, "0")
-    elif not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    elif not _parquet.is_text(column.type):
         head = source.removesuffix(": row")
         raise DataError(f"{head}: {rule}, got values of type {column.type}")
     text = text.cast(pa.string())

@@ -53,8 +53,8 @@ from bayesrisk.readers.nmf.rows import (
 
 # Above this scale, variance and sigma2 are the same double: the gap is sigma2 times
 # 8 pi**2 sigma2 exp(-2 pi**2 sigma2), relatively 2e-17.
-_SAME = 2.2
-_TERMS = np.arange(1.0, 16.0)  # exp(-j**2 / (2 _SAME)) < 1e-21 beyond
+_LARGE = 2.2
+_TERMS = np.arange(1.0, 16.0)  # exp(-j**2 / (2 _LARGE)) < 1e-21 beyond
 _MAX_STEPS = 60
 #: Relative difference that rounding to single precision explains, with a margin of two.
 SINGLE = 2.0**-23
@@ -92,14 +92,14 @@ def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
     """
     target = check.real_array(variance, "variance", lower=0.0, upper=1e30, bounds="(]")
     result = target.astype(float)
-    small = target < _SAME
+    small = target < _LARGE
     if small.any():
         goal = np.log(target[small])
-        precision = np.full(goal.shape, 0.5 / _SAME)
+        precision = np.full(goal.shape, 0.5 / _LARGE)
         for _ in range(_MAX_STEPS):
             value, slope = _log_variance(precision)
             step = (goal - value) / slope
-            precision = np.maximum(precision + step, 0.5 / _SAME)
+            precision = np.maximum(precision + step, 0.5 / _LARGE)
             if (np.abs(step) <= 4e-16 * precision).all():
                 break
         result[small] = 0.5 / precision

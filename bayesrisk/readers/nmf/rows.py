@@ -254,7 +254,7 @@ def batches(
 ) -> Iterator[Rows]:
     """Yield the rows of a file in pieces of at most ``rows``.
 
-    ``within`` are the beginnings of the first and the last geocode wanted: row groups that hold
+    ``span`` are the beginnings of the first and the last geocode wanted: row groups that hold
     none are not read.  What is read may hold others too.
     """
     with opened(file) as (source, _):
