@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._random import generator
-from bayesrisk.accounting.budget import exact_number
+from bayesrisk.accounting.budget import positive
 from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
@@ -315,14 +315,6 @@ class PreparedTables(BasePrepared):
 def census_level(level: str) -> str:
     """Return the name in a geography of a level of the allocations of 2020."""
     return "nation" if level == "US" else level.lower()
-
-
-def positive(value: object, name: str) -> Fraction:
-    """Return an exact number > 0."""
-    number = exact_number(value, name)
-    if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
-    return number
 
 
 def filled_mapping(value: object, name: str) -> Mapping[Any, Any]:

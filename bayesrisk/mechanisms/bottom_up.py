@@ -10,7 +10,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray
-from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.accounting.budget import SENSITIVITIES, positive
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.mechanisms.base import (
@@ -19,7 +19,6 @@ from bayesrisk.mechanisms.base import (
     PreparingMechanism,
     Protected,
     different_cells,
-    positive,
     positive_parts,
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts

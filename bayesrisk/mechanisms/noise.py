@@ -12,7 +12,7 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting import census_2020_budget
-from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.accounting.budget import SENSITIVITIES, positive
 from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.interfaces import Sampler
 from bayesrisk.mechanisms.base import (
@@ -22,7 +22,6 @@ from bayesrisk.mechanisms.base import (
     census_level,
     filled_mapping,
     most_cells,
-    positive,
     positive_parts,
 )
 from bayesrisk.mechanisms.samplers import vetted_sampler

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.accounting.budget import exact_number
+from bayesrisk.accounting.budget import exact_number, positive
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 
@@ -226,10 +226,7 @@ class NoiseSpec(Likelihood):
 
     def __post_init__(self) -> None:
         check.choice(self.law, "law", _LAWS)
-        scale = exact_number(self.scale, "scale")
-        if scale <= 0:
-            raise ArgumentError(f"scale must be > 0, got {shown(self.scale)}")
-        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
 
     def to_law(self) -> DiscreteGaussian | DiscreteLaplace:
         """Return the law of the noise, around 0, to evaluate and to draw from."""

@@ -15,6 +15,7 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._random import generator
 from bayesrisk._validation import BoolArray, IntArray, TextArray
+from bayesrisk.accounting.budget import positive
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.mechanisms.base import (
@@ -23,7 +24,6 @@ from bayesrisk.mechanisms.base import (
     PreparingMechanism,
     Protected,
     filled_mapping,
-    positive,
     positive_parts,
 )
 from bayesrisk.mechanisms.topdown import families
