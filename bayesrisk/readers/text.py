@@ -44,9 +44,9 @@ from bayesrisk.exceptions import (
     shown,
 )
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
-from bayesrisk.tables._grammar import Key
 from bayesrisk.tables.published import joined as joined_tables
 from bayesrisk.tables.records import record_pieces
+from bayesrisk.tables.workload import Key
 
 #: Bytes of a member of an archive.
 MAX_MEMBER = 2**38

@@ -17,7 +17,7 @@ from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, shown
-from bayesrisk.tables._grammar import Key, Table, described, distinct_tables, parsed
+from bayesrisk.tables._grammar import Key as Key, Table, described, distinct_tables, parsed
 from bayesrisk.tables.schema import Schema, definition, definition_names
 
 # -----------------------------------------------------------------------------
