@@ -16,7 +16,7 @@ from bayesrisk.datasets import load_microdata
 from bayesrisk.mechanisms import TopDown
 from bayesrisk.mechanisms.topdown import estimation as families
 from bayesrisk.mechanisms.topdown.estimation import solve, solve_whole
-from bayesrisk.mechanisms.topdown.families import classes_of
+from bayesrisk.mechanisms.topdown.families import cell_classes
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 LEVELS = ["county", "tract", "block_group", "block"]
@@ -185,7 +185,7 @@ def value(family, x):
 
 def by_classes(family):
     """Return the fit of classes of cells, and counts of live cells that have these sums."""
-    few = classes_of(family)
+    few = cell_classes(family)
     sums, found = np.zeros(few.family.live.shape), solve(families.least_squares(few.family)[0]).x
     sums[few.family.live] = found[: int(few.family.live.sum())]
     share = np.ones(few.label.size) if family.parent is None else family.parent

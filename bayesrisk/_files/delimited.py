@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from bayesrisk._files.text import all_of, named
+from bayesrisk._files.text import gather, named
 from bayesrisk.exceptions import DataError, shown
 
 if TYPE_CHECKING:
@@ -57,22 +57,22 @@ def csv_tables(
         null_values=list(nulls),
         strings_can_be_null=False,
     )
-    done = 0
+    count = 0
     for block in _blocks(stream):
         read = pa_csv.ReadOptions(
             column_names=kinds.names, block_size=len(block) + 1, use_threads=False
         )
-        held = pa.BufferOutputStream()
-        held.write(block)
+        buffer = pa.BufferOutputStream()
+        buffer.write(block)
         try:
-            table = pa_csv.read_csv(held.getvalue(), read, parse, convert)
+            table = pa_csv.read_csv(buffer.getvalue(), read, parse, convert)
         except pa.ArrowInvalid as error:
             # Rows are counted from the beginning of the text.
-            text = _ROW.sub(lambda row: f"Row #{done + int(row[1])}", str(error))  # noqa: B023
+            text = _ROW.sub(lambda row: f"Row #{count + int(row[1])}", str(error))  # noqa: B023
             raise pa.ArrowInvalid(text) from None
         if quotes:
-            _check_quotes(block, table.num_rows, done, delimiter)
-        done += table.num_rows
+            _check_quotes(block, table.num_rows, count, delimiter)
+        count += table.num_rows
         yield table
 
 
@@ -128,9 +128,9 @@ def _check_quotes(block: bytes, rows: int, rows_before: int, delimiter: str) -> 
     lines = [line for line in block.split(b"\n") if line]
     if closed and rows == len(lines):
         return
-    found = (row for row, line in enumerate(lines, rows_before + 1) if _left_open(line, delimiter))
+    faults = (row for row, line in enumerate(lines, rows_before + 1) if _left_open(line, delimiter))
     raise pa.ArrowInvalid(
-        f"Row #{next(found, rows_before + 1)}: a quote must be closed on its line"
+        f"Row #{next(faults, rows_before + 1)}: a quote must be closed on its line"
     )
 
 
@@ -170,7 +170,7 @@ class TextStream:
 
     def __init__(self, stream: BinaryIO, name: str, packed: int | None = None) -> None:
         self._stream, self._name, self._packed = stream, name, packed
-        self._held, self._at = b"", 0  # what a line was taken from
+        self._buffer, self._offset = b"", 0  # what a line was taken from
         self._run = self._size = 0  # bytes of the line that is going on, and of all
         self._after_return = False
         self.last = b""
@@ -203,21 +203,21 @@ class TextStream:
         """Return at most ``size`` bytes, all by default."""
         if size < 0:
             return b"".join(iter(lambda: self.read(_PIECE), b""))
-        if self._at == len(self._held):
+        if self._offset == len(self._buffer):
             return self._next(size) if size else b""
-        data = self._held[self._at : self._at + size]
-        self._at += len(data)
+        data = self._buffer[self._offset : self._offset + size]
+        self._offset += len(data)
         return data
 
     def readline(self) -> bytes:
         """Return the next line with its end."""
-        while (cut := self._held.find(b"\n", self._at) + 1) == 0:
+        while (cut := self._buffer.find(b"\n", self._offset) + 1) == 0:
             more = self._next(_PIECE)
-            self._held, self._at = self._held[self._at :] + more, 0
+            self._buffer, self._offset = self._buffer[self._offset :] + more, 0
             if not more:
-                cut = len(self._held)
+                cut = len(self._buffer)
                 break
-        line, self._at = self._held[self._at : cut], cut
+        line, self._offset = self._buffer[self._offset : cut], cut
         return line
 
     def check_end(self) -> None:
@@ -233,27 +233,27 @@ class WithoutComments:
 
     def __init__(self, stream: TextStream, mark: bytes) -> None:
         self._stream, self._mark = stream, mark
-        self._fresh, self._within = True, False  # at a line's beginning; in a comment
+        self._line_start, self._in_comment = True, False  # at a line's beginning; in a comment
 
     def read(self, size: int = -1) -> bytes:
         """Return at most ``size`` bytes, all by default; none at the end."""
         while data := self._stream.read(size):
-            if kept := self._kept(data):
-                return kept
+            if text := self._strip(data):
+                return text
         return b""
 
-    def _kept(self, data: bytes) -> bytes:
-        kept, at = [], 0
-        while at < len(data):
-            if self._within or (self._fresh and data.startswith(self._mark, at)):
-                end = data.find(b"\n", at) + 1
-                self._within, at = end == 0, end or len(data)
+    def _strip(self, data: bytes) -> bytes:
+        pieces, offset = [], 0
+        while offset < len(data):
+            if self._in_comment or (self._line_start and data.startswith(self._mark, offset)):
+                end = data.find(b"\n", offset) + 1
+                self._in_comment, offset = end == 0, end or len(data)
             else:
-                end = data.find(b"\n" + self._mark, at) + 1 or len(data)
-                kept.append(data[at:end])
-                at = end
-            self._fresh = data[at - 1 : at] == b"\n"
-        return b"".join(kept)
+                end = data.find(b"\n" + self._mark, offset) + 1 or len(data)
+                pieces.append(data[offset:end])
+                offset = end
+            self._line_start = data[offset - 1 : offset] == b"\n"
+        return b"".join(pieces)
 
 
 @contextmanager
@@ -299,9 +299,9 @@ def header_fields(
         names.pop()
     if not names:
         raise DataError(f"{name}: must have a header line, got an empty one")
-    again = [field for field, times in Counter(names).items() if times > 1]
-    if again:
-        raise DataError(f"{name}: column {shown(again[0])}: must stand in the header once")
+    double = [field for field, times in Counter(names).items() if times > 1]
+    if double:
+        raise DataError(f"{name}: column {shown(double[0])}: must stand in the header once")
     return names
 
 
@@ -314,9 +314,9 @@ def text_frame(
         names = header_fields(lines.readline(), called)
         chosen = [column for column in names if wanted(column)]
         pieces = (table.select(chosen) for table in text_tables(lines, names))
-        held = all_of(pieces, lambda piece: int(piece.nbytes), called)
+        tables = gather(pieces, lambda piece: int(piece.nbytes), called)
     empty = pa.schema([(column, pa.string()) for column in chosen]).empty_table()
-    frame: pd.DataFrame = pa.concat_tables([empty, *held]).to_pandas()
+    frame: pd.DataFrame = pa.concat_tables([empty, *tables]).to_pandas()
     return frame
 
 

@@ -17,22 +17,22 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from bayesrisk.exceptions import ConfigError, shown
 
 
-def refuse(bound: str, **told: Any) -> PydanticCustomError:
+def refuse(bound: str, **details: Any) -> PydanticCustomError:
     """Return the fault that a value is not as it must be.
 
     ``value`` is quoted instead of what was checked, ``key`` ends the name of the key, and
     ``indexed=False`` leaves the number of the entry of a list out of it.
     """
-    return PydanticCustomError("bound", "{bound}", {"bound": bound, **told})
+    return PydanticCustomError("bound", "{bound}", {"bound": bound, **details})
 
 
 def choice(options: Iterable[str]) -> PlainValidator:
     """Return the check of one of several words."""
-    known = tuple(options)
+    words = tuple(options)
 
     def check(value: object) -> str:
-        if not isinstance(value, str) or value not in known:
-            raise refuse(f"one of {', '.join(known)}", indexed=False)
+        if not isinstance(value, str) or value not in words:
+            raise refuse(f"one of {', '.join(words)}", indexed=False)
         return value
 
     return PlainValidator(check)
@@ -46,7 +46,7 @@ Positive = Annotated[float, Field(gt=0.0)]
 
 _UNKNOWN = "unknown_key"
 #: What pydantic's own faults say that a value must be, with what they know filled in.
-_OWN = {
+_RULES = {
     "greater_than": "> {gt}",
     "greater_than_equal": ">= {ge}",
     "less_than": "< {lt}",
@@ -68,29 +68,29 @@ _OWN = {
 def as_config_error(error: ValidationError, source: str) -> ConfigError:
     """Return the first fault in our own words."""
     fault = error.errors(include_url=False)[0]
-    told = fault.get("ctx", {})
-    key = _key(fault["loc"], told.get("indexed", True))
+    context = fault.get("ctx", {})
+    key = _key(fault["loc"], context.get("indexed", True))
     if fault["type"] == _UNKNOWN:
         prefix = f"{key}." if key else ""
-        known = ", ".join(f"{prefix}{name}" for name in told["known"])
-        return ConfigError(f"{source}: unknown key {prefix}{told['name']}; known: {known}")
+        names = ", ".join(f"{prefix}{name}" for name in context["known"])
+        return ConfigError(f"{source}: unknown key {prefix}{context['name']}; known: {names}")
     if fault["type"] == "said":
-        return ConfigError(f"{source}: {key}: {told['words']}")
+        return ConfigError(f"{source}: {key}: {context['words']}")
     if fault["type"] == "value_error":  # of the class that is made of the values
-        return ConfigError(f"{source}: {told['error']}")
+        return ConfigError(f"{source}: {context['error']}")
     if fault["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         return ConfigError(f"{source}: unknown key {key}")
     if fault["type"] == "missing":
         return ConfigError(f"{source}: {key} must be given")
-    key = f"{key}{told.get('key', '')}".removeprefix(".")
-    if told.get("section"):
+    key = f"{key}{context.get('key', '')}".removeprefix(".")
+    if context.get("section"):
         key = f"[{key}]"
-    value = told.get("value", fault["input"])
+    value = context.get("value", fault["input"])
     name = f"{key} " if key else ""
-    if fault["type"] not in (*_OWN, "bound") and "should be" not in fault["msg"]:
+    if fault["type"] not in (*_RULES, "bound") and "should be" not in fault["msg"]:
         return ConfigError(f"{source}: {key}: {fault['msg']}, got {shown(value)}")
-    bound = _OWN.get(fault["type"], fault["msg"].removeprefix("Input should be ")).format(**told)
-    return ConfigError(f"{source}: {name}must be {bound}, got {shown(value)}")
+    rule = _RULES.get(fault["type"], fault["msg"].removeprefix("Input should be "))
+    return ConfigError(f"{source}: {name}must be {rule.format(**context)}, got {shown(value)}")
 
 
 def _key(place: tuple[int | str, ...], indexed: bool) -> str:
@@ -112,11 +112,11 @@ class Section(BaseModel):
     def _names_are_known(cls, values: object) -> object:
         if not isinstance(values, Mapping):
             raise refuse("a table", section=True)
-        known = [field.alias or name for name, field in cls.model_fields.items()]
+        names = [field.alias or name for name, field in cls.model_fields.items()]
         for name in values:
-            if name not in known:
-                told = {"name": f"{name!s:.200}", "known": known}
-                raise PydanticCustomError(_UNKNOWN, "unknown key", told)
+            if name not in names:
+                details = {"name": f"{name!s:.200}", "known": names}
+                raise PydanticCustomError(_UNKNOWN, "unknown key", details)
         return values
 
 

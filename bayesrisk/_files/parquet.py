@@ -69,8 +69,8 @@ def check_kinds(schema: pa.Schema, file: Path, kinds: Kinds, fault: Fault = Data
     """Refuse a file whose columns are missing or of another type."""
     for name, allowed in kinds.items():
         if name not in schema.names:
-            held = ", ".join(schema.names) or "none"
-            raise fault(f"{file}: must have a column {name!r}; columns: {held[:1000]}")
+            listing = ", ".join(schema.names) or "none"
+            raise fault(f"{file}: must have a column {name!r}; columns: {listing[:1000]}")
         kind = schema.field(name).type
         # A column of nothing but nulls is one of missing values: its rows are refused by others.
         if not (pa.types.is_null(kind) or any(_TESTS[test](kind) for test in allowed)):
@@ -96,20 +96,20 @@ def opened(
         }
         with parquet.ParquetFile(file, **options) as source:
             schema = source.schema_arrow
-            again = [name for name, times in Counter(schema.names).items() if times > 1]
-            if again:
-                raise fault(f"{file}: column {shown(again[0])}: must stand in the file once")
-            about, size = source.metadata, file.stat().st_size
-            values, most = about.num_rows * about.num_columns, max(MAX_VALUES, MAX_PER_BYTE * size)
+            double = [name for name, times in Counter(schema.names).items() if times > 1]
+            if double:
+                raise fault(f"{file}: column {shown(double[0])}: must stand in the file once")
+            meta, size = source.metadata, file.stat().st_size
+            values, most = meta.num_rows * meta.num_columns, max(MAX_VALUES, MAX_PER_BYTE * size)
             if values > most:
                 raise fault(f"{file}: must hold at most {most} values, by its size, got {values}")
-            unpacked = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+            unpacked = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
             if unpacked > _most(file):
                 raise fault(
                     f"{file}: must be at most {_most(file)} bytes long unpacked, got {unpacked}"
                 )
-            found = [name for name in schema.names if is_text(schema.field(name).type)]
-        with parquet.ParquetFile(file, read_dictionary=found, **options) as source:
+            texts = [name for name in schema.names if is_text(schema.field(name).type)]
+        with parquet.ParquetFile(file, read_dictionary=texts, **options) as source:
             yield source, schema
 
 
@@ -208,9 +208,9 @@ def spilled(file: Path) -> pa.Table | None:
     """Return all rows that were put down; None where nothing was."""
     if not file.exists():
         return None
-    found, size = [], file.stat().st_size
+    tables, size = [], file.stat().st_size
     with file.open("rb") as stream:
         while stream.tell() < size:
             with pa.ipc.open_stream(stream) as reader:
-                found.append(reader.read_all())
-    return pa.concat_tables(found)
+                tables.append(reader.read_all())
+    return pa.concat_tables(tables)

@@ -61,14 +61,14 @@ def check_held(name: str, size: int, most: int | None = None, fault: Fault = Dat
         )
 
 
-def all_of(pieces: Iterable[_T], size: Callable[[_T], int], name: str) -> list[_T]:
+def gather(pieces: Iterable[_T], size: Callable[[_T], int], name: str) -> list[_T]:
     """Return all pieces, as long as they can be held."""
-    held, taken = [], 0
+    parts, total = [], 0
     for piece in pieces:
-        taken += size(piece)
-        check_held(name, taken)
-        held.append(piece)
-    return held
+        total += size(piece)
+        check_held(name, total)
+        parts.append(piece)
+    return parts
 
 
 def read_bytes(

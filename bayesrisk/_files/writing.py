@@ -36,11 +36,11 @@ def digest(file: str | Path) -> str:
         return hashlib.file_digest(data, "sha256").hexdigest()
 
 
-def check_digest(file: Path, known: str, listing: str, fault: Fault = DataError) -> None:
+def check_digest(file: Path, expected: str, listing: str, fault: Fault = DataError) -> None:
     """Refuse a file that is not the one that a manifest lists."""
     with named(str(file), fault):
-        same = digest(file) == known
-    if not same:
+        equal = digest(file) == expected
+    if not equal:
         raise fault(f"{file}: is not the file that {listing} lists: damaged, or changed")
 
 
@@ -78,8 +78,8 @@ def unsealed(document: object) -> dict[str, Any]:
     refuse keys that it does not know, or a seal whose own name is damaged would go unnoticed.
     """
     if not isinstance(document, dict):
-        what = type(document).__name__
-        raise ValueError(f"must be an object, got {what}")  # noqa: TRY004 - a fault of the file
+        kind = type(document).__name__
+        raise ValueError(f"must be an object, got {kind}")  # noqa: TRY004 - a fault of the file
     plain = dict(document)
     if _SEAL in plain and plain.pop(_SEAL) != document_digest(plain):
         raise ValueError("was changed after it was written: its seal does not fit")
@@ -146,15 +146,15 @@ def _locked(folder: Path) -> int | None:
     return None
 
 
-def clear(target: Path, *others: Path) -> None:
+def clear(target: Path, *siblings: Path) -> None:
     """Remove what killed processes left of outputs in one folder; what they moved away is back."""
     try:
-        found = [path for path in target.parent.iterdir() if is_leftover(path.name)]
+        leftovers = [path for path in target.parent.iterdir() if is_leftover(path.name)]
     except OSError:
         return  # no such folder, or none to be read: the writing itself says so
-    known = {_key(path): path for path in (target, *others)} if found else {}
-    for path in found:
-        output = known.get(path.name.split("-")[1])
+    outputs = {_key(path): path for path in (target, *siblings)} if leftovers else {}
+    for path in leftovers:
+        output = outputs.get(path.name.split("-")[1])
         if output is not None and sys.platform != "win32":
             with contextlib.suppress(OSError):
                 _clear_one(path, output)
@@ -209,9 +209,9 @@ def whole_file(
             if not target.parent.exists():
                 raise OutputError(f"{target}: the folder {str(target.parent)!r} does not exist")
             _check_name(target)
-            made = stack.enter_context(_unfinished(target)) / _NEW
+            draft = stack.enter_context(_unfinished(target)) / _NEW
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-            handle = os.open(made, flags, _PRIVATE_FILE if private else _FILE)
+            handle = os.open(draft, flags, _PRIVATE_FILE if private else _FILE)
         stream = os.fdopen(handle, "wb")
         try:
             with explained(target):
@@ -220,8 +220,8 @@ def whole_file(
                 os.fsync(stream.fileno())
                 stream.close()
                 if not private and (before := _permissions(target)) is not None:
-                    made.chmod(before)
-                made.replace(target)
+                    draft.chmod(before)
+                draft.replace(target)
                 _settle(target.parent)
         finally:
             with contextlib.suppress(OSError, ValueError):
@@ -246,29 +246,29 @@ def whole_folder(
     a folder is replaced, a kill between two renames leaves the old one in a hidden folder, and none
     in its place; the next start of the same output brings it back.
     """
-    shown = Path(path)
+    output = Path(path)
     with contextlib.ExitStack() as stack:
-        with explained(shown):
-            target = Path(os.path.realpath(shown))
+        with explained(output):
+            target = Path(os.path.realpath(output))
             clear(target)
-            _check_place(shown, target)
-            check(shown)
+            _check_place(output, target)
+            check(output)
             parents = [folder for folder in target.parents if not folder.exists()]
             stack.callback(lambda: _remove_empty(parents))
             target.parent.mkdir(parents=True, exist_ok=True)
-            made = stack.enter_context(_unfinished(target)) / _NEW
-            made.mkdir(_PRIVATE_FOLDER if private else _FOLDER)
-        with _told_as(shown, made), explained(shown):
-            yield made
-            for inner in (made, *made.rglob("*")):
+            draft = stack.enter_context(_unfinished(target)) / _NEW
+            draft.mkdir(_PRIVATE_FOLDER if private else _FOLDER)
+        with _rename_errors(output, draft), explained(output):
+            yield draft
+            for inner in (draft, *draft.rglob("*")):
                 if private:
                     inner.chmod(_PRIVATE_FOLDER if inner.is_dir() else _PRIVATE_FILE)
-                elif (before := _permissions(target / inner.relative_to(made))) is not None:
+                elif (before := _permissions(target / inner.relative_to(draft))) is not None:
                     inner.chmod(before)
                 if inner.is_dir():
                     _settle(inner)
-            check(shown)
-            _swap(made, target)
+            check(output)
+            _swap(draft, target)
             _settle(target.parent)
 
 
@@ -279,16 +279,16 @@ def scratch_folder(path: str | Path) -> Iterator[Path]:
     Only its owner may read it.  It is removed on leaving; one that a killed process left, at the
     next start of the same output, whose parents are made, and stay.
     """
-    shown = Path(path)
+    output = Path(path)
     with contextlib.ExitStack() as stack:
-        with explained(shown):
-            target = Path(os.path.realpath(shown))
+        with explained(output):
+            target = Path(os.path.realpath(output))
             clear(target)
             _check_name(target)
             target.parent.mkdir(parents=True, exist_ok=True)
-            made = stack.enter_context(_unfinished(target))
-        with _told_as(shown, made), explained(shown):
-            yield made
+            draft = stack.enter_context(_unfinished(target))
+        with _rename_errors(output, draft), explained(output):
+            yield draft
 
 
 def new_folder(path: Path) -> None:
@@ -307,12 +307,12 @@ def make_folder(path: str | Path, *, private: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def _told_as(shown: Path, temporary: Path) -> Iterator[None]:
+def _rename_errors(output: Path, temporary: Path) -> Iterator[None]:
     """Let messages say the name that the user knows."""
     try:
         yield
     except OutputError as error:
-        raise type(error)(str(error).replace(str(temporary), str(shown))) from error
+        raise type(error)(str(error).replace(str(temporary), str(output))) from error
 
 
 def _check_name(target: Path) -> None:
@@ -321,14 +321,14 @@ def _check_name(target: Path) -> None:
         target.lstat()
 
 
-def _check_place(shown: Path, target: Path) -> None:
+def _check_place(output: Path, target: Path) -> None:
     """Refuse places that cannot change hands in one step."""
     _check_name(target)
     if os.path.lexists(target) and not target.is_dir():
-        raise OutputError(f"{shown}: must be a folder, but is a file; nothing was changed")
+        raise OutputError(f"{output}: must be a folder, but is a file; nothing was changed")
     if target.is_dir() and (target.samefile(os.curdir) or target.is_mount()):
         raise OutputError(
-            f"{shown}: must not be the current folder, nor one where a disk is mounted: it could "
+            f"{output}: must not be the current folder, nor one where a disk is mounted: it could "
             "not be put in place in one step; name a folder in it"
         )
     if target.is_dir() and not os.access(target, os.W_OK):

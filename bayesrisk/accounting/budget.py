@@ -80,18 +80,19 @@ def split_rho(rho: object, weights: object) -> dict[str, Fraction] | list[Fracti
     >>> split_rho("2.56", {"block": 165, "rest": 3934})
     {'block': Fraction(2112, 20495), 'rest': Fraction(251776, 102475)}
     """
-    total = _positive(rho, "rho")
+    total = positive(rho, "rho")
     if isinstance(weights, Mapping):
         return dict(zip(weights, split_rho(total, list(weights.values())), strict=True))
     given = check.items(weights, "weights")
-    parts = [_positive(weight, f"weights[{i}]") for i, weight in enumerate(given)]
+    parts = [positive(weight, f"weights[{i}]") for i, weight in enumerate(given)]
     if not parts:
         raise ArgumentError("weights must not be empty")
     whole = sum(parts)
     return [total * part / whole for part in parts]
 
 
-def _positive(value: object, name: str) -> Fraction:
+def positive(value: object, name: str) -> Fraction:
+    """Return an exact number > 0."""
     number = exact_number(value, name)
     if number <= 0:
         raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
@@ -143,7 +144,7 @@ def census_2020_budget(
     table = table[keep & (table["universe"] == universe)].reset_index(drop=True)
     rho = [Fraction(text) for text in table["rho"]]
     if total_rho is not None:
-        total = _positive(total_rho, "total_rho")
+        total = positive(total_rho, "total_rho")
         if not _LEAST_RHO <= total <= 1 / _LEAST_RHO:
             raise ArgumentError(f"total_rho must be in [1e-100, 1e100], got {shown(total_rho)}")
         scale = total / sum(rho)

@@ -90,7 +90,7 @@ def _schema(
     sources: Sequence[Any], document: dict[str, Any], choices: Mapping[str, Any], *, quiet: bool
 ) -> "br.Schema | None":
     """Return the schema of records that are not census; None for others."""
-    from bayesrisk.readers.record_form import columns_of, missing_columns, said_by_file
+    from bayesrisk.readers.record_form import file_columns, missing_columns, said_by_file
 
     if document.get("schema"):
         with called("name", "--schema"):
@@ -102,7 +102,7 @@ def _schema(
     if len(files) == len(sources):
         # A file may say that it is of persons of the census, or look so.
         for file in files:
-            if said_by_file(file) is not None or not missing_columns(columns_of(file), _CENSUS):
+            if said_by_file(file) is not None or not missing_columns(file_columns(file), _CENSUS):
                 return None
         document["schema"] = schema = own_schema(files, choices, quiet=quiet)
         return schema

@@ -442,7 +442,7 @@ class TabulationStudy(Study):
             return part
         keys = [key for key in tables.workload.tables if key[0] in self._coarse]
         return part | {
-            "above": pa.concat_tables([exchange.rows_of(tables.content, key) for key in keys])
+            "above": pa.concat_tables([exchange.table_rows(tables.content, key) for key in keys])
         }
 
     def _above(self, folder: RunFolder) -> PublishedTables | None:

@@ -72,9 +72,9 @@ class MeasurementSource:
 
     def known_cells(self) -> tuple[IntArray, IntArray]:
         """Return the cell of the query and the atom of every cell of a histogram that is known."""
-        if self.target is None or self.atoms.of_cell is None:
+        if self.target is None or self.atoms.cell_atoms is None:
             raise DataError(f"{self.nmf.folder}: axes of the histogram must be known, but are not")
-        return self.target, self.atoms.of_cell
+        return self.target, self.atoms.cell_atoms
 
     def state(self, code: str) -> str:
         """Return the state of a unit: the beginning of its geocode; nothing for the nation."""
@@ -283,7 +283,7 @@ class Spine:
         if above == "US":
             return np.full(units.size, known[0], dtype=object)
         codes = units.astype(f"U{self.source.width(above)}")
-        lost = np.flatnonzero(nmf_reader.place_of(codes, known) < 0)
+        lost = np.flatnonzero(nmf_reader.positions(codes, known) < 0)
         if lost.size:
             raise DataError(
                 f"{self.source.nmf.folder}: unit {units[lost[0]]} of level {level} must lie in a "
@@ -304,7 +304,7 @@ class Spine:
                     f"{source.nmf.folder}: {source.query} must have {source.n_cells} cells at "
                     f"level {level} as at {source.level}, got {rows.values.shape[1]}"
                 )
-            place = nmf_reader.place_of(units, rows.geocodes)
+            place = nmf_reader.positions(units, rows.geocodes)
             noisy[place >= 0] = rows.values[place[place >= 0]]
             sigma2[place >= 0] = rows.sigma2[place[place >= 0]]
         return noisy, sigma2, source.bounds(units, level, source.target, around=False)
@@ -451,7 +451,7 @@ class MeasurementCountsStudy(NoisyStudy):
         check.text(self.query, "query")
         source = _check_levels(self._source(), self.top)
         parts = []
-        for state in nmf_reader.states_of(source.nmf, self.top):
+        for state in nmf_reader.state_prefixes(source.nmf, self.top):
             for unit in nmf_reader.units_between(source.nmf, self.top, state, state)[0].tolist():
                 cells = max(1, _NODES // Spine(source, self.top, unit).size)
                 for first in range(0, source.n_cells, cells):

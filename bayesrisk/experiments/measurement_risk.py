@@ -125,7 +125,7 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
     if places and source.target is not None:
         unit, atom = _live_atoms(source, units)
         for level, complete in places.items():
-            place = nmf_reader.place_of(units.astype(f"U{source.width(level)}"), complete)[unit]
+            place = nmf_reader.positions(units.astype(f"U{source.width(level)}"), complete)[unit]
             inside = place >= 0
             keys[level], counts[level] = np.unique(
                 place[inside] * source.atoms.size + atom[inside], return_counts=True
@@ -138,7 +138,7 @@ def _live_atoms(source: MeasurementSource, units: TextArray) -> tuple[IntArray, 
     owners, atoms = [], []
     for start in range(0, units.size, _CHUNK):
         some = units[start : start + _CHUNK]
-        bounds = source.bounds(some, source.level, source.atoms.of_cell)
+        bounds = source.bounds(some, source.level, source.atoms.cell_atoms)
         unit, atom = np.nonzero(bounds.live[bounds.pattern])
         owners.append(unit + start)
         atoms.append(atom)
@@ -154,7 +154,7 @@ def _others(
 ) -> tuple[IntArray, BoolArray]:
     """Return which units lie in a usable place, and in which atoms others of it can be."""
     atoms = source.atoms.size
-    place = nmf_reader.place_of(codes.astype(f"U{source.width(level)}"), near.places[level])
+    place = nmf_reader.positions(codes.astype(f"U{source.width(level)}"), near.places[level])
     inside = np.flatnonzero(place >= 0)
     held, back = np.unique(place[inside], return_inverse=True)
     total = np.zeros((held.size, atoms), dtype=np.int64)
@@ -222,7 +222,7 @@ def combined_evidence(
         )
         low, high = str(codes[0]), str(codes[-1])  # sorted as the units are
         for rows in nmf_reader.rows_between(source.nmf, level, "DPQuery", low, high).values():
-            row = nmf_reader.place_of(codes, rows.geocodes)
+            row = nmf_reader.positions(codes, rows.geocodes)
             for number, pattern in enumerate(patterns):
                 mine = np.flatnonzero((group.reshape(-1) == number) & (row >= 0))
                 cells, partner = _NO_CELLS, _NO_CELLS
@@ -453,7 +453,7 @@ class MeasurementsStudy(NoisyStudy):
         near = surroundings(source, source.state(low), config["combine"])
         units = near.units[slice(*np.searchsorted(near.units, [low, high + ":"]))]
         own = source.answers(source.level, units)
-        row = np.full(units.size, -1) if own is None else nmf_reader.place_of(units, own.geocodes)
+        row = np.full(units.size, -1) if own is None else nmf_reader.positions(units, own.geocodes)
         absent = {"unmeasured": int((row < 0).sum())} if near.listed else {}
         if not config["combine"]:  # units without an answer have nothing to be judged by
             units, row = units[row >= 0], row[row >= 0]
@@ -526,7 +526,7 @@ def _ranges(source: MeasurementSource, units_per_shard: int) -> tuple[tuple[str,
     One state's geocodes are in memory at a time.
     """
     ranges = []
-    for state in nmf_reader.states_of(source.nmf, source.level):
+    for state in nmf_reader.state_prefixes(source.nmf, source.level):
         units, _ = nmf_reader.units_between(source.nmf, source.level, state, state)
         for start in range(0, units.size, units_per_shard):
             part = units[start : start + units_per_shard]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk import _validation as check
 from bayesrisk._random import generator
-from bayesrisk.accounting.budget import exact_number
+from bayesrisk.accounting.budget import positive
 from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
@@ -154,8 +154,8 @@ class BaseMechanism(ABC):
         return self._spec
 
     def __repr__(self) -> str:
-        given = (f"{name}={shown(value)}" for name, value in self.spec.parameters.items())
-        return f"{type(self).__name__}({', '.join(given)})"
+        settings = (f"{name}={shown(value)}" for name, value in self.spec.parameters.items())
+        return f"{type(self).__name__}({', '.join(settings)})"
 
     def release(
         self,
@@ -188,8 +188,8 @@ class BaseMechanism(ABC):
         """
         random = _chance(rng, self.spec)  # a bad seed is refused before the work
         data, listed = self._placed(microdata, workload, places)
-        made = self._protect(data, workload, random)
-        return _released(made, replace(self.spec, places=listed), simulation=rng is not None)
+        protected = self._protect(data, workload, random)
+        return _released(protected, replace(self.spec, places=listed), simulation=rng is not None)
 
     def _placed(
         self, microdata: Microdata | Records, workload: Workload, places: ArrayLike | None
@@ -227,8 +227,8 @@ class BasePrepared(ABC):
 
     def draw(self, rng: np.random.Generator | int | None = None) -> Release:
         """Return one release, as ``release`` of the mechanism gives it for this ``rng``."""
-        made = self._draw(_chance(rng, self.spec))
-        return _released(made, self.spec, simulation=rng is not None)
+        protected = self._draw(_chance(rng, self.spec))
+        return _released(protected, self.spec, simulation=rng is not None)
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator) -> Protected:
@@ -249,8 +249,8 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
         Its ``draw(rng)`` is ``release(microdata, workload=workload, rng=rng, places=places)``.
         """
         data, listed = self._placed(microdata, workload, places)
-        made = self._prepare(data, workload)
-        return replace(made, spec=replace(made.spec, places=listed))  # type: ignore[type-var]
+        prepared = self._prepare(data, workload)
+        return replace(prepared, spec=replace(prepared.spec, places=listed))  # type: ignore[type-var]
 
     @abstractmethod
     def _prepare(self, microdata: Microdata, workload: Workload) -> P:
@@ -272,11 +272,11 @@ def _chance(rng: np.random.Generator | int | None, spec: MechanismSpec) -> np.ra
     return generator(rng, optional=True)
 
 
-def _released(made: Protected, usual: MechanismSpec, *, simulation: bool) -> Release:
+def _released(protected: Protected, usual: MechanismSpec, *, simulation: bool) -> Release:
     """Return the release, whose spec names the published tables and no others."""
-    spec = (usual if made.spec is None else made.spec).for_tables(made.tables.counts)
+    spec = (usual if protected.spec is None else protected.spec).for_tables(protected.tables.counts)
     spec = replace(spec, places=usual.places)
-    return Release(spec, made.tables, made.diagnostics, simulation=simulation)
+    return Release(spec, protected.tables, protected.diagnostics, simulation=simulation)
 
 
 # What mechanisms share: the true tables of a workload, and how often a record counts in one.
@@ -317,20 +317,12 @@ def census_level(level: str) -> str:
     return "nation" if level == "US" else level.lower()
 
 
-def positive(value: object, name: str) -> Fraction:
-    """Return an exact number > 0."""
-    number = exact_number(value, name)
-    if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {shown(value)}")
-    return number
-
-
 def filled_mapping(value: object, name: str) -> Mapping[Any, Any]:
     """Return a mapping that is not empty."""
-    found = check.mapping(value, name)
-    if not found:
+    mapping = check.mapping(value, name)
+    if not mapping:
         raise ArgumentError(f"{name} must not be empty")
-    return found
+    return mapping
 
 
 def positive_parts(value: object, name: str) -> dict[str, Fraction]:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray
-from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.accounting.budget import SENSITIVITIES, positive
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.mechanisms.base import (
@@ -19,17 +19,16 @@ from bayesrisk.mechanisms.base import (
     PreparingMechanism,
     Protected,
     different_cells,
-    positive,
     positive_parts,
 )
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
 from bayesrisk.tables.published import row_sums
+from bayesrisk.tables.workload import Key
 
 # What the bottom-up post-processing does to each table: who is scaled, derived, bounded.
 
 
-Key = tuple[str, str]
 Rows = sparse.csr_array
 
 
@@ -67,13 +66,13 @@ def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles
         if _is_split(rows[name]) and _source(rows, split, name) is None:
             split.append(name)
     derived = {
-        name: found
+        name: source
         for name in open_tables
-        if name not in split and (found := _source(rows, split, name)) is not None
+        if name not in split and (source := _source(rows, split, name)) is not None
     }
     measured = tuple(name for name in open_tables if name not in derived)
-    kept = tuple(name for name in measured if name in split)
-    return Roles(measured, kept, derived, tuple(dict.fromkeys((universe, *exact))))
+    scaled = tuple(name for name in measured if name in split)
+    return Roles(measured, scaled, derived, tuple(dict.fromkeys((universe, *exact))))
 
 
 def _source(rows: Mapping[str, Rows], split: list[str], name: str) -> tuple[str, IntArray] | None:
@@ -97,7 +96,7 @@ def _is_split(rows: Rows) -> bool:
     return bool(np.all(rows.sum(axis=0) == 1))
 
 
-def scale_to(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> IntArray:
+def scale_counts(noisy: IntArray, totals: IntArray, rng: np.random.Generator) -> IntArray:
     """Return whole counts in proportion to non-negative ones, that add up to the totals.
 
     Largest remainders, in exact integers; ties fall at random.  Where nothing is left after
@@ -248,7 +247,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         self._universe = None if universe is None else check.text(universe, "universe")
         self._exact = None if exact is None else check.texts(exact, "exact")
         self._bounds = None if bounds is None else dict(check.mapping(bounds, "bounds"))
-        given: dict[str, Any] = {
+        parameters: dict[str, Any] = {
             "sensitivity": sensitivity,
             "allocation": allocation,
             "rho": self._rho,
@@ -257,7 +256,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
             "exact": self._exact,
             "bounds": self._bounds,
         }
-        stated = {k: v for k, v in given.items() if v is not None}
+        stated = {k: v for k, v in parameters.items() if v is not None}
         super().__init__(MechanismSpec("bottom-up", stated))
 
     def _plan(self, workload: Workload) -> "_BottomUpPlan":
@@ -274,9 +273,9 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         bounds = self._bounds
         if bounds is None:
             bounds = {a: b for a, b in usual.get("bounds", {}).items() if {a, b} <= names}
-        found = roles(workload, universe=universe, exact=exact)
-        check_plan(workload, found, bounds)
-        return _BottomUpPlan(workload, found, *self._scales(workload, found), bounds)
+        origins = roles(workload, universe=universe, exact=exact)
+        check_plan(workload, origins, bounds)
+        return _BottomUpPlan(workload, origins, *self._scales(workload, origins), bounds)
 
     def _scales(
         self, workload: Workload, origins: Roles
@@ -350,17 +349,17 @@ class PreparedBottomUp(BasePrepared):
     truth: PublishedTables  # the true counts
 
     def _draw(self, rng: np.random.Generator) -> Protected:
-        workload, about, geoids = self.plan.workload, self.plan.roles, self.truth.geoids
+        workload, origins, geoids = self.plan.workload, self.plan.roles, self.truth.geoids
         level = workload.levels[-1]
         # The tables of the smallest places: noise, zeros for negative counts, scaling, bounds.
-        finest = {n: self.truth.counts[level, n].toarray() for n in about.exact}
-        totals = finest[about.exact[0]][:, 0]
-        for name in about.measured:
+        finest = {n: self.truth.counts[level, n].toarray() for n in origins.exact}
+        totals = finest[origins.exact[0]][:, 0]
+        for name in origins.measured:
             noisy = self.truth.counts[level, name].toarray()
             noisy += DiscreteGaussian(self.plan.scales[name]).rvs(noisy.shape, rng)
             clipped = np.maximum(noisy, 0)
-            finest[name] = scale_to(clipped, totals, rng) if name in about.split else clipped
-        for name, (source, matrix) in about.derived.items():
+            finest[name] = scale_counts(clipped, totals, rng) if name in origins.split else clipped
+        for name, (source, matrix) in origins.derived.items():
             finest[name] = finest[source] @ matrix.T
         for name, bound in self.plan.bounds.items():
             finest[name] = np.minimum(finest[name], finest[bound])

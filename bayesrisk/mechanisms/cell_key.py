@@ -76,20 +76,20 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
             ptable = _read_table(Path(ptable))
         if isinstance(ptable, pd.DataFrame) or hasattr(ptable, "__arrow_c_stream__"):
             ptable = _frame_rows(check.frame(ptable, "ptable"), self._keys)
-        given = check.items(ptable, "ptable")
-        if len(given) * self._keys > _MOST_ENTRIES:
+        entries = check.items(ptable, "ptable")
+        if len(entries) * self._keys > _MOST_ENTRIES:
             raise ArgumentError(
                 f"ptable must have at most {_MOST_ENTRIES // self._keys} counts for {self._keys} "
-                f"keys, got {len(given)}"
+                f"keys, got {len(entries)}"
             )
-        rows = [_row(row, f"ptable[{count}]", self._keys) for count, row in enumerate(given)]
+        rows = [_row(row, f"ptable[{count}]", self._keys) for count, row in enumerate(entries)]
         stated = [
             {str(change): share for change, share in row.items()}
             if isinstance(row, Mapping)
             else " ".join(map(str, row))
             for row in rows
         ]
-        law = (", ".join(f"{by}: {p}" for by, p in _shares(row).items()) for row in rows)
+        law = (", ".join(f"{change}: {p}" for change, p in _shares(row).items()) for row in rows)
         self._law = CellKeySpec(tuple(law), repeat)
         # change[count, key]: of a row of shares in order, the smallest change at the least keys.
         self._change = np.array([_by_key(row, self._keys) for row in rows], np.int64)
@@ -99,13 +99,13 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
     def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedCellKeys:
         records = microdata.for_schema(workload.schema)
         truth = tabulate(microdata, workload)
-        codes, at = records.places()
+        codes, place = records.places()
         kinds, kind = np.unique(records.cells(), return_inverse=True)
         rows: dict[str, IntArray] = {}
         members: dict[tuple[str, str], sparse.csr_array] = {}
         for level in workload.levels:
             above = workload.schema.geography.ancestors(codes, level)
-            rows[level] = np.searchsorted(truth.geoids[level], above)[at]
+            rows[level] = np.searchsorted(truth.geoids[level], above)[place]
         for table, levels in workload.distinct():
             weights = sparse.csr_array(table.incidence(workload.schema, kinds).T)
             weights.data = np.ones_like(weights.data)  # keys are added up, whatever records weigh
@@ -126,8 +126,7 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
                 sums.sort_indices()
                 part = prepared.truth.counts[level, name].copy()
                 if part.nnz:
-                    row_of = self._law.row_of(part.data)
-                    part.data += self._change[row_of, sums.data % self._keys]
+                    part.data += self._change[self._law.rows(part.data), sums.data % self._keys]
                     part.eliminate_zeros()
                 counts[level, name] = part
         return Protected(replace(prepared.truth, counts=counts))
@@ -155,20 +154,20 @@ class PreparedCellKeys(BasePrepared):
 def _row(row: object, name: str, keys: int) -> dict[int, Fraction] | list[int]:
     """Return a row as shares by change, in order, or as the change of every key."""
     if not isinstance(row, Mapping):
-        given = [_number(one) for one in row.split()] if isinstance(row, str) else row
-        changes = check.count_array(check.items(given, name), name)
+        entries = [_number(one) for one in row.split()] if isinstance(row, str) else row
+        changes = check.count_array(check.items(entries, name), name)
         if changes.size != keys:
             raise ArgumentError(f"{name} must have a change for {keys} keys, got {changes.size}")
         return [int(change) for change in changes]
     shares: dict[int, Fraction] = {}
     for change, share in row.items():
-        where = f"{name}[{change!r}]"
-        by = check.integer(_number(change), f"{where}: change", lower=-(2**31), upper=2**31)
-        exact = exact_number(share, where)
+        label = f"{name}[{change!r}]"
+        amount = check.integer(_number(change), f"{label}: change", lower=-(2**31), upper=2**31)
+        exact = exact_number(share, label)
         if (exact * keys).denominator != 1 or exact < 0:
-            raise ArgumentError(f"{where} must be a multiple of 1/{keys}, got {shown(share)}")
+            raise ArgumentError(f"{label} must be a multiple of 1/{keys}, got {shown(share)}")
         if exact:
-            shares[by] = shares.get(by, Fraction(0)) + exact
+            shares[amount] = shares.get(amount, Fraction(0)) + exact
     return dict(sorted(shares.items()))
 
 
@@ -186,7 +185,7 @@ def _shares(row: dict[int, Fraction] | list[int]) -> dict[int, Fraction]:
         return row
     change, number = np.unique(row, return_counts=True)
     whole = zip(change.tolist(), number.tolist(), strict=True)
-    return {by: Fraction(n, len(row)) for by, n in whole}
+    return {amount: Fraction(n, len(row)) for amount, n in whole}
 
 
 def _by_key(row: dict[int, Fraction] | list[int], keys: int) -> IntArray:
@@ -205,10 +204,10 @@ def _read_table(file: Path) -> pd.DataFrame:
         numbers = pd.to_numeric(frame[name], errors="coerce")
         wrong = (numbers.isna() | (numbers % 1 != 0)).to_numpy()
         if wrong.any():
-            at = int(wrong.argmax())
+            row = int(wrong.argmax())
             raise DataError(
-                f"{file}: row {at + 1}, column {name!r}: must be a whole number, got "
-                f"{shown(frame[name][at])}"
+                f"{file}: row {row + 1}, column {name!r}: must be a whole number, got "
+                f"{shown(frame[name][row])}"
             )
         frame[name] = numbers.astype(np.int64)
     return frame
@@ -227,10 +226,10 @@ def _frame_rows(frame: pd.DataFrame, keys: int) -> list[list[int]]:
     top = int(count.max(initial=0))
     wrong = (count < 1) | (key < 0) | (key >= keys)
     if wrong.any():
-        at = int(wrong.argmax())
+        row = int(wrong.argmax())
         raise ArgumentError(
-            f"ptable must have pcv from 1 and ckey from 0 to {keys - 1}, got pcv {count[at]} and "
-            f"ckey {key[at]}"
+            f"ptable must have pcv from 1 and ckey from 0 to {keys - 1}, got pcv {count[row]} and "
+            f"ckey {key[row]}"
         )
     entries = np.unique(count * keys + key)
     if entries.size != len(frame) or entries.size != top * keys:

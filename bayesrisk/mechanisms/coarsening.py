@@ -174,8 +174,8 @@ class Threshold(_InRanges):
 
     def __init__(self, *, least: int, zeros: str = "apart") -> None:
         least = check.integer(least, "least", lower=2, upper=_LARGEST)
-        apart = check.choice(zeros, "zeros", ("apart", "within")) == "apart"
-        edges = (0, 1, least) if apart else (0, least)
+        check.choice(zeros, "zeros", ("apart", "within"))
+        edges = (0, 1, least) if zeros == "apart" else (0, least)
         super().__init__("threshold", {"least": least, "zeros": zeros}, RangeSpec(edges, edges, 1))
 
 

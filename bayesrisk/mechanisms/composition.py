@@ -58,25 +58,25 @@ class ReleaseComposition(BaseMechanism):
         self._parts: dict[str, _Share] = {}
         stated: dict[str, dict[str, Any]] = {}
         for name, entry in filled_mapping(releases, "releases").items():
-            where = f"releases[{check.text(name, 'releases')!r}]"
+            label = f"releases[{check.text(name, 'releases')!r}]"
             recipe = {"mechanism": entry} if isinstance(entry, str) else entry
-            given = dict(check.mapping(recipe, where))
-            if "mechanism" not in given or not set(given) <= _KEYS:
+            settings = dict(check.mapping(recipe, label))
+            if "mechanism" not in settings or not set(settings) <= _KEYS:
                 raise ArgumentError(
-                    f"{where} must have mechanism, and perhaps parameters and tables, "
-                    f"got {shown(list(given))}"
+                    f"{label} must have mechanism, and perhaps parameters and tables, "
+                    f"got {shown(list(settings))}"
                 )
-            parameters = check.mapping(given.get("parameters", {}), f"{where}['parameters']")
-            mechanism = make_mechanism(check.text(given["mechanism"], where), **parameters)
-            names = given.get("tables")
-            tables = None if names is None else check.texts(names, f"{where}['tables']")
+            parameters = check.mapping(settings.get("parameters", {}), f"{label}['parameters']")
+            mechanism = make_mechanism(check.text(settings["mechanism"], label), **parameters)
+            names = settings.get("tables")
+            tables = None if names is None else check.texts(names, f"{label}['tables']")
             self._parts[name] = _Share(mechanism, tables)
-            made = {"mechanism": mechanism.spec.mechanism, "parameters": mechanism.spec.parameters}
-            stated[name] = given | made
+            spec = mechanism.spec
+            stated[name] = settings | {"mechanism": spec.mechanism, "parameters": spec.parameters}
         specs = [part.mechanism.spec for part in self._parts.values()]
-        drawn = any(law.random for s in specs for law in (s.others, *s.tables.values()))
-        others = SimulationOnly(drawn)
-        super().__init__(MechanismSpec("composition", {"releases": stated}, others=others))
+        random = any(law.random for s in specs for law in (s.others, *s.tables.values()))
+        law = SimulationOnly(random)
+        super().__init__(MechanismSpec("composition", {"releases": stated}, others=law))
 
     def acts_within(self, workload: Workload) -> str | None:
         """Return the coarsest level within which a release acts; None if one needs all places."""
@@ -91,12 +91,13 @@ class ReleaseComposition(BaseMechanism):
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
-        made = {}
-        for (name, part), own in zip(self._parts.items(), rng.spawn(len(self._parts)), strict=True):
+        releases = {}
+        for name, stream in zip(self._parts, rng.spawn(len(self._parts)), strict=True):
+            part = self._parts[name]
             vetted = stated_samplers(part.mechanism.spec.parameters)
-            made[name] = part.mechanism.release(
-                microdata, workload=part.share(workload), rng=None if vetted else own
+            releases[name] = part.mechanism.release(
+                microdata, workload=part.share(workload), rng=None if vetted else stream
             )
-        joint = Release.combine(made)
+        joint = Release.combine(releases)
         spec = MechanismSpec("composition", self.spec.parameters, joint.spec.tables)
         return Protected(joint.tables, spec, joint.diagnostics)

@@ -12,7 +12,7 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting import census_2020_budget
-from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.accounting.budget import SENSITIVITIES, positive
 from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.interfaces import Sampler
 from bayesrisk.mechanisms.base import (
@@ -22,7 +22,6 @@ from bayesrisk.mechanisms.base import (
     census_level,
     filled_mapping,
     most_cells,
-    positive,
     positive_parts,
 )
 from bayesrisk.mechanisms.samplers import vetted_sampler
@@ -82,7 +81,7 @@ def _nested(value: object, name: str) -> Budgets:
 def _shared(total: Fraction, level_shares: object, table_shares: object) -> Budgets:
     """Return total times share of the level times share of the table in it."""
     levels = positive_parts(level_shares, "level_shares")
-    _at_most_one(levels, "level_shares")
+    _check_shares(levels, "level_shares")
     tables = filled_mapping(table_shares, "table_shares")
     if any(isinstance(item, Mapping) for item in tables.values()):
         by_level = _nested(tables, "table_shares")
@@ -92,15 +91,15 @@ def _shared(total: Fraction, level_shares: object, table_shares: object) -> Budg
                 f"got {', '.join(map(str, tables))}"
             )
     else:
-        same = positive_parts(tables, "table_shares")
-        by_level = {(level, table): share for level in levels for table, share in same.items()}
+        common = positive_parts(tables, "table_shares")
+        by_level = {(level, table): share for level in levels for table, share in common.items()}
     for level in levels:
-        inside = {table: share for (at, table), share in by_level.items() if at == level}
-        _at_most_one(inside, f"table_shares of {level}")
+        inside = {table: share for (n, table), share in by_level.items() if n == level}
+        _check_shares(inside, f"table_shares of {level}")
     return {key: total * levels[key[0]] * share for key, share in by_level.items()}
 
 
-def _at_most_one(shares: Mapping[str, Fraction], name: str) -> None:
+def _check_shares(shares: Mapping[str, Fraction], name: str) -> None:
     """Check that shares do not spend more than there is; what they leave is not spent."""
     whole = sum(shares.values())
     if whole > 1:

@@ -62,8 +62,7 @@ class Recode(BaseMechanism):
                 raise ArgumentError("groups must name at least one attribute, got none")
         parameters: dict[str, Any] = {"level": self._level, "groups": self._groups or None}
         # Of a table that was asked for nothing is known here but that chance has no part in it.
-        law = SimulationOnly(drawn=False)
-        super().__init__(MechanismSpec("recode", parameters, others=law))
+        super().__init__(MechanismSpec("recode", parameters, others=SimulationOnly(drawn=False)))
         self._last: tuple[Workload, Workload] | None = None
 
     def acts_within(self, workload: Workload) -> str | None:
@@ -86,23 +85,23 @@ class Recode(BaseMechanism):
     def _recoded(self, workload: Workload) -> Workload:
         schema, rank = workload.schema, workload.schema.geography.rank
         finest = workload.levels[-1] if self._level is None else self._level
-        group_of = {n: _group_of(schema.attribute(n), g, n) for n, g in self._groups.items()}
-        made: dict[int, Table | None] = {}
+        code_groups = {n: _code_groups(schema.attribute(n), g, n) for n, g in self._groups.items()}
+        recodes: dict[int, Table | None] = {}
         tables: dict[tuple[str, str], Table] = {}
         for (level, _), table in workload.tables.items():
             if rank(level) > rank(finest):
                 continue
-            if id(table) not in made:
-                made[id(table)] = recoded_table(table, group_of)
-            found = made[id(table)]
-            if found is None:
+            if id(table) not in recodes:
+                recodes[id(table)] = recoded_table(table, code_groups)
+            recode = recodes[id(table)]
+            if recode is None:
                 continue
-            if found is not table and (level, found.name) in workload.tables:
+            if recode is not table and (level, recode.name) in workload.tables:
                 raise ArgumentError(
-                    f"workload must not have a table {found.name!r} beside {table.name!r}, whose "
+                    f"workload must not have a table {recode.name!r} beside {table.name!r}, whose "
                     "recoded table is called so"
                 )
-            tables[level, found.name] = found
+            tables[level, recode.name] = recode
         if not tables:
             raise ArgumentError(
                 f"level and groups must leave a table of the workload, got none of "
@@ -119,26 +118,26 @@ class Recode(BaseMechanism):
         return Protected(tables, replace(self.spec, tables=true, others=TrueCounts()))
 
 
-def recoded_table(table: Table, group_of: Mapping[str, IntArray]) -> Table | None:
+def recoded_table(table: Table, code_groups: Mapping[str, IntArray]) -> Table | None:
     """Return a table whose cells do not cut groups of codes, or None where there is none.
 
     Parameters
     ----------
     table : Table
         Any table.
-    group_of : mapping of str to ndarray of int64
+    code_groups : mapping of str to ndarray of int64
         For attributes the group of every code, numbered from 0.
     """
     members = [[i] for i in range(len(table.cells))]  # of which cells each is the sum
     factors: dict[str, IntArray] = dict(table.factors)
-    for name in [name for name in group_of if name in factors]:
-        merged = _merged_cells(factors, name, group_of[name])
+    for name in [name for name in code_groups if name in factors]:
+        merged = _merged_cells(factors, name, code_groups[name])
         if merged is None:
             return None
         members = [[c for i in cells for c in members[i]] for cells, _ in merged]
-        own = np.array([weights for _, weights in merged])
+        matrix = np.array([weights for _, weights in merged])
         first = [cells[0] for cells, _ in merged]
-        factors = {n: own if n == name else weights[first] for n, weights in factors.items()}
+        factors = {n: matrix if n == name else weights[first] for n, weights in factors.items()}
     if all(len(cells) == 1 for cells in members) and len(members) == len(table.cells):
         return table
     names = []
@@ -157,33 +156,33 @@ def _merged_cells(
     Cells with the same weights of all other attributes, w of this one, are added within a group g,
     w' = sum of w over the cells inside g, which must count every code of g once.
     """
-    own = factors[name]
+    matrix = factors[name]
     first = np.unique(group, return_index=True)[1]
-    cuts = own != own[:, first[group]]  # (cells, codes): weighs a code unlike its group
+    cuts = matrix != matrix[:, first[group]]  # (cells, codes): weighs a code unlike its group
     rest = [weights for other, weights in factors.items() if other != name]
-    alike = np.zeros(len(own), np.int64)
+    rest_class = np.zeros(len(matrix), np.int64)
     if rest:
-        alike = np.unique(np.hstack(rest), axis=0, return_inverse=True)[1].reshape(-1)
+        rest_class = np.unique(np.hstack(rest), axis=0, return_inverse=True)[1].reshape(-1)
     whole: dict[tuple[int, bytes], int] = {}
     parts: dict[tuple[int, int], list[int]] = {}
-    for cell in range(len(own)):
+    for cell in range(len(matrix)):
         if not cuts[cell].any():
-            whole.setdefault((int(alike[cell]), own[cell].tobytes()), cell)
+            whole.setdefault((int(rest_class[cell]), matrix[cell].tobytes()), cell)
             continue
-        inside = np.unique(group[own[cell] > 0])
+        inside = np.unique(group[matrix[cell] > 0])
         if inside.size != 1:  # it cuts one group and counts codes of another
             return None
-        parts.setdefault((int(alike[cell]), int(inside[0])), []).append(cell)
-    found = [([cell], own[cell]) for cell in whole.values()]
+        parts.setdefault((int(rest_class[cell]), int(inside[0])), []).append(cell)
+    merged_cells = [([cell], matrix[cell]) for cell in whole.values()]
     for (kind, number), cells in parts.items():
-        codes, weights = group == number, own[cells].max(axis=0)
+        codes, weights = group == number, matrix[cells].max(axis=0)
         if (kind, (codes * weights.max()).tobytes()) in whole:
             continue  # the group is a cell already
-        once = np.all(np.count_nonzero(own[np.ix_(cells, codes.nonzero()[0])], axis=0) == 1)
+        once = np.all(np.count_nonzero(matrix[np.ix_(cells, codes.nonzero()[0])], axis=0) == 1)
         if not once or np.ptp(weights[codes]) > 0:
             return None
-        found.append((cells, weights))
-    return sorted(found, key=lambda item: item[0][0])
+        merged_cells.append((cells, weights))
+    return sorted(merged_cells, key=lambda item: item[0][0])
 
 
 # Groups of codes, as they are stated and over the codes of an attribute.
@@ -191,39 +190,39 @@ def _merged_cells(
 
 def _stated(groups: object, name: str) -> list[list[int]] | list[int]:
     """Return groups of codes, or the smallest code of each, as lists of whole numbers."""
-    where = f"groups[{name!r}]"
-    given = check.items(groups, where)
-    if not given:
-        raise ArgumentError(f"{where} must have at least one group, got none")
-    if all(isinstance(one, (int, np.integer)) for one in given):
-        edges = [int(edge) for edge in given]
+    label = f"groups[{name!r}]"
+    entries = check.items(groups, label)
+    if not entries:
+        raise ArgumentError(f"{label} must have at least one group, got none")
+    if all(isinstance(one, (int, np.integer)) for one in entries):
+        edges = [int(edge) for edge in entries]
         if any(a >= b for a, b in itertools.pairwise(edges)):
-            raise ArgumentError(f"{where} must be increasing, got {shown(edges)}")
+            raise ArgumentError(f"{label} must be increasing, got {shown(edges)}")
         return edges
-    lists = [[check.integer(c, where) for c in check.items(one, where)] for one in given]
+    lists = [[check.integer(c, label) for c in check.items(one, label)] for one in entries]
     codes = [code for one in lists for code in one]
     if not all(lists) or len(set(codes)) < len(codes):
         raise ArgumentError(
-            f"{where} must hold a code once, and no empty group, got {shown(lists)}"
+            f"{label} must hold a code once, and no empty group, got {shown(lists)}"
         )
     return lists
 
 
-def _group_of(attribute: Attribute, groups: list[list[int]] | list[int], name: str) -> IntArray:
+def _code_groups(attribute: Attribute, groups: list[list[int]] | list[int], name: str) -> IntArray:
     """Return the group of every code of an attribute."""
-    where = f"groups[{name!r}]"
+    label = f"groups[{name!r}]"
     codes = np.arange(attribute.first, attribute.last + 1, dtype=np.int64)
     listed = [c for one in groups for c in (one if isinstance(one, list) else [one])]
     outside = [c for c in listed if not attribute.first <= c <= attribute.last]
     if outside:
         raise ArgumentError(
-            f"{where} must lie in [{attribute.first}, {attribute.last}], got {outside[0]}"
+            f"{label} must lie in [{attribute.first}, {attribute.last}], got {outside[0]}"
         )
     if isinstance(groups[0], int):
         if groups[0] != attribute.first:
-            raise ArgumentError(f"{where} must begin with {attribute.first}, got {groups[0]}")
+            raise ArgumentError(f"{label} must begin with {attribute.first}, got {groups[0]}")
         return np.searchsorted(listed, codes, side="right").astype(np.int64) - 1
     number = codes - attribute.first + len(groups)  # codes of no group stay apart
-    for at, one in enumerate(groups):
-        number[np.array(one) - attribute.first] = at
+    for index, one in enumerate(groups):
+        number[np.array(one) - attribute.first] = index
     return np.unique(number, return_inverse=True)[1].reshape(-1).astype(np.int64)

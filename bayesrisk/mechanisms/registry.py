@@ -25,7 +25,7 @@ from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
 
-_OWN = {
+_CLASSES = {
     "identity": "bayesrisk.mechanisms.coarsening:Identity",
     "discrete-gaussian": "bayesrisk.mechanisms.noise:DiscreteGaussianMechanism",
     "discrete-laplace": "bayesrisk.mechanisms.noise:DiscreteLaplaceMechanism",
@@ -45,7 +45,7 @@ _OWN = {
     "composition": "bayesrisk.mechanisms.composition:ReleaseComposition",
 }
 REGISTRY: Registry[Mechanism] = Registry(
-    "mechanism", own=_OWN, protocol=Mechanism, needs="spec and release()"
+    "mechanism", own=_CLASSES, protocol=Mechanism, needs="spec and release()"
 )
 
 
@@ -116,14 +116,14 @@ def with_settings(
     """
     result = dict(parameters)
     for setting in settings:
-        path, at = [], 0
-        while found := _STEP.match(setting, at):
-            path.append(found[1] or found[2])
-            at = found.end()
-            if found[3] == "=":
+        path, position = [], 0
+        while step := _STEP.match(setting, position):
+            path.append(step[1] or step[2])
+            position = step.end()
+            if step[3] == "=":
                 break
-        text = setting[at:].strip()
-        if found is None or not text:
+        text = setting[position:].strip()
+        if step is None or not text:
             raise ArgumentError(f"{name} must be KEY=VALUE, got {shown(setting)}")
         inside = result
         for part in path[:-1]:
@@ -153,8 +153,8 @@ def usual_roles(schema: Schema) -> tuple[list[str], list[str]]:
     other records the last attribute is at risk, and all others are known.
     """
     names = list(schema.names)
-    known, stated = ([n for n in names if n in some] for some in (_KNOWN, _STATED))
-    return (known, stated) if stated else (names[:-1], names[-1:])
+    identifiers, sensitive = ([n for n in names if n in choices] for choices in (_KNOWN, _STATED))
+    return (identifiers, sensitive) if sensitive else (names[:-1], names[-1:])
 
 
 def usual_parameters(
@@ -189,10 +189,10 @@ def usual_parameters(
     >>> usual_parameters("swapping:rate=0.05", Workload.named("sf1-block"))["swap_key"]
     ['sex']
     """
-    name, given = read_recipe(recipe, "recipe")
-    given |= parameters
+    name, settings = read_recipe(recipe, "recipe")
+    settings |= parameters
     usual = dict(_CONSTANT) if workload is None else _CONSTANT | _dependent(workload, households)
-    return {n: usual[n] for n in _open(name, given) if n in usual} | given
+    return {n: usual[n] for n in _open(name, settings) if n in usual} | settings
 
 
 def _open(mechanism: str, parameters: Mapping[str, Any]) -> list[str]:
@@ -211,12 +211,12 @@ def _dependent(workload: Workload, households: bool) -> dict[str, Any]:
     finest = levels.index(workload.levels[-1])
     regions = [n for n in ("county", "tract") if n in levels[:finest]]
     tables = sorted({name for _, name in workload.tables})
-    known, stated = usual_roles(workload.schema)
+    identifiers, sensitive = usual_roles(workload.schema)
     return {
         "level_shares": {n: str(Fraction(1, len(workload.levels))) for n in workload.levels},
         "table_shares": {n: str(Fraction(1, len(tables))) for n in tables},
-        "swap_key": ["size", "adults"] if households else (known or stated)[:1],
-        "unique_by": stated,
+        "swap_key": ["size", "adults"] if households else (identifiers or sensitive)[:1],
+        "unique_by": sensitive,
         "within": regions[0] if regions else levels[0],
         "unique_within": regions[-1] if regions else levels[max(finest - 1, 0)],
         "unit": "household" if households else "person",
@@ -243,17 +243,17 @@ class UsualMechanism:
     def completed(self, microdata: Microdata | Records, workload: Workload) -> Mechanism:
         """Return the mechanism for these records and tables."""
         data = as_microdata(microdata)
-        both = data.persons is not None and data.households is not None
-        return self._made(workload, households=both)
+        households = data.persons is not None and data.households is not None
+        return self._mechanism(workload, households=households)
 
-    def _made(self, workload: Workload, *, households: bool) -> Mechanism:
-        given = usual_parameters(self.name, workload, households=households, **self.parameters)
-        return REGISTRY.make(self.name, **given)
+    def _mechanism(self, workload: Workload, *, households: bool) -> Mechanism:
+        parameters = usual_parameters(self.name, workload, households=households, **self.parameters)
+        return REGISTRY.make(self.name, **parameters)
 
     def acts_within(self, workload: Workload) -> str | None:
         """Return the level of whose places each is protected by itself, as the mechanism does."""
         acts: Callable[[Workload], str | None] | None
-        acts = getattr(self._made(workload, households=False), "acts_within", None)
+        acts = getattr(self._mechanism(workload, households=False), "acts_within", None)
         return None if acts is None else acts(workload)
 
     def release(
@@ -265,9 +265,9 @@ class UsualMechanism:
         places: ArrayLike | None = None,
     ) -> Release:
         """Return the tables of the workload, protected."""
-        further = {} if places is None else {"places": places}
+        options = {} if places is None else {"places": places}
         mechanism = self.completed(microdata, workload)
-        return mechanism.release(microdata, workload=workload, rng=rng, **further)
+        return mechanism.release(microdata, workload=workload, rng=rng, **options)
 
 
 def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
@@ -293,16 +293,16 @@ def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
     >>> make_mechanism("swapping:rate=0.05").spec.parameters
     {'rate': '0.05'}
     """
-    name, given = read_recipe(recipe, "recipe")
-    given |= parameters
+    name, settings = read_recipe(recipe, "recipe")
+    settings |= parameters
     if name not in REGISTRY.own:  # a registered one or a plug-in, which may be none
         REGISTRY.factory(name)
-    dependent = [n for n in _open(name, given) if n in _DEPENDENT]
+    dependent = [n for n in _open(name, settings) if n in _DEPENDENT]
     if not dependent:
-        return REGISTRY.make(name, **usual_parameters(name, **given))
-    whole = dict.fromkeys(dependent) | usual_parameters(name, **given)
+        return REGISTRY.make(name, **usual_parameters(name, **settings))
+    whole = dict.fromkeys(dependent) | usual_parameters(name, **settings)
     check_names(f"mechanism {name!r}", inspect.signature(REGISTRY.factory(name)), (), whole)
-    return UsualMechanism(name, given)
+    return UsualMechanism(name, settings)
 
 
 def mechanism_dial(name: str) -> Dial | None:

@@ -52,10 +52,10 @@ class OpenDPSampler:
             )
         self.version = version("opendp")
 
-    def law(self, asked: NoiseSpec) -> NoiseSpec:
+    def law(self, spec: NoiseSpec) -> NoiseSpec:
         """Return the law that is drawn: that of a scale which is a double."""
-        scale = self._scale(asked)
-        return NoiseSpec(asked.law, scale**2 if asked.law == "discrete-gaussian" else scale)
+        scale = self._scale(spec)
+        return NoiseSpec(spec.law, scale**2 if spec.law == "discrete-gaussian" else scale)
 
     def draw(self, law: NoiseSpec, size: int) -> IntArray:
         """Return so many independent draws of a law of :meth:`law`."""
@@ -67,7 +67,7 @@ class OpenDPSampler:
             noise = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale)
         else:
             noise = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
-        parts = [noise([0] * min(_CHUNK, size - at)) for at in range(0, size, _CHUNK)]
+        parts = [noise([0] * min(_CHUNK, size - start)) for start in range(0, size, _CHUNK)]
         return np.concatenate([np.zeros(0, np.int64), *(np.array(p, np.int64) for p in parts)])
 
     @staticmethod
@@ -94,9 +94,9 @@ def vetted_sampler(recipe: str) -> tuple[str, Sampler]:
 
 def stated_samplers(parameters: Mapping[str, Any]) -> set[str]:
     """Return the samplers that the parameters of a mechanism state, of its parts, too."""
-    own = parameters.get("sampler")
-    found = {own} if isinstance(own, str) else set[str]()
+    name = parameters.get("sampler")
+    names = {name} if isinstance(name, str) else set[str]()
     for part in parameters.values():
         if isinstance(part, Mapping):
-            found |= stated_samplers(part)
-    return found
+            names |= stated_samplers(part)
+    return names

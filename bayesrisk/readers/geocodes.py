@@ -129,15 +129,15 @@ def block_geoid(
     ['570010203001004']
     """
     check.choice(water_blocks, "water_blocks", ("measured", "published"))
-    found = _codes(geocodes, "geocodes", "US")
-    if found.size == 0:
+    array = _codes(geocodes, "geocodes", "US")
+    if array.size == 0:
         return np.empty(0, dtype="U15")
-    width = max(len(str(found[0])), SPINE_WIDTHS["State"] + _SUFFIX)
-    codes = _codes(found, "geocodes", "Block", width=width)
+    width = max(len(str(array[0])), SPINE_WIDTHS["State"] + _SUFFIX)
+    codes = _codes(array, "geocodes", "Block", width=width)
     group = width - _SUFFIX
     points = _characters(codes, codes.dtype.itemsize // 4)
-    kept = np.delete(points[:, group:width], _GROUP_DIGIT, axis=1)
-    geoids: NDArray[np.str_] = np.ascontiguousarray(kept).view("U15").reshape(-1)
+    digits = np.delete(points[:, group:width], _GROUP_DIGIT, axis=1)
+    geoids: NDArray[np.str_] = np.ascontiguousarray(digits).view("U15").reshape(-1)
     if water_blocks == "published":
         for water, land in WATER_BLOCKS_2020.items():
             geoids[geoids == water] = land

@@ -17,7 +17,7 @@ from pandas.api.extensions import ExtensionArray
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import header_fields, split_line
-from bayesrisk._files.text import all_of
+from bayesrisk._files.text import gather
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError, DataWarning, shown
 from bayesrisk.readers import text as forms
@@ -52,21 +52,21 @@ _COLUMNS = (
 )
 #: In the order of the published files.
 COLUMNS = tuple(_COLUMNS.split())
-_KNOWN = frozenset(COLUMNS)
+_COLUMN_SET = frozenset(COLUMNS)
 _CHILDREN = re.compile(r"pct_chldrn[a-z0-9_]*(?<!_reason)(?<!_low)(?<!_high)")  # of 2024 on, by age
 _ALIASES = {"pct_white_nonhsp": "pct_white_nothsp", "pct_wht_nonhsp": "pct_white_nothsp"}
 #: What a rounded percentage is a share of, where it is known.  It was measured on the county files
 #: of 2014 to 2023: among up to 60 reported households each of these shares is that of a whole
 #: number.  That of ``pct_occupied`` and of the income bands is not, and the share of the disabled
 #: is one of people.
-_OF_HOUSEHOLDS = (
+_HOUSEHOLD_SHARES = (
     "pct_wage_major pct_welfare_major pct_other_major pct_lt50_median pct_lt30_median pct_2adults "
     "pct_1adult pct_female_head pct_female_head_child pct_lt24_head pct_age25_50 pct_age51_61 "
     "pct_age62plus pct_age85plus pct_minority pct_black_nonhsp pct_native_american_nonhsp "
     "pct_asian_pacific_nonhsp pct_white_nothsp pct_black_hsp pct_wht_hsp pct_oth_hsp pct_hispanic "
     "pct_multi pct_bed1 pct_bed2 pct_bed3 pct_overhoused"
 )
-BASES = MappingProxyType(dict.fromkeys(_OF_HOUSEHOLDS.split(), "number_reported"))
+BASES = MappingProxyType(dict.fromkeys(_HOUSEHOLD_SHARES.split(), "number_reported"))
 # Only files of before 2014 have one of these, and each of them has one.
 _OLD = (
     "msa placefips pct_asian pct_asian_pacific pct_black pct_native_american pct_other_maj "
@@ -99,7 +99,7 @@ def usual_name(name: str) -> str:
 
 def is_known(name: str) -> bool:
     """Return whether a column is one that HUD is known to publish."""
-    return name in _KNOWN or _CHILDREN.fullmatch(name) is not None
+    return name in _COLUMN_SET or _CHILDREN.fullmatch(name) is not None
 
 
 def is_derived(name: str) -> bool:
@@ -121,11 +121,11 @@ def bases(names: Iterable[str], file: str) -> dict[str, str]:
 
     The vintage is that of the columns, or of a year in the file's name.
     """
-    here = set(names)
+    columns = set(names)
     year = _YEAR.search(file)
-    if here & set(_OLD.split()) or (year is not None and year[0] < _SHARES_SINCE):
+    if columns & set(_OLD.split()) or (year is not None and year[0] < _SHARES_SINCE):
         return {}
-    return {name: base for name, base in BASES.items() if name in here and base in here}
+    return {name: base for name, base in BASES.items() if name in columns and base in columns}
 
 
 # Values: texts, numbers, and counts behind shares.
@@ -177,8 +177,7 @@ def texts(
         else:
             missing = pc.or_(missing, pa.array(faults.missing(piece, name, right, rule)))
         values = pc.utf8_lpad(values, digits, "0")
-    shown_values = pc.if_else(missing, pa.scalar(None, pa.string()), values)
-    return _as_text(shown_values)
+    return _as_text(pc.if_else(missing, pa.scalar(None, pa.string()), values))
 
 
 class _Numbers:
@@ -196,24 +195,24 @@ class _Numbers:
             self.reason[self.values == code] = place
         self.values[self.reason > 0] = np.nan
 
-    def keep(self, good: BoolArray, rule: str, why: int) -> None:
+    def keep(self, good: BoolArray, rule: str, reason: int) -> None:
         """Let numbers that are not good be missing, or refuse them."""
-        text = _TEXT_OF_REASON[why].as_py()
+        text = _TEXT_OF_REASON[reason].as_py()
         bad = self.faults.missing(self.piece, self.name, good, rule, text)
-        self.values[bad], self.reason[bad] = np.nan, why
+        self.values[bad], self.reason[bad] = np.nan, reason
 
 
 def _floats(column: pa.Array, usual: str) -> FloatArray:
     """Return texts as numbers, NaN where they are none."""
     try:
-        found = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
+        numbers = pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:  # as spreadsheets show numbers, blanks around them, or no number at all
         plain = pc.utf8_trim_whitespace(column)
         shown_so = pc.match_substring_regex(plain, _SHARE if usual[:4] == "pct_" else _AMOUNT)
         marks = pc.replace_substring_regex(plain, "[$,%]", "")
         series = pd.Series(pc.if_else(shown_so, marks, plain).to_pylist(), dtype=object)
-        found = pd.to_numeric(series, errors="coerce").to_numpy(dtype=float)
-    return np.array(found, dtype=np.float64)
+        numbers = pd.to_numeric(series, errors="coerce").to_numpy(dtype=float)
+    return np.array(numbers, dtype=np.float64)
 
 
 def share_bounds(n: IntArray, p: IntArray) -> tuple[IntArray, IntArray]:
@@ -315,7 +314,7 @@ def iter_hud(
         )
     faults.warn(source.name)
     if +odd:
-        listed = "; ".join(f"{what} ({times} rows)" for what, times in (+odd).items())
+        listed = "; ".join(f"{fault} ({times} rows)" for fault, times in (+odd).items())
         text = f"{source.name}: values out of the usual range are kept: {listed}"
         warnings.warn(DataWarning(text), stacklevel=2)
 
@@ -342,7 +341,7 @@ def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.Da
     >>> frame["pct_female_head_low"].tolist(), frame["pct_female_head_high"].tolist()
     ([245], [248])
     """
-    frames = all_of(iter_hud(path, level=level, on_error=on_error), _bytes, str(path))
+    frames = gather(iter_hud(path, level=level, on_error=on_error), _bytes, str(path))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -367,17 +366,17 @@ def _header(source: forms.Source) -> tuple[int, list[str], int]:
         if _is_header(fields):
             names = header_fields(line, source.name, errors="replace", without_blank=True)
             return place, names, len(fields) - len(names)
-    return 0, forms.header_of(source), 0
+    return 0, forms.header_names(source), 0
 
 
 def _without_empty_rows(piece: forms.Piece, code: str) -> forms.Piece:
     """Leave out rows in which nothing stands, as spreadsheets have at their end."""
     if not pc.any(pc.equal(piece.table.column(code), "")).as_py():
         return piece
-    there = np.zeros(len(piece), dtype=bool)
+    nonempty = np.zeros(len(piece), dtype=bool)
     for column in piece.table.columns:
-        there |= pc.not_equal(pc.utf8_trim_whitespace(column), "").to_numpy()
-    return piece.take(np.flatnonzero(there))
+        nonempty |= pc.not_equal(pc.utf8_trim_whitespace(column), "").to_numpy()
+    return piece.take(np.flatnonzero(nonempty))
 
 
 def _from_excel(source: forms.Source, chunk: int) -> Iterator[forms.Piece]:
@@ -393,15 +392,15 @@ def _from_excel(source: forms.Source, chunk: int) -> Iterator[forms.Piece]:
     _names(header, source.name)
     body, width = chain(first[above + 1 :], rows), len(header)
     for start in count(0, size := min(chunk, CHUNK)):
-        held = list(islice(body, size))
-        if not held and start:
+        batch = list(islice(body, size))
+        if not batch and start:
             return
-        for place, row in enumerate(held, start + 1):
+        for place, row in enumerate(batch, start + 1):
             if any(row[width:]):
                 raise DataError(
                     f"{source.name}: row {place}: must have {width} columns, got {len(row)}"
                 )
-        full = [[*row[:width], *[""] * (width - len(row))] for row in held]
+        full = [[*row[:width], *[""] * (width - len(row))] for row in batch]
         columns = zip(*full, strict=True) if full else ([] for _ in header)
         table = {h: pa.array(list(c), pa.string()) for h, c in zip(header, columns, strict=True)}
         yield forms.Piece(source.name, start, pa.table(table))
@@ -423,24 +422,24 @@ def _decoded(piece: forms.Piece) -> forms.Piece:
 
 def _names(header: list[str], source: str) -> dict[str, str]:
     """Return the file's name of each column: known ones in the usual order, then the others."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in header:
         usual = usual_name(name)
-        if usual in found:
+        if usual in names:
             raise DataError(
                 f"{source}: column {shown(name)}: must stand in the file once, got it again after "
-                f"{shown(found[usual])}"
+                f"{shown(names[usual])}"
             )
         if not usual or is_derived(usual):
             rule = "a name that this reader does not give" if usual else "a name"
             raise DataError(f"{source}: column {shown(name)}: must have {rule}; rename it")
-        found[usual] = name
-    if "code" not in found:
+        names[usual] = name
+    if "code" not in names:
         raise DataError(
-            f"{source}: must have a column 'code', of places; has {shown(', '.join(found))}"
+            f"{source}: must have a column 'code', of places; has {shown(', '.join(names))}"
         )
-    first = [name for name in COLUMNS if name in found]
-    return {name: found[name] for name in dict.fromkeys([*first, *found])}
+    first = [name for name in COLUMNS if name in names]
+    return {name: names[name] for name in dict.fromkeys([*first, *names])}
 
 
 def _frame(
@@ -452,11 +451,11 @@ def _frame(
     faults: forms.Faults,
 ) -> pd.DataFrame:
     """Return a piece as a frame; what is odd in it is counted."""
-    found: dict[str, _Numbers] = {}
+    numbers: dict[str, _Numbers] = {}
     for usual, name in names.items():
         if is_text(usual):
             continue
-        column = found[usual] = _Numbers(piece, usual, name, faults)
+        column = numbers[usual] = _Numbers(piece, usual, name, faults)
         if usual in SIGNED:
             odd[f"column {name!r} below 0"] += int((column.values < 0).sum())
         elif usual not in ("latitude", "longitude"):
@@ -466,28 +465,28 @@ def _frame(
             odd[f"column {name!r} above 100"] += int((column.values > 100).sum())
     for usual in sorted(set(bases.values())):
         # Bounds of counts are computed in 64-bit integers.
-        found[usual].keep(~(found[usual].values > MAX_BASE), f"at most {MAX_BASE}", TOO_LARGE)
+        numbers[usual].keep(~(numbers[usual].values > MAX_BASE), f"at most {MAX_BASE}", TOO_LARGE)
     columns: dict[str, ExtensionArray] = {}
     for usual, name in names.items():
         if is_text(usual):
             columns[usual] = texts(piece, usual, name, width, faults)
             continue
-        column = found[usual]
+        column = numbers[usual]
         bounds = {}
         if usual in bases:
-            share, base = column.values, found[bases[usual]].values
+            share, base = column.values, numbers[bases[usual]].values
             good = ((np.rint(share) == share) & (share <= 100)) | np.isnan(share)
             column.keep(good, "a whole percentage up to 100", NO_SHARE)
-            there = np.isfinite(share) & np.isfinite(base)
-            n, p = (np.rint(np.where(there, v, 0)).astype(np.int64) for v in (base, share))
+            finite = np.isfinite(share) & np.isfinite(base)
+            n, p = (np.rint(np.where(finite, v, 0)).astype(np.int64) for v in (base, share))
             low, high = share_bounds(n, p)
-            none = there & (low > high)
-            column.reason[none] = NO_COUNT
+            impossible = finite & (low > high)
+            column.reason[impossible] = NO_COUNT
             bounds = {
-                f"{usual}_{end}": pd.arrays.IntegerArray(bound, ~there | none)
+                f"{usual}_{end}": pd.arrays.IntegerArray(bound, ~finite | impossible)
                 for end, bound in (("low", low), ("high", high))
             }
         columns[usual] = pd.arrays.FloatingArray(column.values, np.isnan(column.values))
-        why = _as_text(_TEXT_OF_REASON.take(pa.array(column.reason)))
-        columns |= {f"{usual}_reason": why, **bounds}
+        reason = _as_text(_TEXT_OF_REASON.take(pa.array(column.reason)))
+        columns |= {f"{usual}_reason": reason, **bounds}
     return pd.DataFrame(columns)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import MAX_LINE
-from bayesrisk._files.text import all_of, named
+from bayesrisk._files.text import gather, named
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._validation import ByteArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError, shown
@@ -40,13 +40,13 @@ _UNKNOWN = 9
 WIDTHS = (2, 4, 3, 4)
 
 
-def hhgq_of(gq: IntArray, gqtype: IntArray) -> IntArray:
+def quarter_kinds(gq: IntArray, gqtype: IntArray) -> IntArray:
     """Return the kind of quarters, 0 to 7."""
     kind = np.searchsorted(np.array(QUARTERS), gqtype).astype(np.int64)
     return np.where((gqtype == _UNKNOWN) & np.isin(gq, _HOUSEHOLDS), 0, kind)
 
 
-def records_of(places: pa.Array, columns: dict[str, IntArray]) -> Records:
+def census_records(places: pa.Array, columns: dict[str, IntArray]) -> Records:
     """Return records from checked codes of IPUMS."""
     age = columns["AGE"]
     table = {
@@ -101,7 +101,7 @@ def read_ddi(path: str | Path) -> ExtractForm:
         root = ElementTree.fromstring(source.read(_CODEBOOK_BYTES))  # noqa: S314 - resolves nothing
     if _plain(root.tag) != "codeBook":
         raise DataError(f"{name}: must be a DDI codebook, got {shown(_plain(root.tag))}")
-    found: dict[str, Variable] = {}
+    variables: dict[str, Variable] = {}
     structure, kind, key = "rectangular", "RECTYPE", "SERIAL"
     for entry in root.iter():
         tag = _plain(entry.tag)
@@ -116,31 +116,31 @@ def read_ddi(path: str | Path) -> ExtractForm:
             kind, key = (entry.get(n, d).upper() for n, d in (("recidvar", kind), ("keyvar", key)))
         elif tag == "var":
             variable = _variable(entry, name)
-            found[variable.name] = variable
-    if not found:
+            variables[variable.name] = variable
+    if not variables:
         raise DataError(f"{name}: must describe variables, got none")
     for wanted in (kind, key) if structure == "hierarchical" else ():
-        if wanted not in found:
+        if wanted not in variables:
             raise DataError(f"{name}: must describe the variable {wanted} of a hierarchical file")
-    return ExtractForm(found, structure == "hierarchical", kind, key)
+    return ExtractForm(variables, structure == "hierarchical", kind, key)
 
 
 def _variable(entry: ElementTree.Element, name: str) -> Variable:
     title = (entry.get("name") or entry.get("ID") or "").upper()
-    where = f"{name}: variable {title!r}"
+    prefix = f"{name}: variable {title!r}"
     parts = [(_plain(part.tag), part) for part in entry]
     place = next((part for tag, part in parts if tag == "location"), None)
     if not title or place is None:
-        raise DataError(f"{where}: must have a name and a location")
-    with named(where):
+        raise DataError(f"{prefix}: must have a name and a location")
+    with named(prefix):
         start, stop = int(place.get("StartPos", "")), int(place.get("EndPos", ""))
         decimals = int(entry.get("dcml") or 0)
     if not 1 <= start <= stop <= MAX_LINE or not 0 <= decimals <= stop - start + 1:
-        raise DataError(f"{where}: must be in a line, got {start}-{stop}, {decimals} decimals")
+        raise DataError(f"{prefix}: must be in a line, got {start}-{stop}, {decimals} decimals")
     labels = {}
     for category in (part for tag, part in parts if tag == "catgry"):
-        texts_of = {_plain(part.tag): (part.text or "").strip() for part in category}
-        labels[_value(texts_of.get("catValu", ""))] = texts_of.get("labl", "")
+        fields = {_plain(part.tag): (part.text or "").strip() for part in category}
+        labels[_value(fields.get("catValu", ""))] = fields.get("labl", "")
     return Variable(
         title, start - 1, stop, decimals, labels, tuple((entry.get("rectype") or "").split())
     )
@@ -190,21 +190,20 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
     source = forms.one_source(path, ".dat", ".csv")
     fixed = not source.base.endswith(".csv")
     pieces = _text_of_lines(source, book) if fixed else _text_of_csv(source, book)
-    found = all_of(pieces, lambda piece: int(piece.memory_usage().sum()), source.name)
-    frame = pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    frames = gather(pieces, lambda piece: int(piece.memory_usage().sum()), source.name)
+    frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if not len(frame):
         raise DataError(f"{source.name}: must have at least one record, got none")
     if book.hierarchical:
-        frame = _persons_of(frame, book, source.name)
+        frame = _person_rows(frame, book, source.name)
     variables = {str(name): book.variables[str(name)] for name in frame}
-    columns = {n: _labelled(frame[n], v, fixed=fixed) for n, v in variables.items()}
-    return pd.DataFrame(columns)
+    return pd.DataFrame({n: _labelled(frame[n], v, fixed=fixed) for n, v in variables.items()})
 
 
 def _text_of_lines(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
     """Yield the columns of a fixed-width file as text, missing where a line has none."""
     for lines in forms.line_pieces(source, _BYTES):
-        held, every, kinds = {}, np.arange(lines.starts.size), None
+        columns, every, kinds = {}, np.arange(lines.starts.size), None
         if book.hierarchical:
             kind = book.variables[book.kind]
             kinds = _stripped(lines.text(kind.start, kind.stop, every))
@@ -214,8 +213,8 @@ def _text_of_lines(source: forms.Source, book: ExtractForm) -> Iterator["pd.Data
                 rows = np.flatnonzero(np.isin(kinds, variable.records))
             column = np.full(every.size, None, dtype=object)
             column[rows] = _stripped(lines.text(variable.start, variable.stop, rows))
-            held[name] = column
-        yield pd.DataFrame(held)
+            columns[name] = column
+        yield pd.DataFrame(columns)
 
 
 def _stripped(matrix: ByteArray) -> TextArray:
@@ -223,13 +222,13 @@ def _stripped(matrix: ByteArray) -> TextArray:
     if not len(matrix):
         return np.zeros(0, dtype="<U1")
     rows = np.ascontiguousarray(matrix).view(f"S{matrix.shape[1]}").ravel()
-    made: TextArray = np.strings.strip(np.char.decode(rows, "latin-1"))
-    return made
+    texts: TextArray = np.strings.strip(np.char.decode(rows, "latin-1"))
+    return texts
 
 
 def _text_of_csv(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFrame"]:
     """Yield the columns of a CSV file as text, missing where a line has none."""
-    header = forms.header_of(source)
+    header = forms.header_names(source)
     for name in header:
         if name.upper() not in book.variables:
             raise DataError(f"{source.name}: column {shown(name)}: is not in the codebook")
@@ -241,7 +240,7 @@ def _text_of_csv(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFr
         yield frame
 
 
-def _persons_of(frame: "pd.DataFrame", book: ExtractForm, source: str) -> "pd.DataFrame":
+def _person_rows(frame: "pd.DataFrame", book: ExtractForm, source: str) -> "pd.DataFrame":
     """Return the records of persons with the variables of the household before them."""
     kinds = frame[book.kind]
     person = kinds == _PERSON
@@ -257,33 +256,33 @@ def _persons_of(frame: "pd.DataFrame", book: ExtractForm, source: str) -> "pd.Da
     outer = [name for name in outer if name in frame]
     frame[outer] = frame[outer].ffill()
     records = {str(name): book.variables[str(name)].records for name in frame}
-    own = [n for n, kinds in records.items() if not kinds or n in outer or _PERSON in kinds]
-    return frame.loc[person, own].reset_index(drop=True)
+    columns = [n for n, kinds in records.items() if not kinds or n in outer or _PERSON in kinds]
+    return frame.loc[person, columns].reset_index(drop=True)
 
 
 def _labelled(column: "pd.Series", variable: Variable, *, fixed: bool) -> "pd.Series":
     """Return a column with labels, or as numbers; text where it is neither."""
-    texts_of = column.mask(column == "")
-    values = texts_of.dropna().drop_duplicates()
+    texts = column.mask(column == "")
+    values = texts.dropna().drop_duplicates()
     labels = variable.labels
     numbers = sum(label.partition(" ")[0] == value for value, label in labels.items())
-    known = {text: labels.get(_value(text)) for text in values}
-    named_values = sum(label is not None for label in known.values())
-    if 2 * numbers < len(labels) and 2 * named_values >= len(known):
-        all_named = {text: label or f"code {text}" for text, label in known.items()}
-        order = dict.fromkeys(label for label in labels.values() if label in known.values())
+    meanings = {text: labels.get(_value(text)) for text in values}
+    named_values = sum(label is not None for label in meanings.values())
+    if 2 * numbers < len(labels) and 2 * named_values >= len(meanings):
+        all_named = {text: label or f"code {text}" for text, label in meanings.items()}
+        order = dict.fromkeys(label for label in labels.values() if label in meanings.values())
         order |= dict.fromkeys(all_named.values())
-        return texts_of.map(all_named).astype(pd.CategoricalDtype([*order]))
-    nothing = [t for t, label in known.items() if label and label.lower().startswith(_NOTHING)]
-    rest = texts_of.mask(texts_of.isin(nothing))
+        return texts.map(all_named).astype(pd.CategoricalDtype([*order]))
+    nothing = [t for t, label in meanings.items() if label and label.lower().startswith(_NOTHING)]
+    rest = texts.mask(texts.isin(nothing))
     try:
-        made = pd.to_numeric(rest)
+        series = pd.to_numeric(rest)
     except (ValueError, TypeError):
-        return texts_of
+        return texts
     if fixed and variable.decimals:
-        return made / 10.0**variable.decimals
-    whole = (made.dropna() == made.dropna().round()).all()
-    return made.astype("Int64") if whole else made
+        return series / 10.0**variable.decimals
+    whole = (series.dropna() == series.dropna().round()).all()
+    return series.astype("Int64") if whole else series
 
 
 # The 1940 Census from IPUMS USA: the test file of the disclosure avoidance system, and extracts.
@@ -416,14 +415,14 @@ def _from_columns(piece: forms.Piece, names: Mapping[str, str]) -> Records:
     )
     for name, (codes, rule) in _CODES.items():
         piece.check(names[name], np.isin(values[name], codes), rule)
-    values["hhgq"] = hhgq_of(values["GQ"], values["GQTYPE"])
+    values["hhgq"] = quarter_kinds(values["GQ"], values["GQTYPE"])
     place = ("STATEFIP", "COUNTYICP", "SUPDIST", "ENUMDIST")
     parts = [forms.digit_matrix(values[n], width) for n, width in zip(place, WIDTHS, strict=True)]
-    return records_of(forms.texts(np.hstack(parts)), values)
+    return census_records(forms.texts(np.hstack(parts)), values)
 
 
 def _from_csv(source: forms.Source, chunk: int) -> Iterator[Records]:
-    header = forms.header_of(source)
+    header = forms.header_names(source)
     names = {name.upper(): name for name in header}
     _check_variables(names, source.name)
     wanted = [names[name] for name in EXTRACT]
@@ -443,7 +442,7 @@ class _Households:
     def __init__(self) -> None:
         self.place = np.zeros((0, sum(WIDTHS)), dtype=np.uint8)
         self.serial = self.hhgq = self.persons = np.zeros(0, dtype=np.int64)
-        self.seen = np.zeros(0, dtype=np.int64)
+        self.members = np.zeros(0, dtype=np.int64)
 
     def follow(self, houses: forms.Piece) -> None:
         """Keep the last household and add those of the next piece."""
@@ -456,20 +455,20 @@ class _Households:
         persons = houses.whole("NUMPREC", 0, _MANY)
         self.place = np.concatenate([self.place[-1:], np.hstack(fields)])
         self.serial = np.concatenate([self.serial[-1:], serial])
-        self.hhgq = np.concatenate([self.hhgq[-1:], hhgq_of(gq, gqtype)])
+        self.hhgq = np.concatenate([self.hhgq[-1:], quarter_kinds(gq, gqtype)])
         self.persons = np.concatenate([self.persons[-1:], persons])
-        self.seen = np.concatenate([self.seen[-1:], np.zeros(len(houses), dtype=np.int64)])
+        self.members = np.concatenate([self.members[-1:], np.zeros(len(houses), dtype=np.int64)])
 
     def check_complete(self, name: str, *, last: bool) -> None:
         """Refuse a household with another number of persons than it says."""
         ended = slice(None) if last else slice(None, -1)
-        said, seen = self.persons[ended], self.seen[ended]
-        wrong = (said != seen) & ~((said == _MANY) & (seen > _MANY))
+        stated, members = self.persons[ended], self.members[ended]
+        wrong = (stated != members) & ~((stated == _MANY) & (members > _MANY))
         if wrong.any():
-            at = int(np.argmax(wrong))
+            row = int(np.argmax(wrong))
             raise DataError(
-                f"{name}: household {self.serial[at]}, column 'NUMPREC': must be followed by "
-                f"{said[at]} persons, got {seen[at]}"
+                f"{name}: household {self.serial[row]}, column 'NUMPREC': must be followed by "
+                f"{stated[row]} persons, got {members[row]}"
             )
 
 
@@ -497,9 +496,9 @@ def _persons(lines: forms.Lines, households: _Households) -> Records:
     persons.check("SERIAL", owner >= 0, "after the line of its household")
     serial = persons.whole("SERIAL", 1, 10**8 - 1)
     persons.check("SERIAL", serial == households.serial[owner], "that of its household")
-    households.seen += np.bincount(owner, minlength=households.seen.size)
+    households.members += np.bincount(owner, minlength=households.members.size)
     households.check_complete(lines.name, last=False)
     columns = {name: persons.whole(name, *EXTRACT[name]) for name in needed}
     persons.check("HISPAN", np.isin(columns["HISPAN"], HISPANIC), _CODES["HISPAN"][1])
     columns |= {"SERIAL": serial, "hhgq": households.hhgq[owner]}
-    return records_of(forms.texts(households.place[owner]), columns)
+    return census_records(forms.texts(households.place[owner]), columns)

@@ -85,7 +85,7 @@ class FileLayout(NamedTuple):
     delimiter: str = ","
     comment: str | None = None
 
-    def fits(self, here: set[str]) -> bool:
+    def fits(self, names: set[str]) -> bool:
         """Return whether these are the columns of a file, by their usual names.
 
         Beside the needed ones there may be other geographies in 2020, which are not read, and in
@@ -93,10 +93,10 @@ class FileLayout(NamedTuple):
         """
         usual = {_usual(name) for name in self.columns}
         if self.name == "2020":
-            return set(self.needed) <= here
+            return set(self.needed) <= names
         if self.name.startswith("2020-05-27"):
-            return set(self.needed) <= here <= usual
-        return here == usual
+            return set(self.needed) <= names <= usual
+        return names == usual
 
 
 def _layout(name: str, schema: str, columns: str, needed: str) -> FileLayout:
@@ -117,7 +117,7 @@ _AGES = "RTYPE GQTYPE QSEX QAGE CENHISP CENRACE"
 _STATUS = "RTYPE HH_STATUS"
 _CODES = "RTYPE " + " ".join(name for name, _ in HOUSEHOLD.values())
 _INSIDE = f"SCHEMA_TYPE_CODE SCHEMA_BUILD_ID {_PLACE}"
-_BOTH = "RTYPE GQTYPE_PL VOTING_AGE QSEX QAGE CENHISP CENRACE"
+_PL94_AGES = "RTYPE GQTYPE_PL VOTING_AGE QSEX QAGE CENHISP CENRACE"
 _PUBLIC = f"EPNUM {_DHC} NUMRACE PGQSHRT GQTYPE_PL VOTING_AGE {_OTHER_PLACES}"
 LAYOUTS: Mapping[str, tuple[FileLayout, ...]] = MappingProxyType(
     {
@@ -127,7 +127,7 @@ LAYOUTS: Mapping[str, tuple[FileLayout, ...]] = MappingProxyType(
             _layout("2020-05-27-ages", "sf1-person", f"{_PLACE} EPNUM {_DHC}", _AGES),
             _layout("mdf-pl94", "pl94", f"{_INSIDE} EPNUM {_PL94}", _PL94),
             _layout("mdf-dhc", "sf1-person", f"{_INSIDE} EPNUM {_DHC}", _AGES),
-            _layout("2020", "sf1-person", _PUBLIC, _BOTH),
+            _layout("2020", "sf1-person", _PUBLIC, _PL94_AGES),
         ),
         "unit": (
             _layout("2010-demonstration", "pl94-units", f"VINTAGE {_PLACE} {_STATUS}", _STATUS),
@@ -150,14 +150,14 @@ def detect(source: forms.Source, kind: str) -> tuple[FileLayout, list[str], dict
     """Return the vintage of a file, its columns, and what it calls the needed ones."""
     # Files of one vintage were published between commas and between bars.
     other = {",": "|", "|": ","}
-    others = [lay._replace(delimiter=other[lay.delimiter]) for lay in LAYOUTS[kind]]
-    for layout in (*LAYOUTS[kind], *others):
-        header = forms.header_of(source, delimiter=layout.delimiter, comment=layout.comment)
-        here = {_usual(name): name for name in header}
-        if layout.fits(set(here)):
-            return layout, header, {name: here[name] for name in layout.needed}
+    variants = [lay._replace(delimiter=other[lay.delimiter]) for lay in LAYOUTS[kind]]
+    for layout in (*LAYOUTS[kind], *variants):
+        header = forms.header_names(source, delimiter=layout.delimiter, comment=layout.comment)
+        names = {_usual(name): name for name in header}
+        if layout.fits(set(names)):
+            return layout, header, {name: names[name] for name in layout.needed}
     expected = "; ".join(f"{lay.name}: {' '.join(lay.needed)}" for lay in LAYOUTS[kind])
-    header = forms.header_of(source)
+    header = forms.header_names(source)
     raise DataError(
         f"{source.name}: must have the {kind} columns of a known vintage ({expected}), got "
         f"{len(header)} columns: {' '.join(header[:20])}"
@@ -210,8 +210,8 @@ def _blocks(piece: forms.Piece, names: Names, state: str | None) -> pa.Array:
 def _check_quarters(piece: forms.Piece, names: Names, quarters: IntArray, column: str) -> None:
     """Refuse a type of record that contradicts the kind of quarters."""
     kind = piece.codes(names["RTYPE"], (_IN_HOUSEHOLD, _IN_QUARTERS))
-    same = (kind == _IN_QUARTERS) == (quarters > 0)
-    piece.check(column, same, "0 where RTYPE is 3, and only there")
+    consistent = (kind == _IN_QUARTERS) == (quarters > 0)
+    piece.check(column, consistent, "0 where RTYPE is 3, and only there")
 
 
 #: Columns of the redistricting data: the file's name, its least and its largest code.
@@ -225,8 +225,8 @@ _PL94_CODES = {
 
 def _pl94(piece: forms.Piece, names: Names, state: str | None) -> Columns:
     codes = {
-        own: piece.whole(names[name], least, most) - least
-        for own, (name, least, most) in _PL94_CODES.items()
+        column: piece.whole(names[name], least, most) - least
+        for column, (name, least, most) in _PL94_CODES.items()
     }
     _check_quarters(piece, names, codes["hhgq"], names["GQTYPE_PL"])
     return {"block": _blocks(piece, names, state), **codes}
@@ -234,7 +234,7 @@ def _pl94(piece: forms.Piece, names: Names, state: str | None) -> Columns:
 
 def _pl94_rows(records: Records) -> Columns:
     columns: Columns = {
-        name: records.codes(own) + least for own, (name, least, _) in _PL94_CODES.items()
+        name: records.codes(column) + least for column, (name, least, _) in _PL94_CODES.items()
     }
     kind = np.where(records.codes("hhgq") > 0, _IN_QUARTERS, _IN_HOUSEHOLD)
     return columns | {"RTYPE": kind, "CENRACE": TWO_DIGITS[columns["CENRACE"]]}
@@ -288,8 +288,8 @@ def _occupancy(piece: forms.Piece, names: Names, state: str | None) -> Columns:
     block, unit = _blocks(piece, names, state), _units(piece, names)
     status = piece.whole(names["HH_STATUS"], 0, 2)
     piece.check(names["HH_STATUS"], unit == (status > 0), "1 or 2 where RTYPE is 2, else 0")
-    kept = np.flatnonzero(unit)
-    return {"block": block.take(kept), "h1": 2 - status[kept]}
+    rows = np.flatnonzero(unit)
+    return {"block": block.take(rows), "h1": 2 - status[rows]}
 
 
 def _occupancy_rows(records: Records) -> Columns:
@@ -298,16 +298,16 @@ def _occupancy_rows(records: Records) -> Columns:
 
 def _households(piece: forms.Piece, names: Names, state: str | None) -> Columns:
     block, unit = _blocks(piece, names, state), _units(piece, names)
-    kept = np.flatnonzero(unit)
-    codes = {own: piece.whole(names[name], 0, top) for own, (name, top) in HOUSEHOLD.items()}
+    rows = np.flatnonzero(unit)
+    codes = {column: piece.whole(names[name], 0, top) for column, (name, top) in HOUSEHOLD.items()}
     occupied = unit & (codes["vacancy"] == 0)
-    for own in PRESENCE:
-        codes[own] = np.where(occupied, codes[own] + 1, codes[own])
-    for own, (name, _) in HOUSEHOLD.items():
-        if own != "vacancy":
+    for column in PRESENCE:
+        codes[column] = np.where(occupied, codes[column] + 1, codes[column])
+    for column, (name, _) in HOUSEHOLD.items():
+        if column != "vacancy":
             rule = "0 in vacant units and group quarters, and only there"
-            piece.check(names[name], (codes[own] > 0) == occupied, rule)
-    return {"block": block.take(kept), **{own: v[kept] for own, v in codes.items()}}
+            piece.check(names[name], (codes[column] > 0) == occupied, rule)
+    return {"block": block.take(rows), **{column: v[rows] for column, v in codes.items()}}
 
 
 def _household_rows(records: Records) -> Columns:
@@ -316,9 +316,9 @@ def _household_rows(records: Records) -> Columns:
         "GQTYPE": np.full(len(records), "000"),
         "HH_STATUS": np.where(records.codes("vacancy") == 0, 1, 2),
     }
-    for own, (name, _) in HOUSEHOLD.items():
-        codes = records.codes(own)
-        columns[name] = np.maximum(codes - 1, 0) if own in PRESENCE else codes
+    for column, (name, _) in HOUSEHOLD.items():
+        codes = records.codes(column)
+        columns[name] = np.maximum(codes - 1, 0) if column in PRESENCE else codes
     return columns
 
 
@@ -344,8 +344,8 @@ def _iterate(kind: str, path: str | Path, state: str | None, chunk: int) -> Iter
     schema, parse = Schema.named(layout.schema), FORMS[layout.schema][0]
     for piece in code_pieces(source, layout, names, wanted, rows):
         columns = parse(piece, wanted, place)
-        kept = {k: v if k == "block" else v.astype(np.int16) for k, v in columns.items()}
-        yield Records(schema, pa.table(kept))
+        codes = {k: v if k == "block" else v.astype(np.int16) for k, v in columns.items()}
+        yield Records(schema, pa.table(codes))
 
 
 def _write(kind: str, records: Records | Iterable[Records], path: str | Path, vintage: str) -> None:
@@ -360,16 +360,16 @@ def _write(kind: str, records: Records | Iterable[Records], path: str | Path, vi
         cuts = zip(GEOGRAPHY, ((0, 2), (2, 5), (5, 11), (11, 12), (11, 15)), strict=True)
         columns = {name: pc.utf8_slice_codeunits(codes, *cut) for name, cut in cuts}
         columns |= FORMS[layout.schema][1](piece)
-        found = {}
+        arrays = {}
         for name in layout.columns:
             values = columns.get(_usual(name), columns.get(name))
             if values is None:
                 values = [constants.get(name, "")] * len(piece)
-            found[name] = pa.array(values).cast(pa.string())
-        return pa.table(found)
+            arrays[name] = pa.array(values).cast(pa.string())
+        return pa.table(arrays)
 
     above = "" if layout.comment is None else f"{layout.comment} bayesrisk {layout.name}\n"
-    tables = map(table, forms.pieces_of(records, layout.schema))
+    tables = map(table, forms.schema_pieces(records, layout.schema))
     forms.write_table(path, layout.columns, tables, delimiter=layout.delimiter, above=above)
 
 

@@ -146,8 +146,8 @@ def said_by_file(file: Path) -> str | None:
     if file.name == "persons.parquet" and (file.parent / "_microdata.json").exists():
         return "schema"
     with opened(file) as (_, schema):
-        said = (schema.metadata or {}).get(METADATA)
-    return None if said is None else str(said.decode("latin-1"))
+        stated = (schema.metadata or {}).get(METADATA)
+    return None if stated is None else str(stated.decode("latin-1"))
 
 
 def coding_of_file(file: Path, name: str | None = None) -> str | None:
@@ -155,18 +155,18 @@ def coding_of_file(file: Path, name: str | None = None) -> str | None:
 
     None where nobody says it and the columns are those of ``sf1-person``, whose codes are its own.
     """
-    said = said_by_file(file)
-    if name is not None or said is not None:
-        coding = named_dialect(name, str(file), said).name
+    stated = said_by_file(file)
+    if name is not None or stated is not None:
+        coding = named_dialect(name, str(file), stated).name
         return None if name is None and coding == "schema" else coding
-    names = columns_of(file)
-    own = ("block", "sex", "age", "race", "hisp")
-    if not set(own) <= set(names) and not missing_columns(names, own):
+    names = file_columns(file)
+    usual = ("block", "sex", "age", "race", "hisp")
+    if not set(usual) <= set(names) and not missing_columns(names, usual):
         named_dialect(None, str(file))
     return None
 
 
-def columns_of(file: Path) -> list[str]:
+def file_columns(file: Path) -> list[str]:
     """Return the names of the columns of a Parquet or CSV file; of others, none."""
     if file.suffix.lower() == ".parquet":
         with opened(file) as (_, schema):
@@ -184,10 +184,10 @@ def is_person_column(name: str) -> bool:
 
 def missing_columns(names: Iterable[str], columns: Sequence[str]) -> list[str]:
     """Return which columns of records of persons are there by no name, nor as flags of races."""
-    there = {_usual(name) for name in names}
-    if there >= set(RACES):
-        there.add("race")
-    return [name for name in columns if name not in there]
+    present = {_usual(name) for name in names}
+    if present >= set(RACES):
+        present.add("race")
+    return [name for name in columns if name not in present]
 
 
 def _usual(name: str) -> str:
@@ -204,13 +204,13 @@ def decoded_persons(
     others to say.
     """
     usual = {name: _usual(name) for name in frame.columns}
-    taken = [name for name in usual if usual[name] in (*columns, *RACES)]
-    again = [name for name in taken if sum(usual[n] == usual[name] for n in taken) > 1]
-    if again:
+    selected = [name for name in usual if usual[name] in (*columns, *RACES)]
+    double = [name for name in selected if sum(usual[n] == usual[name] for n in selected) > 1]
+    if double:
         raise DataError(
-            f"{source}: column {again[1]!r}: must be there once, got it beside {shown(again[0])}"
+            f"{source}: column {double[1]!r}: must be there once, got it beside {shown(double[0])}"
         )
-    frame = frame[taken].rename(columns=usual)
+    frame = frame[selected].rename(columns=usual)
     flags = [race for race in RACES if race in frame]
     coded = [name for name in ("sex", "hisp") if name in frame and name in columns]
     wanted = coded + (flags if "race" in columns else [])
@@ -223,12 +223,12 @@ def decoded_persons(
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{source}: cannot be read: {error}") from error
     piece = forms.Piece(source, 0, table)
-    found = {name: dialect.decode(piece, name, name) for name in coded}
+    decoded = {name: dialect.decode(piece, name, name) for name in coded}
     if "race" in columns and flags:
         if "race" in frame or len(flags) < len(RACES):
             raise DataError(f"{source}: must have a column 'race' or the flags of six races")
-        found["race"] = race_mask(piece, dialect, {name: name for name in RACES})
-    return frame.drop(columns=flags).assign(**found)
+        decoded["race"] = race_mask(piece, dialect, {name: name for name in RACES})
+    return frame.drop(columns=flags).assign(**decoded)
 
 
 def race_mask(piece: forms.Piece, dialect: Dialect, names: Mapping[str, str]) -> IntArray:
@@ -313,27 +313,27 @@ def read_record_form(
 
 def _names(header: Iterable[str], source: forms.Source) -> dict[str, str]:
     """Return the file's name of each column; refuse unknown and missing ones."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in header:
         usual = ALIASES.get(name.lower(), name.lower())
-        if usual not in _ORDER or usual in found:
+        if usual not in _ORDER or usual in names:
             raise DataError(
                 f"{source.name}: column {shown(name)}: must be one of {', '.join(_ORDER)}, "
                 "each once"
             )
-        found[usual] = name
-    flags = [race for race in RACES if race in found]
-    if ("race" in found) == bool(flags):
+        names[usual] = name
+    flags = [race for race in RACES if race in names]
+    if ("race" in names) == bool(flags):
         raise DataError(f"{source.name}: must have a column 'race' or the flags of six races")
     needed = ("block", "sex", "age", "hisp", *(RACES if flags else ("race",)))
     for name in needed:
-        if name not in found:
+        if name not in names:
             raise DataError(f"{source.name}: must have a column {name!r}; has {', '.join(header)}")
-    return found
+    return names
 
 
 def _text_pieces(source: forms.Source, chunk: int) -> Iterator[tuple[forms.Piece, dict[str, str]]]:
-    header = forms.header_of(source)
+    header = forms.header_names(source)
     names = _names(header, source)
     for piece in forms.csv_pieces(source, header, wanted=header, chunk=chunk):
         yield piece, names
@@ -371,8 +371,8 @@ def _check_tract(piece: forms.Piece, column: str, blocks: pa.Array) -> None:
     values = piece.table.column(column).cast(pa.string())
     lost = pc.equal(pc.binary_length(values), 10)
     tracts = pc.if_else(lost, pc.utf8_lpad(values, 11, "0"), values)
-    same = pc.fill_null(pc.equal(tracts, pc.utf8_slice_codeunits(blocks, 0, 11)), False)
-    piece.check(column, same.to_numpy(), "the first 11 digits of the block")
+    equal = pc.fill_null(pc.equal(tracts, pc.utf8_slice_codeunits(blocks, 0, 11)), False)
+    piece.check(column, equal.to_numpy(), "the first 11 digits of the block")
 
 
 def age_group(age: IntArray) -> IntArray:
@@ -397,10 +397,10 @@ def _records(
         group = piece.whole(names["agebin"], 0, len(AGE_BIN_STARTS) - 1)
         piece.check(names["agebin"], group == age_group(columns["age"]), "the group of the age")
         columns["agebin"] = group
-    kept = {k: v if k == "block" else pa.array(v.astype(np.int16)) for k, v in columns.items()}
+    arrays = {k: v if k == "block" else pa.array(v.astype(np.int16)) for k, v in columns.items()}
     if "pik" in names:
-        kept["pik"] = piece.table.column(names["pik"]).cast(pa.string())
-    return Records(Schema.named("sf1-person"), pa.table(kept))
+        arrays["pik"] = piece.table.column(names["pik"]).cast(pa.string())
+    return Records(Schema.named("sf1-person"), pa.table(arrays))
 
 
 def write_record_form(
@@ -427,7 +427,7 @@ def write_record_form(
     """
     target = check.path(path, "path")
     coding = named_dialect(dialect, "the file to be made")
-    pieces = forms.pieces_of(records, "sf1-person")
+    pieces = forms.schema_pieces(records, "sf1-person")
     if target.suffix.lower() == ".csv":
         _write_text(pieces, target, coding)
     elif target.suffix.lower() == ".parquet":
@@ -467,7 +467,7 @@ def _write_text(records: Iterator[Records], target: Path, dialect: Dialect) -> N
 def _write_parquet(records: Iterator[Records], target: Path, dialect: Dialect) -> None:
     pieces, extra = _first(records)
     names = ["block", "sex", "age", "agebin", "race", "hisp", *extra]
-    about = {METADATA: dialect.name.encode()}
+    metadata = {METADATA: dialect.name.encode()}
     writer: pq.ParquetWriter | None = None
     with forms.new_file(target) as stream:
         for piece in pieces:
@@ -479,7 +479,7 @@ def _write_parquet(records: Iterator[Records], target: Path, dialect: Dialect) -
                 "race": pa.array(piece.codes("race").astype(np.int8)),
                 **{name: _small(v) for name, v in _coded(piece, dialect, extra).items()},
             }
-            table = pa.table(columns).select(names).replace_schema_metadata(about)
+            table = pa.table(columns).select(names).replace_schema_metadata(metadata)
             writer = writer or pq.ParquetWriter(stream, table.schema)
             writer.write_table(table)
         if writer is not None:

@@ -34,7 +34,7 @@ from bayesrisk._files.delimited import (
     header_fields,
     split_line,
 )
-from bayesrisk._files.text import MISSING, all_of, named
+from bayesrisk._files.text import MISSING, gather, named
 from bayesrisk._validation import BoolArray, ByteArray, IntArray, TextArray
 from bayesrisk.exceptions import (
     ArgumentError,
@@ -46,13 +46,14 @@ from bayesrisk.exceptions import (
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
 from bayesrisk.tables.published import joined as joined_tables
 from bayesrisk.tables.records import record_pieces
+from bayesrisk.tables.workload import Key
 
 #: Bytes of a member of an archive.
 MAX_MEMBER = 2**38
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _COMMENTS = 1000  # lines above a header
 # How files begin that are no text, whatever they are called, and what to do.
-_OTHERS = {
+_BINARY = {
     b"\xd0\xcf\x11\xe0": "an Excel file of the old form (.xls): save it as .xlsx or as CSV",
     b"PK\x03\x04": "a ZIP archive or a workbook: its name must end in .zip or .xlsx",
     b"PAR1": "a Parquet file: its name must end in .parquet",
@@ -151,14 +152,14 @@ def list_sources(path: str | Path) -> list[Source]:
             return [Source(place, info.filename) for info in members if not info.is_dir()]
 
 
-def find_source(path: str | Path, match: Callable[[str], bool], what: str) -> Source:
+def find_source(path: str | Path, match: Callable[[str], bool], kind: str) -> Source:
     """Return the only file below ``path`` whose own name matches."""
-    found = list_sources(path)
-    fitting = [source for source in found if match(source.base)]
+    sources = list_sources(path)
+    fitting = [source for source in sources if match(source.base)]
     if len(fitting) == 1:
         return fitting[0]
-    held = ", ".join(source.base for source in found[:10]) or "nothing"
-    raise DataError(f"{path}: must hold exactly one {what}, got {len(fitting)} among: {held}")
+    listing = ", ".join(source.base for source in sources[:10]) or "nothing"
+    raise DataError(f"{path}: must hold exactly one {kind}, got {len(fitting)} among: {listing}")
 
 
 def one_source(path: str | Path, *endings: str) -> Source:
@@ -191,9 +192,9 @@ def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
     with source.open() as stream:
         for skipped in range(_COMMENTS):
             line = stream.readline()
-            for start, what in _OTHERS.items():
+            for start, description in _BINARY.items():
                 if skipped == 0 and line.startswith(start):
-                    raise DataError(f"{source.name}: cannot be read as text, is {what}")
+                    raise DataError(f"{source.name}: cannot be read as text, is {description}")
             if mark is None or not line.removeprefix(b"\xef\xbb\xbf").startswith(mark):
                 if line:
                     return skipped, line
@@ -289,8 +290,8 @@ class Piece:
         """Return the error for a value that breaks ``rule``."""
         value = self.table.column(column)[row].as_py()
         place = self.start + (row if self.places is None else int(self.places[row]))
-        where = f"{self.name}: {self.unit} {place + 1}, column {column!r}"
-        return DataError(f"{where}: must be {rule}, got {shown(value)}")
+        location = f"{self.name}: {self.unit} {place + 1}, column {column!r}"
+        return DataError(f"{location}: must be {rule}, got {shown(value)}")
 
     def check(self, column: str, good: BoolArray, rule: str) -> None:
         """Raise for the first row that is not good."""
@@ -325,8 +326,7 @@ class Piece:
         """Return a column of text, all of one width, a row of characters each."""
         values = one_array(self.table.column(column))
         # A null is -1 characters long.
-        wrong = pc.fill_null(pc.binary_length(values), -1).to_numpy() != width
-        self.check(column, ~wrong, rule)
+        self.check(column, pc.fill_null(pc.binary_length(values), -1).to_numpy() == width, rule)
         return characters(values, width)
 
     def matrix(self, column: str, width: int) -> ByteArray:
@@ -337,8 +337,8 @@ class Piece:
 
     def equals(self, column: str, text: str) -> BoolArray:
         """Return which values are a text."""
-        same: BoolArray = pc.equal(self.table.column(column), text).to_numpy()
-        return same
+        equal: BoolArray = pc.equal(self.table.column(column), text).to_numpy()
+        return equal
 
     def take(self, rows: IntArray) -> "Piece":
         """Return some of the rows; messages tell their own numbers."""
@@ -355,7 +355,7 @@ class Faults:
     """Values that cannot be: refused, or, ``on_error`` being "missing", counted by reason."""
 
     def __init__(self, on_error: str) -> None:
-        self.kept = check.choice(on_error, "on_error", ("refuse", "missing")) == "missing"
+        self.lenient = check.choice(on_error, "on_error", ("refuse", "missing")) == "missing"
         self.counts: Counter[tuple[str, str]] = Counter()
 
     def missing(
@@ -364,13 +364,13 @@ class Faults:
         """Return which values are missing; raise for the first where the file is refused."""
         bad = ~good
         if bad.any():
-            if not self.kept:
+            if not self.lenient:
                 error = piece.fail(column, int(np.argmax(bad)), rule)
                 raise DataError(f"{error}; {MISSING} keeps such values as missing")
             self.counts[column, reason or f"not {rule}"] += int(bad.sum())
         return bad
 
-    def counts_of(self, piece: Piece, column: str, table: str) -> tuple[IntArray, BoolArray]:
+    def cell_counts(self, piece: Piece, column: str, table: str) -> tuple[IntArray, BoolArray]:
         """Return counts of a table, 0 where they are missing, and where they are."""
         values = piece.table.column(column)
         if values.null_count:
@@ -443,7 +443,7 @@ def texts(matrix: ByteArray) -> pa.Array:
     return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(data))
 
 
-def header_of(source: Source, *, delimiter: str = ",", comment: str | None = None) -> list[str]:
+def header_names(source: Source, *, delimiter: str = ",", comment: str | None = None) -> list[str]:
     """Return the names of the columns, each once; delimiters at the end name none."""
     line = first_lines(source, comment)[1]
     return header_fields(line, source.name, delimiter, errors="replace", without_blank=True)
@@ -491,28 +491,28 @@ def csv_pieces(
         above, blank = comments + 1, len(fields) - max(named_fields, default=0)
     unnamed = [f"column {len(names) + place + 1}, without a name" for place in range(blank)]
     plain = replace(form, kind=pa.string())
-    again = partial(csv_pieces, source, names, wanted=wanted, chunk=chunk, form=plain)
+    reread = partial(csv_pieces, source, names, wanted=wanted, chunk=chunk, form=plain)
     kinds = pa.schema([(n, pa.int64() if n in whole else form.kind) for n in [*names, *unnamed]])
-    asked = [*wanted, *unnamed]
-    schema = pa.schema([kinds.field(name) for name in asked])
-    with named(source.name), source.open() as stream, _located(source, whole, nulls, again):
+    columns = [*wanted, *unnamed]
+    schema = pa.schema([kinds.field(name) for name in columns])
+    with named(source.name), source.open() as stream, _located(source, whole, nulls, reread):
         for _ in range(above + form.skip):
             stream.readline()
         rest = stream if form.comment is None else WithoutComments(stream, form.comment.encode())
         tables = csv_tables(
-            rest, kinds, wanted=asked, nulls=nulls, delimiter=delimiter, quotes=form.quotes
+            rest, kinds, wanted=columns, nulls=nulls, delimiter=delimiter, quotes=form.quotes
         )
-        start, held, rows = 0, [schema.empty_table()], 0
+        start, buffer, rows = 0, [schema.empty_table()], 0
         for table in tables:
-            held.append(table)
+            buffer.append(table)
             rows += table.num_rows
             while rows >= chunk:
-                there = pa.concat_tables(held)
-                yield _without(Piece(source.name, start, there.slice(0, chunk)), unnamed)
-                start, rows, held = start + chunk, rows - chunk, [there.slice(chunk)]
+                stacked = pa.concat_tables(buffer)
+                yield _without(Piece(source.name, start, stacked.slice(0, chunk)), unnamed)
+                start, rows, buffer = start + chunk, rows - chunk, [stacked.slice(chunk)]
         stream.check_end()
         if rows or start == 0:
-            yield _without(Piece(source.name, start, pa.concat_tables(held)), unnamed)
+            yield _without(Piece(source.name, start, pa.concat_tables(buffer)), unnamed)
 
 
 def _without(piece: Piece, unnamed: list[str]) -> Piece:
@@ -534,8 +534,8 @@ def _located(
     try:
         yield
     except pa.ArrowInvalid as error:
-        if found := _OTHER_LENGTH.search(str(error)):
-            number, expected, actual = found.groups()
+        if match := _OTHER_LENGTH.search(str(error)):
+            number, expected, actual = match.groups()
             place = "" if number is None else f" {number}"
             raise DataError(
                 f"{source.name}: row{place}: must have {expected} columns, got {actual}"
@@ -544,8 +544,8 @@ def _located(
             raise
         for piece in reread():
             for name in whole:
-                there = ~np.isin(piece.table.column(name).to_numpy(), list(nulls))
-                piece.take(np.flatnonzero(there)).whole(name, -(2**63), 2**63 - 1)
+                present = ~np.isin(piece.table.column(name).to_numpy(), list(nulls))
+                piece.take(np.flatnonzero(present)).whole(name, -(2**63), 2**63 - 1)
         raise
 
 
@@ -620,7 +620,7 @@ def line_pieces(source: Source, size: int) -> Iterator[Lines]:
 # Records that come in pieces: taken apart for writers, put together for readers.
 
 
-def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
+def schema_pieces(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
     """Yield records one by one, each of the schema that a writer asks for."""
     for piece in record_pieces(records):
         if piece.schema.name != schema:
@@ -632,15 +632,13 @@ def pieces_of(records: Records | Iterable[Records], schema: str) -> Iterator[Rec
 
 def joined(pieces: Iterable[Records], path: str | Path) -> Records:
     """Return the pieces of a file, at least one, as one; refuse what is too long to be held."""
-    held = all_of(pieces, lambda piece: int(piece.table.nbytes), str(path))
-    if len(held) == 1:
-        return held[0]
-    return Records(held[0].schema, pa.concat_tables([piece.table for piece in held]))
+    parts = gather(pieces, lambda piece: int(piece.table.nbytes), str(path))
+    if len(parts) == 1:
+        return parts[0]
+    return Records(parts[0].schema, pa.concat_tables([piece.table for piece in parts]))
 
 
 # Published tables that come in pieces: made from cells read, checked by totals, put together.
-
-Key = tuple[str, str]
 
 
 def place_texts(matrix: ByteArray) -> TextArray:
@@ -677,18 +675,18 @@ def table_counts(
 
     A column beyond those of the cells is their total, which they must add up to if all are there.
     """
-    found = [faults.counts_of(piece, column, table.name) for column in columns]
-    values, missing = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    pairs = [faults.cell_counts(piece, column, table.name) for column in columns]
+    values, missing = (np.stack(part, axis=1) for part in zip(*pairs, strict=True))
     size = len(table.cells)
     if len(columns) > size:
-        same = (values[:, size] == values[:, :size].sum(axis=1)) | missing.any(axis=1)
-        piece.check(columns[size], same, f"the sum of the cells of {table.name}")
+        equal = (values[:, size] == values[:, :size].sum(axis=1)) | missing.any(axis=1)
+        piece.check(columns[size], equal, f"the sum of the cells of {table.name}")
     return values[:, :size], missing[:, :size]
 
 
 def combined(pieces: Iterable[PublishedTables], path: str | Path) -> PublishedTables:
     """Return the tables of all pieces of a file; no place may be in two of them."""
-    return joined_tables(all_of(pieces, _bytes, str(check.path(path, "path"))))
+    return joined_tables(gather(pieces, _bytes, str(check.path(path, "path"))))
 
 
 def _bytes(tables: PublishedTables) -> int:
@@ -698,7 +696,7 @@ def _bytes(tables: PublishedTables) -> int:
 
 
 def check_distinct(
-    codes: IntArray, places: IntArray | int, name: str, what: str, column: str
+    codes: IntArray, places: IntArray | int, name: str, unit: str, column: str
 ) -> None:
     """Refuse a place that is there twice.
 
@@ -709,12 +707,12 @@ def check_distinct(
     if not (ordered[1:] == ordered[:-1]).any():
         return
     order = np.argsort(codes, kind="stable")
-    again = int(np.argmax(codes[order][1:] == codes[order][:-1]))
-    first, second = order[again], order[again + 1]
+    repeat = int(np.argmax(codes[order][1:] == codes[order][:-1]))
+    first, second = order[repeat], order[repeat + 1]
     rows = np.arange(places, places + codes.size) if isinstance(places, int) else places
     raise DataError(
-        f"{name}: {what} {rows[second]}, column {column!r}: must be a place that is there "
-        f"once, got that of {what} {rows[first]} again"
+        f"{name}: {unit} {rows[second]}, column {column!r}: must be a place that is there "
+        f"once, got that of {unit} {rows[first]} again"
     )
 
 
@@ -725,8 +723,8 @@ _STATES = (
 )
 #: FIPS code of each state and of Puerto Rico by its postal abbreviation.
 STATES = MappingProxyType({entry[:2]: entry[2:] for entry in _STATES.split()})
-_KNOWN = np.zeros(100, dtype=bool)
-_KNOWN[[int(code) for code in STATES.values()]] = True
+_STATE_CODES = np.zeros(100, dtype=bool)
+_STATE_CODES[[int(code) for code in STATES.values()]] = True
 _WIDTHS = (2, 3, 6, 4)  # state, county, tract, block
 
 
@@ -748,8 +746,8 @@ def state_of_name(base: str) -> str | None:
 def known_states(matrix: ByteArray) -> BoolArray:
     """Return which codes begin with the digits of a state."""
     tens, ones = matrix[:, 0] - np.uint8(48), matrix[:, 1] - np.uint8(48)
-    known: BoolArray = _KNOWN[tens.astype(np.int64) * 10 + ones]
-    return known
+    mask: BoolArray = _STATE_CODES[tens.astype(np.int64) * 10 + ones]
+    return mask
 
 
 def check_state(piece: Piece, column: str, codes: ByteArray, state: str | None) -> None:
@@ -771,7 +769,7 @@ def block_column(piece: Piece, columns: Sequence[str], state: str | None) -> pa.
         for column, width in zip((state_column, county, tract, block), _WIDTHS, strict=True)
     ]
     whole = np.hstack(parts)
-    same = piece.matrix(group, 1)[:, 0] == whole[:, 11]
-    piece.check(group, same, f"the first digit of {block!r}")
+    equal = piece.matrix(group, 1)[:, 0] == whole[:, 11]
+    piece.check(group, equal, f"the first digit of {block!r}")
     check_state(piece, state_column, whole, state)
     return texts(whole)

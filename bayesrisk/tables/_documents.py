@@ -102,8 +102,8 @@ class _TableEntry(Section):
 
     @model_validator(mode="after")
     def _is_named(self) -> Self:
-        given = self.model_fields_set
-        if self.name is None and given & {"where", "weight", "parts"}:
+        stated = self.model_fields_set
+        if self.name is None and stated & {"where", "weight", "parts"}:
             raise refuse("given where a table has where, weight or parts", key=".name", value=None)
         return self
 
@@ -119,13 +119,13 @@ class _WorkloadFile(Section):
 
 def ambiguous(labels: Sequence[str], first: int) -> tuple[str, str] | None:
     """Return the reason why a label is like a code or another label, and the label; or None."""
-    seen = set[str]()
+    distinct = set[str]()
     for code, label in enumerate(labels, first):
         if _CODE.fullmatch(label) and int(label) != code:
             return f"no number but the code itself, {code}: a number in a file is a code", label
-        if label in seen:
+        if label in distinct:
             return "different", label
-        seen.add(label)
+        distinct.add(label)
     return None
 
 
@@ -165,8 +165,8 @@ def frame_columns(frame: pd.DataFrame, levels: Sequence[str]) -> list[str]:
 def _is_key(column: pd.Series) -> bool:
     """Return whether a column of text or whole numbers has another value in each of many rows."""
     kinds = pd.api.types
-    told = kinds.is_integer_dtype(column.dtype) or kinds.is_string_dtype(column.dtype)
-    return bool(told and len(column) >= _MOST_NUMBERS and column.is_unique)
+    nominal = kinds.is_integer_dtype(column.dtype) or kinds.is_string_dtype(column.dtype)
+    return bool(nominal and len(column) >= _MOST_NUMBERS and column.is_unique)
 
 
 def frame_places(
@@ -175,22 +175,22 @@ def frame_places(
     """Return levels, widths and names of the places that columns name, coarse to fine."""
     for name in columns:
         check.refuse_row(frame[name].isna(), frame[name], "frame", name, "be a place")
-    told = frame[list(columns)].astype(str).drop_duplicates().sort_values(list(columns))
-    twice = told[told[columns[-1]].duplicated()]
+    places = frame[list(columns)].astype(str).drop_duplicates().sort_values(list(columns))
+    twice = places[places[columns[-1]].duplicated()]
     if len(twice):
         raise DataError(
             f"frame: column {columns[-1]!r}: places must lie in one {columns[-2]!r} each, got "
             f"{shown(str(twice[columns[-1]].iloc[0]))} in several"
         )
-    codes, widths, names = pd.Series("", told.index, dtype=object), [0], dict[str, str]()
+    codes, widths, names = pd.Series("", places.index, dtype=object), [0], dict[str, str]()
     for name in columns:
-        inside = told[name].groupby(codes.to_numpy()).transform(lambda some: pd.factorize(some)[0])
+        inside = places[name].groupby(codes.to_numpy()).transform(lambda g: pd.factorize(g)[0])
         width = len(str(int(inside.max()) + 1))
         # No name may look like the code of another place.
-        while any(n.isdigit() and len(n) == widths[-1] + width for n in told[name]):
+        while any(n.isdigit() and len(n) == widths[-1] + width for n in places[name]):
             width += 1
         codes = codes + (inside.astype(int) + 1).astype(str).str.zfill(width)
-        names |= dict(zip(codes, told[name], strict=True))
+        names |= dict(zip(codes, places[name], strict=True))
         widths.append(widths[-1] + width)
     return ("all", *columns), tuple(widths), tuple(sorted(names.items()))
 
@@ -199,14 +199,14 @@ def frame_attributes(
     frame: pd.DataFrame, names: Sequence[str], cuts: Mapping[str, Sequence[float]]
 ) -> list[dict[str, Any]]:
     """Return attributes that hold what the columns of a frame hold."""
-    return [_of_column(check.groups_as_text(frame[n]), str(n), cuts.get(n)) for n in names]
+    return [_column_attribute(check.groups_as_text(frame[n]), str(n), cuts.get(n)) for n in names]
 
 
-def _of_column(column: pd.Series, name: str, cuts: Sequence[float] | None) -> dict[str, Any]:
+def _column_attribute(column: pd.Series, name: str, cuts: Sequence[float] | None) -> dict[str, Any]:
     missing = [_MISSING] * bool(column.isna().any())
     column = column.dropna()
     if pd.api.types.is_numeric_dtype(column.dtype) and column.dtype.kind != "c":
-        return _of_numbers(column, name, cuts, missing)
+        return _number_attribute(column, name, cuts, missing)
     if cuts is not None:
         raise DataError(f"frame: column {name!r}: must hold numbers to have cuts, got text")
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -235,7 +235,7 @@ def _of_column(column: pd.Series, name: str, cuts: Sequence[float] | None) -> di
     return {"name": name, "size": max(len(labels), 1), "labels": labels}
 
 
-def _of_numbers(
+def _number_attribute(
     column: pd.Series, name: str, cuts: Sequence[float] | None, missing: list[str]
 ) -> dict[str, Any]:
     values = np.unique(column.to_numpy(np.float64))
@@ -248,10 +248,10 @@ def _of_numbers(
         return {"name": name, "size": len(codes) + len(missing), "first": first, "labels": labels}
     if not np.isfinite(values).all():
         raise DataError(f"frame: column {name!r}: must hold finite numbers, got infinity")
-    at = usual_cuts(column.to_numpy(np.float64)) if cuts is None else [*map(float, cuts)]
-    whole = whole and all(cut.is_integer() for cut in at)
-    labels = [*_group_labels(at, whole=whole), *missing]
-    return {"name": name, "size": len(labels), "labels": labels, "cuts": at}
+    edges = usual_cuts(column.to_numpy(np.float64)) if cuts is None else [*map(float, cuts)]
+    whole = whole and all(cut.is_integer() for cut in edges)
+    labels = [*_group_labels(edges, whole=whole), *missing]
+    return {"name": name, "size": len(labels), "labels": labels, "cuts": edges}
 
 
 def usual_cuts(values: np.ndarray) -> list[float]:
@@ -273,23 +273,23 @@ def _group_labels(cuts: Sequence[float], *, whole: bool) -> list[str]:
     texts = [f"{cut:.12g}" for cut in cuts]
     if whole:
         lasts = [f"{cut - 1:.12g}" for cut in cuts[1:]]
-        between = [
+        middle = [
             (f"{a}-{b}" if not a.startswith("-") else f"{a} to {b}") if a != b else f"only {a}"
             for a, b in zip(texts, lasts, strict=False)
         ]
     else:
-        between = [f"{a} to under {b}" for a, b in pairwise(texts)]
-    return [f"under {texts[0]}", *between, f"{texts[-1]} and over"]
+        middle = [f"{a} to under {b}" for a, b in pairwise(texts)]
+    return [f"under {texts[0]}", *middle, f"{texts[-1]} and over"]
 
 
 def completed(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table with a name, and cells named by labels, where it did not say otherwise."""
-    made = dict(entry)
-    if made.get("name") is None:
-        cross = made.get("cross") or []
+    table = dict(entry)
+    if table.get("name") is None:
+        cross = table.get("cross") or []
         # What is no attribute gets a name too: the grammar refuses it.
         parts = [str(item[0] if isinstance(item, list) and item else item) for item in cross]
-        made["name"] = " * ".join(parts) or "total"
-    if "parts" not in made:
-        made.setdefault("cells", "labels")
-    return made
+        table["name"] = " * ".join(parts) or "total"
+    if "parts" not in table:
+        table.setdefault("cells", "labels")
+    return table

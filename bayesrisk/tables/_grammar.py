@@ -43,41 +43,41 @@ class Part:
 
     cells: tuple[str, ...]
     cross: tuple[tuple[str, Groups], ...]
-    where: tuple[tuple[str, tuple[int, ...]], ...]
+    scope: tuple[tuple[str, tuple[int, ...]], ...]
     weight: tuple[tuple[str, tuple[int, ...]], ...]
 
     @property
     def names(self) -> set[str]:
         """The attributes that it looks at."""
-        return {name for entries in (self.cross, self.where, self.weight) for name, _ in entries}
+        return {name for entries in (self.cross, self.scope, self.weight) for name, _ in entries}
 
 
-def codes_of(text: object, attribute: Attribute) -> tuple[int, ...]:
+def parse_codes(text: object, attribute: Attribute) -> tuple[int, ...]:
     """Return the codes of a group, in the order written."""
-    found: list[int] = []
-    where = f"group of {attribute.name!r}"
+    members: list[int] = []
+    label = f"group of {attribute.name!r}"
     for item in str(text).split(","):
         match = _ITEM.fullmatch(item.strip())
         if not match:
-            raise ArgumentError(f"{where} must be ranges such as '0-4,7', got {shown(text)}")
+            raise ArgumentError(f"{label} must be ranges such as '0-4,7', got {shown(text)}")
         low = int(match[1])
         high = low if "-" not in item.strip()[1:] else int(match[2] or attribute.last)
         codes = range(low, high + 1, int(match[3] or 1))
         # A range may be longer than len() can say.
-        if len(found) + max(0, (codes.stop - codes.start) // codes.step) > MOST:
-            raise ArgumentError(f"{where} must have at most {MOST} codes, got {shown(text)}")
+        if len(members) + max(0, (codes.stop - codes.start) // codes.step) > MOST:
+            raise ArgumentError(f"{label} must have at most {MOST} codes, got {shown(text)}")
         if not codes or codes[0] < attribute.first or codes[-1] > attribute.last:
             raise ArgumentError(
-                f"{where} must lie in [{attribute.first}, {attribute.last}], got {shown(text)}"
+                f"{label} must lie in [{attribute.first}, {attribute.last}], got {shown(text)}"
             )
-        found += codes
-    if len(set(found)) != len(found):
-        raise ArgumentError(f"{where} must name a code once, got {shown(text)}")
-    return tuple(found)
+        members += codes
+    if len(set(members)) != len(members):
+        raise ArgumentError(f"{label} must name a code once, got {shown(text)}")
+    return tuple(members)
 
 
-def text_of(codes: Sequence[int]) -> str:
-    """Return the shortest text of a group: the inverse of :func:`codes_of` for sorted codes."""
+def group_text(codes: Sequence[int]) -> str:
+    """Return the shortest text of a group: the inverse of :func:`parse_codes` for sorted codes."""
     return _runs(sorted(codes), 0)
 
 
@@ -90,23 +90,23 @@ def _runs(numbers: Iterable[int], width: int) -> str:
     return ",".join(runs)
 
 
-def groups_of(texts: object, attribute: Attribute) -> Groups:
+def parse_groups(texts: object, attribute: Attribute) -> Groups:
     """Return the groups of a recode."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise ArgumentError(f"recode of {attribute.name!r} must be a list, got {shown(texts)}")
-    found: list[tuple[int, ...]] = []
+    recode: list[tuple[int, ...]] = []
     total = 0
     for text in texts:
-        each, _, rest = str(text).partition("each ")
-        if rest and not each:
-            groups: list[tuple[int, ...]] = [(code,) for code in codes_of(rest, attribute)]
+        prefix, _, rest = str(text).partition("each ")
+        if rest and not prefix:
+            groups: list[tuple[int, ...]] = [(code,) for code in parse_codes(rest, attribute)]
         else:
-            groups = [tuple(sorted(codes_of(text, attribute)))]
+            groups = [tuple(sorted(parse_codes(text, attribute)))]
         total += sum(map(len, groups))
         if total > MOST:
             raise ArgumentError(f"groups of {attribute.name!r} must have at most {MOST} codes")
-        found += groups
-    return tuple(found)
+        recode += groups
+    return tuple(recode)
 
 
 def cell_names(pattern: Iterable[object] | None, count: int, table: str) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def cell_names(pattern: Iterable[object] | None, count: int, table: str) -> tupl
     return tuple(names)
 
 
-def pattern_of(names: Sequence[str]) -> str | list[str]:
+def name_pattern(names: Sequence[str]) -> str | list[str]:
     """Return the pattern of cell names, or the list where there is none."""
     width = len(names[0]) - len(names[0].rstrip("0123456789"))
     stem = names[0][: len(names[0]) - width] if width else ""
@@ -154,8 +154,8 @@ def parse_part(
     cross = tuple(_crossed(item, schema, recodes) for item in entry.get("cross", ()))
     if len({name for name, _ in cross}) != len(cross):
         raise ArgumentError(f"table {table!r} must cross an attribute once")
-    where = tuple(
-        (name, tuple(sorted(codes_of(text, schema.attribute(name)))))
+    scope = tuple(
+        (name, tuple(sorted(parse_codes(text, schema.attribute(name)))))
         for name, text in entry.get("where", {}).items()
     )
     weight = tuple(
@@ -166,17 +166,17 @@ def parse_part(
     if count > MOST:
         raise ArgumentError(f"table {table!r} must have at most {MOST} cells, got {count}")
     if entry.get("cells") == LABELS:
-        return Part(_label_names(cross, schema), cross, where, weight)
-    return Part(cell_names(entry.get("cells"), count, table), cross, where, weight)
+        return Part(_label_names(cross, schema), cross, scope, weight)
+    return Part(cell_names(entry.get("cells"), count, table), cross, scope, weight)
 
 
 def _label_names(cross: Sequence[tuple[str, Groups]], schema: Schema) -> tuple[str, ...]:
     """Return the names of cells by what they hold: labels, or codes where there are none."""
     words = []
     for name, groups in cross:
-        about = schema.attribute(name)
-        alone = about.labels or tuple(map(str, range(about.first, about.last + 1)))
-        words.append([alone[g[0] - about.first] if len(g) == 1 else text_of(g) for g in groups])
+        a = schema.attribute(name)
+        alone = a.labels or tuple(map(str, range(a.first, a.last + 1)))
+        words.append([alone[g[0] - a.first] if len(g) == 1 else group_text(g) for g in groups])
     return tuple(", ".join(row) or "total" for row in product(*words))
 
 
@@ -196,17 +196,17 @@ def _crossed(item: object, schema: Schema, recodes: Mapping[str, Any]) -> tuple[
                 f"cross must hold attributes, or pairs of one and its groups, got {shown(item)}"
             )
         name, texts = item
-        return name, groups_of(texts, schema.attribute(name))
+        return name, parse_groups(texts, schema.attribute(name))
     name, _, recode = item.partition(":")
     attribute = schema.attribute(name)
     if not recode:
         return name, tuple((code,) for code in _every(attribute))
-    found = {**recodes.get("any", {}), **recodes.get(name, {})}
-    if recode not in found:
+    choices = {**recodes.get("any", {}), **recodes.get(name, {})}
+    if recode not in choices:
         raise ArgumentError(
-            f"recode of {name!r} must be one of {sorted(found)}, got {shown(recode)}"
+            f"recode of {name!r} must be one of {sorted(choices)}, got {shown(recode)}"
         )
-    return name, groups_of(found[recode], attribute)
+    return name, parse_groups(choices[recode], attribute)
 
 
 def _weights(values: object, attribute: Attribute) -> tuple[int, ...]:
@@ -222,11 +222,11 @@ def _weights(values: object, attribute: Attribute) -> tuple[int, ...]:
 
 def part_to_dict(part: Part, schema: Schema) -> dict[str, Any]:
     """Return the grammar of a part, with its groups written out."""
-    entry: dict[str, Any] = {"cells": pattern_of(part.cells)}
+    entry: dict[str, Any] = {"cells": name_pattern(part.cells)}
     if part.cross:
         entry["cross"] = [_cross_to_item(name, groups, schema) for name, groups in part.cross]
-    if part.where:
-        entry["where"] = {name: text_of(codes) for name, codes in part.where}
+    if part.scope:
+        entry["where"] = {name: group_text(codes) for name, codes in part.scope}
     if part.weight:
         entry["weight"] = {
             name: "code" if values == _weights("code", schema.attribute(name)) else list(values)
@@ -243,18 +243,18 @@ def _cross_to_item(name: str, groups: Groups, schema: Schema) -> str | list[obje
     for alone, run in groupby(groups, lambda group: len(group) == 1):
         members = list(run)
         if not alone or len(members) == 1:
-            texts += [text_of(group) for group in members]
+            texts += [group_text(group) for group in members]
             continue
         codes = [group[0] for group in members]
         if len(set(codes)) < len(codes):
             texts += [str(code) for code in codes]
             continue
         rising = all(a < b for a, b in pairwise(codes))
-        texts.append("each " + (text_of(codes) if rising else ",".join(map(str, codes))))
+        texts.append("each " + (group_text(codes) if rising else ",".join(map(str, codes))))
     return [name, texts]
 
 
-def factors_of(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.int64]]:
+def code_weights(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.int64]]:
     """Return the weight of every code in every cell, attribute by attribute."""
     used = {name for part in parts for name in part.names}
     total = sum(len(part.cells) for part in parts)
@@ -270,8 +270,7 @@ def factors_of(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.in
         matrix = np.ones((total, attribute.size), dtype=np.int64)
         start = 0
         for part in parts:
-            rows = matrix[start : start + len(part.cells)]
-            _fill(rows, part, attribute)
+            _fill(matrix[start : start + len(part.cells)], part, attribute)
             start += len(part.cells)
         factors[attribute.name] = matrix
     return factors
@@ -288,7 +287,7 @@ def _fill(rows: NDArray[np.int64], part: Part, attribute: Attribute) -> None:
         for i, group in enumerate(groups):
             members[i, np.asarray(group) - attribute.first] = 1
         rows *= members[np.arange(len(rows)) // inner % len(groups)]
-    for name, codes in part.where:
+    for name, codes in part.scope:
         if name == attribute.name:
             inside = np.zeros(attribute.size, dtype=np.int64)
             inside[np.asarray(codes) - attribute.first] = 1
@@ -368,11 +367,11 @@ class Table:
     @cached_property
     def classes(self) -> dict[str, tuple[IntArray, IntArray]]:
         """For each attribute its different columns (cells, classes) and the class of each code."""
-        found = {}
+        classes = {}
         for name, values in self.factors.items():
             columns, inverse = np.unique(values, axis=1, return_inverse=True)
-            found[name] = columns, inverse.reshape(-1).astype(np.int64)
-        return found
+            classes[name] = columns, inverse.reshape(-1).astype(np.int64)
+        return classes
 
     def check_schema(self, schema: Schema) -> None:
         """Refuse a schema whose attributes the factors do not fit."""
@@ -401,10 +400,9 @@ class Table:
         for name, (columns, inverse) in self.classes.items():
             key = key * columns.shape[1] + inverse[index[name]]
         distinct, inverse = np.unique(key, return_inverse=True)
-        matrix = self._of_classes(distinct)
-        return sparse.csr_array(matrix[:, inverse.reshape(-1)])
+        return sparse.csr_array(self._class_columns(distinct)[:, inverse.reshape(-1)])
 
-    def _of_classes(self, keys: IntArray) -> sparse.csc_array:
+    def _class_columns(self, keys: IntArray) -> sparse.csc_array:
         """Return the columns of combinations of classes, numbered in mixed radix."""
         pieces = []
         step = max(1, _DENSE // len(self.cells))
@@ -424,6 +422,7 @@ class Table:
 # Workloads in the compact grammar: from the definition files and manifests, and back.
 
 
+#: Level and name of a table.
 Key = tuple[str, str]
 
 
@@ -459,24 +458,24 @@ def parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
 
 def distinct_tables(tables: Mapping[Key, Table]) -> list[tuple[Table, list[str]]]:
     """Return the different tables, each with the levels that have it, in order."""
-    found: list[tuple[Table, list[str]]] = []
+    distinct: list[tuple[Table, list[str]]] = []
     by_name: dict[str, list[tuple[Table, list[str]]]] = {}
     for (level, name), table in tables.items():
-        same = by_name.setdefault(name, [])
-        entry = next((e for e in same if e[0] is table or e[0] == table), None)
+        versions = by_name.setdefault(name, [])
+        entry = next((e for e in versions if e[0] is table or e[0] == table), None)
         if entry is None:
             entry = table, []
-            same.append(entry)
-            found.append(entry)
+            versions.append(entry)
+            distinct.append(entry)
         entry[1].append(level)
-    return found
+    return distinct
 
 
 def described(schema: Schema, tables: Mapping[Key, Table]) -> list[dict[str, Any]]:
     """Return the tables in the grammar, each once with its levels."""
     entries = []
     for table, levels in distinct_tables(tables):
-        parts = table.parts or _parts_of(table, schema)
+        parts = table.parts or _cell_parts(table, schema)
         grammars = [part_to_dict(part, schema) for part in parts]
         entries.append({"name": table.name, "levels": levels, "parts": grammars})
     return entries
@@ -496,30 +495,30 @@ def _expanded(
     if "iterate" not in entry:
         yield _table(entry["name"], parts, schema, recodes)
         return
-    for key, where in iterations[entry["iterate"]].items():
-        own = [
-            {**p, "cells": p["cells"].replace("*", key), "where": {**p.get("where", {}), **where}}
+    for key, scope in iterations[entry["iterate"]].items():
+        entries = [
+            {**p, "cells": p["cells"].replace("*", key), "where": {**p.get("where", {}), **scope}}
             for p in parts
         ]
-        yield _table(entry["name"].replace("*", key), own, schema, recodes)
+        yield _table(entry["name"].replace("*", key), entries, schema, recodes)
 
 
 def _table(name: str, entries: Iterable[Any], schema: Schema, recodes: Mapping[str, Any]) -> Table:
     parts = tuple(parse_part(entry, schema, recodes, name) for entry in entries)
     cells = tuple(cell for part in parts for cell in part.cells)
-    return Table(name, cells, factors_of(parts, schema), parts)
+    return Table(name, cells, code_weights(parts, schema), parts)
 
 
-def _parts_of(table: Table, schema: Schema) -> tuple[Part, ...]:
+def _cell_parts(table: Table, schema: Schema) -> tuple[Part, ...]:
     """Return parts of one cell each, for a table that was made from factors."""
     parts = []
     for row, cell in enumerate(table.cells):
-        where, weight = [], []
+        scope, weight = [], []
         for name, values in table.factors.items():
             codes = np.flatnonzero(values[row]) + schema.attribute(name).first
             if np.all((values[row] == 0) | (values[row] == 1)) and len(codes):
-                where.append((name, tuple(codes.tolist())))
+                scope.append((name, tuple(codes.tolist())))
             else:
                 weight.append((name, tuple(values[row].tolist())))
-        parts.append(Part((cell,), (), tuple(where), tuple(weight)))
+        parts.append(Part((cell,), (), tuple(scope), tuple(weight)))
     return tuple(parts)

@@ -103,7 +103,7 @@ class PopulationChange:
                 raise ArgumentError(f"schema must have no attribute {PRESENCE!r}")
         else:
             schema.attribute(self.age)
-        found: dict[str, object] = {
+        values: dict[str, object] = {
             "years": years,
             "starts": None if self.age is None else self._checked_starts(self.age),
             "births": check.scalar(self.births, "births", lower=0.0),
@@ -113,26 +113,26 @@ class PopulationChange:
             size = 1 if self.age is None else schema.attribute(self.age).size
             if rates.shape not in ((), (size,)):
                 raise ShapeError(f"{name} must be one number or one for each of {size} ages")
-            found[name] = np.broadcast_to(rates, (size,))
+            values[name] = np.broadcast_to(rates, (size,))
         arrivals = check.real_array(self.arrivals, "arrivals", lower=0.0)
         if arrivals.shape not in ((), (schema.size,)):
             raise ShapeError(f"arrivals must be one number or {schema.size}, got {arrivals.shape}")
-        found["arrivals"] = arrivals
-        found["changes"] = MappingProxyType(
+        values["arrivals"] = arrivals
+        values["changes"] = MappingProxyType(
             {n: self._matrix(n, v) for n, v in check.mapping(self.changes, "changes").items()}
         )
-        for name, value in found.items():
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def _checked_starts(self, age: str) -> tuple[int, ...]:
         attribute = self.schema.attribute(age)
         codes = range(attribute.first, attribute.last + 1)
-        given = self.starts
-        if given is None:
+        groups = self.starts
+        if groups is None:
             if attribute.labels and not attribute.cuts:
                 raise ArgumentError(f"starts must be given for the groups of {age!r}, got None")
-            given = [0, *(int(c) for c in attribute.cuts)] if attribute.cuts else list(codes)
-        starts = tuple(check.integer(s, "starts", lower=0) for s in check.items(given, "starts"))
+            groups = [0, *(int(c) for c in attribute.cuts)] if attribute.cuts else list(codes)
+        starts = tuple(check.integer(s, "starts", lower=0) for s in check.items(groups, "starts"))
         if len(starts) != attribute.size:
             raise ShapeError(f"starts must be {attribute.size}, one a group, got {len(starts)}")
         if any(a >= b for a, b in pairwise(starts)):
@@ -145,20 +145,19 @@ class PopulationChange:
             raise ArgumentError(
                 f"changes must be of other attributes than the age, got {shown(name)}"
             )
-        given = check.real_array(rate, f"changes[{name!r}]", lower=0.0, upper=1.0)
-        if given.ndim == 0:
-            if size == 1 and given > 0.0:
-                raise ArgumentError(f"changes[{name!r}] must be 0 for one value, got {given}")
-            other = float(given) / max(size - 1, 1)
-            matrix: FloatArray = np.full((size, size), other)
-            np.fill_diagonal(matrix, 1.0 - float(given))
+        rates = check.real_array(rate, f"changes[{name!r}]", lower=0.0, upper=1.0)
+        if rates.ndim == 0:
+            if size == 1 and rates > 0.0:
+                raise ArgumentError(f"changes[{name!r}] must be 0 for one value, got {rates}")
+            matrix: FloatArray = np.full((size, size), float(rates) / max(size - 1, 1))
+            np.fill_diagonal(matrix, 1.0 - float(rates))
             return matrix
-        if given.shape != (size, size):
-            raise ShapeError(f"changes[{name!r}] must be ({size}, {size}), got {given.shape}")
-        total = given.sum(axis=1)
+        if rates.shape != (size, size):
+            raise ShapeError(f"changes[{name!r}] must be ({size}, {size}), got {rates.shape}")
+        total = rates.sum(axis=1)
         if np.any(np.abs(total - 1.0) > _ROUNDING):
             raise ArgumentError(f"changes[{name!r}] must have rows of sum 1, got {shown(total)}")
-        shares: FloatArray = given / total[:, None]
+        shares: FloatArray = rates / total[:, None]
         return shares
 
     # ---- pairs of values, first and later
@@ -182,19 +181,19 @@ class PopulationChange:
         if self.starts is None:
             return np.ones((1, 1))
         starts = np.asarray(self.starts)
-        found = np.eye(starts.size)
+        matrix = np.eye(starts.size)
         for g, (low, high) in enumerate(pairwise(self.starts)):
             later = np.searchsorted(starts, np.arange(low, high) + self.years, side="right") - 1
-            found[g] = np.bincount(later, minlength=starts.size) / later.size
-        return found
+            matrix[g] = np.bincount(later, minlength=starts.size) / later.size
+        return matrix
 
     @cached_property
     def newborn(self) -> FloatArray:
         """Share of every group of ages among those who are born between the years."""
         if self.starts is None or not self.years:
             return np.zeros(len(self.stay))
-        at = np.searchsorted(np.asarray(self.starts), np.arange(self.years), side="right") - 1
-        return np.bincount(np.maximum(at, 0), minlength=len(self.starts)) / self.years
+        group = np.searchsorted(np.asarray(self.starts), np.arange(self.years), side="right") - 1
+        return np.bincount(np.maximum(group, 0), minlength=len(self.starts)) / self.years
 
     @cached_property
     def pairs(self) -> Mapping[str, IntArray]:
@@ -203,47 +202,47 @@ class PopulationChange:
         Shape (pairs, 2); -1 is said of the year in which a record is not there, by the attribute
         ``presence`` alone.
         """
-        found = {}
+        pairs = {}
         for a in self.schema.attributes:
             if a.name != self.age:  # of one who left or arrived, the same value twice
                 other = np.asarray(self.changes.get(a.name, np.eye(a.size))) > 0.0
-                found[a.name] = np.argwhere(other | np.eye(a.size, dtype=np.bool_))
+                pairs[a.name] = np.argwhere(other | np.eye(a.size, dtype=np.bool_))
         arrive = (self.newborn > 0.0) & (self.births > 0.0)
         if np.ndim(self.arrivals) == 0:
             arrive = arrive | (float(np.max(self.arrivals)) > 0.0)
         else:
             shape = self.schema.shape if self.age is not None else (*self.schema.shape, 1)
             axis = shape.index(1, -1) if self.age is None else self.schema.names.index(self.age)
-            others = tuple(i for i in range(len(shape)) if i != axis)
-            arrive = arrive | (np.reshape(self.arrivals, shape).sum(axis=others) > 0.0)
-        both = np.argwhere((self.ageing > 0.0) & (self.stay > 0.0)[:, None])
+            axes = tuple(i for i in range(len(shape)) if i != axis)
+            arrive = arrive | (np.reshape(self.arrivals, shape).sum(axis=axes) > 0.0)
+        stayers = np.argwhere((self.ageing > 0.0) & (self.stay > 0.0)[:, None])
         left = np.flatnonzero(self.stay < 1.0)
         new = np.flatnonzero(arrive)
-        found[self.presence] = np.concatenate(
+        pairs[self.presence] = np.concatenate(
             [
-                both,
+                stayers,
                 np.stack([left, np.full(left.size, _ABSENT)], axis=1),
                 np.stack([np.full(new.size, _ABSENT), new], axis=1),
             ]
         ).astype(np.int64)
-        return MappingProxyType(found)
+        return MappingProxyType(pairs)
 
     @cached_property
     def schema_of_both(self) -> Schema:
         """Schema of trajectories: every code of an attribute is a pair of values."""
-        made = []
+        attributes = []
         for a in self.schema.attributes:
             pairs = self.pairs[a.name]
-            same = len(pairs) == a.size and bool(np.all(pairs[:, 0] == pairs[:, 1]))
+            fixed = len(pairs) == a.size and bool(np.all(pairs[:, 0] == pairs[:, 1]))
             labels = a.labels or tuple(str(c) for c in range(a.first, a.last + 1))
-            made.append(
-                a if same else Attribute(a.name, len(pairs), labels=_pair_labels(pairs, labels))
+            attributes.append(
+                a if fixed else Attribute(a.name, len(pairs), labels=_pair_labels(pairs, labels))
             )
         if self.age is None:
             states = [_STATES[int(p[1] < 0) + 2 * int(p[0] < 0)] for p in self.pairs[PRESENCE]]
-            made.append(Attribute(PRESENCE, len(states), labels=tuple(states)))
+            attributes.append(Attribute(PRESENCE, len(states), labels=tuple(states)))
         name = f"{self.schema.name}, {self.years} years apart"
-        return Schema(name, tuple(made), self.schema.geography)
+        return Schema(name, tuple(attributes), self.schema.geography)
 
     # ---- the law, tables and conditions of trajectories
 
@@ -270,21 +269,21 @@ class PopulationChange:
             ages = np.reshape(self.newborn, [-1 if i == axis else 1 for i in range(len(shape))])
             new = new + self.births * grown * ages
         names = self.schema_of_both.names
-        kept = [self._kept(name) for name in names]
-        gone = [self._one_year(name, later=False) for name in names]
-        come = [self._one_year(name, later=True) for name in names]
+        stayers = [self._both_years(name) for name in names]
+        leavers = [self._one_year(name, later=False) for name in names]
+        newcomers = [self._one_year(name, later=True) for name in names]
         return (
-            self._placed(first, kept, later=False)
-            + self._placed(first, gone, later=False)
-            + self._placed(new, come, later=True)
+            self._placed(first, stayers, later=False)
+            + self._placed(first, leavers, later=False)
+            + self._placed(new, newcomers, later=True)
         ).ravel()
 
-    def _kept(self, name: str) -> FloatArray:
+    def _both_years(self, name: str) -> FloatArray:
         """Return P(pair | first value) of one who is there in both years."""
         first, later = self.pairs[name].T
         if name == self.presence:
-            both: FloatArray = self.stay[first] * self.ageing[first, later]
-            return np.where((first >= 0) & (later >= 0), both, 0.0)
+            chance: FloatArray = self.stay[first] * self.ageing[first, later]
+            return np.where((first >= 0) & (later >= 0), chance, 0.0)
         size = self.schema.attribute(name).size
         chances = np.asarray(self.changes.get(name, np.eye(size)), np.float64)
         return np.asarray(chances[first, later])
@@ -293,8 +292,8 @@ class PopulationChange:
         """Return P(pair | value) of one who leaves, or of one who arrives (``later``)."""
         first, second = self.pairs[name].T
         if name != self.presence:
-            same: FloatArray = np.where(first == second, 1.0, 0.0)
-            return same
+            fixed: FloatArray = np.where(first == second, 1.0, 0.0)
+            return fixed
         return (
             np.where(first < 0, 1.0, 0.0)
             if later
@@ -304,10 +303,10 @@ class PopulationChange:
     def _placed(self, counts: FloatArray, chances: list[FloatArray], *, later: bool) -> FloatArray:
         """Return the counts of one year, times the chances, at their pairs."""
         names = self.schema_of_both.names
-        found = counts[np.ix_(*(np.maximum(self.pairs[n][:, int(later)], 0) for n in names))]
+        mean = counts[np.ix_(*(np.maximum(self.pairs[n][:, int(later)], 0) for n in names))]
         for axis, chance in enumerate(chances):
-            found = found * np.reshape(chance, [-1 if i == axis else 1 for i in range(found.ndim)])
-        return found
+            mean = mean * np.reshape(chance, [-1 if i == axis else 1 for i in range(mean.ndim)])
+        return mean
 
     def table(self, table: Table, *, later: bool) -> Table:
         """Return a table of one of the years as a table that counts trajectories."""
@@ -315,21 +314,20 @@ class PopulationChange:
         factors = {}
         for name in {*table.factors, self.presence}:
             if name in table.factors:
-                own = table.factors[name]
+                weights = table.factors[name]
             else:
-                own = np.ones((len(table.cells), len(self.stay)), np.int64)
+                weights = np.ones((len(table.cells), len(self.stay)), np.int64)
             absent = np.zeros((len(table.cells), 1), np.int64)
-            factors[name] = np.append(own, absent, axis=1)[:, self.pairs[name][:, int(later)]]
+            factors[name] = np.append(weights, absent, axis=1)[:, self.pairs[name][:, int(later)]]
         order = [n for n in self.schema_of_both.names if n in factors]
         return Table(table.name, table.cells, {n: factors[n] for n in order})
 
     def convert(self, workload: Workload, *, later: bool) -> Workload:
         """Return the tables of one of the years as tables that count trajectories."""
-        given = check.instance(workload, Workload, "workload")
-        if given.schema != self.schema:
-            theirs = shown(given.schema.name)
+        if check.instance(workload, Workload, "workload").schema != self.schema:
+            theirs = shown(workload.schema.name)
             raise ArgumentError(f"workload must be of schema {self.schema.name!r}, got {theirs}")
-        tables = {key: self.table(t, later=later) for key, t in given.tables.items()}
+        tables = {key: self.table(t, later=later) for key, t in workload.tables.items()}
         return Workload(self.schema_of_both, tables)
 
     def workload(self, first: Workload, later: Workload) -> Workload:
@@ -351,36 +349,36 @@ class PopulationChange:
         about is there then.  Attributes that are ``changed`` have another value in the later year;
         a record is ``present`` in ``"both"`` years, or ``"left"`` or ``"arrived"``.
         """
-        kept: dict[str, BoolArray] = {
+        masks: dict[str, BoolArray] = {
             n: np.ones(len(self.pairs[n]), np.bool_) for n in self.schema_of_both.names
         }
-        there = self.pairs[self.presence] >= 0
-        for side, given in enumerate((first, later)):
-            codes = {} if given is None else check.mapping(given, ("first", "later")[side])
-            if given is not None:
-                kept[self.presence] &= there[:, side]
+        presence = self.pairs[self.presence] >= 0
+        for side, condition in enumerate((first, later)):
+            codes = {} if condition is None else check.mapping(condition, ("first", "later")[side])
+            if condition is not None:
+                masks[self.presence] &= presence[:, side]
             for name, values in codes.items():
                 attribute = self.schema.attribute(name)
                 wanted = [
                     check.integer(v, name, lower=attribute.first, upper=attribute.last)
                     for v in check.items(values, name)
                 ]
-                here = np.isin(self.pairs[name][:, side] + attribute.first, wanted)
-                kept[name] &= here & (self.pairs[name][:, side] >= 0)
-        others = check.texts(list(changed), "changed")
-        for name in others:
+                allowed = np.isin(self.pairs[name][:, side] + attribute.first, wanted)
+                masks[name] &= allowed & (self.pairs[name][:, side] >= 0)
+        names = check.texts(list(changed), "changed")
+        for name in names:
             self.schema.attribute(name)
-            kept[name] &= self.pairs[name][:, 0] != self.pairs[name][:, 1]
-        if others or present is not None:
+            masks[name] &= self.pairs[name][:, 0] != self.pairs[name][:, 1]
+        if names or present is not None:
             state = check.choice("both" if present is None else present, "present", _STATES)
-            if others and state != "both":
+            if names and state != "both":
                 raise ArgumentError(f"present must be 'both' with changed, got {shown(state)}")
             year = {"both": (True, True), "left": (True, False), "arrived": (False, True)}[state]
-            kept[self.presence] &= np.all(there == year, axis=1)
+            masks[self.presence] &= np.all(presence == year, axis=1)
         first_code = {a.name: a.first for a in self.schema_of_both.attributes}
         return {
             n: (np.flatnonzero(mask) + first_code[n]).tolist()
-            for n, mask in kept.items()
+            for n, mask in masks.items()
             if not mask.all()
         }
 
@@ -409,65 +407,65 @@ class PopulationChange:
         place = self.schema.geography.finest
         frames = []
         for name, records in (("first", first), ("later", later)):
-            own = check.instance(records, Records, name)
-            if own.schema != self.schema:
+            if check.instance(records, Records, name).schema != self.schema:
                 raise ArgumentError(f"{name} must be of schema {self.schema.name!r}")
-            if person not in own.columns:
+            if person not in records.columns:
                 raise ArgumentError(f"{name} must have a column {person!r} that links the years")
-            ids = pd.Series(own.table.column(person).to_numpy())
+            ids = pd.Series(records.table.column(person).to_numpy())
             if ids.duplicated().any():
                 raise DataError(
                     f"{name}: column {person!r} has {ids[ids.duplicated()].iloc[0]} more than once"
                 )
-            frames.append(pd.DataFrame({person: ids, place: own.geoids, "cell": own.cells()}))
-        both = frames[0].merge(frames[1], on=[person, place], how="outer", suffixes=(" 1", " 2"))
-        cells = both[["cell 1", "cell 2"]].fillna(_ABSENT).to_numpy(np.int64)
-        codes, known = self._codes_of_pairs(cells)
+            columns = {person: ids, place: records.geoids, "cell": records.cells()}
+            frames.append(pd.DataFrame(columns))
+        pairs = frames[0].merge(frames[1], on=[person, place], how="outer", suffixes=(" 1", " 2"))
+        cells = pairs[["cell 1", "cell 2"]].fillna(_ABSENT).to_numpy(np.int64)
+        codes, possible = self._codes_of_pairs(cells)
         # Who is there in both years as the law excludes it is counted as two.
-        apart = np.flatnonzero(~known & (cells >= 0).all(axis=1))
-        if apart.size:
-            rows = np.concatenate([np.delete(np.arange(len(cells)), apart), apart, apart])
-            cells, both = cells[rows].copy(), both.iloc[rows]
-            cells[len(cells) - 2 * apart.size : len(cells) - apart.size, 1] = _ABSENT
-            cells[len(cells) - apart.size :, 0] = _ABSENT
-            codes, known = self._codes_of_pairs(cells)
-        if not known.all():
-            row = int(np.flatnonzero(~known)[0])
-            state, who = "leaves" if cells[row, 1] < 0 else "arrives", both[person].iloc[row]
-            raise DataError(f"change excludes that somebody {state} as {person} {who} does")
-        held = {place: both[place].to_numpy(), **codes, person: both[person].to_numpy()}
+        excluded = np.flatnonzero(~possible & (cells >= 0).all(axis=1))
+        if excluded.size:
+            rows = np.concatenate([np.delete(np.arange(len(cells)), excluded), excluded, excluded])
+            cells, pairs = cells[rows].copy(), pairs.iloc[rows]
+            cells[len(cells) - 2 * excluded.size : len(cells) - excluded.size, 1] = _ABSENT
+            cells[len(cells) - excluded.size :, 0] = _ABSENT
+            codes, possible = self._codes_of_pairs(cells)
+        if not possible.all():
+            row = int(np.flatnonzero(~possible)[0])
+            state, key = "leaves" if cells[row, 1] < 0 else "arrives", pairs[person].iloc[row]
+            raise DataError(f"change excludes that somebody {state} as {person} {key} does")
+        columns = {place: pairs[place].to_numpy(), **codes, person: pairs[person].to_numpy()}
         schema = self.schema_of_both
-        return Records.from_frame(pd.DataFrame(held), schema=schema, source="trajectories")
+        return Records.from_frame(pd.DataFrame(columns), schema=schema, source="trajectories")
 
     def _codes_of_pairs(self, cells: IntArray) -> tuple[dict[str, IntArray], BoolArray]:
         """Return the codes of trajectories with the cells of both years, and which are possible."""
-        both, known = self.schema_of_both, np.ones(len(cells), np.bool_)
+        schema, possible = self.schema_of_both, np.ones(len(cells), np.bool_)
         values = [self.schema.indices(np.maximum(side, 0)) for side in cells.T]
         codes = {}
-        for a in both.attributes:
+        for a in schema.attributes:
             pairs = self.pairs[a.name]
             sides = []
-            for own, there, other in zip(values, (cells >= 0).T, values[::-1], strict=True):
-                value = own.get(a.name, np.zeros(len(cells), np.int64))
-                away = _ABSENT if a.name == self.presence else other.get(a.name, value)
-                sides.append(np.where(there, value, away))
+            for year, present, other in zip(values, (cells >= 0).T, values[::-1], strict=True):
+                value = year.get(a.name, np.zeros(len(cells), np.int64))
+                absent = _ABSENT if a.name == self.presence else other.get(a.name, value)
+                sides.append(np.where(present, value, absent))
             width = int(pairs.max()) + 2
             number = np.full(width * width, _ABSENT)
             number[(pairs[:, 0] + 1) * width + pairs[:, 1] + 1] = np.arange(len(pairs))
             inside = np.maximum(*sides) < width - 1
             key = np.where(inside, (sides[0] + 1) * width + sides[1] + 1, 0)
-            found = np.where(inside, number[key], _ABSENT)
-            known &= found >= 0
-            codes[a.name] = np.maximum(found, 0) + a.first
-        return codes, known
+            index = np.where(inside, number[key], _ABSENT)
+            possible &= index >= 0
+            codes[a.name] = np.maximum(index, 0) + a.first
+        return codes, possible
 
 
 def _pair_labels(pairs: IntArray, labels: Sequence[str]) -> tuple[str, ...]:
     """Return a label for every pair of values."""
-    found = []
+    texts = []
     for first, later in pairs.tolist():
         if first < 0:
-            found.append(f"not yet, then {labels[later]}")
+            texts.append(f"not yet, then {labels[later]}")
         else:
-            found.append(f"{labels[first]}, then {'gone' if later < 0 else labels[later]}")
-    return tuple(found)
+            texts.append(f"{labels[first]}, then {'gone' if later < 0 else labels[later]}")
+    return tuple(texts)

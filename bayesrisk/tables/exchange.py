@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk import _files, _validation as check
-from bayesrisk._files.parquet import check_together, read_table
+from bayesrisk._files.parquet import check_together, is_text, read_table
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, shown
+from bayesrisk.tables._grammar import Key
 from bayesrisk.tables.likelihoods import Likelihood, SimulationOnly, read_likelihood
 from bayesrisk.tables.workload import Workload
 
@@ -37,8 +39,6 @@ ROWS = pa.schema(
     ]
 )
 PLACES = pa.schema([("level", pa.string()), ("geoid", pa.string())])
-
-Key = tuple[str, str]
 
 
 class Content(NamedTuple):
@@ -109,11 +109,11 @@ class Partitions:
 
     def checked(self, code: str) -> Path:
         """Return the folder of a part whose manifest is the one that the index lists."""
-        known = self.above if code == ABOVE else self.digests.get(code)
-        if known is None:
+        expected = self.above if code == ABOVE else self.digests.get(code)
+        if expected is None:
             raise DataError(f"{self.folder}: must have a part {shown(code)}")
         folder = self.folder / part_name(code)
-        _files.check_digest(folder / _MANIFESTS[self.kind], known, PARTITIONS)
+        _files.check_digest(folder / _MANIFESTS[self.kind], expected, PARTITIONS)
         return folder
 
     @staticmethod
@@ -213,7 +213,7 @@ class TableRows(NamedTuple):
     cell: IntArray
     value: IntArray
     missing: BoolArray
-    where: IntArray
+    position: IntArray
     file: Path
 
 
@@ -233,20 +233,20 @@ def read(
         raise DataError(f"{folder / MANIFEST}: laws must be of tables of the workload")
     places = _places(folder, workload, manifest)
     listed = [part["file"] for part in manifest["parts"]]
-    found = sorted(p.name for p in folder.glob("*.parquet") if not p.name.startswith(("_", ".")))
-    if found != sorted(listed):
-        other = sorted(set(found) ^ set(listed))
+    files = sorted(p.name for p in folder.glob("*.parquet") if not p.name.startswith(("_", ".")))
+    if files != sorted(listed):
+        other = sorted(set(files) ^ set(listed))
         raise DataError(f"{folder}: must hold the parts of its manifest, differs in {other[0]!r}")
     rows = sum(part["rows"] for part in manifest["parts"])
     check_together(str(folder), rows * _ROW_BYTES, [folder / name for name in listed])
-    taken: dict[Key, list[TableRows]] = {key: [] for key in workload.tables}
+    pieces: dict[Key, list[TableRows]] = {key: [] for key in workload.tables}
     for part in manifest["parts"]:
         file = folder / part["file"]
         table = _load(file, ROWS, part["rows"], part.get("sha256"))
-        _take(table, file, workload, places, taken, negative=manifest["negative"])
-    made = {key: _matrices(pieces, key, workload, places) for key, pieces in taken.items()}
-    counts = {key: both[0] for key, both in made.items()}
-    suppressed = {key: both[1] for key, both in made.items() if both[1].nnz}
+        _take(table, file, workload, places, pieces, negative=manifest["negative"])
+    matrices = {key: _matrices(p, key, workload, places) for key, p in pieces.items()}
+    counts = {key: pair[0] for key, pair in matrices.items()}
+    suppressed = {key: pair[1] for key, pair in matrices.items() if pair[1].nnz}
     return workload, places, counts, suppressed, laws
 
 
@@ -311,11 +311,8 @@ def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.T
 def _typed(table: pa.Table, name: str, kind: object, file: Path) -> pa.Table:
     """Return the table with a column in its type; other texts and integers are as good."""
     column = table.column(name)
-    if kind == pa.string():
-        good = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    else:
-        good = pa.types.is_integer(column.type)
-    if not good:
+    test = is_text if kind == pa.string() else pa.types.is_integer
+    if not test(column.type):
         row, value = _culprit(column)
         raise DataError(
             f"{file}: row {row + 1}, column {name!r}: must be of type {kind}, "
@@ -349,7 +346,7 @@ def _places(folder: Path, workload: Workload, manifest: Mapping[str, Any]) -> di
     if set(sizes) != set(workload.levels) or not all(map(_is_size, sizes.values())):
         raise DataError(f"{file.parent / MANIFEST}: places must be of {', '.join(workload.levels)}")
     table = _load(file, PLACES, sum(sizes.values()), manifest.get("geographies"))
-    found, start = {}, 0
+    places, start = {}, 0
     levels = np.asarray(table.column("level").to_pylist(), dtype=np.str_)
     geoids = np.asarray(table.column("geoid").to_pylist(), dtype=np.str_)
     for level in workload.levels:
@@ -359,16 +356,16 @@ def _places(folder: Path, workload: Workload, manifest: Mapping[str, Any]) -> di
         other = np.strings.str_len(part) != width
         if width:
             other |= ~np.strings.isdigit(part)
-        again = np.concatenate([np.zeros(min(len(part), 1), np.bool_), part[1:] <= part[:-1]])
+        unsorted = np.concatenate([np.zeros(min(len(part), 1), np.bool_), part[1:] <= part[:-1]])
         for bad, values, column, must in (
             (levels[start:stop] != level, levels, "level", f"be {level!r}"),
             (other, geoids, "geoid", f"be a place of {width} digits"),
-            (again, geoids, "geoid", "be sorted, each place once"),
+            (unsorted, geoids, "geoid", "be sorted, each place once"),
         ):
             check.refuse_row(np.pad(bad, (start, 0)), values, file, column, must)
-        found[level] = part
+        places[level] = part
         start = stop
-    return found
+    return places
 
 
 def _take(
@@ -376,36 +373,36 @@ def _take(
     file: Path,
     workload: Workload,
     places: Mapping[str, Any],
-    found: Mapping[Key, list[TableRows]],
+    pieces: Mapping[Key, list[TableRows]],
     *,
     negative: bool,
 ) -> None:
     """Add the rows of a part, whatever their order, to those of their tables."""
     names = table.select(["level", "table"]).to_pandas(strings_to_categorical=True)
-    for key, where in names.groupby(["level", "table"], observed=True).indices.items():
-        start = f"{file}: row {where[0] + 1}"
+    for key, position in names.groupby(["level", "table"], observed=True).indices.items():
+        start = f"{file}: row {position[0] + 1}"
         if key[0] not in places:
             raise DataError(
                 f"{start}, column 'level': must be one of {', '.join(places)}, got {shown(key[0])}"
             )
-        if key not in found:
+        if key not in pieces:
             raise DataError(
                 f"{start}, column 'table': must be a table of level {key[0]!r}, got {shown(key[1])}"
             )
-        part = table if len(where) == table.num_rows else table.take(pa.array(where))
-        rows = _positions(part, "geoid", places[key[0]], "place of its level", file, where)
+        part = table if len(position) == table.num_rows else table.take(pa.array(position))
+        rows = _positions(part, "geoid", places[key[0]], "place of its level", file, position)
         cells = workload.tables[key].cells
-        columns = _positions(part, "cell", cells, "cell of its table", file, where)
+        columns = _positions(part, "cell", cells, "cell of its table", file, position)
         counts = part.column("count")
         values = counts.fill_null(0).to_numpy().astype(np.int64)
         if not negative and (values < 0).any():
             row = int((values < 0).argmax())
             raise DataError(
-                f"{file}: row {where[row] + 1}, column 'count': must be >= 0 "
+                f"{file}: row {position[row] + 1}, column 'count': must be >= 0 "
                 f"(the manifest says no count is negative), got {values[row]}"
             )
-        found[key].append(
-            TableRows(rows, columns, values, pc.is_null(counts).to_numpy(), where, file)
+        pieces[key].append(
+            TableRows(rows, columns, values, pc.is_null(counts).to_numpy(), position, file)
         )
 
 
@@ -417,17 +414,17 @@ def _matrices(
     shape = len(places[key[0]]), len(names)
     if not pieces:
         return sparse.csr_array(shape, dtype=np.int64), sparse.csr_array(shape, dtype=np.bool_)
-    found: Any = map(np.concatenate, zip(*(piece[:5] for piece in pieces), strict=True))
-    rows, cells, values, missing, where = found
+    columns: Any = map(np.concatenate, zip(*(piece[:5] for piece in pieces), strict=True))
+    rows, cells, values, missing, position = columns
     flat = rows * len(names) + cells
     order = np.argsort(flat, kind="stable")
-    again = np.flatnonzero(flat[order][1:] == flat[order][:-1])
-    if len(again):
-        row = order[again[0] + 1]
+    repeats = np.flatnonzero(flat[order][1:] == flat[order][:-1])
+    if len(repeats):
+        row = order[repeats[0] + 1]
         ends = np.cumsum([len(piece.row) for piece in pieces])
         file = pieces[int(np.searchsorted(ends, row, side="right"))].file
         raise DataError(
-            f"{file}: row {where[row] + 1}, columns 'level' to 'cell': must be there once, got "
+            f"{file}: row {position[row] + 1}, columns 'level' to 'cell': must be there once, got "
             f"{key[0]} {places[key[0]][rows[row]]} {key[1]} {names[cells[row]]} again"
         )
     hidden: Any = (missing[missing], (rows[missing], cells[missing]))
@@ -436,17 +433,17 @@ def _matrices(
 
 
 def _positions(
-    part: pa.Table, column: str, known: Iterable[str], meaning: str, file: Path, where: IntArray
+    part: pa.Table, column: str, names: Iterable[str], meaning: str, file: Path, numbers: IntArray
 ) -> IntArray:
     """Return the positions of texts among those known; one that is not is refused by its row."""
-    found = pc.index_in(part.column(column), value_set=pa.array(list(known), pa.string()))
-    if found.null_count:
-        row = pc.index(pc.is_null(found), True).as_py()
+    index = pc.index_in(part.column(column), value_set=pa.array(list(names), pa.string()))
+    if index.null_count:
+        row = pc.index(pc.is_null(index), True).as_py()
         raise DataError(
-            f"{file}: row {where[row] + 1}, column {column!r}: must be a {meaning}, "
+            f"{file}: row {numbers[row] + 1}, column {column!r}: must be a {meaning}, "
             f"got {shown(part.column(column)[row].as_py())}"
         )
-    positions: IntArray = found.to_numpy().astype(np.int64)
+    positions: IntArray = index.to_numpy().astype(np.int64)
     return positions
 
 
@@ -454,7 +451,7 @@ _PART_ROWS = 2**22
 _SLICE = 2**20  # rows turned into text at a time
 
 
-def rows_of(tables: Content, key: Key) -> pa.Table:
+def table_rows(tables: Content, key: Key) -> pa.Table:
     """Return the rows of a table, places first."""
     pieces = list(_slices(tables, key))
     return pa.concat_tables(pieces) if pieces else ROWS.empty_table()
@@ -486,12 +483,8 @@ def _slices(tables: Content, key: Key) -> Iterator[pa.Table]:
 
 def write(tables: Content, folder: Path, *, replace: bool) -> None:
     """Write the folder, whole or as before."""
-
-    def check(target: Path) -> None:
-        check_folder(target, replace=replace)
-
-    with _files.whole_folder(folder, check) as made:
-        fill(tables, made)
+    with _files.whole_folder(folder, partial(check_folder, replace=replace)) as draft:
+        fill(tables, draft)
 
 
 def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
@@ -534,19 +527,19 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
 
 def check_folder(folder: Path, *, replace: bool, also: str = MANIFEST) -> None:
     """Refuse a folder unless it is empty or holds tables, and perhaps one more file."""
-    found = {p.name for p in folder.iterdir()} if folder.exists() else set()
-    known = {n for n in found if n in (MANIFEST, GEOGRAPHIES, also) or is_part(n)}
-    refuse_others(folder, found - known if not known or MANIFEST in known else found, "tables")
-    if known and not replace:
+    names = {p.name for p in folder.iterdir()} if folder.exists() else set()
+    parts = {n for n in names if n in (MANIFEST, GEOGRAPHIES, also) or is_part(n)}
+    refuse_others(folder, names - parts if not parts or MANIFEST in parts else names, "tables")
+    if parts and not replace:
         raise OutputError(f"{folder}: holds tables already; nothing was changed")
 
 
-def refuse_others(folder: Path, names: set[str], held: str) -> None:
+def refuse_others(folder: Path, names: set[str], kind: str) -> None:
     """Refuse a folder that holds other names than leftovers."""
-    others = sorted(name for name in names if not _files.is_leftover(name))
-    if others:
+    extra = sorted(name for name in names if not _files.is_leftover(name))
+    if extra:
         raise OutputError(
-            f"{folder}: must be empty or hold {held}, but holds {others[0]!r}; nothing was changed"
+            f"{folder}: must be empty or hold {kind}, but holds {extra[0]!r}; nothing was changed"
         )
 
 

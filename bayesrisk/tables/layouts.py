@@ -23,7 +23,7 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._files.text import read_bytes, read_toml
 from bayesrisk.exceptions import ArgumentError, DataError, shown
-from bayesrisk.tables._grammar import text_of
+from bayesrisk.tables._grammar import group_text
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
     Likelihood,
@@ -39,7 +39,7 @@ _RESERVED = re.compile(
     "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
     "sentence|stated|status|table"
 )
-_OTHERS = "others"  # the label of records that a total counts and no other row does
+_REST = "others"  # the label of records that a total counts and no other row does
 
 # -----------------------------------------------------------------------------
 # Texts: counts, ranges and marks; totals; groups of ages or amounts.
@@ -68,7 +68,7 @@ _TOTAL = re.compile(
     re.IGNORECASE,
 )
 _AGE = re.compile(r"\b(years?|yrs?)( old| of age)?\b|\b(ages?|aged)\b|\by ?(?=\d|lt|ge)")
-_SAME = {"m": "male", "males": "male", "f": "female", "females": "female"}
+_SYNONYMS = {"m": "male", "males": "male", "f": "female", "females": "female"}
 _COUNT = re.compile(r"n|obs(ervations?| value)?|counts?|numbers?|values?|frequency|records")
 _FLAG = re.compile(r"(.* )?(flags?|status|symbols?)")
 _NO_COUNT = re.compile(r".*(%|\b(percent(age)?|rate|share|proportion|(foot)?notes?)\b).*")
@@ -79,14 +79,14 @@ _CODE = re.compile(r" ?\b(code|id|name|label)\b")
 def _key(text: str) -> str:
     """Return the spelling by which labels and headings are compared."""
     plain = " ".join(re.sub("[–—]", "-", text).replace("_", " ").split()).casefold()
-    return _SAME.get(plain, plain)
+    return _SYNONYMS.get(plain, plain)
 
 
 def _range(text: str) -> tuple[int, int] | None:
     """Return the smallest and the largest number that a text such as ``1-4`` or ``<5`` says."""
     for pattern, ends in _RANGES.items():
-        if len(text) <= 80 and (found := re.fullmatch(pattern, text, re.IGNORECASE)):
-            low, high = ends(*(int(re.sub(r"\D", "", part)) for part in found.groups()))
+        if len(text) <= 80 and (match := re.fullmatch(pattern, text, re.IGNORECASE)):
+            low, high = ends(*(int(re.sub(r"\D", "", part)) for part in match.groups()))
             return (low, high) if low <= high <= UNBOUNDED else None
     return None
 
@@ -102,8 +102,8 @@ def _span(low: int, high: int) -> str:
 
 
 def _listing(texts: Iterable[str]) -> str:
-    found = [text if len(text) <= 40 else f"{text[:40]}…" for text in texts]
-    return ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
+    parts = [text if len(text) <= 40 else f"{text[:40]}…" for text in texts]
+    return ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
 
 
 # -----------------------------------------------------------------------------
@@ -119,11 +119,11 @@ _CHOICES = {
 
 def assumptions(options: Mapping[str, Any]) -> dict[str, str]:
     """Return assumptions as texts by name; ``assume`` is a file that the others change."""
-    given = dict(options)
-    file = given.pop("assume", None)
-    found = {} if file is None else _flat(read_toml(check.path(file, "assume")))
-    found |= _flat(given)
-    for name, text in found.items():
+    values = dict(options)
+    file = values.pop("assume", None)
+    choices = {} if file is None else _flat(read_toml(check.path(file, "assume")))
+    choices |= _flat(values)
+    for name, text in choices.items():
         section = name.partition(".")[0]
         if section not in ("counts", "marks", "columns", "labels", *_CHOICES):
             raise ArgumentError(
@@ -141,15 +141,15 @@ def assumptions(options: Mapping[str, Any]) -> dict[str, str]:
             good = text in _CHOICES[section]
         if not good:
             raise ArgumentError(f"{name[:80]} must be {bound}, got {shown(text)}")
-    return found
+    return choices
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in values.items():
         nested = isinstance(value, Mapping)
-        found |= _flat(value, f"{before}{key}.") if nested else {f"{before}{key}": value}
-    return found
+        flat |= _flat(value, f"{before}{key}.") if nested else {f"{before}{key}": value}
+    return flat
 
 
 # -----------------------------------------------------------------------------
@@ -169,13 +169,13 @@ def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
     several = frames if isinstance(frames, list | tuple) else [frames]
     sheets = []
     for number, frame in enumerate(several, 1):
-        given = check.frame(frame, "frame")
-        given = given.reset_index() if any(n is not None for n in given.index.names) else given
-        columns: list[Any] = list(given.columns)
+        table = check.frame(frame, "frame")
+        table = table.reset_index() if any(n is not None for n in table.index.names) else table
+        columns: list[Any] = list(table.columns)
         heads = ["!!".join(map(str, c)) if isinstance(c, tuple) else str(c) for c in columns]
         texts = [
             ["" if pd.isna(value) else str(value).strip() for value in row]
-            for row in given.itertuples(index=False, name=None)
+            for row in table.itertuples(index=False, name=None)
         ]
         sheets.append(Sheet(f"frame {number}", heads, list(enumerate(texts, 1))))
     return sheets
@@ -194,7 +194,7 @@ def file_sheet(file: Path) -> Sheet:
         text = raw.decode(coding)
     except UnicodeError:
         text = raw.decode("cp1252", errors="replace")
-    often, width, found = 0, 0, list[list[str]]()
+    often, width, grid = 0, 0, list[list[str]]()
     for delimiter in ",;\t|":
         try:
             split = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
@@ -202,21 +202,21 @@ def file_sheet(file: Path) -> Sheet:
             raise DataError(f"{file}: cannot be read: {error}") from error
         widths = Counter(len(row) for row in split if len(row) > 1).most_common(1)
         if widths and widths[0][1] > often:
-            (width, often), found = widths[0], split
+            (width, often), grid = widths[0], split
     lines = [
-        (at, [c.strip() for c in (row + [""] * width)[:width]]) for at, row in enumerate(found, 1)
+        (i, [c.strip() for c in (row + [""] * width)[:width]]) for i, row in enumerate(grid, 1)
     ]
-    filled = [at for at, row in lines if sum(map(bool, row)) > 1 and len(found[at - 1]) <= width]
+    filled = [i for i, row in lines if sum(map(bool, row)) > 1 and len(grid[i - 1]) <= width]
     if len(filled) < 2:
         raise DataError(f"{file}: must hold headings and rows of counts, got none")
-    rows = [(at, row) for at, row in lines if filled[0] <= at <= filled[-1] and any(row)]
-    for at, row in rows:
-        if at not in filled:
-            raise DataError(f"{file}: row {at}: must be a row of the table, got {shown(row[:3])}")
+    rows = [(i, row) for i, row in lines if filled[0] <= i <= filled[-1] and any(row)]
+    for i, row in rows:
+        if i not in filled:
+            raise DataError(f"{file}: row {i}: must be a row of the table, got {shown(row[:3])}")
     heads = rows.pop(0)[1]
     if rows and any(a and not b for a, b in pairwise(heads)):
-        for at in range(1, width):
-            heads[at] = heads[at] or heads[at - 1]
+        for i in range(1, width):
+            heads[i] = heads[i] or heads[i - 1]
         heads = [
             f"{a}!!{b}" if a and b else a or b for a, b in zip(heads, rows.pop(0)[1], strict=True)
         ]
@@ -233,20 +233,20 @@ class Cell(NamedTuple):
     file: str
     row: int
     column: str
-    at: dict[str, str]
+    labels: dict[str, str]
     text: str
 
     def refuse(self, must: str) -> DataError:
         """Return the error that names where it stands."""
-        where = f"{self.file}: row {self.row}, column {shown(self.column)}"
-        return DataError(f"{where}: must {must}, got {shown(self.text)}")
+        location = f"{self.file}: row {self.row}, column {shown(self.column)}"
+        return DataError(f"{location}: must {must}, got {shown(self.text)}")
 
 
 class _Reader:
     """Sheets as cells, in ``lines`` what was taken for what, and the ``questions`` with guesses."""
 
-    def __init__(self, said: Mapping[str, str], sheets: Sequence[Sheet]) -> None:
-        self.said = said
+    def __init__(self, rules: Mapping[str, str], sheets: Sequence[Sheet]) -> None:
+        self.rules = rules
         self.lines: list[str] = []
         self.questions: dict[str, tuple[str, str]] = {}
         self.kinds = set[str]()
@@ -255,8 +255,8 @@ class _Reader:
         every = [
             {
                 (_key(head), values.pop())
-                for at, head in enumerate(sheet.heads)
-                if len(values := {row[at] for _, row in sheet.rows}) == 1
+                for i, head in enumerate(sheet.heads)
+                if len(values := {row[i] for _, row in sheet.rows}) == 1
             }
             for sheet in sheets
         ]
@@ -265,62 +265,62 @@ class _Reader:
     def section(self, name: str) -> dict[str, str]:
         """Return the assumptions about headings or labels, by their spelling."""
         size = len(name) + 1
-        own = {k: v for k, v in self.said.items() if k[:size].casefold() == f"{name}.".casefold()}
-        return {_key(k[size:]): v for k, v in own.items()}
+        part = {k: v for k, v in self.rules.items() if k[:size].casefold() == f"{name}.".casefold()}
+        return {_key(k[size:]): v for k, v in part.items()}
 
     def ask(self, name: str, guess: str, text: str) -> str:
         """Return the answer to a question; without one note it and return the guess."""
-        if name not in self.said:
+        if name not in self.rules:
             self.questions[name] = guess, text
-        return self.said.get(name, guess)
+        return self.rules.get(name, guess)
 
     def cells(self, sheet: Sheet) -> Iterator[Cell]:
         """Yield the cells of a sheet."""
         names, counts, flags = self._roles(sheet)
-        seen: dict[tuple[tuple[str, str], ...], None] = {}
+        keys: dict[tuple[tuple[str, str], ...], None] = {}
         above: dict[str, str] = {}
         for row, texts in sheet.rows:
-            at: dict[str, str] = {}
+            row_labels: dict[str, str] = {}
             for column, name in names.items():
                 label = texts[column]
-                if not label and self.said.get("blank") == "above":
+                if not label and self.rules.get("blank") == "above":
                     label = above.get(name, "")
-                if not label and (self.said.get("blank") or any(map(_TOTAL.fullmatch, texts))):
+                if not label and (self.rules.get("blank") or any(map(_TOTAL.fullmatch, texts))):
                     label = "Total"
                 if not label:
-                    cell = Cell(sheet.name, row, sheet.heads[column], at, label)
+                    cell = Cell(sheet.name, row, sheet.heads[column], row_labels, label)
                     raise cell.refuse("have a label (blank=above or blank=total explains it)")
-                above[name] = at[name] = label
+                above[name] = row_labels[name] = label
             for column, labels in counts.items():
                 text, flag = texts[column], next((texts[f] for f in flags if texts[f]), "")
                 if flag:
                     text = f"{text} {flag}" if _WHOLE.fullmatch(text) else flag
-                seen[tuple((at | labels).items())] = None
-                yield Cell(sheet.name, row, sheet.heads[column], at | labels, text)
-        if self.said.get("absent") == "zero":
-            own = list(dict.fromkeys(n for key in seen for n, _ in key))
-            every = [list(dict.fromkeys(dict(key).get(n, "") for key in seen)) for n in own]
+                keys[tuple((row_labels | labels).items())] = None
+                yield Cell(sheet.name, row, sheet.heads[column], row_labels | labels, text)
+        if self.rules.get("absent") == "zero":
+            variables = list(dict.fromkeys(n for key in keys for n, _ in key))
+            every = [list(dict.fromkeys(dict(key).get(n, "") for key in keys)) for n in variables]
             if prod(map(len, every)) > _MOST:
                 raise DataError(f"{sheet.name}: must have at most {_MOST} combinations of labels")
             for one in product(*every):
-                key = tuple((n, label) for n, label in zip(own, one, strict=True) if label)
-                if key not in seen:
+                key = tuple((n, label) for n, label in zip(variables, one, strict=True) if label)
+                if key not in keys:
                     yield Cell(sheet.name, 0, "absent", dict(key), "0")
 
     def _roles(self, sheet: Sheet) -> tuple[dict[int, str], dict[int, dict[str, str]], list[int]]:
         """Return variables and counts by column, and columns of flags."""
         heads = [_key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         columns = [[row[i] for _, row in sheet.rows] for i in range(len(heads))]
-        said = {i: self.columns[head] for i, head in enumerate(heads) if head in self.columns}
-        names = {i: t for i, t in said.items() if t not in ("count", "ignored") and "=" not in t}
+        stated = {i: self.columns[head] for i, head in enumerate(heads) if head in self.columns}
+        names = {i: t for i, t in stated.items() if t not in ("count", "ignored") and "=" not in t}
         counts: dict[int, dict[str, str]] = {
             i: dict(p.split("=", 1) for p in t.split(", ") if "=" in p)
-            for i, t in said.items() if "=" in t or t == "count"
+            for i, t in stated.items() if "=" in t or t == "count"
         }  # fmt: skip
         flags, numeric = [], []
         for i, head in enumerate(heads):
             values = [text for text in columns[i] if text]
-            if i in said or not values or _NO_COUNT.fullmatch(head):
+            if i in stated or not values or _NO_COUNT.fullmatch(head):
                 continue
             if _FLAG.fullmatch(head):
                 flags.append(i)
@@ -343,27 +343,29 @@ class _Reader:
                 f"{sheet.name}: must have a column of counts, got {shown(sheet.heads)}; "
                 "columns.HEADING=count names it"
             )
-        what = [sheet.heads[i] for i in counts]
+        headings = [sheet.heads[i] for i in counts]
         self.lines.append(
-            f"{Path(sheet.name).name}: {len(sheet.rows)} rows, counts in {_listing(what)}"
+            f"{Path(sheet.name).name}: {len(sheet.rows)} rows, counts in {_listing(headings)}"
         )
-        for i, j in permutations([i for i in names if i not in said], 2):
+        for i, j in permutations([i for i in names if i not in stated], 2):
             pairs = set(zip(columns[i], columns[j], strict=True))
             one = len(pairs) == len({*columns[i]}) == len({*columns[j]})
-            same = _CODE.sub("", heads[i]) == _CODE.sub("", heads[j]) or "name" in heads[j]
-            if re.search(r"\b(code|id)\b", heads[i]) and one and same and j in names:
+            equal = _CODE.sub("", heads[i]) == _CODE.sub("", heads[j]) or "name" in heads[j]
+            if re.search(r"\b(code|id)\b", heads[i]) and one and equal and j in names:
                 names.pop(i, None)
-        for i in [i for i in names if i not in said]:
+        for i in [i for i in names if i not in stated]:
             value = columns[i][0]
             if (_key(sheet.heads[i]), value) in self.fixed and not _TOTAL.fullmatch(value):
                 del names[i]
         unused = [h for i, h in enumerate(sheet.heads) if h and i not in {*names, *counts, *flags}]
         if unused:
             self.lines.append(f"  not used: {_listing(unused)}")
-        short = {i: name if i in said else _CODE.sub("", name) or name for i, name in names.items()}
+        short = {
+            i: name if i in stated else _CODE.sub("", name) or name for i, name in names.items()
+        }
         names = short if len({*short.values()}) == len(short) else names
-        taken = [*names.values(), *dict.fromkeys(n for own in counts.values() for n in own)]
-        wrong = [name for name in taken if taken.count(name) > 1 or _RESERVED.fullmatch(name)]
+        titles = [*names.values(), *dict.fromkeys(n for labels in counts.values() for n in labels)]
+        wrong = [name for name in titles if titles.count(name) > 1 or _RESERVED.fullmatch(name)]
         if wrong:
             raise DataError(
                 f"{sheet.name}: columns must be different variables, and none of results "
@@ -373,7 +375,7 @@ class _Reader:
 
     def _like_count(self, text: str) -> bool:
         kinds = (_FLAGGED.fullmatch, _MARK.fullmatch, _range)
-        return f"marks.{text}" in self.said or any(kind(text) is not None for kind in kinds)
+        return f"marks.{text}" in self.rules or any(kind(text) is not None for kind in kinds)
 
     def _wide(self, heads: Mapping[int, str]) -> dict[int, dict[str, str]]:
         """Return the labels of each column of counts, whose headings are values of variables."""
@@ -382,24 +384,24 @@ class _Reader:
         parts = {i: [p.strip().rstrip(":") for p in head.split(mark)] for i, head in heads.items()}
         while parts and len({p[0] if p else None for p in parts.values()}) == 1:
             parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
-        found: dict[int, dict[str, str]] = {i: {} for i in parts}
+        columns: dict[int, dict[str, str]] = {i: {} for i in parts}
         kinds: dict[str, dict[str, None]] = {}
         for i, part in parts.items():
             for depth, label in enumerate(p for p in part if not _TOTAL.fullmatch(p)):
                 kind = f"category {depth + 1}"
                 kind = "age" if (ends := _interval(label)) and ends[0] < ends[1] else kind
-                kind = "sex" if _key(label) in _SAME.values() else kind
+                kind = "sex" if _key(label) in _SYNONYMS.values() else kind
                 kinds.setdefault(kind, {})[label] = None
-                found[i][self.columns.get(kind, kind)] = label
+                columns[i][self.columns.get(kind, kind)] = label
         self.kinds |= {*kinds}
-        flat = all(len(labels) < 2 for labels in found.values())
+        flat = all(len(labels) < 2 for labels in columns.values())
         for kind, labels in kinds.items():
             if (
                 kind.startswith("category") or (flat and len(kinds) > 1)
             ) and kind not in self.columns:
                 text = f"{_listing(labels)} are values of one variable, and each record has one"
                 self.ask(f"columns.{kind}", kind, text)
-        return found
+        return columns
 
 
 # -----------------------------------------------------------------------------
@@ -409,33 +411,33 @@ class _Reader:
 class _Variable:
     """Labels, groups of them by the spelling of a published label, None for all, and names."""
 
-    def __init__(self, published: Iterable[str], said: Mapping[str, str]) -> None:
+    def __init__(self, published: Iterable[str], rules: Mapping[str, str]) -> None:
         first: dict[str, str] = {}
         for label in published:
             first.setdefault(_key(label), label)
         self.totals = {
-            k for k in first if said.get(k) == "all" or (k not in said and _TOTAL.fullmatch(k))
+            k for k in first if rules.get(k) == "all" or (k not in rules and _TOTAL.fullmatch(k))
         }
         parts = {
-            k: [_key(part) for part in said.get(k, k).split(" | ")]
+            k: [_key(part) for part in rules.get(k, k).split(" | ")]
             for k in first if k not in self.totals
         }  # fmt: skip
-        base = {p: first.get(p, p) for own in parts.values() for p in own}
+        base = {p: first.get(p, p) for part in parts.values() for p in part}
         ends = {key: _interval(label) for key, label in base.items()}
-        known = {end for end in ends.values() if end is not None}
-        self.intervals = None not in ends.values() and any(low < high for low, high in known)
+        bounds = {end for end in ends.values() if end is not None}
+        self.intervals = None not in ends.values() and any(low < high for low, high in bounds)
         self.labels, inside = list(base.values()), {k: {i} for i, k in enumerate(base)}
         if self.intervals:  # what ends of groups cut apart, and nobody may be counted in between
-            points = sorted({p for low, high in known for p in (low, high + 1)})
+            points = sorted({p for low, high in bounds for p in (low, high + 1)})
             pieces = [(a, b - 1) for a, b in pairwise(points)]
-            own = {end: base[key] for key, end in reversed(ends.items())}
-            self.labels = [own.get(piece, _span(*piece)) for piece in pieces]
+            titles = {end: base[key] for key, end in reversed(ends.items())}
+            self.labels = [titles.get(piece, _span(*piece)) for piece in pieces]
             inside = {
                 k: {i for i, (a, b) in enumerate(pieces) if end and end[0] <= a and b <= end[1]}
                 for k, end in ends.items()
             }
         self.groups = {
-            k: tuple(sorted(set().union(*(inside[p] for p in own)))) for k, own in parts.items()
+            k: tuple(sorted(set().union(*(inside[p] for p in part)))) for k, part in parts.items()
         }
         self.names = {g: first[k] for k, g in reversed(self.groups.items())}
         self.names |= {(i,): label for i, label in enumerate(self.labels)}
@@ -443,23 +445,23 @@ class _Variable:
 
 def _variables(cells: Sequence[Cell], reader: _Reader) -> dict[str, _Variable]:
     """Return the variables of all files; what they may have in common is asked."""
-    seen: dict[str, dict[str, dict[str, None]]] = {}
+    texts: dict[str, dict[str, dict[str, None]]] = {}
     for cell in cells:
-        for name, label in cell.at.items():
-            seen.setdefault(name, {}).setdefault(cell.file, {})[label] = None
-    found = {}
-    for name, files in seen.items():
-        said = reader.section(f"labels.{name}")
-        found[name] = own = _Variable([x for labels in files.values() for x in labels], said)
+        for name, label in cell.labels.items():
+            texts.setdefault(name, {}).setdefault(cell.file, {})[label] = None
+    variables = {}
+    for name, files in texts.items():
+        rules = reader.section(f"labels.{name}")
+        variables[name] = one = _Variable([x for labels in files.values() for x in labels], rules)
         reached = [
-            {i for x in labels for i in own.groups.get(_key(x), ())} for labels in files.values()
+            {i for x in labels for i in one.groups.get(_key(x), ())} for labels in files.values()
         ]
         alone = {
             file: [
                 label for label in labels
-                if (group := {*own.groups.get(_key(label), ())})
+                if (group := {*one.groups.get(_key(label), ())})
                 and sum(bool(group & other) for other in reached) == 1
-                and _key(label) not in said
+                and _key(label) not in rules
             ]
             for file, labels in files.items()
         }  # fmt: skip
@@ -467,12 +469,12 @@ def _variables(cells: Sequence[Cell], reader: _Reader) -> dict[str, _Variable]:
             for file, label in ((f, label) for f, labels in alone.items() for label in labels):
                 text = f"{label!r} is in {Path(file).name} alone: no other spelling of a label"
                 reader.ask(f"labels.{name}.{label}", label, text)
-    for a, b in combinations(seen, 2):
-        alike = {*found[a].groups} == {*found[b].groups} and len(found[a].labels) > 1
-        both = found[a].intervals and found[b].intervals
-        if not {*seen[a]} & {*seen[b]} and (alike or both) and _key(b) not in reader.columns:
+    for a, b in combinations(texts, 2):
+        equal = {*variables[a].groups} == {*variables[b].groups} and len(variables[a].labels) > 1
+        ranges = variables[a].intervals and variables[b].intervals
+        if not {*texts[a]} & {*texts[b]} and (equal or ranges) and _key(b) not in reader.columns:
             reader.ask(f"columns.{b}", a, f"{b!r} and {a!r} are one variable")
-    return found
+    return variables
 
 
 # -----------------------------------------------------------------------------
@@ -492,28 +494,28 @@ class Layouts(NamedTuple):
     """Tables as they were read.
 
     ``lines`` say what was taken for what, and ``questions`` have by name the guess and the text of
-    what must be confirmed; ``said`` is what was assumed with the guesses.  ``cells`` has a row for
+    what must be confirmed; ``rules`` is what was assumed with the guesses.  ``cells`` has a row for
     each count: ``table`` and ``cell``, a label of each variable (``all`` where it counts all),
     ``stated`` (its text), ``file`` and ``row``; ``parts`` make :class:`PublishedTables`.
     """
 
     lines: list[str]
     questions: dict[str, tuple[str, str]]
-    said: dict[str, str]
+    rules: dict[str, str]
     cells: pd.DataFrame
     parts: tuple[Any, ...]
 
     def confirmed(self) -> tuple[Any, ...]:
         """Return the parts of the tables; refuse them while a question is open."""
         if self.questions:
-            asked = [f"{name[:80]}={guess[:80]}" for name, (guess, _) in self.questions.items()]
-            lines = "; ".join(asked[:12])
+            guesses = [f"{name[:80]}={guess[:80]}" for name, (guess, _) in self.questions.items()]
+            lines = "; ".join(guesses[:12])
             raise ArgumentError(f"guesses must be confirmed or put right, got none of: {lines}")
         return self.parts
 
     def to_toml(self) -> str:
         """Return the text of the file that ``assume`` reads."""
-        quoted = [[json.dumps(t, ensure_ascii=False) for t in pair] for pair in self.said.items()]
+        quoted = [[json.dumps(t, ensure_ascii=False) for t in pair] for pair in self.rules.items()]
         return "".join(f"{name} = {text}\n" for name, text in quoted).replace("\x7f", "\\u007f")
 
 
@@ -526,51 +528,50 @@ def read_layouts(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> Layouts
     laws = _laws(cells, reader)
     values = [_value(cell, laws[cell.file], reader) for cell in cells]
     variables = _variables(cells, reader)
-    where = [
-        {n: g for n, x in cell.at.items() if (g := variables[n].groups.get(_key(x)))}
+    groups = [
+        {n: g for n, x in cell.labels.items() if (g := variables[n].groups.get(_key(x)))}
         for cell in cells
     ]
     heads = {_key(re.sub(r"\(\d+ categories\)", "", h)) for sheet in sheets for h in sheet.heads}
-    for name in reader.said:
+    for name in reader.rules:
         section, _, rest = name.partition(".")
-        known = any(_key(rest).startswith(f"{_key(n)}.") for n in variables)
+        valid = any(_key(rest).startswith(f"{_key(n)}.") for n in variables)
         used = {*heads, *reader.kinds, *map(_key, variables)}
-        if (section == "labels" and not known) or (section == "columns" and _key(rest) not in used):
+        if (section == "labels" and not valid) or (section == "columns" and _key(rest) not in used):
             have = _listing([*variables, *heads])
             raise ArgumentError(f"{name[:80]} must be about a heading or variable: {have}")
-    counts = {frozenset(at.items()): v.number for at, v in zip(where, values, strict=True)}
+    counts = {frozenset(margin.items()): v.number for margin, v in zip(groups, values, strict=True)}
     sure = all(value.law.exact and not value.hidden for value in values)
     for name, variable in variables.items():
         line = f"  {name}: {_listing(variable.labels)}"
         line += f"; {_listing(map(repr, variable.totals))} counts all" * bool(variable.totals)
         if not _complete(name, variable, counts, reader, sure=sure):
-            variable.names[(len(variable.labels),)] = _OTHERS
-            variable.labels.append(_OTHERS)
-            line += f"; and {_OTHERS}, whom only totals count"
+            variable.names[(len(variable.labels),)] = _REST
+            variable.labels.append(_REST)
+            line += f"; and {_REST}, whom only totals count"
         reader.lines.append(line)
     guesses = {name: guess for name, (guess, _) in reader.questions.items()}
-    frame, parts = _tables(cells, where, values, variables)
-    return Layouts(reader.lines, reader.questions, {**reader.said, **guesses}, frame, parts)
+    frame, parts = _tables(cells, groups, values, variables)
+    return Layouts(reader.lines, reader.questions, {**reader.rules, **guesses}, frame, parts)
 
 
 def _laws(cells: Sequence[Cell], reader: _Reader) -> dict[str, Likelihood]:
     """Return the law of the plain counts of each file: said, or guessed from what divides them."""
     laws: dict[str, Likelihood] = {}
-    asked: dict[str, list[str]] = {}  # files by the question about them
+    questions: dict[str, list[str]] = {}  # files by the question about them
     for file in dict.fromkeys(cell.file for cell in cells):
-        own = [cell.text for cell in cells if cell.file == file and _WHOLE.fullmatch(cell.text)]
-        numbers = [ends[0] for text in own if (ends := _range(text))]
+        texts = [cell.text for cell in cells if cell.file == file and _WHOLE.fullmatch(cell.text)]
+        numbers = [ends[0] for text in texts if (ends := _range(text))]
         several = sum(n > 0 for n in numbers) > 2
         base = next((b for b in (10, 5, 3) if several and not any(n % b for n in numbers)), 0)
         guess, name = f"random-{base}" if base else "exact", f"counts.{Path(file).name}"
-        text = reader.said.get(name, reader.said.get("counts", ""))
+        text = reader.rules.get(name, reader.rules.get("counts", ""))
         if not text:
-            known = reader.questions.get("counts", (guess,))[0]
-            name = "counts" if known == guess else name
+            name = "counts" if reader.questions.get("counts", (guess,))[0] == guess else name
             reason = (
                 f"all are multiples of {base}; random holds for nearest, too" if base else "true"
             )
-            files = asked.setdefault(name, [])
+            files = questions.setdefault(name, [])
             files.append(Path(file).name)
             text = reader.ask(name, guess, f"counts of {', '.join(files)}: {reason}")
         method, _, number = text.partition("-")
@@ -587,27 +588,27 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> _Value:
 
 def _value(cell: Cell, law: Likelihood, reader: _Reader) -> _Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
-    text, known = cell.text, f"marks.{cell.text}" in reader.said
-    ends = None if known else _range(text)
+    text, marked = cell.text, f"marks.{cell.text}" in reader.rules
+    ends = None if marked else _range(text)
     if ends and _WHOLE.fullmatch(text) and cell.row:
         return _plain(cell, law, ends[0])
     if ends is None:
-        flagged = None if known else _FLAGGED.fullmatch(text)
+        flagged = None if marked else _FLAGGED.fullmatch(text)
         mark = flagged[2] if flagged else text
-        if not flagged and not known and not _MARK.fullmatch(mark):
+        if not flagged and not marked and not _MARK.fullmatch(mark):
             raise cell.refuse("be a count, a range such as 1-4 or <5, or a mark (marks.MARK=1-4)")
         guess, meaning = "withheld", "a count that is withheld and may be any"
         if flagged:
             guess, meaning = "note", "a note beside a count that holds"
-        said = reader.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
-        if said == "withheld":
+        answer = reader.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
+        if answer == "withheld":
             return _Value(law, 0, hidden=True)
-        if said == "note" and not flagged:
+        if answer == "note" and not flagged:
             raise cell.refuse("have a count beside the note")
         number = _range(flagged[1]) if flagged else None
-        if said == "note" and number:
+        if answer == "note" and number:
             return _plain(cell, law, number[0])
-        ends = _range(said) or (0, UNBOUNDED)
+        ends = _range(answer) or (0, UNBOUNDED)
     low, high = ends
     if low == high:
         return _Value(TrueCounts(), low, kind="" if law.exact else "exact")
@@ -619,62 +620,62 @@ def _complete(
     name: str, variable: _Variable, counts: Mapping[Any, int], reader: _Reader, *, sure: bool
 ) -> bool:
     """Return whether the labels of a variable make up its totals: said, counted or asked."""
-    over = [at for at in counts if name not in dict(at)]
-    if not over:
+    totals = [key for key in counts if name not in dict(key)]
+    if not totals:
         return True
-    if "totals" in reader.said or not sure:
+    if "totals" in reader.rules or not sure:
         text = (
             "the labels of each variable make up its totals, and all files count the same records"
         )
         return reader.ask("totals", "complete", text) == "complete"
     sums = []
-    for at in over:
-        parts = [at | {(name, (i,))} for i in range(len(variable.labels))]
+    for key in totals:
+        parts = [key | {(name, (i,))} for i in range(len(variable.labels))]
         if all(part in counts for part in parts):
-            sums.append(sum(counts[part] for part in parts) == counts[at])
+            sums.append(sum(counts[part] for part in parts) == counts[key])
     return bool(sums) and all(sums)
 
 
 def _tables(
     cells: Sequence[Cell],
-    where: Sequence[Mapping[str, tuple[int, ...]]],
+    groups: Sequence[Mapping[str, tuple[int, ...]]],
     values: Sequence[_Value],
     variables: Mapping[str, _Variable],
 ) -> tuple[pd.DataFrame, tuple[Any, ...]]:
     """Return a row for each cell, and the parts of the tables: one for each margin and law."""
-    made: dict[str, dict[Any, tuple[Cell, _Value]]] = {}
-    law_of: dict[str, Likelihood] = {}
-    for cell, at, value in zip(cells, where, values, strict=True):
-        title = " * ".join(n for n in variables if n in at) or "total"
+    margins: dict[str, dict[Any, tuple[Cell, _Value]]] = {}
+    table_laws: dict[str, Likelihood] = {}
+    for cell, margin, value in zip(cells, groups, values, strict=True):
+        title = " * ".join(n for n in variables if n in margin) or "total"
         title += f" ({value.kind})" * bool(value.kind)
-        key = tuple((n, at[n]) for n in variables if n in at)
+        key = tuple((n, margin[n]) for n in variables if n in margin)
         for name in _numbered(title):  # what two files say of a cell is of two tables
-            own = made.setdefault(name, {})
-            law = law_of.setdefault(name, value.law)
-            if law == value.law and own.setdefault(key, (cell, value))[1] == value:
+            table = margins.setdefault(name, {})
+            law = table_laws.setdefault(name, value.law)
+            if law == value.law and table.setdefault(key, (cell, value))[1] == value:
                 break
     rows, tables = [], []
     counts, hidden, laws = {}, {}, {}
-    for name, entries in made.items():
+    for name, entries in margins.items():
         parts, used = [], set[str]()
         for key, (cell, _) in entries.items():
             labels = {n: variables[n].names[group] for n, group in key}
             title = ", ".join(labels.values()) or "total"
             text = next(t for t in _numbered(title) if t not in used)
             used.add(text)
-            parts.append({"cells": [text], "where": {n: text_of(group) for n, group in key}})
+            parts.append({"cells": [text], "where": {n: group_text(group) for n, group in key}})
             every = {n: labels.get(n, "all") for n in variables}
             source = {"stated": cell.text, "file": Path(cell.file).name, "row": cell.row}
             rows.append({"table": name, "cell": text, **every, **source})
         tables.append({"name": name, "parts": parts})
-        given = [value for _, value in entries.values()]
-        counts["all", name] = sparse.csr_array([[v.number for v in given]], dtype=np.int64)
-        if any(v.hidden for v in given):
-            hidden["all", name] = sparse.csr_array([[v.hidden for v in given]], dtype=np.bool_)
-        if not law_of[name].plain:
-            laws["all", name] = law_of[name]
-    about = [{"name": n, "size": len(v.labels), "labels": v.labels} for n, v in variables.items()]
-    schema = {"name": "published", "attributes": about, "geography": None}
+        stated = [value for _, value in entries.values()]
+        counts["all", name] = sparse.csr_array([[v.number for v in stated]], dtype=np.int64)
+        if any(v.hidden for v in stated):
+            hidden["all", name] = sparse.csr_array([[v.hidden for v in stated]], dtype=np.bool_)
+        if not table_laws[name].plain:
+            laws["all", name] = table_laws[name]
+    columns = [{"name": n, "size": len(v.labels), "labels": v.labels} for n, v in variables.items()]
+    schema = {"name": "published", "attributes": columns, "geography": None}
     work = Workload.from_dict({"schema": schema, "levels": ["all"], "tables": tables})
     return pd.DataFrame(rows), (work, {"all": np.array([""])}, counts, hidden, laws)
 

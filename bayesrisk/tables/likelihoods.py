@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.accounting.budget import exact_number
+from bayesrisk.accounting.budget import exact_number, positive
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 
@@ -226,10 +226,7 @@ class NoiseSpec(Likelihood):
 
     def __post_init__(self) -> None:
         check.choice(self.law, "law", _LAWS)
-        scale = exact_number(self.scale, "scale")
-        if scale <= 0:
-            raise ArgumentError(f"scale must be > 0, got {shown(self.scale)}")
-        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "scale", positive(self.scale, "scale"))
 
     def to_law(self) -> DiscreteGaussian | DiscreteLaplace:
         """Return the law of the noise, around 0, to evaluate and to draw from."""
@@ -351,10 +348,10 @@ class RangeSpec(Likelihood):
 
     def __post_init__(self) -> None:
         for name in ("edges", "values"):
-            given = check.items(getattr(self, name), name)
-            numbers = check.count_array(given, name, lower=0, upper=_MAX_BASE)
+            entries = check.items(getattr(self, name), name)
+            numbers = check.count_array(entries, name, lower=0, upper=_MAX_BASE)
             if not numbers.size or np.any(np.diff(numbers) <= 0):
-                raise ArgumentError(f"{name} must be increasing numbers, got {shown(given)}")
+                raise ArgumentError(f"{name} must be increasing numbers, got {shown(entries)}")
             object.__setattr__(self, name, tuple(numbers.tolist()))
         if self.edges[0] != 0:
             raise ArgumentError(f"edges must begin with 0, got {self.edges[0]}")
@@ -381,26 +378,26 @@ class RangeSpec(Likelihood):
         """Return the numbers that are published for true counts >= 0, in their shape."""
         true = check.count_array(counts, "counts", lower=0)
         edges, values = np.array(self.edges), np.array(self.values)
-        found: IntArray = values[np.searchsorted(edges, true, side="right") - 1]
+        numbers: IntArray = values[np.searchsorted(edges, true, side="right") - 1]
         if self.step is not None:
             # Range j after the last stated edge e, of number v, is published as v + j step.
-            found = found + np.maximum(true - edges[-1], 0) // self.step * self.step
-        return found.astype(np.int64)
+            numbers = numbers + np.maximum(true - edges[-1], 0) // self.step * self.step
+        return numbers.astype(np.int64)
 
     def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
         """Return the smallest and the largest count that is published as a number."""
         out = check.count_array(released, "released")
         edges, values = np.array(self.edges), np.array(self.values)
-        at = np.searchsorted(values, out, side="right") - 1
+        index = np.searchsorted(values, out, side="right") - 1
         last, above = values.size - 1, np.append(edges[1:] - 1, UNBOUNDED)
-        low, high, known = edges[at], above[at], values[at] == out
+        low, high, valid = edges[index], above[index], values[index] == out
         if self.step is not None:
             beyond = out - values[-1]
-            low = np.where(at == last, edges[-1] + beyond, low)
-            high = np.where(at == last, low + self.step - 1, high)
-            known |= (at == last) & (beyond % self.step == 0)
-        known &= at >= 0
-        return np.where(known, low, 1), np.where(known, high, 0)
+            low = np.where(index == last, edges[-1] + beyond, low)
+            high = np.where(index == last, low + self.step - 1, high)
+            valid |= (index == last) & (beyond % self.step == 0)
+        valid &= index >= 0
+        return np.where(valid, low, 1), np.where(valid, high, 0)
 
     def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
         """Return 1 where the number is that of the count's range, and 0 elsewhere."""
@@ -450,8 +447,8 @@ class CellKeySpec(Likelihood):
     repeat: int = 1
 
     def __post_init__(self) -> None:
-        given = check.texts(self.ptable, "ptable")
-        rows = [_row_shares(text, count) for count, text in enumerate(given)]
+        entries = check.texts(self.ptable, "ptable")
+        rows = [_row_shares(text, count) for count, text in enumerate(entries)]
         if len(rows) < 2 or rows[0] != ((0, Fraction(1)),):
             raise ArgumentError(
                 "ptable must leave a count of 0 as it is, which has no keys, and then say what "
@@ -477,41 +474,41 @@ class CellKeySpec(Likelihood):
         """False, unless nothing changes: cells with the same records change alike."""
         return self.exact
 
-    def row_of(self, counts: ArrayLike) -> IntArray:
+    def rows(self, counts: ArrayLike) -> IntArray:
         """Return the row of the table that serves each true count >= 0."""
         true = check.count_array(counts, "counts", lower=0)
         # Count c beyond the last row R is served by row R - m + 1 + (c - R - 1) mod m.
         last = len(self.ptable) - 1
-        further = last - self.repeat + 1 + (true - last - 1) % self.repeat
-        return np.where(true <= last, true, further)
+        cycle = last - self.repeat + 1 + (true - last - 1) % self.repeat
+        return np.where(true <= last, true, cycle)
 
     def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
         """Return the smallest and the largest count that some keys change into a number."""
-        out, at = np.unique(check.count_array(released, "released"), return_inverse=True)
+        out, inverse = np.unique(check.count_array(released, "released"), return_inverse=True)
         change, share = self._matrix
         # The true counts x = y - d of all changes d, of which those with a share are possible.
         true = out[:, None] - change
-        there = (true >= 0) & (share[self.row_of(np.maximum(true, 0)), np.arange(change.size)] > 0)
-        low = np.where(there, true, UNBOUNDED).min(axis=1)
-        high = np.where(there, true, -1).max(axis=1)
+        valid = (true >= 0) & (share[self.rows(np.maximum(true, 0)), np.arange(change.size)] > 0)
+        low = np.where(valid, true, UNBOUNDED).min(axis=1)
+        high = np.where(valid, true, -1).max(axis=1)
         low, high = np.where(high < 0, 1, low), np.maximum(high, 0)
         shape = np.shape(released)
-        return low[at].reshape(shape), high[at].reshape(shape)
+        return low[inverse].reshape(shape), high[inverse].reshape(shape)
 
     def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
         """Return the share of the keys that change the count of one cell into the number."""
         out, count = _two_counts(released, true_count)
         change, share = self._matrix
-        at = np.minimum(np.searchsorted(change, out - count), change.size - 1)
-        known = (change[at] == out - count) & (count >= 0)
-        rows = np.broadcast_to(self.row_of(np.maximum(count, 0)), known.shape)
-        return np.where(known, share[rows, at], 0.0)
+        index = np.minimum(np.searchsorted(change, out - count), change.size - 1)
+        valid = (change[index] == out - count) & (count >= 0)
+        rows = np.broadcast_to(self.rows(np.maximum(count, 0)), valid.shape)
+        return np.where(valid, share[rows, index], 0.0)
 
     def releases(self, low: int, high: int, *, tail: float) -> IntArray:
         """Return the numbers that counts from ``low`` to ``high`` may change into."""
         change, share = self._matrix
         true = np.arange(max(low, 0), max(high, 0) + 1)
-        return np.unique((true[:, None] + change)[share[self.row_of(true)] > 0])
+        return np.unique((true[:, None] + change)[share[self.rows(true)] > 0])
 
     @cached_property
     def _matrix(self) -> tuple[IntArray, FloatArray]:
@@ -550,7 +547,7 @@ def _row_shares(text: str, count: int) -> Shares:
 
 
 #: Every kind that ``_release.json`` can hold: the classes above.
-KINDS: dict[str, type[Likelihood]] = {made.kind: made for made in Likelihood.__subclasses__()}
+KINDS: dict[str, type[Likelihood]] = {law.kind: law for law in Likelihood.__subclasses__()}
 
 
 def read_likelihood(document: object, source: str) -> Likelihood:
@@ -562,10 +559,10 @@ def read_likelihood(document: object, source: str) -> Likelihood:
         raise DataError(
             f"{source}: likelihood must be one of {', '.join(KINDS)}, got {shown(kind)}"
         )
-    made = {f.name: f.default for f in fields(KINDS[kind])}
-    usual = {name for name, default in made.items() if default is not MISSING}
-    same_keys(document, {"likelihood", *made} - (usual - set(document)), source)
-    return KINDS[kind](**{name: document[name] for name in made if name in document})
+    defaults = {f.name: f.default for f in fields(KINDS[kind])}
+    usual = {name for name, default in defaults.items() if default is not MISSING}
+    same_keys(document, {"likelihood", *defaults} - (usual - set(document)), source)
+    return KINDS[kind](**{name: document[name] for name in defaults if name in document})
 
 
 def _two_counts(released: ArrayLike, true_count: ArrayLike) -> tuple[IntArray, IntArray]:

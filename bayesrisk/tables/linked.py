@@ -67,10 +67,10 @@ class HouseholdLink:
             shape = f"(compositions, {self.persons.size})"
             raise ShapeError(f"members must be {shape}, got {members.shape}")
         for name, codes in check.mapping(self.derived, "derived").items():
-            about, where = other.attribute(name), f"derived[{name!r}]"
-            found = check.count_array(codes, where, lower=about.first, upper=about.last)
-            if found.shape != members.shape[:1]:
-                raise ShapeError(f"{where} must be one code for each of {len(members)} households")
+            attribute, label = other.attribute(name), f"derived[{name!r}]"
+            array = check.count_array(codes, label, lower=attribute.first, upper=attribute.last)
+            if array.shape != members.shape[:1]:
+                raise ShapeError(f"{label} must be one code for each of {len(members)} households")
         object.__setattr__(self, "members", members)
 
     @classmethod
@@ -105,12 +105,12 @@ class HouseholdLink:
         largest = check.integer(most, "most", lower=1, upper=_MOST)
         if (number := comb(largest + min(kinds, _MOST), largest) * kinds) > _MOST:
             raise ArgumentError(f"most must leave at most {_MOST} numbers of members, got {number}")
-        found = [
+        rows = [
             np.bincount(np.array(chosen, np.int64), minlength=kinds)
             for size in range(1, largest + 1)
             for chosen in combinations_with_replacement(range(kinds), size)
         ]
-        members = np.array(found, np.int64)
+        members = np.array(rows, np.int64)
         columns = {name: np.asarray(codes(members), np.int64) for name, codes in derived.items()}
         return cls(persons, households, members, columns)
 
@@ -150,8 +150,8 @@ class HouseholdLink:
 
     def workload(self, workloads: Mapping[str, Workload]) -> Workload:
         """Return workloads of persons and of households as one: table ``w: t`` is t of w."""
-        given = check.mapping(workloads, "workloads").items()
-        return Workload.join({name: self.convert(own) for name, own in given})
+        check.mapping(workloads, "workloads")
+        return Workload.join({name: self.convert(part) for name, part in workloads.items()})
 
     def _table(self, table: Table, schema: Schema) -> Table:
         """Return a table of persons or of households over the linked records."""
@@ -161,8 +161,8 @@ class HouseholdLink:
             return Table(table.name, table.cells, {MEMBERS: weights})
         factors = {n: f for n, f in table.factors.items() if n not in self.derived}
         for name in table.factors.keys() & self.derived.keys():
-            at = self.derived[name] - self.households.attribute(name).first
-            factors[MEMBERS] = factors.get(MEMBERS, 1) * table.factors[name][:, at]
+            index = self.derived[name] - self.households.attribute(name).first
+            factors[MEMBERS] = factors.get(MEMBERS, 1) * table.factors[name][:, index]
         return Table(table.name, table.cells, factors)
 
     def records(self, persons: Records, households: Records, *, key: str = "household") -> Records:
@@ -175,26 +175,26 @@ class HouseholdLink:
             raise ArgumentError("persons and households must be of the schemas of the link")
         for unit in (persons, households):
             check.choice(key, "key", unit.columns)
-        listed, own = (unit.table.column(key).to_numpy() for unit in (households, persons))
+        listed, keys = (unit.table.column(key).to_numpy() for unit in (households, persons))
         names, row = np.unique(listed, return_index=True)
         if names.size < len(households):
             raise DataError(f"households: column {key!r} must name each once")
-        home = row[np.minimum(np.searchsorted(names, own), max(names.size - 1, 0))]
-        elsewhere = (own != listed[home]) | (persons.geoids != households.geoids[home])
-        check.refuse_row(elsewhere, own, "persons", key, "be a household of the place")
+        home = row[np.minimum(np.searchsorted(names, keys), max(names.size - 1, 0))]
+        elsewhere = (keys != listed[home]) | (persons.geoids != households.geoids[home])
+        check.refuse_row(elsewhere, keys, "persons", key, "be a household of the place")
         # Members of each kind of every household: the bytes of a row name its composition.
         flat = home * self.persons.size + persons.cells()
         counts = np.bincount(flat, minlength=len(households) * self.persons.size)
-        known = {composition.tobytes(): at for at, composition in enumerate(self.members)}
-        found = counts.reshape(len(households), -1).astype(np.int64)
-        code = np.array([known.get(one.tobytes(), -1) for one in found], np.int64)
+        compositions = {composition.tobytes(): i for i, composition in enumerate(self.members)}
+        members = counts.reshape(len(households), -1).astype(np.int64)
+        code = np.array([compositions.get(one.tobytes(), -1) for one in members], np.int64)
         check.refuse_row(code < 0, listed, "households", key, "be of members that are linked")
         for name, codes in self.derived.items():
-            said = households.codes(name)
-            wrong = said != codes[code]
-            check.refuse_row(wrong, said, "households", name, "follow from the members")
-        kept = [name for name in households.columns if name not in self.derived]
-        table = households.table.select(kept).append_column(MEMBERS, pa.array(code))
+            stated = households.codes(name)
+            wrong = stated != codes[code]
+            check.refuse_row(wrong, stated, "households", name, "follow from the members")
+        columns = [name for name in households.columns if name not in self.derived]
+        table = households.table.select(columns).append_column(MEMBERS, pa.array(code))
         return Records(self.schema, table, source="linked records")
 
     def without_member(self, records: Records, row: int, person: int) -> Records:
@@ -213,15 +213,15 @@ class HouseholdLink:
 
     def condition(self, where: Mapping[str, Iterable[int]]) -> dict[str, list[int]]:
         """Return a condition on households as one on linked records, ``members`` among them."""
-        found: dict[str, list[int]] = {}
-        there = np.ones(len(self.members), np.bool_)
+        free: dict[str, list[int]] = {}
+        mask = np.ones(len(self.members), np.bool_)
         for name, codes in check.mapping(where, "where").items():
             self.households.attribute(name)
             if name in self.derived:
-                there &= np.isin(self.derived[name], list(codes))
+                mask &= np.isin(self.derived[name], list(codes))
             else:
-                found[name] = list(codes)
-        return found if there.all() else {**found, MEMBERS: np.flatnonzero(there).tolist()}
+                free[name] = list(codes)
+        return free if mask.all() else {**free, MEMBERS: np.flatnonzero(mask).tolist()}
 
     def shares(self, persons: ArrayLike, sizes: ArrayLike) -> FloatArray:
         r"""Return the shares of linked records if members of a household are independent.
@@ -238,12 +238,12 @@ class HouseholdLink:
             wanted = f"{self.persons.size} and {int(number.max())}"
             raise ShapeError(f"persons and sizes must have {wanted} entries")
         with np.errstate(divide="ignore", invalid="ignore"):
-            drawn = np.where(self.members > 0, self.members * np.log(kinds), 0.0).sum(axis=1)
+            log_share = np.where(self.members > 0, self.members * np.log(kinds), 0.0).sum(axis=1)
         ways = gammaln(number + 1.0) - gammaln(self.members + 1.0).sum(axis=1)
-        made = np.tile(
-            np.append(0.0, size)[number] * np.exp(ways + drawn), prod(self.schema.shape[:-1])
+        weights = np.tile(
+            np.append(0.0, size)[number] * np.exp(ways + log_share), prod(self.schema.shape[:-1])
         )
-        if not made.sum() > 0.0:
+        if not weights.sum() > 0.0:
             raise ArgumentError("persons and sizes must leave a household possible")
-        shares: FloatArray = made / made.sum()
+        shares: FloatArray = weights / weights.sum()
         return shares

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk import _files, _validation as check
 from bayesrisk._files.parquet import opened, read_frame, read_table
-from bayesrisk._files.text import all_of, json_document, named
+from bayesrisk._files.text import gather, json_document, named
 from bayesrisk._show import displayed
 from bayesrisk._validation import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError, shown
@@ -110,8 +110,8 @@ class Microdata:
             _check_inside(lived, codes)
         frame = pd.DataFrame({"block": codes.tolist()})
         if self.blocks is not None:
-            known = self.blocks[self.blocks["block"].isin(frame["block"])]
-            frame = known if len(known) == len(frame) else frame
+            blocks = self.blocks[self.blocks["block"].isin(frame["block"])]
+            frame = blocks if len(blocks) == len(frame) else frame
         return replace(self, blocks=frame)
 
     def check_places(self) -> None:
@@ -134,9 +134,9 @@ class Microdata:
         """
 
         def check(target: Path) -> None:
-            found = {p.name for p in target.iterdir()} if target.exists() else set()
-            refuse_others(target, found - {*_PARTS, MANIFEST}, "microdata")
-            if not replace and found & {*_PARTS, MANIFEST}:
+            names = {p.name for p in target.iterdir()} if target.exists() else set()
+            refuse_others(target, names - {*_PARTS, MANIFEST}, "microdata")
+            if not replace and names & {*_PARTS, MANIFEST}:
                 raise OutputError(f"{target}: holds microdata already; nothing was changed")
 
         with _files.whole_folder(folder, check) as target:
@@ -152,7 +152,7 @@ class Microdata:
         for name in _FILES:
             records = getattr(self, name)
             if records is not None:
-                tables[name] = records.table.replace_schema_metadata(_about(records.schema))
+                tables[name] = records.table.replace_schema_metadata(_metadata(records.schema))
         if self.blocks is not None:
             frame = pa.Table.from_pandas(self.blocks, preserve_index=False)
             tables["blocks"] = frame.replace_schema_metadata(None)
@@ -169,14 +169,13 @@ class Microdata:
         if Partitions.there(source):
             index = Partitions.read(source, "microdata")
             parts = (cls.read(index.checked(code)) for code in index.codes)
-            return _joined(all_of(parts, _size, str(source)))
+            return _joined(gather(parts, _size, str(source)))
         listed = _manifest(source)
         units = {name: _read_unit(source / f"{name}.parquet", listed) for name in _FILES}
         if all(records is None for records in units.values()):
             raise DataError(f"{source}: must hold persons.parquet or households.parquet")
         file = source / "blocks.parquet"
-        there = _there(file, listed)
-        blocks = _checked_blocks(read_frame(file), str(file)) if there else None
+        blocks = _checked_blocks(read_frame(file), str(file)) if _exists(file, listed) else None
         return cls(units["persons"], units["households"], blocks)
 
 
@@ -190,9 +189,9 @@ def _joined(parts: list[Microdata]) -> Microdata:
     """Return the microdata of different places as one."""
     units = {}
     for name in _FILES:
-        found = [records for part in parts if (records := getattr(part, name)) is not None]
-        tables = [records.table for records in found]
-        units[name] = Records(found[0].schema, pa.concat_tables(tables)) if found else None
+        pieces = [records for part in parts if (records := getattr(part, name)) is not None]
+        tables = [records.table for records in pieces]
+        units[name] = Records(pieces[0].schema, pa.concat_tables(tables)) if pieces else None
     blocks = [part.blocks for part in parts if part.blocks is not None]
     return Microdata(**units, blocks=pd.concat(blocks, ignore_index=True) if blocks else None)
 
@@ -233,8 +232,8 @@ def _check_inside(lived: TextArray, codes: TextArray) -> None:
         )
 
 
-def _checked_blocks(given: object, source: str) -> pd.DataFrame:
-    blocks = check.frame(given, source)
+def _checked_blocks(value: object, source: str) -> pd.DataFrame:
+    blocks = check.frame(value, source)
     named = {"block", "x", "y"} & set(blocks.columns)
     if named not in ({"block"}, {"block", "x", "y"}):
         raise DataError(f"{source}: must be a table with columns block, x, y, or block alone")
@@ -263,17 +262,17 @@ def _manifest(folder: Path) -> dict[str, str] | None:
     if set(manifest) != {"format", "files"} or manifest["format"] != _FORMAT:
         raise DataError(f"{file}: must have format {_FORMAT!r} and files")
     try:
-        listed = {name: str(of["sha256"]) for name, of in manifest["files"].items()}
+        listed = {name: str(entry["sha256"]) for name, entry in manifest["files"].items()}
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{file}: is not the manifest of microdata: {error}") from error
-    found = {name for name in _PARTS if (folder / name).exists()}
-    if found != set(listed):
-        other = sorted(found ^ set(listed))[0]
+    files = {name for name in _PARTS if (folder / name).exists()}
+    if files != set(listed):
+        other = sorted(files ^ set(listed))[0]
         raise DataError(f"{folder}: must hold the files of its manifest, differs in {other!r}")
     return listed
 
 
-def _there(file: Path, listed: dict[str, str] | None) -> bool:
+def _exists(file: Path, listed: dict[str, str] | None) -> bool:
     """Return whether a file exists; refuse one that is not what the manifest lists."""
     if not file.exists():
         return False
@@ -282,31 +281,31 @@ def _there(file: Path, listed: dict[str, str] | None) -> bool:
     return True
 
 
-def _about(schema: Schema) -> dict[bytes, str]:
+def _metadata(schema: Schema) -> dict[bytes, str]:
     """Return the names of a schema for a file's metadata, and all of one that is not built in."""
-    about = {SCHEMA_NAME: schema.name, _PLACE: schema.geography.name}
+    metadata = {SCHEMA_NAME: schema.name, _PLACE: schema.geography.name}
     try:
-        known = schema == Schema.named(schema.name, geography=schema.geography.name)
+        known_schema = schema == Schema.named(schema.name, geography=schema.geography.name)
     except ArgumentError:
-        known = False
-    return about if known else about | {_WHOLE: json.dumps(schema.to_dict())}
+        known_schema = False
+    return metadata if known_schema else metadata | {_WHOLE: json.dumps(schema.to_dict())}
 
 
 def _read_unit(file: Path, listed: dict[str, str] | None) -> Records | None:
-    if not _there(file, listed):
+    if not _exists(file, listed):
         return None
     with opened(file) as (_, columns):
-        about = columns.metadata or {}
-    if SCHEMA_NAME not in about or _PLACE not in about:
+        metadata = columns.metadata or {}
+    if SCHEMA_NAME not in metadata or _PLACE not in metadata:
         raise DataError(
             f"{file}: must name its schema ({SCHEMA_NAME.decode()}) in the file's metadata"
         )
     try:
-        if _WHOLE in about:
-            target = Schema.from_dict(json_document(about[_WHOLE], f"{file}: schema"))
+        if _WHOLE in metadata:
+            target = Schema.from_dict(json_document(metadata[_WHOLE], f"{file}: schema"))
         else:
             with named(str(file)):
-                name, place = about[SCHEMA_NAME].decode(), about[_PLACE].decode()
+                name, place = metadata[SCHEMA_NAME].decode(), metadata[_PLACE].decode()
             target = Schema.named(name, geography=place)
     except ArgumentError as error:
         raise DataError(f"{file}: schema: {error}") from error

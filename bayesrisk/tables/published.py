@@ -20,7 +20,7 @@ from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
 from bayesrisk.tables import exchange, layouts
-from bayesrisk.tables._grammar import Table
+from bayesrisk.tables._grammar import Key, Table
 from bayesrisk.tables.change import PopulationChange
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
@@ -30,7 +30,6 @@ from bayesrisk.tables.records import Records, record_pieces
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
 
-Key = tuple[str, str]
 _PENDING = 2**22  # distinct (place, cell) pairs that wait before they are merged
 
 
@@ -59,8 +58,7 @@ class Histogram:
     def __post_init__(self) -> None:
         check.instance(self.schema, Schema, "schema")
         geoids = _checked_places(self.geoids, self.schema, self.level, "geoids")
-        shape = (len(geoids), self.schema.size)
-        counts = _checked_matrix(self.counts, np.int64, shape, "counts")
+        counts = _checked_matrix(self.counts, np.int64, (len(geoids), self.schema.size), "counts")
         object.__setattr__(self, "geoids", geoids)
         object.__setattr__(self, "counts", counts)
 
@@ -117,21 +115,21 @@ class Histogram:
 def _merged(pairs: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
     """Return sorted keys, each once, with the sums of their counts."""
     keys, counts = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    distinct, at = np.unique(keys, return_inverse=True)
+    distinct, index = np.unique(keys, return_inverse=True)
     # Sums below 2**53 are exact.
-    return distinct, np.bincount(at, counts).astype(np.int64)
+    return distinct, np.bincount(index, counts).astype(np.int64)
 
 
 def _checked_matrix(
     values: object, dtype: type[np.generic], shape: tuple[int, int], name: str
 ) -> sparse.csr_array:
     """Return a matrix of whole numbers or truth values in canonical sparse form."""
-    given: Any = values if sparse.issparse(values) else check.as_array(values, name)
-    if given.shape != shape:
-        raise ShapeError(f"{name} must have shape {shape}, got {given.shape}")
-    if given.dtype.kind not in ("b" if dtype is np.bool_ else "iu"):
-        raise ArgumentTypeError(f"{name} must hold {np.dtype(dtype)}, got {given.dtype}")
-    matrix = sparse.csr_array(sparse.csr_array(given).astype(dtype))
+    array: Any = values if sparse.issparse(values) else check.as_array(values, name)
+    if array.shape != shape:
+        raise ShapeError(f"{name} must have shape {shape}, got {array.shape}")
+    if array.dtype.kind not in ("b" if dtype is np.bool_ else "iu"):
+        raise ArgumentTypeError(f"{name} must hold {np.dtype(dtype)}, got {array.dtype}")
+    matrix = sparse.csr_array(sparse.csr_array(array).astype(dtype))
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
@@ -251,8 +249,8 @@ class PublishedTables(Tabular):
         return (
             self.workload == other.workload
             and all(np.array_equal(v, other.geoids[k]) for k, v in self.geoids.items())
-            and all(_same(v, other.counts[k]) for k, v in self.counts.items())
-            and all(_same(self.hidden(*k), other.hidden(*k)) for k in self.workload.tables)
+            and all(_equal(v, other.counts[k]) for k, v in self.counts.items())
+            and all(_equal(self.hidden(*k), other.hidden(*k)) for k in self.workload.tables)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -286,9 +284,9 @@ class PublishedTables(Tabular):
         """
         key = self._key(level, table)
         chosen = np.arange(len(self.geoids[level])) if rows is None else rows
-        given = self.counts[key][chosen].toarray()
+        published = self.counts[key][chosen].toarray()
         law = self.laws.get(key, TrueCounts())
-        low, high = law.support(given)
+        low, high = law.support(published)
         if key in self.suppressed:
             hidden = self.suppressed[key][chosen].toarray()
             least, most = law.withheld if known_rule else (0, UNBOUNDED)
@@ -298,17 +296,17 @@ class PublishedTables(Tabular):
     def count(self, level: str, table: str, geoid: str) -> NDArray[np.int64]:
         """Return the counts of a table at a place, one for each cell (0 where suppressed)."""
         row = self.row(level, geoid)
-        found: NDArray[np.int64] = self.counts[self._key(level, table)][[row], :].toarray()[0]
-        return found
+        counts: NDArray[np.int64] = self.counts[self._key(level, table)][[row], :].toarray()[0]
+        return counts
 
     def parents(self, level: str) -> IntArray:
         """Return the position of the place of a level that each of the finest places lies in."""
         places, finest = self.geoids[level], self.geoids[self.workload.levels[-1]]
-        own = self.workload.schema.geography.ancestors(finest, level)
-        group = np.minimum(np.searchsorted(places, own), places.size - 1)
-        missing = places[group] != own
+        ancestors = self.workload.schema.geography.ancestors(finest, level)
+        group = np.minimum(np.searchsorted(places, ancestors), places.size - 1)
+        missing = places[group] != ancestors
         if missing.any():
-            first = str(own[int(missing.argmax())])
+            first = str(ancestors[int(missing.argmax())])
             raise ArgumentError(f"tables must have every {level}, got none of {shown(first)}")
         return group.astype(np.int64)
 
@@ -335,7 +333,7 @@ class PublishedTables(Tabular):
         (``Int64``; missing where suppressed), in the order of levels, tables, places and cells.
         """
         content = self.content
-        pieces = [exchange.rows_of(content, key).to_pandas() for key in self.workload.tables]
+        pieces = [exchange.table_rows(content, key).to_pandas() for key in self.workload.tables]
         frame: pd.DataFrame = pd.concat(pieces, ignore_index=True)
         if self.workload.schema.geography.names:
             frame["geoid"] = self.workload.schema.geography.named(frame["geoid"])
@@ -365,8 +363,7 @@ class PublishedTables(Tabular):
         >>> [tables.support("all", name)[1].tolist() for _, name in tables.workload.tables]
         [[[4]], [[6]], [[7]]]
         """
-        sheets = layouts.frame_sheets(frame)
-        return cls(*layouts.read_layouts(sheets, assumptions).confirmed())
+        return cls(*layouts.read_layouts(layouts.frame_sheets(frame), assumptions).confirmed())
 
     @classmethod
     def read(
@@ -450,35 +447,35 @@ class PublishedTables(Tabular):
         >>> list(joint.workload.tables)
         [('all', 'spring: sex')]
         """
-        given = by_release(releases, PublishedTables)
-        works = {name: part.workload for name, part in given.items()}
+        tables = by_release(releases, PublishedTables)
+        works = {name: part.workload for name, part in tables.items()}
         if change is not None:
             check.instance(change, PopulationChange, "change")
-            if len(given) != 2:
-                raise ArgumentError(f"releases must be two with a change, got {len(given)}")
+            if len(tables) != 2:
+                raise ArgumentError(f"releases must be two with a change, got {len(tables)}")
             years = zip(works.items(), (False, True), strict=True)
-            works = {name: change.convert(own, later=later) for (name, own), later in years}
+            works = {name: change.convert(origin, later=later) for (name, origin), later in years}
         if link is not None:
-            works = {name: link.convert(own) for name, own in works.items()}
+            works = {name: link.convert(origin) for name, origin in works.items()}
         whole = Workload.join(works)
         parts = {
             (level, f"{release}: {name}"): (part, (level, name))
-            for release, part in given.items()
+            for release, part in tables.items()
             for level, name in part.workload.tables
         }
-        geoids = {level: _common_places(given.values(), level) for level in whole.levels}
+        geoids = {level: _common_places(tables.values(), level) for level in whole.levels}
         stated: dict[Key, _Stated] = {}
-        for key, (part, own) in parts.items():
-            made = _stated(part, own, geoids[key[0]], key)
-            others = [other for other in stated.values() if other.key[0] == key[0]]
-            if not any(made.repeats(other, whole.tables) for other in others):
-                stated[key] = made
+        for key, (part, origin) in parts.items():
+            statement = _stated(part, origin, geoids[key[0]], key)
+            rivals = [other for other in stated.values() if other.key[0] == key[0]]
+            if not any(statement.repeats(other, whole.tables) for other in rivals):
+                stated[key] = statement
         return cls(
             replace(whole, tables={key: whole.tables[key] for key in stated}),
             geoids,
-            {key: made.counts for key, made in stated.items()},
-            {key: made.hidden for key, made in stated.items() if made.hidden.nnz},
-            {key: made.law for key, made in stated.items() if not made.law.plain},
+            {key: statement.counts for key, statement in stated.items()},
+            {key: statement.hidden for key, statement in stated.items() if statement.hidden.nnz},
+            {key: statement.law for key, statement in stated.items() if not statement.law.plain},
         )
 
 
@@ -541,26 +538,26 @@ def read_tables(
 def by_release(releases: Mapping[str, P] | Sequence[P], kind: type[P]) -> dict[str, P]:
     """Return releases by name, those of a sequence by number; there must be one at least."""
     if isinstance(releases, Mapping):
-        given = {check.text(name, "releases"): part for name, part in releases.items()}
+        parts = {check.text(name, "releases"): part for name, part in releases.items()}
     elif isinstance(releases, Sequence) and not isinstance(releases, str | bytes):
-        given = {str(at): part for at, part in enumerate(releases, 1)}
+        parts = {str(number): part for number, part in enumerate(releases, 1)}
     else:
         raise ArgumentTypeError(
             f"releases must be a mapping or a sequence, got {type(releases).__name__}"
         )
-    if not given:
+    if not parts:
         raise ArgumentError("releases must have at least one, got none")
-    return {name: check.instance(part, kind, f"releases[{name!r}]") for name, part in given.items()}
+    return {name: check.instance(part, kind, f"releases[{name!r}]") for name, part in parts.items()}
 
 
 def _common_places(parts: Iterable[PublishedTables], level: str) -> TextArray:
     """Return the places of a level in which there are places of any of some tables."""
-    found = []
+    lists = []
     for part in parts:
         geography = part.workload.schema.geography
-        finer = [own for own in part.geoids if geography.rank(own) >= geography.rank(level)]
-        found += [geography.ancestors(part.geoids[own], level) for own in finer]
-    places: TextArray = np.unique(np.concatenate(found))
+        finer = [name for name in part.geoids if geography.rank(name) >= geography.rank(level)]
+        lists += [geography.ancestors(part.geoids[name], level) for name in finer]
+    places: TextArray = np.unique(np.concatenate(lists))
     return places
 
 
@@ -576,14 +573,14 @@ class _Stated:
 
     def repeats(self, other: _Stated, tables: Mapping[Key, Table]) -> bool:
         """Return whether another table says the same; refuse one that says otherwise."""
-        own, theirs = tables[self.key].factors, tables[other.key].factors
-        if self.law.random or self.law != other.law or own.keys() != theirs.keys():
+        factors, theirs = tables[self.key].factors, tables[other.key].factors
+        if self.law.random or self.law != other.law or factors.keys() != theirs.keys():
             return False
-        if any(not np.array_equal(own[name], theirs[name]) for name in own):
+        if any(not np.array_equal(factors[name], theirs[name]) for name in factors):
             return False
-        apart = sparse.csr_array(self.counts - other.counts)
+        difference = sparse.csr_array(self.counts - other.counts)
         withheld = sparse.csr_array(self.hidden + other.hidden).astype(np.int64)
-        clash = sparse.coo_array(apart - apart.multiply(withheld))
+        clash = sparse.coo_array(difference - difference.multiply(withheld))
         clash.eliminate_zeros()
         if clash.nnz:
             row, cell = (int(axis[0]) for axis in clash.coords)
@@ -592,22 +589,22 @@ class _Stated:
                 f"{self.key[0]} {self.places[row]} is {self.counts[row, cell]} in table "
                 f"{shown(self.key[1])} and {other.counts[row, cell]} in table {shown(other.key[1])}"
             )
-        return _same(self.counts, other.counts) and _same(self.hidden, other.hidden)
+        return _equal(self.counts, other.counts) and _equal(self.hidden, other.hidden)
 
 
-def _stated(part: PublishedTables, own: Key, places: TextArray, key: Key) -> _Stated:
+def _stated(part: PublishedTables, origin: Key, places: TextArray, key: Key) -> _Stated:
     """Return a table over more places than its own."""
-    listed, law = part.geoids[own[0]], part.laws.get(own, TrueCounts())
+    listed, law = part.geoids[origin[0]], part.laws.get(origin, TrueCounts())
     absent = ~np.isin(places, listed)
     if absent.any() and law.rule is not None:
         raise ArgumentError(
             f"releases must have the same places where a rule withholds counts, got none of "
-            f"{own[0]} {places[absent][0]} in table {shown(key[1])}"
+            f"{origin[0]} {places[absent][0]} in table {shown(key[1])}"
         )
     rows = np.searchsorted(places, listed), np.arange(len(listed))
     spread = sparse.csr_array((np.ones(len(listed), np.int64), rows), (len(places), len(listed)))
-    counts = sparse.csr_array(spread @ part.counts[own])
-    hidden = sparse.csr_array(spread @ part.hidden(*own).astype(np.int64))
+    counts = sparse.csr_array(spread @ part.counts[origin])
+    hidden = sparse.csr_array(spread @ part.hidden(*origin).astype(np.int64))
     if absent.any():
         nothing = sparse.kron(absent[:, None].astype(np.int64), np.ones((1, counts.shape[1]), int))
         hidden = sparse.csr_array(hidden + nothing)
@@ -619,10 +616,10 @@ def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
 
     A level that only some parts have is made of those.
     """
-    first, *others = parts
-    if not others:
+    first, *rest = parts
+    if not rest:
         return first
-    workload = first.workload.union(*(part.workload for part in others))
+    workload = first.workload.union(*(part.workload for part in rest))
     geoids, order = {}, {}
     for level in workload.levels:
         places = np.concatenate([p.geoids[level] for p in parts if level in p.geoids])
@@ -646,7 +643,7 @@ def select_rows(
     chosen = tables.workload.select(levels=list(rows)) if workload is None else workload
     return PublishedTables(
         chosen,
-        {level: tables.geoids[level][some] for level, some in rows.items()},
+        {level: tables.geoids[level][index] for level, index in rows.items()},
         {key: tables.counts[key][rows[key[0]]] for key in chosen.tables},
         {k: v[rows[k[0]]] for k, v in tables.suppressed.items() if k in chosen.tables},
         {key: law for key, law in tables.laws.items() if key in chosen.tables},
@@ -657,9 +654,9 @@ def under_laws(tables: PublishedTables, laws: Mapping[Key, Likelihood]) -> Publi
     """Return the tables with other laws; their counts, which were checked, are shared."""
     if laws == tables.laws:
         return tables
-    made = copy.copy(tables)
-    object.__setattr__(made, "laws", MappingProxyType(dict(laws)))
-    return made
+    shallow = copy.copy(tables)
+    object.__setattr__(shallow, "laws", MappingProxyType(dict(laws)))
+    return shallow
 
 
 def assumed_true(
@@ -673,11 +670,11 @@ def assumed_true(
     ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it.  Counts that limit
     the true ones need not be taken for them: the reader understands ranges.
     """
-    told = check.flag(taken_as_true, "taken_as_true")
-    found = [key for key in keys if key in laws and not laws[key].exact]
-    if told or not found:
-        return bool(found)
-    refused = next((key for key in found if not laws[key].limiting), None)
+    permitted = check.flag(taken_as_true, "taken_as_true")
+    inexact = [key for key in keys if key in laws and not laws[key].exact]
+    if permitted or not inexact:
+        return bool(inexact)
+    refused = next((key for key in inexact if not laws[key].limiting), None)
     if refused is not None:
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
         raise ArgumentError(
@@ -688,7 +685,7 @@ def assumed_true(
     return False
 
 
-def _same(a: sparse.csr_array, b: sparse.csr_array) -> bool:
+def _equal(a: sparse.csr_array, b: sparse.csr_array) -> bool:
     """Return whether two matrices in canonical form store the same."""
     return (
         a.shape == b.shape
@@ -738,24 +735,23 @@ def tabulate(
     if isinstance(records, Microdata):
         geoids = records.geoids() if geoids is None else geoids
         records = records.for_schema(workload.schema)
-    pieces = _pieces(records, workload)
-    histogram = Histogram.from_records(pieces, level=finest)
-    known = None if geoids is None else np.unique(check.text_array(geoids, "geoids"))
-    if known is not None and np.any(np.strings.str_len(known) < place.width(finest)):
+    histogram = Histogram.from_records(_pieces(records, workload), level=finest)
+    listed = None if geoids is None else np.unique(check.text_array(geoids, "geoids"))
+    if listed is not None and np.any(np.strings.str_len(listed) < place.width(finest)):
         raise ArgumentError(f"geoids must have {place.width(finest)} digits or more")
     small, cells = _compact(histogram.counts)
     places, counts = {}, {}
     for level in workload.levels:
         above = place.ancestors(histogram.geoids, level)
-        places[level] = np.unique(above if known is None else place.ancestors(known, level))
+        places[level] = np.unique(above if listed is None else place.ancestors(listed, level))
         outside = ~np.isin(above, places[level])
         if outside.any():
             first = str(above[int(outside.argmax())])
             raise ArgumentError(f"records must lie in geoids, got {level} {shown(first)}")
-        here = row_sums(small, np.searchsorted(places[level], above), len(places[level]))
+        sums = row_sums(small, np.searchsorted(places[level], above), len(places[level]))
         for name, table in workload.at(level).items():
             weights = table.incidence(workload.schema, cells)
-            counts[level, name] = sparse.csr_array(here @ sparse.csr_array(weights.T))
+            counts[level, name] = sparse.csr_array(sums @ sparse.csr_array(weights.T))
     return PublishedTables(workload, places, counts)
 
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _files, _validation as check
 from bayesrisk._files import parquet as _parquet
 from bayesrisk._files.delimited import header_fields, open_text, text_tables
-from bayesrisk._files.text import all_of, named
+from bayesrisk._files.text import gather, named
 from bayesrisk._show import Tabular
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
@@ -28,7 +28,7 @@ from bayesrisk.tables.schema import MISSING, Attribute, Schema
 _WHOLE = r"^[+-]?[0-9]{1,18}$"
 _DECIMALS = r"^([+-]?[0-9]{1,18})\.0+$"  # whole numbers as they are written beside missing ones
 _NUMBER = r"^[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})$"
-_SHOWN = 20  # labels that a message lists
+_MOST_LABELS = 20  # labels that a message lists
 
 
 def read_batches(file: Path, schema: Schema, chunk: int) -> Iterator[pa.Table]:
@@ -49,36 +49,36 @@ def _refuse_other_coding(file: Path, schema: Schema) -> bool:
     Numbers of other files are no codes where the schema puts numbers into groups.
     """
     with _parquet.opened(file) as (_, columns):
-        about = columns.metadata or {}
-    said = about.get(_parquet.CODING, b"schema")
-    if schema.name == "sf1-person" and said != b"schema":
+        metadata = columns.metadata or {}
+    name = metadata.get(_parquet.CODING, b"schema")
+    if schema.name == "sf1-person" and name != b"schema":
         raise DataError(
-            f"{file}: says that its codes are of the dialect {shown(said.decode('latin-1'))}, not "
+            f"{file}: says that its codes are of the dialect {shown(name.decode('latin-1'))}, not "
             "those of the schema 'sf1-person': read it with readers.read_record_form"
         )
-    return SCHEMA_NAME in about
+    return SCHEMA_NAME in metadata
 
 
 #: In the metadata of a Parquet file: the name of the schema whose codes it holds.
 SCHEMA_NAME = b"bayesrisk.schema"
 
 
-def grouped(table: pa.Table, schema: Schema, source: str = "records", done: int = 0) -> pa.Table:
+def grouped(table: pa.Table, schema: Schema, source: str = "records", start: int = 0) -> pa.Table:
     """Return a table with the codes of groups for the numbers of attributes that have cuts."""
     for a in schema.attributes:
         if a.cuts and table.column_names.count(a.name) == 1:
-            codes = _codes_of_groups(table.column(a.name), a, f"{source}: row", done)
+            codes = _codes_of_groups(table.column(a.name), a, f"{source}: row", start)
             table = table.set_column(table.column_names.index(a.name), a.name, codes)
     return table
 
 
-def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, done: int) -> pa.Array:
+def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, start: int) -> pa.Array:
     """Return the codes of the groups of numbers; of text that is none those of the labels."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     codes = np.full(len(column), -1, dtype=np.int64)
     numbers = column
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+    if _parquet.is_text(column.type):
         label = pc.index_in(column, pa.array(a.labels, column.type)).fill_null(-1)
         codes = label.to_numpy().astype(np.int64)
         numbers = pc.if_else(pc.match_substring_regex(column, _NUMBER), column, None)
@@ -86,12 +86,12 @@ def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, done: i
     else:
         empty = pc.is_null(column, nan_is_null=True)
     values = numbers.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
-    found = np.isfinite(values)
-    codes[found] = np.searchsorted(a.cuts, values[found], side="right")
+    finite = np.isfinite(values)
+    codes[finite] = np.searchsorted(a.cuts, values[finite], side="right")
     if MISSING in a.labels:
         codes[empty.to_numpy()] = a.labels.index(MISSING)
-    where = f"column {a.name!r}: must be a number or one of {_listed(a.labels)}"
-    refuse_first(pa.array(codes < 0), column, source, done, where)
+    rule = f"column {a.name!r}: must be a number or one of {_listed(a.labels)}"
+    refuse_first(pa.array(codes < 0), column, source, start, rule)
     return pa.array(codes + a.first)
 
 
@@ -99,29 +99,29 @@ def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:
     """Read every column as text, so that nothing is guessed, then the codes as numbers."""
     with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
         names = header_fields(lines.readline(), str(file))
-        done = 0
+        start = 0
         for table in text_tables(lines, names):
             for a in schema.attributes:
                 if a.name in names:
-                    table = _numbers(table, a, file, done)
+                    table = _numbers(table, a, file, start)
             yield table
-            done += table.num_rows
-        if done == 0:
+            start += table.num_rows
+        if start == 0:
             kinds = [(n, pa.int64() if n in schema.names else pa.string()) for n in names]
             yield pa.schema(kinds).empty_table()
 
 
-def _numbers(table: pa.Table, a: Attribute, file: Path, done: int) -> pa.Table:
+def _numbers(table: pa.Table, a: Attribute, file: Path, start: int) -> pa.Table:
     """Return the table with a column of text as numbers, labels replaced by their codes."""
     if a.cuts:
-        return grouped(table, Schema("one", (a,)), str(file), done)
+        return grouped(table, Schema("one", (a,)), str(file), start)
     column = table.column(a.name)
     good = pc.match_substring_regex(column, _WHOLE)
     if a.labels:
-        column = codes_of_labels(column, a, f"{file}: row", done, numbers=True)
+        column = codes_of_labels(column, a, f"{file}: row", start, numbers=True)
     elif not pc.all(good).as_py():
-        where = f"column {a.name!r}: must be a whole number"
-        refuse_first(pc.invert(good), column, f"{file}: row", done, where)
+        rule = f"column {a.name!r}: must be a whole number"
+        refuse_first(pc.invert(good), column, f"{file}: row", start, rule)
     index = table.column_names.index(a.name)
     return table.set_column(index, a.name, column.cast(pa.int64()))
 
@@ -135,7 +135,7 @@ def codes_of_labels(
     """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    text = _parquet.is_text(column.type)
     if MISSING in a.labels:
         if text:
             column = pc.replace_substring_regex(column.fill_null(""), _DECIMALS, r"\1")
@@ -155,26 +155,24 @@ def codes_of_labels(
     if not numbers and not pc.any(pc.is_valid(label)).as_py():
         return column
     number = pc.and_(pc.match_substring_regex(column, _WHOLE), numbers)
-    known = f"a whole number in [{a.first}, {a.last}] or one of {_listed(a.labels)}"
+    bounds = f"a whole number in [{a.first}, {a.last}] or one of {_listed(a.labels)}"
     bad = pc.invert(pc.or_kleene(pc.is_valid(label), number).fill_null(False))
-    refuse_first(bad, column, source, first_row, f"column {a.name!r}: must be {known}")
+    refuse_first(bad, column, source, first_row, f"column {a.name!r}: must be {bounds}")
     codes = pc.if_else(number, column, "0").cast(pa.int64())
     return pc.if_else(number, codes, pc.add(label.cast(pa.int64()), a.first))
 
 
 def _listed(labels: tuple[str, ...]) -> str:
     """Return labels as a message lists them."""
-    rest = len(labels) - _SHOWN
-    return ", ".join(map(repr, labels[:_SHOWN])) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(labels) - _MOST_LABELS
+    return ", ".join(map(repr, labels[:_MOST_LABELS])) + (f" and {rest} more" if rest > 0 else "")
 
 
-def refuse_first(bad: pa.Array, column: pa.Array, source: str, first_row: int, where: str) -> None:
+def refuse_first(bad: pa.Array, column: pa.Array, source: str, first_row: int, rule: str) -> None:
     """Refuse the first bad value of a column, if there is one."""
     if pc.any(bad).as_py():
         row = pc.index(bad, True).as_py()
-        raise DataError(
-            f"{source} {first_row + row + 1}, {where}, got {shown(column[row].as_py())}"
-        )
+        raise DataError(f"{source} {first_row + row + 1}, {rule}, got {shown(column[row].as_py())}")
 
 
 #: Records in memory at a time when a file is read in pieces: splitting them takes 160 bytes each.
@@ -235,14 +233,14 @@ class Records(Tabular):
         At most 4 GiB can be held (19 bytes for the block of a person and 2 or 4 for each
         attribute); of larger files :func:`iter_records` yields pieces.
         """
-        found = all_of(
+        tables = gather(
             (records.table for records in iter_records(path, schema=schema)),
             lambda table: int(table.nbytes),
             str(path),
         )
-        made = cls.__new__(cls)
-        made.schema, made.table = schema, pa.concat_tables(found).combine_chunks()
-        return made
+        records = cls.__new__(cls)
+        records.schema, records.table = schema, pa.concat_tables(tables).combine_chunks()
+        return records
 
     def write(self, path: str | Path) -> None:
         """Write a Parquet file, whole or as before."""
@@ -287,11 +285,11 @@ class Records(Tabular):
         if isinstance(coded, pa.ChunkedArray):
             coded = coded.unify_dictionaries().combine_chunks()
         width = self.schema.geography.widths[-1]
-        found = np.asarray(coded.dictionary.to_pylist(), dtype=f"<U{max(width, 1)}")
-        order = np.argsort(found)
+        codes = np.asarray(coded.dictionary.to_pylist(), dtype=f"<U{max(width, 1)}")
+        order = np.argsort(codes)
         rank = np.empty_like(order)
         rank[order] = np.arange(len(order))
-        return found[order], rank[coded.indices.to_numpy()].astype(np.int64)
+        return codes[order], rank[coded.indices.to_numpy()].astype(np.int64)
 
     def codes(self, name: str) -> IntArray:
         """Return the codes of an attribute, int64."""
@@ -310,19 +308,19 @@ class Records(Tabular):
 
     def take(self, index: ArrayLike) -> "Records":
         """Return the records at positions (or where a mask is true), in that order."""
-        where = check.as_array(index, "index")
-        if where.ndim != 1:
-            raise ShapeError(f"index must have one axis, got shape {where.shape}")
-        if where.dtype == bool:
-            if where.shape != (len(self),):
-                raise ShapeError(f"index must have shape ({len(self)},), got {where.shape}")
-            where = np.flatnonzero(where)
-        if where.size:
-            where = check.count_array(where, "index", lower=0, upper=len(self) - 1)
-        made = Records.__new__(Records)
-        made.schema = self.schema
-        made.table = self.table.take(pa.array(where.astype(np.int64)))
-        return made
+        rule = check.as_array(index, "index")
+        if rule.ndim != 1:
+            raise ShapeError(f"index must have one axis, got shape {rule.shape}")
+        if rule.dtype == bool:
+            if rule.shape != (len(self),):
+                raise ShapeError(f"index must have shape ({len(self)},), got {rule.shape}")
+            rule = np.flatnonzero(rule)
+        if rule.size:
+            rule = check.count_array(rule, "index", lower=0, upper=len(self) - 1)
+        records = Records.__new__(Records)
+        records.schema = self.schema
+        records.table = self.table.take(pa.array(rule.astype(np.int64)))
+        return records
 
     def replace(self, **columns: object) -> "Records":
         """Return records with columns changed or added; what is new is checked."""
@@ -419,26 +417,26 @@ def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa
     names = table.column_names
     for name in wanted:
         if names.count(name) != 1:
-            found = "it twice" if name in names else f"{', '.join(names) or 'no column'}"
+            listing = "it twice" if name in names else f"{', '.join(names) or 'no column'}"
             like = check.did_you_mean(name, set(names).difference(wanted))
-            raise DataError(f"{source}: must have one column {name!r}, got {found}{like}")
+            raise DataError(f"{source}: must have one column {name!r}, got {listing}{like}")
     place = _places(schema, table.column(wanted[0]), f"{source}: row", first_row, wanted[0])
     table = table.set_column(names.index(wanted[0]), wanted[0], place)
     for a in schema.attributes:
-        where = f"column {a.name!r}: must be a whole number in [{a.first}, {a.last}]"
+        rule = f"column {a.name!r}: must be a whole number in [{a.first}, {a.last}]"
         column = codes_of_labels(table.column(a.name), a, f"{source}: row", first_row)
         if pa.types.is_null(column.type):
             column = column.cast(pa.int64())
         if pa.types.is_floating(column.type):  # whole numbers, some of them missing, perhaps
             gaps = pc.is_null(column, nan_is_null=True)
-            refuse_first(gaps, column, f"{source}: row", first_row, where)
+            refuse_first(gaps, column, f"{source}: row", first_row, rule)
         if not pa.types.is_integer(column.type):
-            raise DataError(f"{source}: {where}, got values of type {column.type}")
+            raise DataError(f"{source}: {rule}, got values of type {column.type}")
         wide = column.type == pa.uint64()  # which Arrow does not compare with signed numbers
         numbers = column.cast(pa.float64(), safe=False) if wide else column
         outside = pc.or_(pc.less(numbers, a.first), pc.greater(numbers, a.last))
         bad = pc.or_kleene(pc.is_null(column), outside)
-        refuse_first(bad, column, f"{source}: row", first_row, where)
+        refuse_first(bad, column, f"{source}: row", first_row, rule)
         small = pa.int16() if a.first >= -(2**15) and a.last < 2**15 else pa.int32()
         table = table.set_column(names.index(a.name), a.name, column.cast(small))
     return table
@@ -449,7 +447,7 @@ def _places(
 ) -> pa.ChunkedArray:
     """Return places as text, after checking that they are digits of the right width."""
     width = schema.geography.widths[-1]
-    where = f"column {name!r}: must be a place of {width} digits"
+    rule = f"column {name!r}: must be a place of {width} digits"
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_null(column.type):  # nothing is known: no rows, or a place is missing in each
@@ -457,19 +455,19 @@ def _places(
     text = column
     if codes := schema.geography.codes:
         text = column.cast(pa.string())
-        known = pc.index_in(text, pa.array([*codes], pa.string()))
-        text = pc.coalesce(pc.take(pa.array([*codes.values()], pa.string()), known), text)
-        where = f"column {name!r}: must be one of {len(codes)} places, {_listed((*codes,))}"
+        index = pc.index_in(text, pa.array([*codes], pa.string()))
+        text = pc.coalesce(pc.take(pa.array([*codes.values()], pa.string()), index), text)
+        rule = f"column {name!r}: must be one of {len(codes)} places, {_listed((*codes,))}"
     elif pa.types.is_integer(column.type):
         text = pc.utf8_lpad(column.cast(pa.string()), width, "0")
-    elif not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+    elif not _parquet.is_text(column.type):
         head = source.removesuffix(": row")
-        raise DataError(f"{head}: {where}, got values of type {column.type}")
+        raise DataError(f"{head}: {rule}, got values of type {column.type}")
     text = text.cast(pa.string())
     fits = pc.and_(pc.equal(pc.binary_length(text), width), pc.string_is_ascii(text))
     digits = pc.utf8_is_digit(text) if width else pc.is_valid(text)
     good = pc.and_(fits, digits).fill_null(False)
-    refuse_first(pc.invert(good), column, source, first_row, where)
+    refuse_first(pc.invert(good), column, source, first_row, rule)
     return text
 
 
@@ -498,11 +496,11 @@ def recoded(records: Records, target: Schema) -> Records:
             f"{target.name!r} ({target.geography.name})"
         )
     records, codes = ways[source.name, target.name](records)
-    kept = records.table.drop_columns(list(source.names))
-    kept = kept.drop_columns([n for n in target.names if n in kept.column_names])
+    table = records.table.drop_columns(list(source.names))
+    table = table.drop_columns([n for n in target.names if n in table.column_names])
     for name in target.names:
-        kept = kept.append_column(name, pa.array(codes[name]))
-    return Records(target, kept)
+        table = table.append_column(name, pa.array(codes[name]))
+    return Records(target, table)
 
 
 def _redistricting(records: Records) -> tuple[Records, dict[str, IntArray]]:

@@ -155,8 +155,8 @@ class Geography:
 
     def named(self, codes: Iterable[str]) -> list[str]:
         """Return the names of places, and the codes of those without one."""
-        known = dict(self.names)
-        return [known.get(code, code) for code in codes]
+        names = dict(self.names)
+        return [names.get(code, code) for code in codes]
 
     @property
     def finest(self) -> str:
@@ -199,8 +199,8 @@ def built_in_geographies() -> dict[str, Geography]:
 
 def _geography(name: str) -> Geography:
     """Return a built-in geography."""
-    known = built_in_geographies()
-    return known[check.choice(name, "geography", tuple(sorted(known)))]
+    geographies = built_in_geographies()
+    return geographies[check.choice(name, "geography", tuple(sorted(geographies)))]
 
 
 @displayed
@@ -280,11 +280,11 @@ class Schema:
 
     def indices(self, cells: IntArray) -> dict[str, IntArray]:
         """Return the codes of cells counted from 0, without checks."""
-        found = {}
+        indices = {}
         rest = cells
         for a in reversed(self.attributes):
-            rest, found[a.name] = np.divmod(rest, a.size)
-        return {name: found[name] for name in self.names}
+            rest, indices[a.name] = np.divmod(rest, a.size)
+        return {name: indices[name] for name in self.names}
 
     def labelled(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return a data frame with labels instead of codes, where there are labels.
@@ -299,18 +299,18 @@ class Schema:
         >>> ward.labelled(pd.DataFrame({"sex": [1, 0]}))["sex"].tolist()
         ['M', 'F']
         """
-        made: pd.DataFrame = check.frame(frame, "frame").copy()
-        for level in {*self.geography.levels} & {*made.columns} if self.geography.names else ():
-            made[level] = self.geography.named(made[level])
+        output: pd.DataFrame = check.frame(frame, "frame").copy()
+        for level in {*self.geography.levels} & {*output.columns} if self.geography.names else ():
+            output[level] = self.geography.named(output[level])
         for a in self.attributes:
-            if a.labels and a.name in made and len(made):
-                known = made[a.name].notna().to_numpy()
-                given = made.loc[known, a.name]
-                codes = check.count_array(given, a.name, lower=a.first, upper=a.last)
-                words = np.full(len(made), pd.NA, dtype=object)
-                words[known] = np.array(a.labels, dtype=object)[codes - a.first]
-                made[a.name] = words
-        return made
+            if a.labels and a.name in output and len(output):
+                present = output[a.name].notna().to_numpy()
+                values = output.loc[present, a.name]
+                codes = check.count_array(values, a.name, lower=a.first, upper=a.last)
+                words = np.full(len(output), pd.NA, dtype=object)
+                words[present] = np.array(a.labels, dtype=object)[codes - a.first]
+                output[a.name] = words
+        return output
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain values, for JSON."""
@@ -434,28 +434,26 @@ class Schema:
         """
         from bayesrisk.tables import _documents  # pydantic is slow to import
 
-        about = check.frame(frame, "frame")
+        data = check.frame(frame, "frame")
         if place is not None:
             if geography is not None:
                 raise ArgumentError("place must not be given with a geography, which names its own")
             levels = (place,) if isinstance(place, str) else check.texts(place, "place")
-            check.frame(about, "frame", levels)
-            geography = Geography(FRAME_PLACES, *_documents.frame_places(about, levels))
-        where = EVERYWHERE if geography is None else geography
-        where = _geography(where) if isinstance(where, str) else where
-        check.instance(where, Geography, "geography")
+            check.frame(data, "frame", levels)
+            geography = Geography(FRAME_PLACES, *_documents.frame_places(data, levels))
+        places = EVERYWHERE if geography is None else geography
+        places = _geography(places) if isinstance(places, str) else places
+        check.instance(places, Geography, "geography")
         if columns is None:
-            columns = _documents.frame_columns(about, where.levels)
+            columns = _documents.frame_columns(data, places.levels)
         wanted = check.texts(columns, "columns")
-        needed = wanted if where is EVERYWHERE else (where.finest, *wanted)
-        given = {} if cuts is None else check.mapping(cuts, "cuts")
-        for column in given:
+        needed = wanted if places is EVERYWHERE else (places.finest, *wanted)
+        edges = {} if cuts is None else check.mapping(cuts, "cuts")
+        for column in edges:
             check.choice(column, "cuts", wanted)
-        about = check.frame(frame, "frame", needed)
-        attributes = tuple(
-            Attribute(**a) for a in _documents.frame_attributes(about, wanted, given)
-        )
-        return cls(check.text(name, "name"), attributes, where)
+        data = check.frame(frame, "frame", needed)
+        attributes = tuple(Attribute(**a) for a in _documents.frame_attributes(data, wanted, edges))
+        return cls(check.text(name, "name"), attributes, places)
 
     @staticmethod
     def available() -> list[str]:
@@ -480,7 +478,7 @@ class Schema:
         check.choice(name, "name", tuple(definition_names()))
         if geography is not None:
             _geography(geography)
-        return _built_in(name, geography)
+        return _built_in_schema(name, geography)
 
 
 def _place(values: Mapping[str, Any] | str | None) -> Geography:
@@ -506,7 +504,7 @@ def _all(values: Iterable[object], name: str, kind: type) -> tuple[Any, ...]:
 
 
 @cache
-def _built_in(name: str, geography: str | None) -> Schema:
+def _built_in_schema(name: str, geography: str | None) -> Schema:
     values = definition(name)
     return Schema.from_dict({**values, "geography": geography or values["geography"]})
 
@@ -556,12 +554,12 @@ def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
     >>> household_valid(unit).tolist()
     [True, False]
     """
-    about = Schema.named("household-dhc")
-    found = about.indices(about.cell_index(codes))
-    household = [found[name] for name in about.names if name != "vacancy"]
+    schema = Schema.named("household-dhc")
+    indices = schema.indices(schema.cell_index(codes))
+    household = [indices[name] for name in schema.names if name != "vacancy"]
     absent = np.logical_and.reduce([values == 0 for values in household])
     present = np.logical_and.reduce([values > 0 for values in household])
-    valid: BoolArray = np.where(found["vacancy"] > 0, absent, present & _composed(found))
+    valid: BoolArray = np.where(indices["vacancy"] > 0, absent, present & _composed(indices))
     return valid
 
 
@@ -573,16 +571,16 @@ def household_cells() -> IntArray:
     >>> len(household_cells())
     106519
     """
-    about = Schema.named("household-dhc")
-    tied = np.meshgrid(*(np.arange(1, about.attribute(n).size) for n in TIED), indexing="ij")
+    schema = Schema.named("household-dhc")
+    tied = np.meshgrid(*(np.arange(1, schema.attribute(n).size) for n in TIED), indexing="ij")
     codes = {name: axis.ravel() for name, axis in zip(TIED, tied, strict=True)}
     keep = _composed(codes)
     occupied = {name: values[keep][:, None] for name, values in codes.items()}
     free = ("tenure", "hispanic", "race")
-    axes = np.meshgrid(*(np.arange(1, about.attribute(n).size) for n in free), indexing="ij")
+    axes = np.meshgrid(*(np.arange(1, schema.attribute(n).size) for n in free), indexing="ij")
     occupied |= {name: axis.ravel()[None, :] for name, axis in zip(free, axes, strict=True)}
-    homes = about.cell_index({**occupied, "vacancy": 0})
-    empty = about.cell_index({**dict.fromkeys(about.names, 0), "vacancy": np.arange(1, 8)})
+    homes = schema.cell_index({**occupied, "vacancy": 0})
+    empty = schema.cell_index({**dict.fromkeys(schema.names, 0), "vacancy": np.arange(1, 8)})
     return np.sort(np.concatenate([homes.ravel(), empty]))
 
 
@@ -593,8 +591,8 @@ def _composed(codes: Mapping[str, IntArray]) -> BoolArray:
     for kind, details in TYPES.items():
         pair[kind, list(details)] = True
     child, senior = codes["under_18"] == _YES, codes["over_65"] == _YES
-    own = codes["hhage"] >= _SENIOR
-    other = senior & ~own  # somebody else is 65 or over
+    head = codes["hhage"] >= _SENIOR
+    other = senior & ~head  # somebody else is 65 or over
     alone = np.isin(detailed, _ALONE)
     parents = np.isin(detailed, _COUPLE_WITH_CHILDREN)
     single = np.isin(detailed, _PARENT)
@@ -606,7 +604,7 @@ def _composed(codes: Mapping[str, IntArray]) -> BoolArray:
         [1, 3, couple, 2 + other],
         default=np.maximum(2, 1 + child + other),
     )
-    fits = np.where(alone, (size == 1) & ~child & (senior == own), size >= least)
-    kept: BoolArray = pair[codes["type"], detailed] & fits
-    kept &= (senior | ~own) & (child | ~(parents | single))
-    return kept
+    fits = np.where(alone, (size == 1) & ~child & (senior == head), size >= least)
+    valid: BoolArray = pair[codes["type"], detailed] & fits
+    valid &= (senior | ~head) & (child | ~(parents | single))
+    return valid

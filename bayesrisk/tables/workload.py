@@ -17,7 +17,7 @@ from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, shown
-from bayesrisk.tables._grammar import Table, described, distinct_tables, parsed
+from bayesrisk.tables._grammar import Key as Key, Table, described, distinct_tables, parsed
 from bayesrisk.tables.schema import Schema, definition, definition_names
 
 # -----------------------------------------------------------------------------
@@ -31,7 +31,7 @@ from bayesrisk.tables.schema import Schema, definition, definition_names
 
 
 Tables = list[tuple[Table, int]]
-ByKey = Mapping[tuple[str, str], Table]
+ByKey = Mapping[Key, Table]
 _MAX_ENTRIES = 2**24  # entries of a term's array: pairs of about 4,000 classes
 _SHARED_ENTRIES = 2**22  # entries up to which tables of one scope share a term
 
@@ -42,17 +42,17 @@ def largest_change(schema: Schema, tables: ByKey, kind: str, *, norm: int) -> in
     root = {level for level in geography.levels if not geography.width(level)}
     moves = kind == "change-one"
     # A record that moves leaves one place and enters another, but at the root there is but one.
-    apart = _merged(tables, lambda level: moves and level not in root)
-    together = _merged(tables, lambda level: not moves or level in root)
-    if moves and not together:
+    separate = _merged(tables, lambda level: moves and level not in root)
+    common = _merged(tables, lambda level: not moves or level in root)
+    if moves and not common:
         return 2 * largest_change(schema, tables, "add-remove", norm=norm)
     mode = "single" if kind == "add-remove" else "pair"
-    order = _order(schema.names, [*apart, *together])
+    order = _order(schema.names, [*separate, *common])
     terms = [
         term
-        for part, how in ((apart, "apart"), (together, mode))
-        for group in _grouped(part, pairs=how != "single")
-        for term in [_Term(group, order, mode=how, norm=norm)]
+        for part, measure in ((separate, "apart"), (common, mode))
+        for group in _grouped(part, pairs=measure != "single")
+        for term in [_Term(group, order, mode=measure, norm=norm)]
     ]
     fixed = sum(int(term.bounds[0]) for term in terms if not term.scope)
     free = [term for term in terms if term.scope]
@@ -71,20 +71,20 @@ def _order(names: Sequence[str], tables: Tables) -> list[str]:
 
 def _merged(tables: ByKey, keep: Callable[[str], bool]) -> Tables:
     """Return the different tables with the number of levels (of those kept) that have each."""
-    kept = {key: table for key, table in tables.items() if keep(key[0])}
-    return [(table, len(levels)) for table, levels in distinct_tables(kept)]
+    subset = {key: table for key, table in tables.items() if keep(key[0])}
+    return [(table, len(levels)) for table, levels in distinct_tables(subset)]
 
 
 def _grouped(tables: Tables, *, pairs: bool) -> list[Tables]:
     """Return the tables that look at the same attributes together, while that stays small."""
     groups: dict[frozenset[str], list[Tables]] = {}
     for pair in tables:
-        same = groups.setdefault(frozenset(pair[0].factors), [])
-        if same and _entries(_refined([*same[-1], pair]), pairs=pairs) <= _SHARED_ENTRIES:
-            same[-1].append(pair)
+        batches = groups.setdefault(frozenset(pair[0].factors), [])
+        if batches and _entries(_refined([*batches[-1], pair]), pairs=pairs) <= _SHARED_ENTRIES:
+            batches[-1].append(pair)
         else:
-            same.append([pair])
-    return [group for same in groups.values() for group in same]
+            batches.append([pair])
+    return [group for batches in groups.values() for group in batches]
 
 
 def _refined(group: Tables) -> dict[str, IntArray]:
@@ -102,7 +102,7 @@ def _numbered(maps: Sequence[IntArray]) -> IntArray:
 
 
 def _entries(classes: dict[str, IntArray], *, pairs: bool) -> int:
-    cells = prod(int(of.max()) + 1 for of in classes.values())
+    cells = prod(int(labels.max()) + 1 for labels in classes.values())
     return cells**2 if pairs else cells
 
 
@@ -144,8 +144,8 @@ def _columns(table: "Table", scope: list[str], codes: list[IntArray]) -> sparse.
     for name, chosen in zip(scope, codes, strict=True):
         every, size = columns.shape[1], len(chosen)
         left = columns[:, np.repeat(np.arange(every), size)]
-        own = sparse.csc_array(table.factors[name][:, chosen])[:, np.tile(np.arange(size), every)]
-        columns = sparse.csc_array(left.multiply(own))
+        right = sparse.csc_array(table.factors[name][:, chosen])[:, np.tile(np.arange(size), every)]
+        columns = sparse.csc_array(left.multiply(right))
     return columns
 
 
@@ -154,14 +154,14 @@ def _change(values: sparse.csc_array, mode: str, norm: int) -> IntArray:
     weights = np.asarray((values**norm).sum(axis=0))
     if mode == "single":
         return weights
-    apart: IntArray = weights[:, None] + weights[None, :]
+    sums: IntArray = weights[:, None] + weights[None, :]
     if mode == "apart":
-        return apart
+        return sums
     if norm == 2 or not values.nnz or int(values.data.max()) <= 1:
         # |a - b|**2 = |a|**2 + |b|**2 - 2 a.b, which for zeros and ones is the L1 distance too.
-        apart -= 2 * sparse.csr_array(values.T @ values).toarray()
-        return apart
-    total = np.zeros_like(apart)
+        sums -= 2 * sparse.csr_array(values.T @ values).toarray()
+        return sums
+    total = np.zeros_like(sums)
     for row in values.toarray():
         total += np.abs(row[:, None] - row[None, :])
     return total
@@ -177,9 +177,9 @@ class _Search:
         self.maps: list[dict[int, IntArray]] = []
         for depth, name in enumerate(order):
             users = [i for i, term in enumerate(terms) if name in term.scope]
-            own = [terms[i].classes[name] for i in users]
-            codes = np.unique(_numbered(own), return_index=True)[1]
-            maps = {i: of[codes] for i, of in zip(users, own, strict=True)}
+            classes = [terms[i].classes[name] for i in users]
+            codes = np.unique(_numbered(classes), return_index=True)[1]
+            maps = {i: labels[codes] for i, labels in zip(users, classes, strict=True)}
             if pairs:
                 x, y = np.divmod(np.arange(len(codes) ** 2), len(codes))
                 if depth == 0:  # a change and its reverse are as large
@@ -197,9 +197,9 @@ class _Search:
     def _descend(self, depth: int, settled: list[tuple[int, ...]]) -> None:
         maps = self.maps[depth]
         bound = np.zeros(len(next(iter(maps.values()))), dtype=np.int64)
-        for i, (term, at) in enumerate(zip(self.terms, settled, strict=True)):
+        for i, (term, key) in enumerate(zip(self.terms, settled, strict=True)):
             bound += (
-                term.bounds[len(at) + 1][at][maps[i]] if i in maps else term.bounds[len(at)][at]
+                term.bounds[len(key) + 1][key][maps[i]] if i in maps else term.bounds[len(key)][key]
             )
         if depth == len(self.order) - 1:
             self.best = max(self.best, int(bound.max()))
@@ -208,12 +208,11 @@ class _Search:
             if bound[option] <= self.best:
                 return
             deeper = [
-                (*at, int(maps[i][option])) if i in maps else at for i, at in enumerate(settled)
+                (*key, int(maps[i][option])) if i in maps else key for i, key in enumerate(settled)
             ]
             self._descend(depth + 1, deeper)
 
 
-Key = tuple[str, str]
 _KINDS = ("add-remove", "change-one", "change-in-place")
 
 
@@ -291,13 +290,13 @@ class Workload:
         blocks = [t.incidence(self.schema, cells) for t in self.at(level).values()]
         return sparse.csr_array(sparse.vstack(blocks, format="csr"))
 
-    def union(self, *others: "Workload") -> "Workload":
+    def union(self, *workloads: "Workload") -> "Workload":
         """Return the workload with the tables of all, which must have one schema.
 
         A table that several have must be the same.
         """
         tables = dict(self.tables)
-        for other in others:
+        for other in workloads:
             if other.schema != self.schema:
                 raise ArgumentError(
                     f"schemas must be the same, "
@@ -312,9 +311,9 @@ class Workload:
     def join(cls, workloads: "Mapping[str, Workload]") -> "Workload":
         """Return named workloads of one schema as one: table ``t`` of ``w`` is called ``w: t``."""
         tables = {
-            (level, f"{name}: {own}"): replace(table, name=f"{name}: {own}")
-            for name, given in workloads.items()
-            for (level, own), table in given.tables.items()
+            (level, f"{name}: {title}"): replace(table, name=f"{name}: {title}")
+            for name, work in workloads.items()
+            for (level, title), table in work.tables.items()
         }
         return cls(next(iter(workloads.values())).schema, tables)
 
@@ -337,14 +336,14 @@ class Workload:
             check.choice(level, "levels", self.levels)
         for name in (*(tables or ()), *without):
             check.choice(name, "tables", names)
-        kept = {
+        subset = {
             (level, name): table
             for (level, name), table in self.tables.items()
             if (levels is None or level in levels)
             and (tables is None or name in tables)
             and name not in without
         }
-        return Workload(self.schema, kept)
+        return Workload(self.schema, subset)
 
     def sensitivity(self, kind: str, *, norm: int) -> Fraction | float:
         """Return the largest change of all counts that one record can make, exact, or an L2 root.
@@ -413,17 +412,17 @@ class Workload:
         """
         from bayesrisk.tables import _documents  # pydantic is slow to import
 
-        about = check.instance(schema, Schema, "schema")
+        check.instance(schema, Schema, "schema")
         tables = []
         if margins is None:
-            margins = [some for size in range(3) for some in combinations(about.names, size)]
+            margins = [margin for size in range(3) for margin in combinations(schema.names, size)]
         for i, item in enumerate(check.items(margins, "margins")):
             names = (item,) if isinstance(item, str) else check.texts(item, f"margins[{i}]")
             for name in names:
-                check.choice(name, f"margins[{i}]", about.names)
+                check.choice(name, f"margins[{i}]", schema.names)
             tables.append(_documents.completed({"cross": list(names)}))
-        places = [about.geography.finest] if levels is None else check.texts(levels, "levels")
-        return cls.from_dict({"schema": about.to_dict(), "levels": places, "tables": tables})
+        places = [schema.geography.finest] if levels is None else check.texts(levels, "levels")
+        return cls.from_dict({"schema": schema.to_dict(), "levels": places, "tables": tables})
 
     @classmethod
     def read(
@@ -459,19 +458,19 @@ class Workload:
 
         file = check.path(path, "path")
         values = _documents.read_workload(file)
-        about = schema if schema is not None else _schema_of(values["schema"], file)
-        place = check.instance(about, Schema, "schema").geography
+        schema = _named_schema(values["schema"], file) if schema is None else schema
+        place = check.instance(schema, Schema, "schema").geography
         tables = [_documents.completed(entry) for entry in values["tables"]]
         if levels is not None:
             values["levels"] = list(check.texts(levels, "levels"))
             for entry in tables:
                 entry.pop("levels", None)
         usual = values["levels"] or [place.finest]
-        made = values | {"schema": about.to_dict(), "levels": usual, "tables": tables}
+        document = values | {"schema": schema.to_dict(), "levels": usual, "tables": tables}
         try:
             for level in [*usual, *(name for entry in tables for name in entry.get("levels", ()))]:
                 place.rank(level)
-            return cls.from_dict(made)
+            return cls.from_dict(document)
         except ArgumentError as error:
             raise ConfigError(f"{file}: {error}") from error
 
@@ -500,18 +499,18 @@ class Workload:
         homes = _homes()
         home = homes[check.choice(name, "name", tuple(sorted(homes)))]
         values = definition(home)
-        about = Schema.named(home, geography=geography)
+        schema = Schema.named(home, geography=geography)
         entry = values["workloads"][name]
         if levels is None:
-            levels = [n for n in entry["levels"] if n in about.geography.levels]
+            levels = [n for n in entry["levels"] if n in schema.geography.levels]
         levels = list(check.texts(levels, "levels"))
         if not levels:
             raise ArgumentError("levels must be at least one, got none")
         for level in levels:
-            about.geography.rank(level)
+            schema.geography.rank(level)
         return cls.from_dict(
             {
-                "schema": about.to_dict(),
+                "schema": schema.to_dict(),
                 "recodes": values.get("recodes", {}),
                 "iterations": values.get("iterations", {}),
                 "levels": levels,
@@ -525,13 +524,13 @@ def _homes() -> dict[str, str]:
     return {w: name for name in definition_names() for w in definition(name)["workloads"]}
 
 
-def _schema_of(said: str | None, file: Path) -> Schema:
+def _named_schema(name: str | None, file: Path) -> Schema:
     """Return the schema that a file of tables names: a built-in one, or that of another file."""
-    known = definition_names()
-    if said in known:
-        return Schema.named(said)
-    if said is None or not said.endswith(".toml"):
+    names = definition_names()
+    if name in names:
+        return Schema.named(name)
+    if name is None or not name.endswith(".toml"):
         raise ConfigError(
-            f"{file}: schema must be a .toml file or one of {', '.join(known)}, got {shown(said)}"
+            f"{file}: schema must be a .toml file or one of {', '.join(names)}, got {shown(name)}"
         )
-    return Schema.read(file.parent / said)
+    return Schema.read(file.parent / name)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bayesrisk.readers import hud, ipums
 from bayesrisk.readers.summary_files import nhgis, segments
-from bayesrisk.readers.text import STATES, digit_matrix, new_file, pieces_of, write_table
+from bayesrisk.readers.text import STATES, digit_matrix, new_file, schema_pieces, write_table
 from bayesrisk.tables.records import whole_column
 
 _STAMP = (2011, 1, 1, 0, 0, 0)
@@ -54,7 +54,7 @@ _CUTS = tuple(pairwise((0, 2, 6, 9, 13)))
 
 def write_ipums_1940(records, path, *, ddi=None):
     """Write persons: ``.csv``, or ``.dat`` with a codebook, or the hierarchical file."""
-    pieces = (_variables(piece) for piece in pieces_of(records, "census-1940"))
+    pieces = (_variables(piece) for piece in schema_pieces(records, "census-1940"))
     if Path(path).suffix == ".csv":
         write_table(path, list(ipums.EXTRACT), (pa.table(columns) for columns in pieces))
     elif ddi is not None:

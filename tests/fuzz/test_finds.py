@@ -17,7 +17,7 @@ from bayesrisk._files.delimited import TextStream, WithoutComments
 from bayesrisk.exceptions import BayesRiskError, DataError
 from bayesrisk.readers.text import Piece
 from bayesrisk.tables import Attribute, Records, Schema
-from bayesrisk.tables._grammar import codes_of
+from bayesrisk.tables._grammar import parse_codes
 
 PERSON = Schema.named("sf1-person")
 
@@ -200,4 +200,4 @@ def test_no_message_quotes_a_value_of_any_length():
 
 def test_a_range_longer_than_len_can_say():
     with pytest.raises(BayesRiskError, match="must have at most"):
-        codes_of("0-99999999999999999999999", Attribute("sex", 2))
+        parse_codes("0-99999999999999999999999", Attribute("sex", 2))

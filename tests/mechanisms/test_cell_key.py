@@ -167,7 +167,7 @@ def test_supports_and_probabilities_are_those_of_all_keys(given_law):
             count -= repeat
         return changes[count]
 
-    assert law.row_of(counts).tolist() == [
+    assert law.rows(counts).tolist() == [
         next(c for c in range(count, -1, -repeat) if c <= rows) for count in counts.tolist()
     ]
     outcomes = [[count + d for d in row(count)] for count in counts.tolist()]

@@ -58,22 +58,20 @@ class Cliques:
         """Return the histograms of the cliques, (places, cells)."""
         counts = histogram.counts.tocoo()
         place, cell = counts.coords
-        distinct, at = np.unique(cell, return_inverse=True)
+        distinct, inverse = np.unique(cell, return_inverse=True)
         codes = histogram.schema.indices(distinct.astype(np.int64))
         columns = [
-            int(self.start[clique]) + self._flat(clique, codes)[at]
+            int(self.start[clique]) + self._flat(clique, codes)[inverse]
             for clique in range(len(self.members))
         ]
         count = len(self.members)
-        where = np.tile(place, count), np.concatenate(columns)
+        coords = np.tile(place, count), np.concatenate(columns)
         shape = (counts.shape[0], self.size)
-        found = sparse.coo_array((np.tile(counts.data, count), where), shape=shape)
-        return sparse.csr_array(found)
+        return sparse.csr_array((np.tile(counts.data, count), coords), shape=shape)
 
     def _flat(self, clique: int, codes: dict[str, IntArray]) -> IntArray:
         """Return the cells of a clique that indices of codes lie in."""
-        size = len(next(iter(codes.values())))
-        flat = np.zeros(size, dtype=np.int64)
+        flat = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
         for name, kinds in zip(self.members[clique], self.shape(clique), strict=True):
             flat = flat * kinds + self.bins[name][codes[name]]
         return flat
@@ -89,7 +87,7 @@ class Cliques:
         return flat
 
 
-def cliques_of(workload: Workload) -> Cliques:
+def table_cliques(workload: Workload) -> Cliques:
     """Return the cliques of the tables of all levels of a workload."""
     schema = workload.schema
     bins = {}
@@ -100,7 +98,7 @@ def cliques_of(workload: Workload) -> Cliques:
             kinds = np.unique(np.vstack(used), axis=1, return_inverse=True)[1].reshape(-1)
             if kinds.max():
                 bins[name] = kinds.astype(np.int64)
-    order = {name: at for at, name in enumerate(bins)}
+    order = {name: rank for rank, name in enumerate(bins)}
     crossed = {frozenset(t.factors) & frozenset(bins) for t in workload.tables.values()}
     members = _chordal_cliques(crossed, {name: int(b.max()) + 1 for name, b in bins.items()})
     named = tuple(tuple(sorted(m, key=order.__getitem__)) for m in members)
@@ -129,17 +127,17 @@ def _chordal_cliques(crossed: set[frozenset[str]], kinds: dict[str, int]) -> lis
         for one, other in combinations(names, 2):
             near[one].add(other)
             near[other].add(one)
-    found: list[frozenset[str]] = []
+    cliques: list[frozenset[str]] = []
     while near:
         name = min(near, key=lambda n: (kinds[n] * prod(kinds[o] for o in near[n]), n))
-        others = near.pop(name)
-        clique = frozenset({name, *others})
-        if not any(clique <= other for other in found):
-            found.append(clique)
-        for other in others:
-            near[other] |= others - {other}
+        neighbours = near.pop(name)
+        clique = frozenset({name, *neighbours})
+        if not any(clique <= other for other in cliques):
+            cliques.append(clique)
+        for other in neighbours:
+            near[other] |= neighbours - {other}
             near[other].discard(name)
-    return found or [frozenset()]
+    return cliques or [frozenset()]
 
 
 def _tree(members: tuple[tuple[str, ...], ...]) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
@@ -175,8 +173,8 @@ def _incidence(cliques: Cliques, workload: Workload, level: str) -> sparse.csc_a
         weights = sparse.coo_array(table.incidence(schema, schema.cell_index(codes)))
         row, column = weights.coords
         wide = (len(table.cells), cliques.size)
-        where = row, column + cliques.start[clique]
-        blocks.append(sparse.coo_array((weights.data, where), shape=wide))
+        coords = row, column + cliques.start[clique]
+        blocks.append(sparse.coo_array((weights.data, coords), shape=wide))
     stacked = sparse.csc_array(sparse.vstack(blocks, format="csc"), dtype=np.int64)
     stacked.eliminate_zeros()
     return stacked
@@ -194,8 +192,8 @@ def _ties(cliques: Cliques) -> sparse.csc_array:
         number += prod(int(cliques.bins[name].max()) + 1 for name in names)
     if not number:
         return sparse.csc_array((0, cliques.size), dtype=np.int64)
-    where = np.concatenate(rows), np.concatenate(columns)
-    return sparse.csc_array((np.concatenate(signs), where), shape=(number, cliques.size))
+    coords = np.concatenate(rows), np.concatenate(columns)
+    return sparse.csc_array((np.concatenate(signs), coords), shape=(number, cliques.size))
 
 
 _MAX_COUNT = 2**31  # sums of products of such are exact
@@ -239,7 +237,7 @@ class Structure:
     # for each level the place of the coarsest level that each of its places lies in
     root: list[IntArray]
 
-    def of_records(self, histogram: Histogram) -> sparse.csr_array:
+    def clique_histograms(self, histogram: Histogram) -> sparse.csr_array:
         """Return the histograms of cliques at the places of the finest level."""
         finest = self.tables.geoids[self.tables.workload.levels[-1]]
         counts = sparse.coo_array(self.cliques.project(histogram))
@@ -252,34 +250,36 @@ class Structure:
         size = len(self.tables.geoids[self.tables.workload.levels[0]])
         order = [np.argsort(root, kind="stable") for root in self.root]
         ends = [
-            np.searchsorted(root[by], np.arange(size + 1))
-            for root, by in zip(self.root, order, strict=True)
+            np.searchsorted(root[nodes], np.arange(size + 1))
+            for root, nodes in zip(self.root, order, strict=True)
         ]
-        for at in range(size):
-            places = [by[end[at] : end[at + 1]] for by, end in zip(order, ends, strict=True)]
+        for top in range(size):
+            places = [
+                nodes[end[top] : end[top + 1]] for nodes, end in zip(order, ends, strict=True)
+            ]
             if any(self._open[i][p].nnz for i, p in enumerate(places)):
                 yield self._group(places)
 
     @cached_property
     def _open(self) -> list[sparse.csr_array]:
         """For each level 1 for every cell that is not a published zero."""
-        found = []
+        parts = []
         for counts, hidden in zip(self.counts, self.hidden, strict=True):
             part = sparse.csr_array(abs(counts) + hidden)
             part.data = np.ones(part.nnz, dtype=np.int64)
             part.sort_indices()
-            found.append(part)
-        return found
+            parts.append(part)
+        return parts
 
     @cached_property
     def _holds(self) -> list[tuple[sparse.csr_array, IntArray]]:
         """For each level which cells of tables hold a clique cell, and how many do."""
-        found = []
+        incidences = []
         for incidence in self.cliques.incidence.values():
             rows = sparse.csr_array(incidence)
             rows.data = np.ones(rows.nnz, dtype=np.int64)
-            found.append((rows, np.bincount(rows.indices, minlength=rows.shape[1])))
-        return found
+            incidences.append((rows, np.bincount(rows.indices, minlength=rows.shape[1])))
+        return incidences
 
     def _group(self, places: list[IntArray]) -> PlaceGroup:
         """Return the rows and variables of the given places of each level."""
@@ -289,16 +289,16 @@ class Structure:
         column = np.concatenate([*live, np.zeros(0, dtype=np.int64)]).astype(np.int64)
         names, values, rows, columns, data = [], [], [], [], []
         first = 0
-        for number, (level, own) in enumerate(zip(self.cliques.incidence, places, strict=True)):
-            opened = self._open[number][own]
+        for number, (level, nodes) in enumerate(zip(self.cliques.incidence, places, strict=True)):
+            opened = self._open[number][nodes]
             local, cell = opened.tocoo().coords
             width = opened.shape[1]
             code = local.astype(np.int64) * width + cell
-            names.append((np.full(len(code), number), own[local], cell))
-            at = own[local], cell
-            values.append((self.counts[number][at], self.hidden[number][at]))
+            names.append((np.full(len(code), number), nodes[local], cell))
+            index = nodes[local], cell
+            values.append((self.counts[number][index], self.hidden[number][index]))
             entries = sparse.coo_array(self.cliques.incidence[level][:, column])
-            position = np.searchsorted(own, self.above[number][variable])
+            position = np.searchsorted(nodes, self.above[number][variable])
             wanted = position[entries.coords[1]] * width + entries.coords[0]
             rows.append(first + np.searchsorted(code, wanted))
             columns.append(entries.coords[1])
@@ -313,7 +313,7 @@ class Structure:
         data.append(ties.data)
         last = np.full(len(distinct), len(places) - 1)
         names.append((last, finest[distinct // width], distinct % width))
-        level_of, place, cell_of = (
+        row_level, place, row_cell = (
             np.concatenate(part).astype(np.int64) for part in zip(*names, strict=True)
         )
         count, hidden = (
@@ -321,16 +321,16 @@ class Structure:
             for part in zip(*values, strict=True)
         )
         tied = np.zeros(len(distinct), dtype=np.int64)
-        where: Any = (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns)))
-        matrix: Any = sparse.csr_array(where, shape=(first + len(distinct), len(column)))
+        coords: Any = (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns)))
+        matrix: Any = sparse.csr_array(coords, shape=(first + len(distinct), len(column)))
         return PlaceGroup(
             sparse.csr_array(matrix.astype(np.int64)),
             np.concatenate([count, tied]),
             np.concatenate([hidden, tied]) > 0,
             np.arange(first + len(distinct)) >= first,
-            level_of,
+            row_level,
             place,
-            cell_of,
+            row_cell,
             variable.astype(np.int64),
             column,
         )
@@ -338,27 +338,27 @@ class Structure:
     def _live(self, places: list[IntArray]) -> list[IntArray]:
         """Return for each place of the finest level the clique cells that no zero holds."""
         possible: list[dict[int, BoolArray]] = []
-        for number, own in enumerate(places):
+        for number, nodes in enumerate(places):
             rows, total = self._holds[number]
-            opened = sparse.csr_array(self._open[number][own])
+            opened = sparse.csr_array(self._open[number][nodes])
             reached = {}
-            for at, place in enumerate(own.tolist()):
-                cells = opened.indices[opened.indptr[at] : opened.indptr[at + 1]]
+            for row, place in enumerate(nodes.tolist()):
+                cells = opened.indices[opened.indptr[row] : opened.indptr[row + 1]]
                 if len(cells):
-                    held = np.bincount(rows[cells].indices, minlength=rows.shape[1])
-                    reached[place] = held == total
+                    tally = np.bincount(rows[cells].indices, minlength=rows.shape[1])
+                    reached[place] = tally == total
             possible.append(reached)
         nothing = np.zeros(self.cliques.size, dtype=np.bool_)
-        found = []
+        live = []
         for place in places[-1].tolist():
             mask = ~nothing
             for number, reached in enumerate(possible):
                 mask = mask & reached.get(int(self.above[number][place]), nothing)
-            found.append(np.flatnonzero(mask))
-        return found
+            live.append(np.flatnonzero(mask))
+        return live
 
 
-def structure_of(tables: PublishedTables) -> Structure:
+def table_structure(tables: PublishedTables) -> Structure:
     """Return the constraints of tables on histograms."""
     levels = tables.workload.levels
     start: list[dict[str, int]] = []
@@ -374,22 +374,21 @@ def structure_of(tables: PublishedTables) -> Structure:
         hidden.append(sparse.csr_array(sparse.hstack(masks, "csr")))
     if any(part.nnz and int(abs(part).max()) >= _MAX_COUNT for part in counts):
         raise DataError(f"tables: counts must be below {_MAX_COUNT}")
-    above = [_within(tables, levels[-1], level) for level in levels]
-    root = [_within(tables, level, levels[0]) for level in levels]
-    cliques = cliques_of(tables.workload)
-    return Structure(tables, cliques, start, counts, hidden, above, root)
+    above = [_ancestor_positions(tables, levels[-1], level) for level in levels]
+    root = [_ancestor_positions(tables, level, levels[0]) for level in levels]
+    return Structure(tables, table_cliques(tables.workload), start, counts, hidden, above, root)
 
 
-def _within(tables: PublishedTables, level: str, coarser: str) -> IntArray:
+def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> IntArray:
     """Return the position of the coarser place that each place of a level lies in."""
     places = tables.geoids[coarser]
     parents = tables.workload.schema.geography.ancestors(tables.geoids[level], coarser)
-    found = np.searchsorted(places, parents)
-    missing = places[np.minimum(found, len(places) - 1)] != parents if len(places) else parents > ""
+    index = np.searchsorted(places, parents)
+    missing = places[np.minimum(index, len(places) - 1)] != parents if len(places) else parents > ""
     if np.any(missing):
         first = str(parents[int(np.argmax(missing))])
         raise DataError(f"tables: must have every {coarser}, got none of {shown(first)}")
-    return found.astype(np.int64)
+    return index.astype(np.int64)
 
 
 def equal_rows(matrix: sparse.csr_array, hidden: BoolArray) -> IntArray:
@@ -397,13 +396,13 @@ def equal_rows(matrix: sparse.csr_array, hidden: BoolArray) -> IntArray:
     matrix = sparse.csr_array(matrix)
     matrix.sort_indices()
     numbers: dict[tuple[bytes, bytes, bool], int] = {}
-    found = []
+    labels = []
     ends = matrix.indptr.tolist()
-    for at, mask in enumerate(hidden.tolist()):
-        own = slice(ends[at], ends[at + 1])
-        key = matrix.indices[own].tobytes(), matrix.data[own].tobytes(), mask
-        found.append(numbers.setdefault(key, len(numbers)))
-    return np.array(found, dtype=np.int64)
+    for row, mask in enumerate(hidden.tolist()):
+        span = slice(ends[row], ends[row + 1])
+        key = matrix.indices[span].tobytes(), matrix.data[span].tobytes(), mask
+        labels.append(numbers.setdefault(key, len(numbers)))
+    return np.array(labels, dtype=np.int64)
 
 
 def endless_variables(bounded: sparse.csr_array, ties: sparse.csr_array) -> BoolArray:

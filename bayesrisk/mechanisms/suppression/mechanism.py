@@ -21,7 +21,7 @@ from bayesrisk.mechanisms.suppression.groups import (
     Structure,
     endless_variables,
     equal_rows,
-    structure_of,
+    table_structure,
 )
 from bayesrisk.mechanisms.suppression.ranges import ENDLESS, as_floats, group_ranges, some_histogram
 from bayesrisk.release import MechanismSpec, SuppressedCounts
@@ -60,43 +60,43 @@ class _Choice:
         self._protection = protection
         counted = np.flatnonzero(~group.tie)
         # Cells that the same variables make up have one count, and are withheld together.
-        self._same = equal_rows(group.matrix[counted], np.zeros(len(counted), dtype=np.bool_))
-        first = np.unique(self._same, return_index=True)[1]
+        self._row_class = equal_rows(group.matrix[counted], np.zeros(len(counted), dtype=np.bool_))
+        first = np.unique(self._row_class, return_index=True)[1]
         self._rows = sparse.csr_array(group.matrix[counted[first]])
         self._ties = sparse.csr_array(group.matrix[np.flatnonzero(group.tie)])
         self._columns = sparse.csc_array(self._rows)
         self._count = group.count[counted[first]]
         level, place = group.level[counted[first]], group.place[counted[first]]
         self._place = level * (int(place.max(initial=0)) + 1) + place
-        self._cost = (self._count * np.bincount(self._same)).astype(float)
+        self._cost = (self._count * np.bincount(self._row_class)).astype(float)
         self._least, self._most = self._count.copy(), self._count.copy()
         self._room = np.maximum(0, (self._count - LEAST) // protection)
 
     def widen(self, hidden: BoolArray) -> BoolArray:
         """Return the withheld rows with what gives each a range of at least ``protection``."""
-        taken = np.zeros(len(self._count), dtype=np.bool_)
+        withheld = np.zeros(len(self._count), dtype=np.bool_)
         counted = np.flatnonzero(~self._group.tie)
-        taken[self._same[hidden[counted]]] = True
-        self._note_endless(taken)
-        exposed = self._exposed(taken)
+        withheld[self._row_class[hidden[counted]]] = True
+        self._note_endless(withheld)
+        exposed = self._exposed(withheld)
         if exposed.any():
-            self._program(taken)
-            self._move_together(taken)
-            exposed = self._exposed(taken)
+            self._program(withheld)
+            self._move_together(withheld)
+            exposed = self._exposed(withheld)
         # A row that is taken on the way needs no look: the witness that took it moves it.
         while exposed.any():
             # One row of each place at a time: what they move can cancel above.
             rows = np.flatnonzero(exposed)
             batch = rows[np.unique(self._place[rows], return_index=True)[1]]
-            self._protect(batch, taken)
-            exposed = self._exposed(taken)
-        found = np.zeros(len(hidden), dtype=np.bool_)
-        found[counted] = taken[self._same]
-        return found
+            self._protect(batch, withheld)
+            exposed = self._exposed(withheld)
+        mask = np.zeros(len(hidden), dtype=np.bool_)
+        mask[counted] = withheld[self._row_class]
+        return mask
 
-    def _protect(self, batch: IntArray, taken: BoolArray) -> None:
+    def _protect(self, batch: IntArray, withheld: BoolArray) -> None:
         """Find witnesses for rows, all at once or, where that fails, for fewer; withhold more."""
-        batch = batch[self._exposed(taken)[batch]]
+        batch = batch[self._exposed(withheld)[batch]]
         if not len(batch):
             return
         if len(batch) > 1:
@@ -104,27 +104,27 @@ class _Choice:
             moved = self._solved(batch, signs)
             if moved is None:
                 half = len(batch) // 2
-                self._protect(batch[:half], taken)
-                self._protect(batch[half:], taken)
+                self._protect(batch[:half], withheld)
+                self._protect(batch[half:], withheld)
                 return
         else:
-            moved = self._move(int(batch[0]), taken)
+            moved = self._move(int(batch[0]), withheld)
         self._note(moved)
-        fresh = (moved != 0) & ~taken
-        if fresh.any():
-            taken |= fresh
+        additions = (moved != 0) & ~withheld
+        if additions.any():
+            withheld |= additions
             # What is withheld moves at no cost.
-            at = self._rows.shape[1] + np.flatnonzero(fresh[self._published])
-            index = np.concatenate([at, at + len(self._published)])
+            columns = self._rows.shape[1] + np.flatnonzero(additions[self._published])
+            index = np.concatenate([columns, columns + len(self._published)])
             self._linear.set_cost(index, np.zeros(len(index)))
-            self._note_endless(taken)
+            self._note_endless(withheld)
 
     def _note(self, moved: IntArray) -> None:
         """Keep how far a witness moves rows."""
         np.minimum(self._least, self._count + moved, out=self._least)
         np.maximum(self._most, self._count + moved, out=self._most)
 
-    def _move_together(self, taken: BoolArray) -> None:
+    def _move_together(self, withheld: BoolArray) -> None:
         """Look for witnesses that move many withheld rows at once, and no published one."""
         variables, count = self._rows.shape[1], len(self._published)
         moving, rest = np.arange(variables), variables + np.arange(2 * count)
@@ -134,41 +134,41 @@ class _Choice:
         self._linear.bound_columns(moving, low, np.ones(variables))
         rng = np.random.default_rng(0)
         while True:
-            exposed = self._exposed(taken)
-            gain = np.where(exposed, rng.choice([-1.0, 1.0], size=len(taken)), 0.0)
+            exposed = self._exposed(withheld)
+            gain = np.where(exposed, rng.choice([-1.0, 1.0], size=len(withheld)), 0.0)
             self._linear.set_cost(moving, -(self._rows.T @ gain))
             moved = self._run()
-            if moved is None or np.any(moved[~taken]) or not np.any(moved[exposed]):
+            if moved is None or np.any(moved[~withheld]) or not np.any(moved[exposed]):
                 break
             self._note(moved)
-            if np.mean(self._exposed(taken)) > _WORTH * np.mean(exposed):
+            if np.mean(self._exposed(withheld)) > _WORTH * np.mean(exposed):
                 break
         self._linear.set_cost(moving, np.zeros(variables))
         self._linear.bound_columns(moving, low, inf[:variables])
         room = self._room[self._published].astype(float)
         self._linear.bound_columns(rest, nothing, np.concatenate([inf[:count], room]))
 
-    def _exposed(self, taken: BoolArray) -> BoolArray:
+    def _exposed(self, withheld: BoolArray) -> BoolArray:
         """Return the withheld rows that no witness moves far enough."""
-        return np.asarray(taken & (self._most - self._least < self._protection))
+        return np.asarray(withheld & (self._most - self._least < self._protection))
 
-    def _note_endless(self, taken: BoolArray) -> None:
+    def _note_endless(self, withheld: BoolArray) -> None:
         """Note the rows to which any number of records can be added unseen."""
-        free = endless_variables(self._rows[~taken], self._ties)
+        free = endless_variables(self._rows[~withheld], self._ties)
         self._most[(self._rows @ free) > 0] = ENDLESS
 
-    def _program(self, taken: BoolArray) -> None:
+    def _program(self, withheld: BoolArray) -> None:
         """Make the program of d, and of how far it moves each published row up and down."""
         size, variables = self._rows.shape
-        published = np.flatnonzero(~taken)
+        published = np.flatnonzero(~withheld)
         count = len(published)
         ones = np.ones(count, dtype=np.int64)
-        apart = sparse.csr_array((ones, (published, np.arange(count))), shape=(size, count))
-        blocks: Any = [[self._rows, -apart, apart], [self._ties, None, None]]
+        selector = sparse.csr_array((ones, (published, np.arange(count))), shape=(size, count))
+        blocks: Any = [[self._rows, -selector, selector], [self._ties, None, None]]
         matrix: Any = sparse.block_array(blocks, format="csr")
         zero = np.zeros(self._ties.shape[0], dtype=np.int64)
-        row_low = np.concatenate([np.where(taken, -self._room, 0), zero])
-        row_high = np.concatenate([np.where(taken, ENDLESS, 0), zero])
+        row_low = np.concatenate([np.where(withheld, -self._room, 0), zero])
+        row_high = np.concatenate([np.where(withheld, ENDLESS, 0), zero])
         nothing = np.zeros(2 * count, dtype=np.int64)
         low = np.concatenate([-(self._histogram // self._protection), nothing])
         high = np.concatenate([np.full(variables + count, ENDLESS), self._room[published]])
@@ -177,18 +177,18 @@ class _Choice:
         rows, columns = as_floats((row_low, row_high)), as_floats((low, high))
         self._linear = WarmProgram(matrix, rows, columns, cost, primal=False)
 
-    def _move(self, row: int, taken: BoolArray) -> IntArray:
+    def _move(self, row: int, withheld: BoolArray) -> IntArray:
         """Return the moves of all rows under a witness that moves one row, and little else."""
-        found = []
+        moves = []
         for sign in (1, -1):
             moved = self._solved(np.array([row]), np.array([sign]))
             if moved is not None:
-                found.append((float(self._cost @ ((moved != 0) & ~taken)), -sign, moved))
-                if not np.any((moved != 0) & ~taken):
+                moves.append((float(self._cost @ ((moved != 0) & ~withheld)), -sign, moved))
+                if not np.any((moved != 0) & ~withheld):
                     break
-        if not found:
-            return self._one_more(row, taken)
-        return min(found, key=lambda f: f[:2])[2]
+        if not moves:
+            return self._one_more(row, withheld)
+        return min(moves, key=lambda f: f[:2])[2]
 
     def _solved(self, rows: IntArray, signs: IntArray) -> IntArray | None:
         """Return the moves of all rows under the cheapest d that moves some by their signs."""
@@ -215,11 +215,11 @@ class _Choice:
         moved: IntArray = self._rows @ step
         return None if np.any((moved != 0) & (self._count + moved < LEAST)) else moved
 
-    def _one_more(self, row: int, taken: BoolArray) -> IntArray:
+    def _one_more(self, row: int, withheld: BoolArray) -> IntArray:
         """Return the moves of all rows under more records like a true one of a row: a witness."""
         group, cliques = self._group, self._cliques
         clique = np.searchsorted(cliques.start, group.column, side="right") - 1
-        cost = self._columns.T @ np.where(taken, 0.0, self._cost)
+        cost = self._columns.T @ np.where(withheld, 0.0, self._cost)
         present = self._histogram > 0
         inside = np.zeros(len(present), dtype=np.bool_)
         inside[self._rows.indices[self._rows.indptr[row] : self._rows.indptr[row + 1]]] = True
@@ -230,9 +230,9 @@ class _Choice:
         while links:
             link = next(k for k in links if k[0] in chosen or k[1] in chosen)
             links.remove(link)
-            known, new = (link[0], link[1]) if link[0] in chosen else (link[1], link[0])
-            at = chosen[known]
-            value = cliques.shared(known, link[2])[group.column[at] - cliques.start[known]]
+            near, new = (link[0], link[1]) if link[0] in chosen else (link[1], link[0])
+            variable = chosen[near]
+            value = cliques.shared(near, link[2])[group.column[variable] - cliques.start[near]]
             options = np.flatnonzero(present & (clique == new))
             shared = cliques.shared(new, link[2])[group.column[options] - cliques.start[new]]
             chosen[new] = _cheapest(options[shared == value], cost)
@@ -328,7 +328,7 @@ class Suppression(BaseMechanism):
         """Return the tables with cells withheld; their records are known or looked for."""
         if tables.signed:
             raise DataError("tables: true counts must be >= 0, got a negative one")
-        plan = structure_of(replace(tables, suppressed={}))
+        plan = table_structure(replace(tables, suppressed={}))
         hidden = [_small(part, self._threshold) for part in plan.counts]
         if self._complementary:
             hidden = self._complemented(plan, hidden, histogram)
@@ -338,29 +338,29 @@ class Suppression(BaseMechanism):
         self, plan: Structure, hidden: list[sparse.csr_array], histogram: Histogram | None
     ) -> list[sparse.csr_array]:
         """Return the hidden cells of each level with those that protect them."""
-        records = None if histogram is None else plan.of_records(histogram)
-        found: list[list[tuple[IntArray, IntArray]]] = [[] for _ in hidden]
+        records = None if histogram is None else plan.clique_histograms(histogram)
+        cells: list[list[tuple[IntArray, IntArray]]] = [[] for _ in hidden]
         for group in plan.groups():
             mask = np.zeros(len(group.level), dtype=np.bool_)
             for level, part in enumerate(hidden):
-                own = np.flatnonzero((group.level == level) & ~group.tie)
-                mask[own] = np.asarray(part[group.place[own], group.cell[own]]).reshape(-1) > 0
+                rows = np.flatnonzero((group.level == level) & ~group.tie)
+                mask[rows] = np.asarray(part[group.place[rows], group.cell[rows]]).reshape(-1) > 0
             if not mask.any():
                 continue
             if records is None:
-                known = some_histogram(group)
+                counts = some_histogram(group)
             else:
-                known = np.asarray(records[group.finest, group.column]).reshape(-1)
-            mask = _Choice(group, plan.cliques, known, self._protection).widen(mask)
-            for level, kept in enumerate(found):
-                own = np.flatnonzero(mask & (group.level == level))
-                kept.append((group.place[own], group.cell[own]))
+                counts = np.asarray(records[group.finest, group.column]).reshape(-1)
+            mask = _Choice(group, plan.cliques, counts, self._protection).widen(mask)
+            for level, pairs in enumerate(cells):
+                rows = np.flatnonzero(mask & (group.level == level))
+                pairs.append((group.place[rows], group.cell[rows]))
         marked = []
-        for kept, part in zip(found, hidden, strict=True):
-            if kept:
-                where = tuple(np.concatenate(axis) for axis in zip(*kept, strict=True))
-                ones = np.ones(len(where[0]), dtype=np.int64)
-                part = sparse.csr_array((ones, where), shape=part.shape)
+        for pairs, part in zip(cells, hidden, strict=True):
+            if pairs:
+                coords = tuple(np.concatenate(axis) for axis in zip(*pairs, strict=True))
+                ones = np.ones(len(coords[0]), dtype=np.int64)
+                part = sparse.csr_array((ones, coords), shape=part.shape)
             marked.append(part)
         return marked
 
@@ -382,9 +382,9 @@ def _withheld(
     for level, starts, part in zip(tables.workload.levels, plan.start, hidden, strict=True):
         for name, start in starts.items():
             key = (level, name)
-            own = sparse.csr_array(part[:, start : start + tables.counts[key].shape[1]])
-            counts[key] = sparse.csr_array(tables.counts[key] - tables.counts[key].multiply(own))
-            suppressed[key] = own.astype(np.bool_)
+            cells = sparse.csr_array(part[:, start : start + tables.counts[key].shape[1]])
+            counts[key] = sparse.csr_array(tables.counts[key] - tables.counts[key].multiply(cells))
+            suppressed[key] = cells.astype(np.bool_)
     return replace(tables, counts=counts, suppressed=suppressed)
 
 
@@ -479,16 +479,16 @@ def audit_suppression(
     check.instance(tables, PublishedTables, "tables")
     least = check.integer(least, "least", lower=0)
     most = None if most is None else check.integer(most, "most", lower=least)
-    plan = structure_of(tables)
-    found: list[tuple[IntArray, ...]] = [(np.zeros(0, dtype=np.int64),) * 6]
+    plan = table_structure(tables)
+    pieces: list[tuple[IntArray, ...]] = [(np.zeros(0, dtype=np.int64),) * 6]
     for group in plan.groups():
         rows = np.flatnonzero(group.hidden)
         if rows.size:
-            where = group.level[rows], group.place[rows], group.cell[rows]
+            location = group.level[rows], group.place[rows], group.cell[rows]
             lower, upper, proved = group_ranges(group, least, most)
-            found.append((*where, lower, upper, proved.astype(np.int64)))
+            pieces.append((*location, lower, upper, proved.astype(np.int64)))
     level, place, cell, lower, upper, proved_ = (
-        np.concatenate(part) for part in zip(*found, strict=True)
+        np.concatenate(part) for part in zip(*pieces, strict=True)
     )
     order = np.lexsort((cell, place, level))
     ends = lower.astype(float)[order], np.where(upper >= ENDLESS, np.inf, upper)[order]
@@ -501,12 +501,12 @@ def _names(plan: Structure, level: IntArray, place: IntArray, cell: IntArray) ->
     workload = plan.tables.workload
     names: list[tuple[str, str, str, str]] = []
     for number, (name, starts) in enumerate(zip(workload.levels, plan.start, strict=True)):
-        own = level == number
-        geoids = plan.tables.geoids[name][place[own]].tolist()
+        mask = level == number
+        geoids = plan.tables.geoids[name][place[mask]].tolist()
         titles, first = list(starts), np.array(list(starts.values()))
-        table = np.searchsorted(first, cell[own], side="right") - 1
-        inside = (cell[own] - first[table]).tolist()
-        for geoid, at, position in zip(geoids, table.tolist(), inside, strict=True):
-            cells = workload.tables[name, titles[at]].cells
-            names.append((name, str(geoid), titles[at], cells[position]))
+        table = np.searchsorted(first, cell[mask], side="right") - 1
+        inside = (cell[mask] - first[table]).tolist()
+        for geoid, index, position in zip(geoids, table.tolist(), inside, strict=True):
+            cells = workload.tables[name, titles[index]].cells
+            names.append((name, str(geoid), titles[index], cells[position]))
     return np.array(names, dtype=np.str_).reshape(-1, 4).T

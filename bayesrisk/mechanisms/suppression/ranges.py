@@ -35,12 +35,8 @@ _PARTS = 2000
 
 def as_floats(bounds: tuple[IntArray, IntArray]) -> tuple[FloatArray, FloatArray]:
     """Return lower and upper bounds with infinities where there is none."""
-    found = []
-    for part in bounds:
-        values = part.astype(float)
-        values[np.abs(part) >= ENDLESS] *= np.inf
-        found.append(values)
-    return found[0], found[1]
+    low, high = (np.where(abs(b) >= ENDLESS, np.copysign(np.inf, b), b) for b in bounds)
+    return low, high
 
 
 @dataclass
@@ -71,13 +67,12 @@ class IntegerProgram:
         self._moved = False
         self.lowest = np.full(forms.shape[0], ENDLESS)
         self.highest = np.full(forms.shape[0], -ENDLESS)
-        self.found: IntArray | None = None
+        self.solution: IntArray | None = None
 
     def feasible(self) -> bool | None:
         """Return whether there is a solution, or None if the search gave up."""
-        zero = np.zeros(len(self._index), dtype=np.int64)
-        bound, settled = self._search(zero, 0, None)
-        if self.found is not None:
+        bound, settled = self._search(np.zeros(len(self._index), dtype=np.int64), 0, None)
+        if self.solution is not None:
             return True
         return False if settled and bound >= ENDLESS else None
 
@@ -88,11 +83,11 @@ class IntegerProgram:
         maximised (-1), again as long as two of them or more get there.  Nothing is decided here:
         a form whose bound was reached needs no program of its own.
         """
-        known = np.abs(outer) < ENDLESS
+        bounded = np.abs(outer) < ENDLESS
         waiting = len(outer) + 2
         while True:
-            seen = self.lowest if sign > 0 else -self.highest
-            left = np.flatnonzero(known & (seen > sign * outer))
+            reached = self.lowest if sign > 0 else -self.highest
+            left = np.flatnonzero(bounded & (reached > sign * outer))
             if left.size < 2 or left.size > waiting - 2:
                 return
             waiting = left.size
@@ -111,8 +106,8 @@ class IntegerProgram:
         """
         inner = int(self.lowest[form] if sign > 0 else -self.highest[form])
         cost = np.zeros(len(self._index), dtype=np.int64)
-        at = slice(self._forms.indptr[form], self._forms.indptr[form + 1])
-        cost[self._forms.indices[at]] = sign * self._forms.data[at]
+        span = slice(self._forms.indptr[form], self._forms.indptr[form + 1])
+        cost[self._forms.indices[span]] = sign * self._forms.data[span]
         bound, settled = self._search(cost, sign * outer, inner)
         return sign * bound, settled
 
@@ -174,8 +169,8 @@ class IntegerProgram:
             end = np.where(rest > 0, part.low, part.high)
             if np.any((rest != 0) & (np.abs(end) >= ENDLESS)):
                 continue
-            some, other = price != 0, rest != 0
-            terms = (price[some], edge[some]), (rest[other], end[other])
+            rows, columns = price != 0, rest != 0
+            terms = (price[rows], edge[rows]), (rest[columns], end[columns])
             if (
                 sum(float(np.abs(a.astype(float)) @ np.abs(b.astype(float))) for a, b in terms)
                 > _EXACT
@@ -203,8 +198,8 @@ class IntegerProgram:
         reached = self._forms @ whole
         np.minimum(self.lowest, reached, out=self.lowest)
         np.maximum(self.highest, reached, out=self.highest)
-        if self.found is None:
-            self.found = whole
+        if self.solution is None:
+            self.solution = whole
         return int(cost @ whole)
 
     def _halves(
@@ -215,13 +210,13 @@ class IntegerProgram:
         if values is None:
             values = np.where(part.high < ENDLESS, (part.low + part.high) / 2, part.low + 0.5)
         split = np.where(open_, np.abs(values - np.rint(values)), -1.0)
-        at = int(np.argmax(split))
-        cut = int(np.clip(np.floor(values[at]), part.low[at], part.high[at] - 1))
+        variable = int(np.argmax(split))
+        cut = int(np.clip(np.floor(values[variable]), part.low[variable], part.high[variable] - 1))
         low, high = part.low.copy(), part.high.copy()
-        low[at], high[at] = cut + 1, cut
+        low[variable], high[variable] = cut + 1, cut
         below, above = _IntegerBox(part.low, high, least), _IntegerBox(low, part.high, least)
         # The last is looked at first: the half that the fraction is nearer to.
-        return [below, above] if values[at] - cut > 0.5 else [above, below]
+        return [below, above] if values[variable] - cut > 0.5 else [above, below]
 
 
 _SWEEPS = 20  # of bounds through the rows; more only save linear programs
@@ -234,14 +229,14 @@ def some_histogram(group: PlaceGroup) -> IntArray:
     nothing, endless = np.zeros(size, dtype=np.int64), np.full(size, ENDLESS)
     system = _System(group.matrix, group.count, group.count, nothing, endless)
     _narrow(system)
-    found = system.low.copy()
+    histogram = system.low.copy()
     for _, variables, _, program in _programs(system, np.zeros(0, dtype=np.int64)):
-        if program.found is None:
+        if program.solution is None:
             raise DataError(
                 "tables: found no records that have the counts; release records instead"
             )
-        found[variables] = program.found
-    return found
+        histogram[variables] = program.solution
+    return histogram
 
 
 @dataclass
@@ -265,8 +260,8 @@ def group_ranges(
     counted = np.flatnonzero(~group.tie)
     matrix = group.matrix
     # Cells that the same variables make up have one count.
-    same = equal_rows(matrix[counted], group.hidden[counted])
-    kept, first = np.unique(same, return_index=True)
+    row_class = equal_rows(matrix[counted], group.hidden[counted])
+    first = np.unique(row_class, return_index=True)[1]
     hidden = group.hidden[counted][first]
     rows = np.concatenate([counted[first], np.flatnonzero(group.tie)])
     hidden = np.concatenate([hidden, np.zeros(int(group.tie.sum()), dtype=np.bool_)])
@@ -278,19 +273,19 @@ def group_ranges(
         np.zeros(matrix.shape[1], dtype=np.int64),
         np.full(matrix.shape[1], ENDLESS),
     )
-    wrong = np.flatnonzero(group.count[counted] != group.count[counted[first]][same])
+    wrong = np.flatnonzero(group.count[counted] != group.count[counted[first]][row_class])
     if wrong.size:
         raise DataError(f"{_CONTRADICT}: equal cells differ")
-    asked = np.flatnonzero(hidden)
+    targets = np.flatnonzero(hidden)
     bounded = ~hidden if most is None else np.ones(len(rows), dtype=np.bool_)
-    bounded[len(kept) :] = False
-    free = endless_variables(sparse.csr_array(system.matrix[bounded]), system.matrix[len(kept) :])
+    bounded[len(first) :] = False
+    free = endless_variables(sparse.csr_array(system.matrix[bounded]), system.matrix[len(first) :])
     _narrow(system)
-    lower, upper, proved = _settled(system, asked, (system.matrix[asked] @ free) > 0)
-    number = np.full(len(kept), -1)
-    number[hidden[: len(kept)]] = np.arange(len(asked))
-    own = number[same[group.hidden[counted]]]
-    return lower[own], upper[own], proved[own]
+    lower, upper, proved = _settled(system, targets, (system.matrix[targets] @ free) > 0)
+    number = np.full(len(first), -1)
+    number[hidden[: len(first)]] = np.arange(len(targets))
+    position = number[row_class[group.hidden[counted]]]
+    return lower[position], upper[position], proved[position]
 
 
 def _narrow(system: _System) -> None:
@@ -302,13 +297,13 @@ def _narrow(system: _System) -> None:
         low, high = _reach(system, column, weight)
         size = system.matrix.shape[0]
         # What the other entries of the row leave, at least and at most.
-        under = _rest(row, low, size), _rest(row, high, size)
-        above = _minus(system.row_high[row], under[0])
-        below = _minus(system.row_low[row], under[1])
+        rest = _rest(row, low, size), _rest(row, high, size)
+        above = _minus(system.row_high[row], rest[0])
+        below = _minus(system.row_low[row], rest[1])
         top, bottom = np.where(weight > 0, above, -below), np.where(weight > 0, below, -above)
-        size_ = abs(weight)
-        top = np.where(abs(top) < ENDLESS, top // size_, top)
-        bottom = np.where(abs(bottom) < ENDLESS, -(-bottom // size_), bottom)
+        factor = abs(weight)
+        top = np.where(abs(top) < ENDLESS, top // factor, top)
+        bottom = np.where(abs(bottom) < ENDLESS, -(-bottom // factor), bottom)
         new_low, new_high = system.low.copy(), system.high.copy()
         np.maximum.at(new_low, column, bottom)
         np.minimum.at(new_high, column, top)
@@ -353,10 +348,10 @@ def _minus(bound: IntArray, rest: IntArray) -> IntArray:
 def _total(row: IntArray, values: IntArray, size: int) -> IntArray:
     """Return sums by row; endless bounds of one kind have one sign."""
     far = abs(values) >= ENDLESS
-    found = np.zeros(size, dtype=np.int64)
-    np.add.at(found, row, np.where(far, 0, values))
-    found[row[far]] = values[far]
-    return found
+    total = np.zeros(size, dtype=np.int64)
+    np.add.at(total, row, np.where(far, 0, values))
+    total[row[far]] = values[far]
+    return total
 
 
 def _rest(row: IntArray, values: IntArray, size: int) -> IntArray:
@@ -365,23 +360,23 @@ def _rest(row: IntArray, values: IntArray, size: int) -> IntArray:
     finite = np.where(far, 0, values)
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, row, finite)
-    others = np.bincount(row, far, size).astype(np.int64)[row] - far
+    count = np.bincount(row, far, size).astype(np.int64)[row] - far
     endless = values[far][0] if far.any() else 0
-    return np.where(others > 0, endless, total[row] - finite)
+    return np.where(count > 0, endless, total[row] - finite)
 
 
 def _settled(
-    system: _System, asked: IntArray, endless: BoolArray
+    system: _System, targets: IntArray, endless: BoolArray
 ) -> tuple[IntArray, IntArray, BoolArray]:
     """Return the range of the rows asked, part by part of the system; some have no end."""
-    lower, upper = system.row_low[asked].copy(), system.row_high[asked].copy()
-    proved = np.ones(len(asked), dtype=np.bool_)
-    for rows, _, own, program in _programs(system, asked):
+    lower, upper = system.row_low[targets].copy(), system.row_high[targets].copy()
+    proved = np.ones(len(targets), dtype=np.bool_)
+    for rows, _, indices, program in _programs(system, targets):
         fixed = system.matrix[rows] @ np.where(system.low == system.high, system.low, 0)
-        program.reach(1, lower[own] - fixed)
-        top = upper[own]
-        program.reach(-1, np.where(endless[own] | (top >= ENDLESS), ENDLESS, top - fixed))
-        for form, target in enumerate(own.tolist()):
+        program.reach(1, lower[indices] - fixed)
+        top = upper[indices]
+        program.reach(-1, np.where(endless[indices] | (top >= ENDLESS), ENDLESS, top - fixed))
+        for form, target in enumerate(indices.tolist()):
             shift = int(fixed[form])
             low, sure = program.settle(form, 1, int(lower[target]) - shift)
             if low >= ENDLESS:
@@ -397,7 +392,7 @@ def _settled(
 
 
 def _programs(
-    system: _System, asked: IntArray
+    system: _System, targets: IntArray
 ) -> Iterator[tuple[IntArray, IntArray, IntArray, "IntegerProgram"]]:
     """Yield a program for each part that has no open variable in common with others.
 
@@ -410,26 +405,26 @@ def _programs(
     size = matrix.shape[0] + len(wide)
     edges = np.ones(len(row), dtype=np.int8), (row, column + matrix.shape[0])
     label = connected_components(sparse.csr_array(edges, shape=(size, size)), directed=False)[1]
-    of_row, of_variable = label[: matrix.shape[0]], label[matrix.shape[0] :]
-    by_row, by_variable = np.argsort(of_row, kind="stable"), np.argsort(of_variable, kind="stable")
+    row_part, variable_part = label[: matrix.shape[0]], label[matrix.shape[0] :]
+    by_row, by_variable = (np.argsort(key, kind="stable") for key in (row_part, variable_part))
     number = np.full(matrix.shape[0], -1)
-    number[asked] = np.arange(len(asked))
+    number[targets] = np.arange(len(targets))
     fixed = np.where(system.low == system.high, system.low, 0)
-    for part in np.unique(of_variable).tolist():
-        ends = np.searchsorted(of_row[by_row], [part, part + 1])
+    for part in np.unique(variable_part).tolist():
+        ends = np.searchsorted(row_part[by_row], [part, part + 1])
         rows = by_row[ends[0] : ends[1]]
-        ends = np.searchsorted(of_variable[by_variable], [part, part + 1])
+        ends = np.searchsorted(variable_part[by_variable], [part, part + 1])
         variables = wide[by_variable[ends[0] : ends[1]]]
-        inner, own = system.matrix[rows], rows[number[rows] >= 0]
-        known = inner @ fixed
-        forms = sparse.csr_array(system.matrix[own][:, variables])
+        inner, wanted = system.matrix[rows], rows[number[rows] >= 0]
+        constant = inner @ fixed
+        forms = sparse.csr_array(system.matrix[wanted][:, variables])
         forms.sort_indices()
         program = IntegerProgram(
             sparse.csr_array(inner[:, variables]),
-            (_minus(system.row_low[rows], known), _minus(system.row_high[rows], known)),
+            (_minus(system.row_low[rows], constant), _minus(system.row_high[rows], constant)),
             (system.low[variables], system.high[variables]),
             forms,
         )
         if program.feasible() is False:
             raise DataError(f"{_CONTRADICT}: no counts fit them")
-        yield own, variables, number[own], program
+        yield wanted, variables, number[wanted], program

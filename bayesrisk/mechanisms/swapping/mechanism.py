@@ -22,13 +22,13 @@ from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,
     PartnerSearch,
     Units,
-    geography_of,
     moved,
     pairs_of_tiers,
     parse_tiers,
     points,
+    risk_tiers,
+    swap_geography,
     swap_units,
-    tiers_of,
 )
 from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
@@ -77,8 +77,8 @@ class PreparedSwapping(BasePrepared):
         else:
             after = moved(plan.data, plan.units, partner, self.mechanism._unit)
             tables = tabulate(after, self.workload)
-        done = partner[plan.eligible] >= 0
-        rate = float(done.mean()) if done.size else 0.0
+        swapped = partner[plan.eligible] >= 0
+        rate = float(swapped.mean()) if swapped.size else 0.0
         return Protected(tables, self.spec, {"realised_rate": rate})
 
     @functools.cached_property
@@ -87,25 +87,25 @@ class PreparedSwapping(BasePrepared):
         unit, listed = self._unit_of_records(), self.plan.data.geoids()
         if unit is None or listed is None:
             return None
-        workload, own = self.workload, self.records.places()
+        workload, (record_codes, position) = self.workload, self.records.places()
         geography, level = workload.schema.geography, workload.levels[-1]
         codes = np.unique(geography.ancestors(listed, level))
-        of_units, of_records = (
+        sites, record_sites = (
             np.searchsorted(codes, geography.ancestors(places, level))
-            for places in (self.plan.units.places, own[0])
+            for places in (self.plan.units.places, record_codes)
         )
         cells, kind = np.unique(self.records.cells(), return_inverse=True)
         geoids = {name: np.unique(geography.ancestors(codes, name)) for name in workload.levels}
         above = {
-            name: np.searchsorted(found, geography.ancestors(codes, name))
-            for name, found in geoids.items()
+            name: np.searchsorted(nodes, geography.ancestors(codes, name))
+            for name, nodes in geoids.items()
         }
         weights = {
             key: sparse.csr_array(table.incidence(workload.schema, cells).T)
             for key, table in workload.tables.items()
         }
-        place = of_records[own[1]].astype(np.int64)
-        return _Counting(workload, geoids, above, weights, kind, cells.size, place, of_units, unit)
+        place = record_sites[position].astype(np.int64)
+        return _Counting(workload, geoids, above, weights, kind, cells.size, place, sites, unit)
 
     def observed(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray | None:
         """Return the counts of some cells in one release, without making its tables.
@@ -119,8 +119,8 @@ class PreparedSwapping(BasePrepared):
         if key not in self._watched:
             self._watched[key] = [counting.watch(*cell) for cell in key]
         partner, _ = self.mechanism._partners(self.plan, rng)
-        here = counting.places(self.plan.units.place, partner)
-        counts = [weight @ inside[here[rows]] for rows, weight, inside in self._watched[key]]
+        place = counting.places(self.plan.units.place, partner)
+        counts = [weight @ inside[place[rows]] for rows, weight, inside in self._watched[key]]
         return np.array(counts, np.int64)
 
     def _unit_of_records(self) -> IntArray | None:
@@ -128,17 +128,17 @@ class PreparedSwapping(BasePrepared):
 
         Recoding may leave records out, whose places then tell that the rows are others.
         """
-        units, data, own = self.plan.units, self.plan.data, self.records
-        given = [one for one in (data.persons, data.households) if one is not None]
-        same = [one for one in given if one is own] or [
-            one for one in given if len(one) == len(own) and np.array_equal(one.geoids, own.geoids)
+        units, data, records = self.plan.units, self.plan.data, self.records
+        files = [one for one in (data.persons, data.households) if one is not None]
+        matches = [one for one in files if one is records] or [
+            r for r in files if len(r) == len(records) and np.array_equal(r.geoids, records.geoids)
         ]
-        if len(same) != 1:
+        if len(matches) != 1:
             return None
-        if same[0] is data.persons:
+        if matches[0] is data.persons:
             return units.member
         moves = self.mechanism._unit == "household"
-        return np.arange(len(own)) if moves else np.full(len(own), -1, dtype=np.int64)
+        return np.arange(len(records)) if moves else np.full(len(records), -1, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +159,9 @@ class _Counting:
         """Return the place of every record after units, of some places, have changed places."""
         moves = self.unit >= 0
         moves[moves] = partner[self.unit[moves]] >= 0
-        here = self.place.copy()
-        here[moves] = self.place_of_units[place[partner[self.unit[moves]]]]
-        return here
+        position = self.place.copy()
+        position[moves] = self.place_of_units[place[partner[self.unit[moves]]]]
+        return position
 
     def watch(self, level: str, table: str, cell: str, code: str) -> tuple[IntArray, ...]:
         """Return the records that a cell counts, how often each, and in which places."""
@@ -171,14 +171,14 @@ class _Counting:
         rows = np.flatnonzero(weight)
         return rows, weight[rows], inside.astype(np.int64)
 
-    def tables(self, here: IntArray) -> PublishedTables:
+    def tables(self, place: IntArray) -> PublishedTables:
         """Return the tables of records at their places."""
         counts = {}
         for level in self.workload.levels:
             # counts of the kinds of records in every place: n[p, k] = #{i: p_i = p, k_i = k}
             shape = self.geoids[level].size, self.kinds
-            ones, at = np.ones(here.size, np.int64), (self.above[level][here], self.kind)
-            number = sparse.csr_array((ones, at), shape=shape)
+            ones, coords = np.ones(place.size, np.int64), (self.above[level][place], self.kind)
+            number = sparse.csr_array((ones, coords), shape=shape)
             for name in self.workload.at(level):
                 counts[level, name] = sparse.csr_array(number @ self.weights[level, name])
         return PublishedTables(self.workload, self.geoids, counts)
@@ -298,7 +298,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         self._key, self._unique = _names(swap_key, "swap_key"), _names(unique_by, "unique_by")
         for name, level in (("within", within), ("unique_within", unique_within)):
             check.text(level, name)
-        self._within, self._unique_within = within, unique_within
+        self._region, self._unique_within = within, unique_within
         self._unit = check.choice(unit, "unit", _UNITS)
         self._neighbours = check.integer(neighbours, "neighbours", lower=1, upper=10_000)
         self._shares, self._weights = parse_tiers(tiers)
@@ -328,55 +328,55 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         plan = self._plan(as_microdata(microdata))
         partner, tier = self._partners(plan, random)
         eligible = plan.eligible
-        done = partner[eligible] >= 0
+        swapped = partner[eligible] >= 0
         sizes = np.bincount(tier[eligible], minlength=len(self._shares))
-        rates = np.bincount(tier[eligible][done], minlength=len(sizes)) / np.maximum(sizes, 1)
+        rates = np.bincount(tier[eligible][swapped], minlength=len(sizes)) / np.maximum(sizes, 1)
         return SwappedMicrodata(
             moved(plan.data, plan.units, partner, self._unit),
             partner,
             tier,
             float(self._rate),
-            float(done.mean()) if eligible.size else 0.0,
+            float(swapped.mean()) if eligible.size else 0.0,
             tuple(rates.tolist()),
         )
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedSwapping:
         plan = self._plan(microdata)
         records = plan.data.for_schema(workload.schema)
-        coarse = workload.schema.geography.rank(self._within)
-        same = [
+        coarse = workload.schema.geography.rank(self._region)
+        invariants = [
             (level, name)
             for (level, name), table in workload.tables.items()
             if workload.schema.geography.rank(level) <= coarse
             or self._keeps(table, microdata, workload)
         ]
-        spec = replace(self.spec, tables=dict.fromkeys(same, TrueCounts()))
+        spec = replace(self.spec, tables=dict.fromkeys(invariants, TrueCounts()))
         return PreparedSwapping(self, plan, spec.for_tables(workload.tables), workload, records)
 
     def _plan(self, data: Microdata) -> SwapPlan:
         """Return the units and all of them that does not depend on chance."""
-        geography = geography_of(data)
-        if geography.rank(self._unique_within) < geography.rank(self._within):
+        geography = swap_geography(data)
+        if geography.rank(self._unique_within) < geography.rank(self._region):
             raise ArgumentError(
-                f"unique_within must be {self._within!r} or finer, got {shown(self._unique_within)}"
+                f"unique_within must be {self._region!r} or finer, got {shown(self._unique_within)}"
             )
-        units = swap_units(data, unit=self._unit, swap_key=self._key, unique_by=self._unique)
+        units = swap_units(data, unit=self._unit, swap_key=self._key, unique_key=self._unique)
         eligible = np.flatnonzero(units.persons > 0)
         place = units.place[eligible]
-        regions = _position(geography.ancestors(units.places, self._within))
+        regions = _position(geography.ancestors(units.places, self._region))
         tracts = _position(geography.ancestors(units.places, self._unique_within))
         region = regions[place]
         population = np.bincount(units.place, weights=units.persons, minlength=len(regions))
-        some = eligible.size > 0
+        filled = eligible.size > 0
         return SwapPlan(
             data=data,
             units=units,
             eligible=eligible,
             region=region,
-            frequency=_frequency(tracts[place], units.unique[eligible]) if some else eligible,
+            frequency=_frequency(tracts[place], units.unique[eligible]) if filled else eligible,
             block_persons=population.astype(np.int64)[place],
-            group=region * (int(units.key.max()) + 1) + units.key[eligible] if some else eligible,
-            points=points(units.places, data) if some else np.empty((0, 1)),
+            group=region * (int(units.key.max()) + 1) + units.key[eligible] if filled else eligible,
+            points=points(units.places, data) if filled else np.empty((0, 1)),
         )
 
     def _partners(self, plan: SwapPlan, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
@@ -386,7 +386,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         tier = np.full(count, len(self._shares) - 1, dtype=np.int64)
         if not eligible.size:
             return partner, tier
-        tier[eligible] = own = tiers_of(
+        tier[eligible] = eligible_tier = risk_tiers(
             plan.region,
             frequency=plan.frequency,
             block_persons=plan.block_persons,
@@ -401,7 +401,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
             rng=rng,
             nearest=plan.nearest,
         )
-        self._choose(search, plan.region, own, rng)
+        self._choose(search, plan.region, eligible_tier, rng)
         swapped = search.partner >= 0
         partner[eligible[swapped]] = eligible[search.partner[swapped]]
         return partner, tier
@@ -413,7 +413,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         release has it in each place.
         """
         levels = check.instance(workload, Workload, "workload").schema.geography.levels
-        return check.choice(self._within, "within", levels)
+        return check.choice(self._region, "within", levels)
 
     def _keeps(self, table: Table, data: Microdata, workload: Workload) -> bool:
         """Say whether a table depends on nothing but block, swap key and how many there are."""
@@ -454,8 +454,8 @@ def _names(value: Sequence[str], name: str) -> tuple[str, ...]:
 
 def _position(codes: NDArray[Any]) -> IntArray:
     """Return the position of each code among the different ones."""
-    at: IntArray = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    return at
+    position: IntArray = np.unique(codes, return_inverse=True)[1].astype(np.int64)
+    return position
 
 
 def _frequency(group: IntArray, value: IntArray) -> IntArray:

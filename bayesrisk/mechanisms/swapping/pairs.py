@@ -37,14 +37,14 @@ class _Nearest:
         #: Where the units of each block end, in the order of the blocks, and at first 0.
         self.ends = ends
         self._tree = cKDTree(points[blocks])
-        self._kept: dict[tuple[int, int], list[int]] = {}
+        self._cache: dict[tuple[int, int], list[int]] = {}
 
-    def of(self, block: int, size: int) -> list[int]:
+    def query(self, block: int, size: int) -> list[int]:
         """Return the ``size`` nearest blocks of a block."""
-        if (block, size) not in self._kept:
-            _, at = self._tree.query(self._points[block], k=size)
-            self._kept[block, size] = self.blocks[np.atleast_1d(at)].tolist()
-        return self._kept[block, size]
+        if (block, size) not in self._cache:
+            _, index = self._tree.query(self._points[block], k=size)
+            self._cache[block, size] = self.blocks[np.atleast_1d(index)].tolist()
+        return self._cache[block, size]
 
 
 class _Class:
@@ -68,22 +68,22 @@ class _Class:
 
     def nearest(self, block: int, wanted: int) -> list[int]:
         """Return up to ``wanted`` free units of other blocks, nearest blocks first."""
-        others = self._live - bool(self._members[block])
+        other_blocks = self._live - bool(self._members[block])
         count = len(self._nearest.blocks)
-        found: list[int] = []
+        units: list[int] = []
         k = _FIRST
-        while others:
+        while other_blocks:
             size = min(k, count)
-            found = []
-            for other in self._nearest.of(block, size):
+            units = []
+            for other in self._nearest.query(block, size):
                 if other != block:
-                    found.extend(self._members[other][: wanted - len(found)])
-                    if len(found) == wanted:
-                        return found
+                    units.extend(self._members[other][: wanted - len(units)])
+                    if len(units) == wanted:
+                        return units
             if size == count:
                 break
             k *= 4
-        return found
+        return units
 
 
 class PartnerSearch:
@@ -118,8 +118,8 @@ class PartnerSearch:
             units = self._order[self._starts[i] : self._starts[i + 1]].tolist()
             if number not in self._nearest:
                 blocks = np.array([self._block[u] for u in units], dtype=np.int64)
-                distinct, at = np.unique(blocks, return_index=True)
-                ends = [*at.tolist(), len(units)]
+                distinct, starts = np.unique(blocks, return_index=True)
+                ends = [*starts.tolist(), len(units)]
                 self._nearest[number] = _Nearest(distinct, self._points, ends)
             nearest = self._nearest[number]
             # Chance orders the units of a block, not the blocks.
@@ -173,7 +173,7 @@ def parse_tiers(
     return tuple(shares), tuple(weights)
 
 
-def tiers_of(
+def risk_tiers(
     region: IntArray,
     *,
     frequency: IntArray,
@@ -265,10 +265,10 @@ class Units:
 
 
 def swap_units(
-    data: Microdata, *, unit: str, swap_key: tuple[str, ...], unique_by: tuple[str, ...]
+    data: Microdata, *, unit: str, swap_key: tuple[str, ...], unique_key: tuple[str, ...]
 ) -> Units:
     """Return the units of microdata, with their classes."""
-    names = dict.fromkeys((*swap_key, *unique_by))
+    names = dict.fromkeys((*swap_key, *unique_key))
     if unit == "person":  # each a unit of its own
         if data.persons is None:
             raise ArgumentError("unit 'person' needs persons, got households only")
@@ -298,7 +298,7 @@ def swap_units(
         persons = np.bincount(member[member >= 0], minlength=count).astype(np.int64)
     key, unique = (
         _classes([values for name in chosen for values in columns[name]], count)
-        for chosen in (swap_key, unique_by)
+        for chosen in (swap_key, unique_key)
     )
     return Units(places, place, key, unique, persons, member)
 
@@ -350,8 +350,8 @@ def _members(persons: Records, households: IntArray) -> IntArray:
     order = np.argsort(households, kind="stable")
     if not order.size:
         return np.full(len(numbers), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(households[order], numbers), len(order) - 1)
-    return np.where(households[order][at] == numbers, order[at], -1).astype(np.int64)
+    position = np.minimum(np.searchsorted(households[order], numbers), len(order) - 1)
+    return np.where(households[order][position] == numbers, order[position], -1).astype(np.int64)
 
 
 def _places_of_members(
@@ -359,18 +359,18 @@ def _places_of_members(
 ) -> tuple[TextArray, IntArray]:
     """Return the places of households that are known from their persons only."""
     places, place = persons.places()
-    of_household = np.zeros(count, dtype=np.int64)
+    household_place = np.zeros(count, dtype=np.int64)
     inside = member >= 0
-    of_household[member[inside]] = place[inside]
-    apart = np.flatnonzero(inside & (of_household[member] != place))
-    if apart.size:
-        row = int(apart[0])
+    household_place[member[inside]] = place[inside]
+    strays = np.flatnonzero(inside & (household_place[member] != place))
+    if strays.size:
+        row = int(strays[0])
         raise DataError(
             f"persons: row {row + 1}, column {persons.schema.geography.finest!r}: must be that of "
-            f"the household's other persons, {places[of_household[member[row]]]!r}, "
+            f"the household's other persons, {places[household_place[member[row]]]!r}, "
             f"got {shown(places[place[row]])}"
         )
-    return places, of_household
+    return places, household_place
 
 
 def _household_columns(
@@ -380,24 +380,24 @@ def _household_columns(
 
     An own column of sizes may have an open end, so that it does not replace the count.
     """
-    own = None if data.households is None else _column(data.households, name)
-    found = [] if own is None else [own]
+    column = None if data.households is None else _column(data.households, name)
+    columns = [] if column is None else [column]
     if data.persons is not None and member is not None:
         counted = _counted(data.persons, name, member, count)
         if counted is not None:
-            found.append(counted)
-        elif own is None:
+            columns.append(counted)
+        elif column is None:
             values = _column(data.persons, name)
             inside = member >= 0
             if values is not None:
-                found.append(_multisets(member[inside], values[inside], count))
-    if not found:
+                columns.append(_multisets(member[inside], values[inside], count))
+    if not columns:
         raise ArgumentError(
             f"swap_key and unique_by must name columns of households or persons, or "
             f"{', '.join(DERIVED)}, which are counted from persons (the last two by their age), "
             f"got {shown(name)}"
         )
-    return found
+    return columns
 
 
 def _counted(persons: Records, name: str, member: IntArray, count: int) -> IntArray | None:
@@ -438,7 +438,7 @@ def _classes(columns: list[IntArray], count: int) -> IntArray:
     return classes
 
 
-def geography_of(data: Microdata) -> Geography:
+def swap_geography(data: Microdata) -> Geography:
     """Return the geography of microdata, which must have places to swap between."""
     records = data.households if data.households is not None else data.persons
     if records is None:
@@ -456,16 +456,16 @@ def points(places: TextArray, data: Microdata) -> FloatArray:
     """Return the coordinates of places; without any, their positions in sorted order."""
     if data.blocks is None or "x" not in data.blocks:
         return np.arange(len(places), dtype=float)[:, None]
-    known = data.blocks.sort_values("block")
-    codes = known["block"].to_numpy(dtype=str)
-    at = np.minimum(np.searchsorted(codes, places), len(codes) - 1)
-    absent = np.flatnonzero(codes[at] != places)
+    blocks = data.blocks.sort_values("block")
+    codes = blocks["block"].to_numpy(dtype=str)
+    position = np.minimum(np.searchsorted(codes, places), len(codes) - 1)
+    absent = np.flatnonzero(codes[position] != places)
     if absent.size:
         raise ArgumentError(
             f"blocks must hold the coordinates of every place, "
             f"got none for {shown(places[absent[0]])}"
         )
-    return known[["x", "y"]].to_numpy(dtype=float)[at]
+    return blocks[["x", "y"]].to_numpy(dtype=float)[position]
 
 
 def moved(data: Microdata, units: Units, partner: IntArray, unit: str) -> Microdata:
@@ -483,9 +483,9 @@ def moved(data: Microdata, units: Units, partner: IntArray, unit: str) -> Microd
         households = households.replace(**{finest: units.places[place]})
     if persons is not None and units.member is not None:
         finest = persons.schema.geography.finest
-        own = persons.geoids
+        geoids = persons.geoids
         moves = units.member >= 0
         moves[moves] = partner[units.member[moves]] >= 0
-        own[moves] = units.places[place[units.member[moves]]]
-        persons = persons.replace(**{finest: own})
+        geoids[moves] = units.places[place[units.member[moves]]]
+        persons = persons.replace(**{finest: geoids})
     return replace(data, persons=persons, households=households)

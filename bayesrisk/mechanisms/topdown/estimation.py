@@ -15,7 +15,7 @@ from scipy import optimize, sparse
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.topdown.families import Family, Lookahead, classes_of
+from bayesrisk.mechanisms.topdown.families import Family, Lookahead, cell_classes
 
 # Non-negative least squares with equalities: the one module that imports the solver.
 #
@@ -120,12 +120,12 @@ def solve(problem: LeastSquares) -> Optimum:
     wanted = np.argsort(gradient, kind="stable")[:AT_ONCE]
     while True:
         chosen[wanted] = True
-        found = solve_whole(_among(problem, np.flatnonzero(chosen)))
-        x[chosen] = found.x
+        optimum = solve_whole(_among(problem, np.flatnonzero(chosen)))
+        x[chosen] = optimum.x
         gradient = problem.gradient(x)
         wanted = np.flatnonzero(~chosen & (gradient <= near))
         if not wanted.size:
-            return Optimum(x, found.multipliers, found.tolerance)
+            return Optimum(x, optimum.multipliers, optimum.tolerance)
         wanted = wanted[np.argsort(gradient[wanted], kind="stable")[:AT_ONCE]]
 
 
@@ -226,8 +226,8 @@ def _checked(task: RoundingTask, rounded: FloatArray) -> IntArray:
     integers = np.rint(rounded).astype(np.int64)
     sums = task.equalities[:, : task.cells].astype(np.int64) @ integers
     # Rows with auxiliary values were left to the solver, and are implied by the level below.
-    own = np.diff(task.equalities[:, task.cells :].indptr) == 0
-    if integers.min(initial=0) < 0 or np.any(sums[own] != task.totals[own]):
+    plain = np.diff(task.equalities[:, task.cells :].indptr) == 0
+    if integers.min(initial=0) < 0 or np.any(sums[plain] != task.totals[plain]):
         raise DataError("controlled rounding must keep every sum, got a solver answer that did not")
     return integers
 
@@ -300,10 +300,10 @@ def _wider_program(task: RoundingTask, base: FloatArray, share: FloatArray) -> F
     auxiliary = task.fractional.size - task.cells
     cost = [1.0 - 2.0 * share, np.ones(task.cells), np.ones(task.cells), np.zeros(auxiliary)]
     upper = [np.ones(task.cells), np.full(task.cells, np.inf), base, np.full(auxiliary, np.inf)]
-    own, rest = task.equalities[:, : task.cells], task.equalities[:, task.cells :]
+    cells, rest = task.equalities[:, : task.cells], task.equalities[:, task.cells :]
     answer = _integral(
         np.concatenate(cost),
-        (sparse.csr_array(sparse.hstack([own, own, -own, rest])), task.totals - own @ base),
+        (sparse.csr_array(sparse.hstack([cells, cells, -cells, rest])), task.totals - cells @ base),
         None,
         np.concatenate(upper),
     )
@@ -424,32 +424,32 @@ class _Equations:
 
 def _equations(family: Family, index: IntArray, cells: int) -> tuple[sparse.csr_array, IntArray]:
     """Return the equalities that children, invariants and lookahead impose, in this order."""
-    found = _Equations()
+    equations = _Equations()
     if family.parent is not None:
-        own, cell = np.nonzero(family.live)
-        found.add(cell, index[own, cell], np.ones(cell.size), family.parent)
-    found.add(*_expand(family.sets, family.live, index), family.totals.ravel())
+        row, cell = np.nonzero(family.live)
+        equations.add(cell, index[row, cell], np.ones(cell.size), family.parent)
+    equations.add(*_expand(family.sets, family.live, index), family.totals.ravel())
     extra = cells
     for child, ahead in family.lookahead:
-        extra = _add_lookahead(found, ahead, index[child], extra)
-    return found.matrix(extra)
+        extra = _add_lookahead(equations, ahead, index[child], extra)
+    return equations.matrix(extra)
 
 
-def _add_lookahead(found: _Equations, ahead: Lookahead, index: IntArray, first: int) -> int:
+def _add_lookahead(equations: _Equations, ahead: Lookahead, index: IntArray, first: int) -> int:
     """Add one child's split over groups; return the number of unknowns so far."""
     group, kind = np.nonzero(ahead.allowed)
     unknown = first + np.arange(group.size)
-    own = np.flatnonzero(index >= 0)
+    cells = np.flatnonzero(index >= 0)
     classes = ahead.allowed.shape[1]
-    found.add(
-        np.concatenate([kind, ahead.classes[own]]),
-        np.concatenate([unknown, index[own]]),
-        np.concatenate([np.ones(group.size), -np.ones(own.size)]),
+    equations.add(
+        np.concatenate([kind, ahead.classes[cells]]),
+        np.concatenate([unknown, index[cells]]),
+        np.concatenate([np.ones(group.size), -np.ones(cells.size)]),
         np.zeros(classes, dtype=np.int64),
     )
     numbers = np.full(ahead.allowed.shape, -1, dtype=np.int64)
     numbers[group, kind] = unknown
-    found.add(*_expand(ahead.sets, ahead.allowed, numbers), ahead.totals.ravel())
+    equations.add(*_expand(ahead.sets, ahead.allowed, numbers), ahead.totals.ravel())
     return first + group.size
 
 
@@ -521,7 +521,7 @@ def solve_family(family: Family) -> IntArray:
         return np.broadcast_to(family.parent, family.live.shape)
     if not family.live.any():
         return np.zeros(family.live.shape, dtype=np.int64)
-    classes, rng = classes_of(family), _chance(family)
+    classes, rng = cell_classes(family), _chance(family)
     few = classes.family
     problem, totals = least_squares(few)
     fractional = solve(problem).x
@@ -551,34 +551,34 @@ class SolvedFamilies:
     """
 
     def __init__(self, room: int = _ROOM) -> None:
-        self._room, self._held = room, 0
-        self._found: OrderedDict[bytes, sparse.csr_array] = OrderedDict()
+        self._room, self._stored = room, 0
+        self._solutions: OrderedDict[bytes, sparse.csr_array] = OrderedDict()
 
     def __call__(self, family: Family) -> IntArray:
         """Return the integer counts of the children, (children, cells), as ``solve_family``."""
         digest = hashlib.blake2b(digest_size=32)
         _take(family, digest)
         key = digest.digest()
-        if key in self._found:
-            self._found.move_to_end(key)
-            counts: IntArray = self._found[key].toarray()
+        if key in self._solutions:
+            self._solutions.move_to_end(key)
+            counts: IntArray = self._solutions[key].toarray()
             return counts
         solved = solve_family(family)
-        self._found[key] = kept = sparse.csr_array(solved)
-        self._held += _size(kept)
-        while self._held > self._room:
-            self._held -= _size(self._found.popitem(last=False)[1])
+        self._solutions[key] = entry = sparse.csr_array(solved)
+        self._stored += _size(entry)
+        while self._stored > self._room:
+            self._stored -= _size(self._solutions.popitem(last=False)[1])
         return solved
 
 
-def _size(kept: sparse.csr_array) -> int:
-    return int(kept.data.size + kept.indptr.size)
+def _size(counts: sparse.csr_array) -> int:
+    return int(counts.data.size + counts.indptr.size)
 
 
 def _take(value: Any, digest: Any) -> None:
     """Add a value to a digest: kind, shape and bytes, so that no two values add the same."""
     if is_dataclass(value):
-        value = tuple(getattr(value, own.name) for own in fields(value))
+        value = tuple(getattr(value, field.name) for field in fields(value))
     elif hasattr(value, "tocsr"):
         rows = value.tocsr()
         value = (rows.shape, rows.indptr, rows.indices, rows.data)

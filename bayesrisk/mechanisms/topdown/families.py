@@ -99,17 +99,17 @@ class CellClasses:
         member = sparse.csr_array((np.ones_like(label), (np.arange(label.size), label)))
         left = (sums - counts @ member).T
         kind, child = np.nonzero(left)
-        kind, child = (np.repeat(own, left[kind, child]) for own in (kind, child))
+        kind, child = (np.repeat(axis, left[kind, child]) for axis in (kind, child))
         dealt = child[np.lexsort((rng.random(kind.size), kind))]
         cells = np.argsort(label, kind="stable")
         np.add.at(counts, (dealt, np.repeat(cells, (parent - counts.sum(axis=0))[cells])), 1)
         return counts
 
 
-def classes_of(family: Family) -> CellClasses:
+def cell_classes(family: Family) -> CellClasses:
     """Return the family of classes of a family whose parent counts are all above zero."""
     rows = sparse.csr_array(sparse.vstack([query.rows for query in family.queries], format="csr"))
-    first, label = _alike_cells(family, rows)
+    first, label = _cell_classes(family, rows)
     controlled = sparse.csr_array(family.controlled[:, first])
     parent = family.parent
     merged = replace(
@@ -127,7 +127,7 @@ def classes_of(family: Family) -> CellClasses:
     return CellClasses(merged, label)
 
 
-def _alike_cells(family: Family, rows: sparse.csr_array) -> tuple[IntArray, IntArray]:
+def _cell_classes(family: Family, rows: sparse.csr_array) -> tuple[IntArray, IntArray]:
     """Return a cell of every class, and the class of every cell, in the order of first cells."""
     kinds = np.array([ahead.classes for _, ahead in family.lookahead]).reshape(-1, rows.shape[1])
     parts = [rows, family.sets, sparse.csr_array(family.live.astype(np.float64))]
@@ -137,8 +137,8 @@ def _alike_cells(family: Family, rows: sparse.csr_array) -> tuple[IntArray, IntA
     random = np.random.default_rng(0).random((columns.shape[0], 2))
     marks: FloatArray = np.asarray(columns.T @ random)
     first, label = _numbered(np.column_stack([marks, kinds.T]))
-    same = first[label]
-    if np.any((columns - columns[:, same]).data) or np.any(kinds != kinds[:, same]):
+    example = first[label]
+    if np.any((columns - columns[:, example]).data) or np.any(kinds != kinds[:, example]):
         first = label = np.arange(columns.shape[1])
     return first, label
 
@@ -171,7 +171,7 @@ def _one_query(family: Family, rows: sparse.csr_array) -> Query:
     if np.any((rows - rows[first[label]]).data):
         return Query(sparse.csc_array(rows), weight, answers)
     total: FloatArray = np.bincount(label, weight).astype(np.float64)
-    sums = np.array([np.bincount(label, weight * own) for own in answers])
+    sums = np.array([np.bincount(label, weight * answer) for answer in answers])
     return Query(sparse.csc_array(rows[first]), total, sums / total)
 
 
@@ -184,17 +184,17 @@ Budget = dict[str, dict[str, Fraction]]
 def census_2020_allocation(levels: list[str]) -> Budget:
     """Return the 2020 allocation of the redistricting persons for the levels named, exactly."""
     table = census_2020_budget("pl94")
-    found: Budget = {}
+    allocation: Budget = {}
     for level, query, rho in zip(table["level"], table["query"], table["rho"], strict=True):
         name = census_level(level)
         if name in levels:
-            found.setdefault(name, {})[query] = rho
-    missing = [level for level in levels if level not in found]
+            allocation.setdefault(name, {})[query] = rho
+    missing = [level for level in levels if level not in allocation]
     if missing:
         raise ArgumentError(
             f"budget must be given: the 2020 allocation has no level {missing[0]!r}"
         )
-    return found
+    return allocation
 
 
 def allocate(
@@ -213,8 +213,8 @@ def allocate(
     base = default or {k: dict.fromkeys(v, Fraction(1)) for k, v in available.items()}
     for level in _named(level_shares, list(available), "level_shares"):
         tables = _named(query_shares, available[level], "query_shares", strict=False)
-        own = {t: query_shares[t] if query_shares else base[level].get(t) for t in tables}
-        inside = {t: w for t, w in own.items() if w is not None}
+        shares = {t: query_shares[t] if query_shares else base[level].get(t) for t in tables}
+        inside = {t: w for t, w in shares.items() if w is not None}
         if not inside:
             raise ArgumentError(f"query_shares must name a table of level {level!r}, got none")
         default_level = sum(base[level].values()) if default else Fraction(1)
@@ -232,25 +232,25 @@ def allocate(
 
 
 def _named(
-    given: dict[str, Fraction] | None, known: list[str], name: str, *, strict: bool = True
+    shares: dict[str, Fraction] | None, names: list[str], name: str, *, strict: bool = True
 ) -> list[str]:
     """Return the known names that were given weights; all of them if nothing was given."""
-    if given is None:
-        return known
-    unknown = [key for key in given if key not in known]
+    if shares is None:
+        return names
+    unknown = [key for key in shares if key not in names]
     if unknown and strict:
-        raise ArgumentError(f"{name} must name {', '.join(known)}, got {shown(unknown[0])}")
-    return [key for key in known if key in given]
+        raise ArgumentError(f"{name} must name {', '.join(names)}, got {shown(unknown[0])}")
+    return [key for key in names if key in shares]
 
 
 def matrices(workload: Workload) -> dict[tuple[str, str], sparse.csr_array]:
     """Return every table as a matrix over the cells of the histogram, made once for all levels."""
     cells = np.arange(workload.schema.size, dtype=np.int64)
-    found: dict[tuple[str, str], sparse.csr_array] = {}
+    tables: dict[tuple[str, str], sparse.csr_array] = {}
     for table, levels in workload.distinct():
         rows = sparse.csr_array(table.incidence(workload.schema, cells))
-        found |= {(level, table.name): rows for level in levels}
-    return found
+        tables |= {(level, table.name): rows for level in levels}
+    return tables
 
 
 def squared_sensitivity(rows: sparse.csr_array) -> int:
@@ -296,15 +296,15 @@ def nested(sets: Rows) -> bool:
 
 def distinct(sets: Rows) -> tuple[Rows, IntArray]:
     """Return the sets that are not empty, each once, and where they were."""
-    seen: dict[bytes, int] = {}
+    first_row: dict[bytes, int] = {}
     whole = sparse.csr_array(sets)
     whole.sort_indices()
     for row in range(whole.shape[0]):
         members = whole.indices[whole.indptr[row] : whole.indptr[row + 1]]
         if members.size:
-            seen.setdefault(members.astype(np.int64).tobytes(), row)
-    kept = np.array(sorted(seen.values()), dtype=np.int64)
-    return sparse.csr_array(whole[kept]), kept
+            first_row.setdefault(members.astype(np.int64).tobytes(), row)
+    rows = np.array(sorted(first_row.values()), dtype=np.int64)
+    return sparse.csr_array(whole[rows]), rows
 
 
 @dataclass(frozen=True)
@@ -319,8 +319,8 @@ class ExactSets:
         """Return the sets of all parts, each once."""
         if not parts:
             return cls(sparse.csr_array((0, cells), dtype=np.int64), np.zeros((nodes, 0), np.int64))
-        sets, kept = distinct(sparse.csr_array(sparse.vstack([p.sets for p in parts])))
-        return cls(sets, np.hstack([p.totals for p in parts])[:, kept])
+        sets, rows = distinct(sparse.csr_array(sparse.vstack([p.sets for p in parts])))
+        return cls(sets, np.hstack([p.totals for p in parts])[:, rows])
 
     def sums(self, parent: IntArray, nodes: int) -> "ExactSets":
         """Return the same sets one level up."""
@@ -339,17 +339,17 @@ def controlled_sets(tables: Mapping[str, Rows], exact: Rows, wanted: Sequence[st
     for name in named:
         if name not in tables:
             raise ArgumentError(f"rounding must name measured tables, got {shown(name)}")
-        both = sparse.csr_array(sparse.vstack([chosen, tables[name]]))
-        if nested(both):
-            chosen = both
+        union = sparse.csr_array(sparse.vstack([chosen, tables[name]]))
+        if nested(union):
+            chosen = union
         elif wanted is not None:
             raise ArgumentError(
                 f"rounding must name 0/1 tables nested in each other and in the invariants, "
                 f"got {shown(name)}"
             )
     several = np.flatnonzero(np.diff(chosen.indptr) > 1)
-    sets, kept = distinct(sparse.csr_array(chosen[several]))
-    return sparse.csr_array(sets[np.flatnonzero(several[kept] >= exact.shape[0])])
+    sets, rows = distinct(sparse.csr_array(chosen[several]))
+    return sparse.csr_array(sets[np.flatnonzero(several[rows] >= exact.shape[0])])
 
 
 @dataclass(frozen=True)
@@ -381,13 +381,13 @@ def lookaheads(exact: ExactSets, zeros: Zeros, ancestor: IntArray) -> dict[int, 
     sets, kinds = sparse.csr_array(exact.sets[:, example]), zeros.kinds[example]
     order = np.argsort(ancestor, kind="stable")
     nodes, first = np.unique(ancestor[order], return_index=True)
-    found = {}
+    by_node = {}
     for node, units in zip(nodes, np.split(order, first[1:]), strict=True):
         patterns, group = np.unique(zeros.allowed[units], axis=0, return_inverse=True)
         if len(patterns) > 1:
             totals = np.zeros((len(patterns), sets.shape[0]), dtype=np.int64)
             np.add.at(totals, group.reshape(-1), exact.totals[units])
-            found[int(node)] = Lookahead(
+            by_node[int(node)] = Lookahead(
                 classes.reshape(-1).astype(np.int64), sets, patterns[:, kinds], totals
             )
-    return found
+    return by_node

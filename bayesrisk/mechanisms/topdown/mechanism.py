@@ -15,6 +15,7 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._random import generator
 from bayesrisk._validation import BoolArray, IntArray, TextArray
+from bayesrisk.accounting.budget import positive
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.mechanisms.base import (
@@ -23,7 +24,6 @@ from bayesrisk.mechanisms.base import (
     PreparingMechanism,
     Protected,
     filled_mapping,
-    positive,
     positive_parts,
 )
 from bayesrisk.mechanisms.topdown import families
@@ -31,11 +31,11 @@ from bayesrisk.mechanisms.topdown.estimation import SolvedFamilies, solve_family
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Schema, Workload
 from bayesrisk.tables.published import row_sums
+from bayesrisk.tables.workload import Key
 
 # From records and settings to a tree that is ready to be solved.
 
 
-Key = tuple[str, str]
 Rows = sparse.csr_array
 #: Returns the integer counts of the children of a node, (children, cells).
 Solve = Callable[[families.Family], IntArray]
@@ -101,15 +101,14 @@ def _truths(histogram: Histogram, geoids: TextArray, levels: list[str]) -> list[
     """Return the nodes of every level, those without records included, and their counts."""
     ancestors = histogram.schema.geography.ancestors
     nodes = np.union1d(ancestors(geoids, levels[-1]), histogram.geoids)
-    place = np.searchsorted(nodes, histogram.geoids)
-    counts = row_sums(histogram.counts, place, nodes.size)
-    found: list[_Truth] = []
+    counts = row_sums(histogram.counts, np.searchsorted(nodes, histogram.geoids), nodes.size)
+    truths: list[_Truth] = []
     for level in reversed(levels[:-1]):
         above, parent = np.unique(ancestors(nodes, level), return_inverse=True)
-        found.append(_Truth(nodes, parent.astype(np.int64), counts))
+        truths.append(_Truth(nodes, parent.astype(np.int64), counts))
         nodes, counts = above, row_sums(counts, parent, above.size)
-    found.append(_Truth(nodes, np.arange(nodes.size), counts))
-    return found[::-1]
+    truths.append(_Truth(nodes, np.arange(nodes.size), counts))
+    return truths[::-1]
 
 
 def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> families.Zeros:
@@ -121,14 +120,14 @@ def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> families
         first = schema.attribute(name).first
         label = np.zeros(schema.attribute(name).size, dtype=np.int64)
         label[np.asarray(codes) - first] = 1 + np.arange(len(codes))
-        own = label[cells[name]]
+        kind = label[cells[name]]
         member = sparse.csr_array(
-            (np.ones(own.size, dtype=np.int64), (np.arange(own.size), own)),
-            shape=(own.size, len(codes) + 1),
+            (np.ones(kind.size, dtype=np.int64), (np.arange(kind.size), kind)),
+            shape=(kind.size, len(codes) + 1),
         )
         present = (truth.counts @ member).toarray() > 0
         if name in settings.facilities:
-            public = _of_table(settings.facilities[name], truth.geoids, codes)
+            public = _facility_mask(settings.facilities[name], truth.geoids, codes)
             missing = present[:, 1:] & ~public
             if missing.any():
                 row, code = (int(i) for i in np.argwhere(missing)[0])
@@ -138,12 +137,12 @@ def _observed(schema: Schema, settings: TreeSettings, truth: _Truth) -> families
                 )
             present[:, 1:] = public
         present[:, 0] = True
-        kinds = kinds * (len(codes) + 1) + own
+        kinds = kinds * (len(codes) + 1) + kind
         allowed = (allowed[:, :, None] & present[:, None, :]).reshape(truth.geoids.size, -1)
     return families.Zeros(kinds, allowed)
 
 
-def _of_table(
+def _facility_mask(
     table: Mapping[str, Sequence[int]], geoids: TextArray, codes: Sequence[int]
 ) -> BoolArray:
     """Return (places, codes): where a public table says that a code may occur."""
@@ -165,7 +164,7 @@ def _exact(
 ) -> families.ExactSets:
     """Return the exact sets of a level: its own invariants, and sums of those below."""
     cells = settings.measurements.schema.size
-    own = [
+    parts = [
         families.ExactSets(
             rows[table], np.asarray((truth.counts @ rows[table].T).toarray(), dtype=np.int64)
         )
@@ -173,7 +172,7 @@ def _exact(
         if name == level
     ]
     exact = families.ExactSets.stack(
-        own if below is None else [*own, below], cells=cells, nodes=truth.geoids.size
+        parts if below is None else [*parts, below], cells=cells, nodes=truth.geoids.size
     )
     if not families.nested(exact.sets):
         raise ArgumentError(
@@ -254,12 +253,12 @@ def build(settings: TreeSettings, histogram: Histogram, geoids: TextArray) -> tu
 
 def _noisy(level: Level, nodes: slice, rng: np.random.Generator) -> list[IntArray]:
     """Return the noisy answers of some nodes, (nodes, rows) for each table."""
-    found = []
+    noisy = []
     for table in level.measured:
         answers = table.answers[nodes].toarray()
         answers += table.law.rvs(answers.shape, rng)
-        found.append(answers)
-    return found
+        noisy.append(answers)
+    return noisy
 
 
 def _family(
@@ -274,16 +273,16 @@ def _family(
     if sets.shape[0]:
         live = live & ((totals == 0).astype(np.int64) @ sets == 0)  # an exact zero empties its set
     if parent is None:
-        kept = np.flatnonzero(live.any(axis=0))  # cells that a node can hold
-        cells, sets, live = cells[kept], sparse.csr_array(sets[:, kept]), live[:, kept]
+        columns = np.flatnonzero(live.any(axis=0))  # cells that a node can hold
+        cells, sets, live = cells[columns], sparse.csr_array(sets[:, columns]), live[:, columns]
     elif not live.any(axis=0).all():
         raise DataError(
             f"level {level.name!r}: public zeros and invariants leave no place for a count above"
         )
     ahead = [
-        (child, replace(found, classes=found.classes[cells]))
+        (child, replace(lookahead, classes=lookahead.classes[cells]))
         for child, node in enumerate(range(nodes.start, nodes.stop))
-        if (found := level.lookahead.get(node)) is not None
+        if (lookahead := level.lookahead.get(node)) is not None
     ]
     queries = tuple(
         families.Query(table.rows[:, cells], table.weight, answers)
@@ -300,8 +299,8 @@ def solve_level(level: Level, above: Rows | None, rng: np.random.Generator, solv
     Noise is drawn for every node in order, used or not, so that two runs with one seed differ
     only where their data do.
     """
-    none = np.zeros(0, dtype=np.int64)
-    found = [(none, none, none)]  # node, cell and count
+    empty = np.zeros(0, dtype=np.int64)
+    entries = [(empty, empty, empty)]  # node, cell and count
     for number, ends in enumerate(pairwise(level.first.tolist())):
         nodes = slice(*ends)
         parent = None if above is None else above[[number]].toarray().ravel()
@@ -311,8 +310,8 @@ def solve_level(level: Level, above: Rows | None, rng: np.random.Generator, solv
         family, cells = _family(level, nodes, parent, noisy)
         solved = solve(family)
         child, cell = np.nonzero(solved)
-        found.append((nodes.start + child, cells[cell], solved[child, cell]))
-    row, column, count = (np.concatenate(part) for part in zip(*found, strict=True))
+        entries.append((nodes.start + child, cells[cell], solved[child, cell]))
+    row, column, count = (np.concatenate(part) for part in zip(*entries, strict=True))
     shape = (level.geoids.size, level.zeros.kinds.size)
     return sparse.csr_array((count, (row, column)), shape=shape)
 
@@ -320,7 +319,7 @@ def solve_level(level: Level, above: Rows | None, rng: np.random.Generator, solv
 # Parameters of the TopDown-like mechanism, checked and put into one form.
 
 
-def workload_of(value: object) -> Workload | None:
+def as_workload(value: object) -> Workload | None:
     """Return a workload, given as one or as its dict."""
     if value is None or isinstance(value, Workload):
         return value
@@ -350,29 +349,30 @@ def facility_codes(
     value: object, patterns: Mapping[str, tuple[int, ...]]
 ) -> dict[str, dict[str, tuple[int, ...]]]:
     """Return codes by attribute and place, all of them codes of the zero patterns."""
-    found: dict[str, dict[str, tuple[int, ...]]] = {}
+    facilities: dict[str, dict[str, tuple[int, ...]]] = {}
     for name, table in check.mapping(value, "facilities").items():
         if name not in patterns:
             raise ArgumentError(f"facilities[{name!r}] must have codes in zero_patterns, got none")
-        found[name] = {}
+        facilities[name] = {}
         for place, codes in check.mapping(table, f"facilities[{name!r}]").items():
-            where = f"facilities[{name!r}][{place!r}]"
-            own = check.count_array(codes, where).reshape(-1).tolist() if np.size(codes) else []
-            for code in own:
+            label = f"facilities[{name!r}][{place!r}]"
+            listed = check.count_array(codes, label).reshape(-1).tolist() if np.size(codes) else []
+            for code in listed:
                 if code not in patterns[name]:
-                    raise ArgumentError(f"{where} must be codes of zero_patterns, got {code}")
-            found[name][str(place)] = tuple(own)
-    return found
+                    raise ArgumentError(f"{label} must be codes of zero_patterns, got {code}")
+            facilities[name][str(place)] = tuple(listed)
+    return facilities
 
 
 def check_codes(workload: Workload, patterns: Mapping[str, tuple[int, ...]]) -> None:
     """Refuse codes that an attribute does not have."""
     for name, codes in patterns.items():
-        about = workload.schema.attribute(name)
+        attribute = workload.schema.attribute(name)
         for code in codes:
-            if not about.first <= code <= about.last:
+            if not attribute.first <= code <= attribute.last:
                 raise ArgumentError(
-                    f"zero_patterns[{name!r}] must be in [{about.first}, {about.last}], got {code}"
+                    f"zero_patterns[{name!r}] must be in [{attribute.first}, {attribute.last}], "
+                    f"got {code}"
                 )
 
 
@@ -393,22 +393,22 @@ class PreparedTopDown(BasePrepared):
         """Return one draw of the protected counts at every level of the tree, coarse to fine."""
         random = generator(rng, optional=True)
         above: Rows | None = None
-        found = {}
+        draw = {}
         for level in self.levels:
             above = counts = solve_level(level, above, random, self.solve)
-            found[level.name] = Histogram(self.workload.schema, level.name, level.geoids, counts)
-        return found
+            draw[level.name] = Histogram(self.workload.schema, level.name, level.geoids, counts)
+        return draw
 
     def _draw(self, rng: np.random.Generator) -> Protected:
-        found = self.histograms(rng)
-        finest = found[self.levels[-1].name]
+        histograms = self.histograms(rng)
+        finest = histograms[self.levels[-1].name]
         geoids: dict[str, TextArray] = {}
         counts: dict[Key, sparse.csr_array] = {}
         for level in self.workload.levels:
-            own = found.get(level) or finest.aggregate(level)
-            geoids[level] = own.geoids
+            histogram = histograms.get(level) or finest.aggregate(level)
+            geoids[level] = histogram.geoids
             for name in self.workload.at(level):
-                counts[level, name] = sparse.csr_array(own.counts @ self.rows[level, name])
+                counts[level, name] = sparse.csr_array(histogram.counts @ self.rows[level, name])
         return Protected(PublishedTables(self.workload, geoids, counts), self.spec)
 
 
@@ -500,14 +500,14 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
             None if value is None else positive_parts(value, name)
             for value, name in ((level_shares, "level_shares"), (query_shares, "query_shares"))
         )
-        self._measurements = workload_of(measurements)
+        self._measurements = as_workload(measurements)
         self._invariants = None if invariants is None else level_tables(invariants)
         self._zero_patterns = zero_codes({} if zero_patterns is None else zero_patterns)
         self._facilities = facility_codes(
             {} if facilities is None else facilities, self._zero_patterns
         )
         self._rounding = None if rounding is None else check.texts(rounding, "rounding")
-        given = {
+        parameters = {
             "rho": self._rho,
             "budget": self._budget,
             "level_shares": self._level_shares,
@@ -518,7 +518,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
             "facilities": self._facilities or None,
             "rounding": self._rounding,
         }
-        stated = {k: v for k, v in given.items() if v is not None}
+        stated = {k: v for k, v in parameters.items() if v is not None}
         super().__init__(MechanismSpec("topdown", stated))
         self._last: tuple[Workload, TreeSettings] | None = None
         self._solve: Solve = solve_family
@@ -575,9 +575,9 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         invariants = self._invariants
         if invariants is None:
             invariants = ((levels[0], "total"),) if redistricting else ()
-        known = measurements.union(workload)
+        tables = measurements.union(workload)
         for level, table in invariants:
-            if level not in levels or (level, table) not in known.tables:
+            if level not in levels or (level, table) not in tables.tables:
                 raise ArgumentError(
                     f"invariants must be tables of the levels {', '.join(levels)}, "
                     f"got {shown((level, table))}"
@@ -589,13 +589,13 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
             )
         check_codes(workload, self._zero_patterns)
         return TreeSettings(
-            known,
+            tables,
             budget,
             invariants,
             self._zero_patterns,
             self._facilities,
             self._rounding,
-            families.matrices(known),
+            families.matrices(tables),
         )
 
     def measurement_noise(self, workload: Workload) -> dict[Key, NoiseSpec]:
@@ -607,10 +607,10 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         settings = self._settings(workload)
         records = microdata.for_schema(workload.schema)
         finest = settings.levels[-1]
-        known = microdata.geoids()
+        listed = microdata.geoids()
         histogram = Histogram.from_records(records, level=finest)
         geography = workload.schema.geography
-        geoids = histogram.geoids if known is None else geography.ancestors(known, finest)
+        geoids = histogram.geoids if listed is None else geography.ancestors(listed, finest)
         if not histogram.geoids.size and not geoids.size:
             raise ArgumentError("microdata must have a record or a block, got none")
         levels = build(settings, histogram, geoids)
@@ -636,9 +636,9 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
 
         Where truths differ in one record and the noise is the same, nearly all families are.
         """
-        found = copy.copy(self)
-        found._solve = SolvedFamilies()
-        return found
+        mechanism = copy.copy(self)
+        mechanism._solve = SolvedFamilies()
+        return mechanism
 
     def acts_within(self, workload: Workload) -> str | None:
         """Return the coarsest measured level, each of whose places is a tree of its own."""

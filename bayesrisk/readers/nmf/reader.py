@@ -37,12 +37,12 @@ from bayesrisk.readers.nmf.rows import (
     MeasurementBatch,
     Rows,
     Universe,
-    axes_of,
     batches,
     cell_labels,
     check_columns,
+    histogram_axes,
+    matching_universe,
     rows_of_query,
-    universe_of,
 )
 
 # Variance and scale of the noise in noisy measurement files.
@@ -53,8 +53,8 @@ from bayesrisk.readers.nmf.rows import (
 
 # Above this scale, variance and sigma2 are the same double: the gap is sigma2 times
 # 8 pi**2 sigma2 exp(-2 pi**2 sigma2), relatively 2e-17.
-_SAME = 2.2
-_TERMS = np.arange(1.0, 16.0)  # exp(-j**2 / (2 _SAME)) < 1e-21 beyond
+_LARGE = 2.2
+_TERMS = np.arange(1.0, 16.0)  # exp(-j**2 / (2 _LARGE)) < 1e-21 beyond
 _MAX_STEPS = 60
 #: Relative difference that rounding to single precision explains, with a margin of two.
 SINGLE = 2.0**-23
@@ -92,14 +92,14 @@ def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
     """
     target = check.real_array(variance, "variance", lower=0.0, upper=1e30, bounds="(]")
     result = target.astype(float)
-    small = target < _SAME
+    small = target < _LARGE
     if small.any():
         goal = np.log(target[small])
-        precision = np.full(goal.shape, 0.5 / _SAME)
+        precision = np.full(goal.shape, 0.5 / _LARGE)
         for _ in range(_MAX_STEPS):
             value, slope = _log_variance(precision)
             step = (goal - value) / slope
-            precision = np.maximum(precision + step, 0.5 / _SAME)
+            precision = np.maximum(precision + step, 0.5 / _LARGE)
             if (np.abs(step) <= 4e-16 * precision).all():
                 break
         result[small] = 0.5 / precision
@@ -166,7 +166,7 @@ _LEVELS = (
 _SUFFIX = 16  # characters of a block's geocode that are published geography
 
 
-def levels_of(folder: Path) -> tuple[str, ...]:
+def folder_levels(folder: Path) -> tuple[str, ...]:
     """Return the levels that a product's folder has, coarse to fine."""
     with named(str(folder)):
         if not folder.is_dir():
@@ -185,7 +185,7 @@ def levels_of(folder: Path) -> tuple[str, ...]:
     return levels
 
 
-def files_of(folder: Path, level: str, kind: str) -> Iterator[tuple[Path, str | None]]:
+def level_files(folder: Path, level: str, kind: str) -> Iterator[tuple[Path, str | None]]:
     """Yield the files of a level with the state of their folder, the states one after the other."""
     root = folder / f"{level}.parquet" / kind
     for file in sorted(root.rglob("*.parquet")):
@@ -210,7 +210,7 @@ def files_of(folder: Path, level: str, kind: str) -> Iterator[tuple[Path, str | 
         yield file, state
 
 
-def widths_of(folder: Path, levels: tuple[str, ...]) -> dict[str, int]:
+def geocode_widths(folder: Path, levels: tuple[str, ...]) -> dict[str, int]:
     """Return the characters of a geocode by level, from the first row of each.
 
     A run of the agency's system finds them from the largest number of children, so that they
@@ -240,33 +240,33 @@ def widths_of(folder: Path, levels: tuple[str, ...]) -> dict[str, int]:
 def _first_geocode(folder: Path, level: str) -> tuple[Path, str] | None:
     """Return a level's first geocode that is text, and its file; None where it has no row."""
     for kind in ("Constraint", "DPQuery"):
-        for file, _ in files_of(folder, level, kind):
+        for file, _ in level_files(folder, level, kind):
             with opened(file) as (source, _):
-                there = "geocode" in source.schema_arrow.names
+                present = "geocode" in source.schema_arrow.names
             # A file without the column is refused by name where it is read.
-            rows = next(batches(file, ("geocode",), 1), None) if there else None
+            rows = next(batches(file, ("geocode",), 1), None) if present else None
             code = None if rows is None else rows.table.column("geocode")[0].as_py()
             if code is not None:
                 return file, str(code)
     return None
 
 
-def refuse_repeated(rows: Rows, codes: NDArray[np.str_], level: str, seen: set[int]) -> None:
+def refuse_repeated(rows: Rows, codes: NDArray[np.str_], level: str, previous: set[int]) -> None:
     """Refuse a unit that has been read before, and remember these.
 
     A unit is kept as a number; a block by its published part, the nation as a single 1.
     """
-    kept = {"Block": slice(-_SUFFIX, None), "US": slice(0, 0)}.get(level, slice(None))
-    keys = [int("1" + code[kept]) for code in codes.tolist()]
-    found = set(keys)
-    if len(found) < len(keys) or not seen.isdisjoint(found):
+    part = {"Block": slice(-_SUFFIX, None), "US": slice(0, 0)}.get(level, slice(None))
+    keys = [int("1" + code[part]) for code in codes.tolist()]
+    distinct = set(keys)
+    if len(distinct) < len(keys) or not previous.isdisjoint(distinct):
         for place, key in enumerate(keys):
-            if key in seen:
+            if key in previous:
                 text = shown(str(codes[place]))
                 rule = f"must occur once for the query, got {text} again"
                 raise rows.refuse(place, "geocode", rule)
-            seen.add(key)
-    seen |= found
+            previous.add(key)
+    previous |= distinct
 
 
 #: How names of queries end, by the kind of the folder.
@@ -325,20 +325,21 @@ class NoisyMeasurements:
         The levels of a ``budget``, such as ``census_2020_budget("pl94")``, are coarse to fine.
         """
         path = check.path(folder, "folder")
-        levels = levels_of(path)
+        levels = folder_levels(path)
         kinds = ((level, kind) for level in levels for kind in ENDINGS)
-        found = (file for level, kind in kinds for file, _ in files_of(path, level, kind))
-        first = next(found, None)
+        files = (file for level, kind in kinds for file, _ in level_files(path, level, kind))
+        first = next(files, None)
         if first is None:
             raise DataError(f"{path}: must hold Parquet files in its levels, got none")
         with opened(first) as (source, _):
-            universe = universe_of(axes_of(source.schema_arrow))
-        return cls(path, levels, universe, budget, widths_of(path, levels))
+            universe = matching_universe(histogram_axes(source.schema_arrow))
+        return cls(path, levels, universe, budget, geocode_widths(path, levels))
 
     def queries(self, level: str) -> tuple[str, ...]:
         """Return the sorted names of the queries of a level, without ``_dpq``."""
+        check.choice(level, "level", self.levels)
         names: set[str] = set()
-        for file, _ in files_of(self.folder, check.choice(level, "level", self.levels), "DPQuery"):
+        for file, _ in level_files(self.folder, level, "DPQuery"):
             check_columns(file, tuple(self.universe.axes), ("query_name",))
             for rows in batches(file, ("query_name",), _NAMES):
                 names.update(rows.queries("_dpq")[1])
@@ -350,25 +351,25 @@ class NoisyMeasurements:
         A batch has about 2**20 cells; a row that breaks the format is a ``DataError`` with its
         file, row and column.
         """
-        known, axes = self.queries(level), tuple(self.universe.axes)
-        if query not in known:
+        names, axes = self.queries(level), tuple(self.universe.axes)
+        if query not in names:
             raise ArgumentError(
-                f"query must be one of {'; '.join(known) or 'none'} at level {level}, "
+                f"query must be one of {'; '.join(names) or 'none'} at level {level}, "
                 f"got {shown(query)}"
             )
         columns = ("geocode", "query_name", *axes, "query_shape", "value", "variance")
         scales = Scales(None if self.budget is None else budget_chain(self.budget, level, query))
         expected: tuple[int, ...] | None = None
-        seen: set[int] = set()
-        of_state: str | None = None
-        for file, state in files_of(self.folder, level, "DPQuery"):
+        units: set[int] = set()
+        last_state: str | None = None
+        for file, state in level_files(self.folder, level, "DPQuery"):
             check_columns(file, axes, columns)
-            if state != of_state:
-                seen, of_state = set(), state
+            if state != last_state:
+                units, last_state = set(), state
             most = self.universe.size or _MOST
             for rows in rows_of_query(file, columns, query, cells=BATCH_CELLS, most=most):
                 codes = rows.geocodes(level, self.widths.get(level), state)
-                refuse_repeated(rows, codes, level, seen)
+                refuse_repeated(rows, codes, level, units)
                 shape = rows.shape(self.universe)
                 expected = expected or shape
                 if shape != expected:
@@ -432,35 +433,35 @@ def _pieces(
     axes, rows = tuple(nmf.universe.axes), _NAMES
     if "value" in columns:
         rows = max(1, BATCH_CELLS // (2 * (nmf.universe.size or _MOST)))
-    for file, state in files_of(nmf.folder, level, kind):
+    for file, state in level_files(nmf.folder, level, kind):
         shared = min(len(state or ""), len(low))
         if state is not None and not low[:shared] <= state[:shared] <= high[:shared]:
             continue
         check_columns(file, axes, columns)
         for piece in batches(file, columns, rows, (low, high)):
             codes = piece.column("geocode").cast(pa.string())
-            if len(inside := piece.where(_in_range(codes, low, high))):
+            if len(inside := piece.select(_in_range(codes, low, high))):
                 yield state, inside
 
 
-def states_of(nmf: NoisyMeasurements, level: str) -> list[str]:
+def state_prefixes(nmf: NoisyMeasurements, level: str) -> list[str]:
     """Return the beginnings of geocodes, one for each state in which a level has units.
 
     Those that no folder of a state holds are looked for in the files; the nation has one, empty.
     """
     if level == "US":
         return [""]
-    found: set[str] = set()
+    prefixes: set[str] = set()
     for kind in ENDINGS:
-        for file, state in files_of(nmf.folder, level, kind):
+        for file, state in level_files(nmf.folder, level, kind):
             if state is not None:
-                found.add(state)
+                prefixes.add(state)
                 continue
             width = nmf.widths.get("State", SPINE_WIDTHS["State"])
             for rows in batches(file, ("geocode",), _NAMES):
                 codes = rows.column("geocode").cast(pa.string())
-                found |= set(pc.unique(pc.utf8_slice_codeunits(codes, 0, width)).to_pylist())
-    return sorted(found)
+                prefixes |= set(pc.unique(pc.utf8_slice_codeunits(codes, 0, width)).to_pylist())
+    return sorted(prefixes)
 
 
 def units_between(
@@ -475,19 +476,19 @@ def units_between(
     Where a level has no constraints, units are those with a noisy answer.
     """
     for kind in kinds:
-        found: set[str] = set()
+        codes: set[str] = set()
         for state, rows in _pieces(nmf, level, kind, ("geocode",), low, high):
-            found |= set(rows.geocodes(level, nmf.widths.get(level), state).tolist())
-        if found:
-            return np.array(sorted(found), dtype=np.str_), kind == "Constraint"
+            codes |= set(rows.geocodes(level, nmf.widths.get(level), state).tolist())
+        if codes:
+            return np.array(sorted(codes), dtype=np.str_), kind == "Constraint"
     return np.empty(0, dtype="U1"), False
 
 
 def definitions(nmf: NoisyMeasurements, level: str, kind: str) -> dict[str, tuple[str, ...]]:
     """Return the answers on each axis of each query of a level, by name without its ending."""
     axes = tuple(nmf.universe.axes)
-    found: dict[str, tuple[str, ...]] = {}
-    for file, _ in files_of(nmf.folder, level, kind):
+    queries: dict[str, tuple[str, ...]] = {}
+    for file, _ in level_files(nmf.folder, level, kind):
         check_columns(file, axes, ("query_name", *axes))
         for rows in batches(file, ("query_name", *axes), _NAMES):
             columns = [rows.queries(ENDINGS[kind])[0]]
@@ -496,12 +497,12 @@ def definitions(nmf: NoisyMeasurements, level: str, kind: str) -> dict[str, tupl
             for row in table.group_by(["query_name", *axes]).aggregate([]).to_pylist():
                 name = row.pop("query_name").removesuffix(ENDINGS[kind])
                 answers = tuple(row[axis] for axis in axes)
-                if found.setdefault(name, answers) != answers:
+                if queries.setdefault(name, answers) != answers:
                     raise DataError(
-                        f"{file}: {name} must ask {', '.join(found[name])} as in its other rows, "
+                        f"{file}: {name} must ask {', '.join(queries[name])} as in its other rows, "
                         f"got {', '.join(answers)}"
                     )
-    return dict(sorted(found.items()))
+    return dict(sorted(queries.items()))
 
 
 def rows_between(
@@ -519,51 +520,51 @@ def rows_between(
     scales: dict[str, Scales] = {}
     parts: dict[str, list[QueryRows]] = {}
     for state, rows in _pieces(nmf, level, kind, columns, low, high):
-        for name, some in rows.by_query(ENDINGS[kind]):
+        for name, subset in rows.by_query(ENDINGS[kind]):
             if queries is not None and name not in queries:
                 continue
-            codes = some.geocodes(level, nmf.widths.get(level), state)
-            shape, answers = some.shape(nmf.universe), some.answers(axes)
+            codes = subset.geocodes(level, nmf.widths.get(level), state)
+            shape, answers = subset.shape(nmf.universe), subset.answers(axes)
             last = parts.setdefault(name, [])
             if last and (shape, answers) != last[-1][1:3]:
-                raise some.refuse(
+                raise subset.refuse(
                     0,
                     "query_shape",
                     f"must be {list(last[-1].shape)} as in the query's other rows, "
                     f"got {list(shape)}",
                 )
-            values, noise, sign = some.values(shape), np.empty(0), ""
+            values, noise, sign = subset.values(shape), np.empty(0), ""
             if kind == "Constraint":
-                signs = some.text("sign")
+                signs = subset.text("sign")
                 first = signs[0]
                 wanted = ", ".join(SIGNS) if first not in SIGNS else f"{first!r} as above"
                 good = np.isin(signs, SIGNS) & (signs == first)
-                some.check("sign", good, f"be one of {wanted}", signs)
+                subset.check("sign", good, f"be one of {wanted}", signs)
                 sign = str(first)
                 # A bound below 0 is one on a count that none meets, or every one.
                 least = values.min(axis=1)
-                some.check("value", least >= 0, "be >= 0 in a constraint", least.tolist())
+                subset.check("value", least >= 0, "be >= 0 in a constraint", least.tolist())
             else:
                 if name not in scales:
                     chain = None if nmf.budget is None else budget_chain(nmf.budget, level, name)
                     scales[name] = Scales(chain)
-                noise = some.sigma2(scales[name])
+                noise = subset.sigma2(scales[name])
             last.append(QueryRows(name, shape, answers, codes, values, noise, sign))
-    return {name: _joined(found, f"{nmf.folder}: {level} {kind}") for name, found in parts.items()}
+    return {name: _joined(part, f"{nmf.folder}: {level} {kind}") for name, part in parts.items()}
 
 
-def _joined(parts: list[QueryRows], where: str) -> QueryRows:
+def _joined(parts: list[QueryRows], source: str) -> QueryRows:
     """Return the rows of several pieces as one, sorted by unit."""
     signs = {part.sign for part in parts}
     if len(signs) > 1:
-        raise DataError(f"{where}: {parts[0].name} must have one sign, got {sorted(signs)}")
+        raise DataError(f"{source}: {parts[0].name} must have one sign, got {sorted(signs)}")
     codes = np.concatenate([part.geocodes for part in parts])
     order = np.argsort(codes, kind="stable")
     codes = codes[order]
-    again = codes[1:] == codes[:-1]
-    if again.any():
-        code = str(codes[int(again.argmax())])
-        raise DataError(f"{where}: {parts[0].name}: unit {code} must occur once, got it again")
+    repeats = codes[1:] == codes[:-1]
+    if repeats.any():
+        code = str(codes[int(repeats.argmax())])
+        raise DataError(f"{source}: {parts[0].name}: unit {code} must occur once, got it again")
     values = np.concatenate([part.values for part in parts])[order]
     noise = np.concatenate([part.sigma2 for part in parts])
     return parts[0]._replace(
@@ -591,28 +592,28 @@ class CellBounds(NamedTuple):
 class Atoms:
     """The cells of the histogram that no constraint tells apart, and how constraints see them.
 
-    ``asked`` says of each constraint what it asks of the axes (levels share names and meanings);
-    ``ignored`` are constraints with a recode that is not known, which are not used; ``of_cell`` is
-    the atom of each cell of the histogram, None where the axes are not known.
+    ``constraints`` says of each what it asks of the axes (levels share names and meanings);
+    ``ignored`` are constraints with a recode that is not known, which are not used; ``cell_atoms``
+    is the atom of each cell of the histogram, None where the axes are not known.
     """
 
-    def __init__(self, universe: Universe, asked: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, universe: Universe, constraints: Mapping[str, tuple[str, ...]]) -> None:
         self._universe = universe
-        found = {name: cell_labels(universe, answers) for name, answers in asked.items()}
-        self._labels = {name: labels for name, labels in found.items() if labels is not None}
-        self.ignored = tuple(sorted(set(asked) - set(self._labels)))
-        self.of_cell: IntArray | None = None
+        pairs = ((name, cell_labels(universe, answers)) for name, answers in constraints.items())
+        self._labels = {name: labels for name, labels in pairs if labels is not None}
+        self.ignored = tuple(sorted(set(constraints) - set(self._labels)))
+        self.cell_atoms: IntArray | None = None
         if universe.size:
             codes = np.zeros(universe.size, dtype=np.int64)
             for labels in self._labels.values():
                 codes = codes * (int(labels.max()) + 2) + labels + 1
                 codes = np.unique(codes, return_inverse=True)[1]
-            self.of_cell = codes.astype(np.int64)
+            self.cell_atoms = codes.astype(np.int64)
 
     @property
     def size(self) -> int:
         """Number of atoms."""
-        return 0 if self.of_cell is None else int(self.of_cell.max()) + 1
+        return 0 if self.cell_atoms is None else int(self.cell_atoms.max()) + 1
 
     def knows(self, name: str) -> bool:
         """Return whether a constraint is understood."""
@@ -622,10 +623,10 @@ class Atoms:
         """Return the total of a constraint that counts each cell, -1 for none."""
         return self._labels[name]
 
-    def of_atoms(self, name: str) -> IntArray:
+    def atom_labels(self, name: str) -> IntArray:
         """Return the total of a constraint that counts each atom, -1 for none."""
         out = np.empty(self.size, dtype=np.int64)
-        out[self.of_cell] = self._labels[name]
+        out[self.cell_atoms] = self._labels[name]
         return out
 
 
@@ -643,7 +644,7 @@ def cell_bounds(
     target: IntArray,
     units: NDArray[np.str_],
     rows: Sequence[tuple[str, int, Mapping[str, QueryRows]]],
-    where: str,
+    source: str,
 ) -> CellBounds:
     """Return the least and largest counts that constraints leave of a query's cells in some units.
 
@@ -660,48 +661,48 @@ def cell_bounds(
     lower = np.zeros((n, n_cells), dtype=np.int64)
     most = np.full((n, atoms.size), MAX_COUNT)
     kind = np.full((n, n_cells), -1, dtype=np.int16)
-    for number, (_, name, sign, start, size, own) in enumerate(columns):
+    for number, (_, name, sign, start, size, local) in enumerate(columns):
         totals = distinct[:, start : start + size]
         labels = atoms.labels(name)
         if sign in ("=", "<="):
             around = _around(labels, target, n_cells)
-            held = np.flatnonzero(around >= 0)
-            stated = totals[:, around[held]]
+            covered = np.flatnonzero(around >= 0)
+            stated = totals[:, around[covered]]
             stated = np.where(stated < 0, MAX_COUNT, stated)
-            tighter = stated < upper[:, held]
-            upper[:, held] = np.minimum(upper[:, held], stated)
-            kind[:, held] = np.where(tighter, number, kind[:, held])
-            of_atoms = atoms.of_atoms(name)
-            inside = np.flatnonzero(of_atoms >= 0)
-            stated = totals[:, of_atoms[inside]]
+            tighter = stated < upper[:, covered]
+            upper[:, covered] = np.minimum(upper[:, covered], stated)
+            kind[:, covered] = np.where(tighter, number, kind[:, covered])
+            atom_labels = atoms.atom_labels(name)
+            inside = np.flatnonzero(atom_labels >= 0)
+            stated = totals[:, atom_labels[inside]]
             most[:, inside] = np.minimum(most[:, inside], np.where(stated < 0, MAX_COUNT, stated))
-        if sign in ("=", ">=") and own:
-            held_by = _around(target, labels, size)
+        if sign in ("=", ">=") and local:
+            owner = _around(target, labels, size)
             sums = np.zeros_like(lower)
-            for total in np.flatnonzero(held_by >= 0).tolist():
-                sums[:, held_by[total]] += np.maximum(totals[:, total], 0)
+            for total in np.flatnonzero(owner >= 0).tolist():
+                sums[:, owner[total]] += np.maximum(totals[:, total], 0)
             lower = np.maximum(lower, sums)
     if atoms.size:
         # A cell made of several atoms may be empty because each of them is, by several constraints:
         # its bound is at most the sum of those of its atoms.
-        known = target >= 0
-        pairs = np.unique(target[known] * atoms.size + atoms.of_cell[known])  # type: ignore[index]
+        counted = target >= 0
+        pairs = np.unique(target[counted] * atoms.size + atoms.cell_atoms[counted])  # type: ignore[index]
         cells, atom = pairs // atoms.size, pairs % atoms.size
         starts = np.flatnonzero(np.concatenate(([True], cells[1:] != cells[:-1])))
         sums = np.add.reduceat(most[:, atom].astype(float), starts, axis=1)
-        sums, held = np.minimum(sums, MAX_COUNT), cells[starts]
-        tighter = sums < upper[:, held]
-        upper[:, held] = np.minimum(upper[:, held], sums.astype(np.int64))
-        kind[:, held] = np.where(tighter, -2, kind[:, held])  # by several
-    _refuse_contradictions(atoms, units, pattern, distinct, columns, most, where)
+        sums, covered = np.minimum(sums, MAX_COUNT), cells[starts]
+        tighter = sums < upper[:, covered]
+        upper[:, covered] = np.minimum(upper[:, covered], sums.astype(np.int64))
+        kind[:, covered] = np.where(tighter, -2, kind[:, covered])  # by several
+    _refuse_contradictions(atoms, units, pattern, distinct, columns, most, source)
     bad = lower > upper
     if bad.any():
         row, cell = (int(i) for i in np.argwhere(bad)[0])
-        unit, by = str(units[int(np.argmax(pattern == row))]), int(kind[row, cell])
+        unit, bound = str(units[int(np.argmax(pattern == row))]), int(kind[row, cell])
         raise DataError(
-            f"{where}: unit {unit}: constraints contradict each other: cell {cell} is at least "
+            f"{source}: unit {unit}: constraints contradict each other: cell {cell} is at least "
             f"{lower[row, cell]}, and at most {upper[row, cell]} by "
-            f"{columns[by][0] if by >= 0 else 'several'}"
+            f"{columns[bound][0] if bound >= 0 else 'several'}"
         )
     kinds = tuple(column[0] for column in columns)
     return CellBounds(pattern, lower, upper, kind, kinds, most > 0)
@@ -718,12 +719,12 @@ def _stacked(
     parts: list[IntArray] = [np.zeros((units.size, 0), dtype=np.int64)]
     columns: list[_Column] = []
     start = 0
-    for before, width, found in rows:
+    for before, width, constraints in rows:
         codes = units.astype(f"U{width}") if width else np.full(units.size, "")
-        for name, stated in sorted(found.items()):
+        for name, stated in sorted(constraints.items()):
             if not atoms.knows(name):
                 continue
-            place = place_of(codes, stated.geocodes) if width else np.zeros(units.size, np.int64)
+            place = positions(codes, stated.geocodes) if width else np.zeros(units.size, np.int64)
             size = stated.values.shape[1]
             parts.append(np.where(place[:, None] >= 0, stated.values[place], -1))
             columns.append((f"{before}{name}", name, stated.sign, start, size, not before))
@@ -731,12 +732,12 @@ def _stacked(
     return np.concatenate(parts, axis=1), columns
 
 
-def place_of(codes: NDArray[np.str_], known: NDArray[np.str_]) -> IntArray:
+def positions(codes: NDArray[np.str_], listed: NDArray[np.str_]) -> IntArray:
     """Return the place of each code among sorted ones, -1 where it is not there."""
-    if not known.size:
+    if not listed.size:
         return np.full(codes.size, -1)
-    place = np.minimum(np.searchsorted(known, codes), known.size - 1)
-    return np.where(known[place] == codes, place, -1)
+    place = np.minimum(np.searchsorted(listed, codes), listed.size - 1)
+    return np.where(listed[place] == codes, place, -1)
 
 
 def _refuse_contradictions(
@@ -746,22 +747,22 @@ def _refuse_contradictions(
     distinct: IntArray,
     columns: list[_Column],
     most: IntArray,
-    where: str,
+    source: str,
 ) -> None:
     """Refuse a total that is at least more than what others leave of its cells."""
-    for label, name, sign, start, size, own in columns:
-        if sign not in ("=", ">=") or not own:
+    for label, name, sign, start, size, local in columns:
+        if sign not in ("=", ">=") or not local:
             continue
-        of_atoms = atoms.of_atoms(name)
+        atom_labels = atoms.atom_labels(name)
         for total in range(size):
-            room = np.minimum(most[:, of_atoms == total].astype(float).sum(axis=1), MAX_COUNT)
+            room = np.minimum(most[:, atom_labels == total].astype(float).sum(axis=1), MAX_COUNT)
             bad = distinct[:, start + total] > room
             if bad.any():
                 row = int(bad.argmax())
-                others = sorted(c[0] for c in columns if c[2] != ">=" and c[0] != label)
+                limits = sorted(c[0] for c in columns if c[2] != ">=" and c[0] != label)
                 unit = str(units[int(np.argmax(pattern == row))])
                 raise DataError(
-                    f"{where}: unit {unit}: constraints contradict each other: {label} says "
+                    f"{source}: unit {unit}: constraints contradict each other: {label} says "
                     f"{sign} {distinct[row, start + total]} of total {total}, of which "
-                    f"{', '.join(others) or 'others'} leave at most {int(room[row])}"
+                    f"{', '.join(limits) or 'others'} leave at most {int(room[row])}"
                 )

@@ -33,8 +33,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 def _ranges(*first: int, stop: int) -> Groups:
     """Return the runs that start at the given values, up to ``stop``."""
-    bounds = (*first, stop)
-    return tuple(tuple(range(a, b)) for a, b in pairwise(bounds))
+    return tuple(tuple(range(a, b)) for a, b in pairwise((*first, stop)))
 
 
 _FROM_18 = (18, 20, *range(25, 60, 5), 60, 62, 65, 67, *range(70, 115, 5))
@@ -134,7 +133,7 @@ def cell_labels(universe: Universe, answers: Sequence[str]) -> IntArray | None:
     return labels
 
 
-def universe_of(axes: tuple[str, ...]) -> Universe:
+def matching_universe(axes: tuple[str, ...]) -> Universe:
     """Return the universe with these axes; one of unknown sizes where they are not known."""
     for universe in UNIVERSES.values():
         if tuple(universe.axes) == axes:
@@ -202,7 +201,7 @@ def _is_numbers(kind: pa.DataType) -> bool:
     return any(test(kind) for test in lists) and pa.types.is_integer(kind.value_type)
 
 
-def axes_of(schema: pa.Schema) -> tuple[str, ...]:
+def histogram_axes(schema: pa.Schema) -> tuple[str, ...]:
     """Return the columns that are axes of the histogram."""
     return tuple(name for name in schema.names if name not in _NOT_AXES)
 
@@ -225,44 +224,44 @@ def check_columns(file: Path, axes: Sequence[str], wanted: Sequence[str]) -> Non
         kind = schema.field(name).type
         if not fits(kind):
             raise DataError(f"{file}: column {name!r}: must hold {text}, got {plain_kind(kind)}")
-    if axes_of(schema) != tuple(axes):
+    if histogram_axes(schema) != tuple(axes):
         raise DataError(
             f"{file}: must have the axes {', '.join(axes)} of the other files, "
-            f"got {', '.join(axes_of(schema)) or 'none'}"
+            f"got {', '.join(histogram_axes(schema)) or 'none'}"
         )
 
 
-def _groups(source: parquet.ParquetFile, within: tuple[str, str] | None) -> list[int]:
+def _groups(source: parquet.ParquetFile, span: tuple[str, str] | None) -> list[int]:
     """Return the row groups whose units may be in a range, by the statistics of the footer."""
-    about = source.metadata
-    everything = list(range(about.num_row_groups))
-    columns = [about.schema.column(i).path for i in range(about.num_columns)]
-    if within is None or "geocode" not in columns:
+    footer = source.metadata
+    everything = list(range(footer.num_row_groups))
+    columns = [footer.schema.column(i).path for i in range(footer.num_columns)]
+    if span is None or "geocode" not in columns:
         return everything
-    place, found = columns.index("geocode"), []
+    place, groups = columns.index("geocode"), []
     for group in everything:
-        seen = about.row_group(group).column(place).statistics
-        if seen is not None and seen.has_min_max:
-            least, most = str(seen.min), str(seen.max)
-            if most[: len(within[0])] < within[0][: len(most)] or least > within[1] + ":":
+        statistics = footer.row_group(group).column(place).statistics
+        if statistics is not None and statistics.has_min_max:
+            least, most = str(statistics.min), str(statistics.max)
+            if most[: len(span[0])] < span[0][: len(most)] or least > span[1] + ":":
                 continue
-        found.append(group)
-    return found
+        groups.append(group)
+    return groups
 
 
 def batches(
-    file: Path, columns: Sequence[str], rows: int, within: tuple[str, str] | None = None
+    file: Path, columns: Sequence[str], rows: int, span: tuple[str, str] | None = None
 ) -> Iterator[Rows]:
     """Yield the rows of a file in pieces of at most ``rows``.
 
-    ``within`` are the beginnings of the first and the last geocode wanted: row groups that hold
+    ``span`` are the beginnings of the first and the last geocode wanted: row groups that hold
     none are not read.  What is read may hold others too.
     """
     with opened(file) as (source, _):
         texts = {name: ("text",) for name in columns if name in _TEXT}
         check_kinds(source.schema_arrow, file, texts)
         sizes = [source.metadata.row_group(i).num_rows for i in range(source.num_row_groups)]
-        for groups in _runs(_groups(source, within)):
+        for groups in _runs(_groups(source, span)):
             start = sum(sizes[: groups[0]])
             for batch in source.iter_batches(
                 rows, row_groups=groups, columns=list(columns), use_threads=False
@@ -297,7 +296,7 @@ class Rows:
     def __len__(self) -> int:
         return self.numbers.size
 
-    def where(self, good: pa.Array) -> Rows:
+    def select(self, good: pa.Array) -> Rows:
         """Return some of the rows."""
         return Rows(self.file, self.table.filter(good))
 
@@ -334,15 +333,15 @@ class Rows:
         """Yield the rows of each query, by its name without its ending."""
         names, distinct = self.queries(suffix)
         for name in distinct:
-            yield name.removesuffix(suffix), self.where(pc.equal(names, name))
+            yield name.removesuffix(suffix), self.select(pc.equal(names, name))
 
     def sigma2(self, scales: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return the scale of each row's noise; refuse a variance that a budget excludes."""
         variance = self.variance()
-        found = scales(variance)
+        sigma2 = scales(variance)
         rule = f"be one that the budget gives, {getattr(scales, 'allowed', None)}"
-        self.check("variance", ~np.isnan(found), rule, variance.tolist())
-        return found
+        self.check("variance", ~np.isnan(sigma2), rule, variance.tolist())
+        return sigma2
 
     def text(self, name: str) -> TextArray:
         """Return a column of strings."""
@@ -366,8 +365,8 @@ class Rows:
                 place, "geocode", f"a {level} must have {rule}, got {shown(str(codes[place]))}"
             )
         if state is not None:
-            here = codes.astype(f"U{len(state)}") == state
-            self.check("geocode", here, f"start with {state!r}, the folder's state", codes)
+            inside = codes.astype(f"U{len(state)}") == state
+            self.check("geocode", inside, f"start with {state!r}, the folder's state", codes)
         return codes
 
     def _lists(self, name: str) -> tuple[IntArray, IntArray]:
@@ -395,8 +394,8 @@ class Rows:
         listed = shapes.tolist()
         positive: BoolArray = np.logical_and.reduce(shapes >= 1, axis=1)
         self.check("query_shape", positive, "be >= 1", listed)
-        same: BoolArray = np.logical_and.reduce(shapes == shapes[0], axis=1)
-        self.check("query_shape", same, f"be {listed[0]} as in the query's other rows", listed)
+        equal: BoolArray = np.logical_and.reduce(shapes == shapes[0], axis=1)
+        self.check("query_shape", equal, f"be {listed[0]} as in the query's other rows", listed)
         shape = tuple(int(extent) for extent in shapes[0])
         for axis, extent in zip(axes, shape, strict=True):
             self._check_axis(universe, axis, extent)
@@ -404,7 +403,7 @@ class Rows:
 
     def answers(self, axes: Sequence[str]) -> tuple[str, ...]:
         """Return the answer on each axis, the same in all rows."""
-        found = []
+        answers = []
         for axis in axes:
             column = self.column(axis).cast(pa.string())
             distinct = pc.unique(column).to_pylist()
@@ -416,8 +415,8 @@ class Rows:
                     f"must be {distinct[0]!r} as in the query's other rows, "
                     f"got {shown(distinct[1])}",
                 )
-            found.append(str(distinct[0]))
-        return tuple(found)
+            answers.append(str(distinct[0]))
+        return tuple(answers)
 
     def _check_axis(self, universe: Universe, axis: str, extent: int) -> None:
         column = self.column(axis)
@@ -460,24 +459,23 @@ def rows_of_query(
     ``most`` is the number of cells of the largest row that a file can hold: it bounds what is
     read at a time, half a batch, whatever the order of the rows.
     """
-    held: list[pa.RecordBatch] = []
+    tables: list[pa.RecordBatch] = []
     count = 0
     for rows in batches(file, columns, max(1, cells // (2 * most))):
         keep = pc.equal(rows.queries("_dpq")[0], f"{query}_dpq")
         if pc.sum(keep).as_py() != len(rows):
-            rows = rows.where(keep)
+            rows = rows.select(keep)
         if len(rows):
-            held.append(rows.table)
+            tables.append(rows.table)
             count += int(pc.sum(pc.list_value_length(rows.table.column("value"))).as_py() or 0)
         if count >= cells:
-            yield Rows(file, _joined(held))
-            held, count = [], 0
-    if held:
-        yield Rows(file, _joined(held))
+            yield Rows(file, _joined(tables))
+            tables, count = [], 0
+    if tables:
+        yield Rows(file, _joined(tables))
 
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(parts) == 1:
         return parts[0]
-    table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
-    return table.to_batches()[0]
+    return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks().to_batches()[0]

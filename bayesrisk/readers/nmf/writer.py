@@ -90,27 +90,27 @@ def draw_spine(
         check.integer(pair[1], name, lower=least, upper=999)
     if sizes["block_groups"][1] > _MOST_UNITS_OF_A_KIND:
         raise ArgumentError(f"block_groups must be <= 9, got {sizes['block_groups'][1]}")
-    found = sorted(set(check.texts(states, "states")))
-    if not found or len(found) != len(states):
+    distinct = sorted(set(check.texts(states, "states")))
+    if not distinct or len(distinct) != len(states):
         raise ArgumentError(f"states must be different, at least one, got {shown(list(states))}")
-    for state in found:
+    for state in distinct:
         if not re.fullmatch("[01][0-9]{2}", state):
             raise ArgumentError(f"states must be a tribal flag and two digits, got {shown(state)}")
 
-    def some(name: str) -> int:
+    def draw_number(name: str) -> int:
         least, most = sizes[name]
         return int(rng.integers(least, most + 1))
 
     groups: list[str] = []
     numbers: list[str] = []
-    for state in found:
+    for state in distinct:
         first = True
         for county in range(1, counties + 1):
             # Tribal parts have counties of their own numbers, so that no block is in both.
             public = f"{2 * county - 1 + 100 * int(state[0]):03d}"
-            for tract in range(1, some("tracts") + 1):
-                for group in range(1, some("block_groups") + 1):
-                    n_blocks, first = 1 if first else some("blocks"), False
+            for tract in range(1, draw_number("tracts") + 1):
+                for group in range(1, draw_number("block_groups") + 1):
+                    n_blocks, first = 1 if first else draw_number("blocks"), False
                     groups += [f"{state}10{public}1{tract:04d}{group:02d}"] * n_blocks
                     place = f"{state[1:]}{public}{100 * tract:06d}{group}"
                     numbers += [f"{place}{block:03d}" for block in range(n_blocks)]
@@ -120,7 +120,7 @@ def draw_spine(
         lower: np.searchsorted(geocodes[upper], geocodes[lower].astype(f"U{SPINE_WIDTHS[upper]}"))
         for upper, lower in pairwise(_LEVELS[1:])
     }
-    parent["State"] = np.zeros(len(found), dtype=np.int64)
+    parent["State"] = np.zeros(len(distinct), dtype=np.int64)
     return SyntheticSpine(_LEVELS, {"US": np.array([_NATION]), **geocodes}, parent)
 
 
@@ -216,7 +216,7 @@ def _rows(
     shape: Sequence[int],
     geocodes: Sequence[str],
     values: IntArray,
-    **others: Sequence[object],
+    **extra: Sequence[object],
 ) -> pa.Table:
     """Return the rows of one query."""
     n = len(geocodes)
@@ -226,15 +226,14 @@ def _rows(
         **{axis: [answers[axis]] * n for axis in universe.axes},
         "query_shape": [list(shape)] * n,
         "value": list(values),
-        **others,
+        **extra,
     }
     kinds = {
         **dict.fromkeys(("query_shape", "value"), pa.list_(pa.int64())),
         "variance": pa.float32(),
         "plb": pa.float64(),
     }
-    arrays = {key: pa.array(c, kinds.get(key, pa.string())) for key, c in columns.items()}
-    return pa.table(arrays)
+    return pa.table({n: pa.array(c, kinds.get(n, pa.string())) for n, c in columns.items()})
 
 
 def _write_folder(folder: Path, parts: Sequence[pa.Table], place: int) -> None:
@@ -270,7 +269,7 @@ def _measure(
     rng: np.random.Generator,
 ) -> list[pa.Table]:
     """Return the noisy answers of some units, query by query."""
-    found = []
+    tables = []
     for query, budgets in rho.items():
         mine = units[np.array([budgets[i] > 0 for i in units], dtype=bool)]
         if mine.size == 0:
@@ -278,7 +277,7 @@ def _measure(
         answers, shape = answer_query(counts[mine], universe, query)
         sigma2 = np.array([float(1 / budgets[i]) for i in mine])
         noise = DiscreteGaussian(sigma2[:, None]).rvs(answers.shape, rng)
-        found.append(
+        tables.append(
             _rows(
                 universe,
                 f"{query}_dpq",
@@ -290,7 +289,7 @@ def _measure(
                 plb=[float(budgets[i]) for i in mine],
             )
         )
-    return found
+    return tables
 
 
 def _constraints(
@@ -392,7 +391,7 @@ def write_nmf(
         counts[upper] = spine.add_up(counts[lower], lower)
         facilities[upper] = spine.add_up(facilities[lower], lower)
     spent: dict[tuple[str, str], NDArray[np.object_]] = {}
-    with _files.whole_folder(root, _files.new_folder) as made:
+    with _files.whole_folder(root, _files.new_folder) as staging:
         for level in spine.levels:
             queries = list(dict.fromkeys(table["query"]))
             rho = {query: _spent(spine, table, level, query) for query in queries}
@@ -403,7 +402,7 @@ def write_nmf(
                 mine = (counts[level][units], facilities[level][units])
                 exact = _constraints(histogram, *mine, codes, level)
                 for kind, parts in (("DPQuery", noisy), ("Constraint", exact)):
-                    target = made / f"{level}.parquet" / kind
+                    target = staging / f"{level}.parquet" / kind
                     if parts:
                         target = target / f"State={state}" if state else target
                         _write_folder(target, parts, place)

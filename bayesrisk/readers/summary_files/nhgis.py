@@ -120,14 +120,14 @@ class Extract(NamedTuple):
         return self.source.name
 
 
-def candidates_of(path: str | Path, codebook: str | Path | None) -> list[Candidate]:
+def csv_candidates(path: str | Path, codebook: str | Path | None) -> list[Candidate]:
     """Return the CSV files at a place: the only one, or those that are called as NHGIS does."""
-    found = forms.list_sources(path)
-    if len(found) == 1 and found[0].member is None and not Path(path).is_dir():
-        tables = [source for source in found if not source.base.endswith(".dat")]
+    sources = forms.list_sources(path)
+    if len(sources) == 1 and sources[0].member is None and not Path(path).is_dir():
+        tables = [source for source in sources if not source.base.endswith(".dat")]
     else:
-        tables = [source for source in found if source.base.endswith(".csv")]
-    if not tables and any(source.base.endswith(".dat") for source in found):
+        tables = [source for source in sources if source.base.endswith(".csv")]
+    if not tables and any(source.base.endswith(".dat") for source in sources):
         raise DataError(
             f"{path}: holds a fixed-width extract, which is not read; ask NHGIS for "
             "comma-delimited files"
@@ -136,10 +136,10 @@ def candidates_of(path: str | Path, codebook: str | Path | None) -> list[Candida
     if len(tables) > 1:
         candidates = [c for c in candidates if c.level is not None]
     if not candidates:
-        held = ", ".join(source.base for source in found[:10]) or "nothing"
+        listing = ", ".join(source.base for source in sources[:10]) or "nothing"
         raise DataError(
             f"{path}: must hold a .csv file of NHGIS, such as nhgis0001_ds172_2010_block.csv, "
-            f"holds {held}"
+            f"holds {listing}"
         )
     if codebook is not None and len(candidates) > 1:
         raise DataError(
@@ -162,29 +162,29 @@ def _extract(candidate: Candidate, codebook: str | Path | None) -> Extract:
     source = candidate.source
     if candidate.level == "time series":
         raise DataError(f"{source.name}: holds {_SERIES}")
-    header = forms.header_of(source)
+    header = forms.header_names(source)
     if "GISJOIN" not in header:
         raise DataError(f"{source.name}: must have a column 'GISJOIN'; has {' '.join(header[:20])}")
     wanted = source.base.removesuffix(".csv") + "_codebook.txt"
-    beside = codebook or (source.path if source.member is not None else source.path.parent)
-    books = forms.list_sources(beside)
-    book = next((b for b in books if codebook is not None or b.base == wanted), None)
-    if book is None:
+    place = codebook or (source.path if source.member is not None else source.path.parent)
+    books = forms.list_sources(place)
+    file = next((b for b in books if codebook is not None or b.base == wanted), None)
+    if file is None:
         raise DataError(
             f"{source.name}: has no codebook beside it (..._codebook.txt), without which its "
             "columns are not known"
         )
-    about = read_codebook(book)
-    dataset = tuple(dict.fromkeys(t for t in (*about.dataset, candidate.dataset) if t is not None))
+    book = read_codebook(file)
+    dataset = tuple(dict.fromkeys(t for t in (*book.dataset, candidate.dataset) if t is not None))
     with source.open() as stream:
         lines = [stream.readline().decode("latin-1").rstrip("\n") for _ in range(3)][1:]
     first, second = (
         dict(zip(header, split_line(line, source.name), strict=False)) for line in lines
     )
     years = (row["YEAR"].strip() for row in (first, second) if _is_place(row) and "YEAR" in row)
-    year = next(years, None) or candidate.year or about.year or "2010"
-    product = _product(source, year, dataset, about.sources)
-    return Extract(source, header, first, about.codes, product, dataset)
+    year = next(years, None) or candidate.year or book.year or "2010"
+    product = _product(source, year, dataset, book.sources)
+    return Extract(source, header, first, book.codes, product, dataset)
 
 
 def _is_place(row: dict[str, str]) -> bool:
@@ -209,7 +209,7 @@ def _product(
     )
 
 
-def files_of(
+def table_files(
     candidates: Sequence[Candidate],
     tables: Iterable[str],
     level: str,
@@ -220,8 +220,8 @@ def files_of(
     place = candidates[0].source.path
     fitting = [c for c in candidates if len(candidates) == 1 or c.level == level]
     if not fitting:
-        held = ", ".join(f"{c.source.base} ({c.level})" for c in candidates)
-        raise DataError(f"{place}: must hold a file of level {level!r}, holds {held}")
+        listing = ", ".join(f"{c.source.base} ({c.level})" for c in candidates)
+        raise DataError(f"{place}: must hold a file of level {level!r}, holds {listing}")
     faults: list[DataError] = []
     extracts = []
     for candidate in fitting:
@@ -237,36 +237,36 @@ def files_of(
                 f"holds {_listed(extracts)}"
             )
         extracts = chosen
-    found: list[Extract] = []
+    files: list[Extract] = []
     for name in tables:
         having = [extract for extract in extracts if name in extract.codes]
         if not having and faults:
             raise faults[0]
         if not having:
-            known = ", ".join(code for extract in extracts for code in extract.codes)
+            codes = ", ".join(code for extract in extracts for code in extract.codes)
             raise DataError(
                 f"{extracts[0].name}: must have table {name}, which the codebook does not name; "
-                f"it names {known}"
+                f"it names {codes}"
             )
         if len(having) > 1:
             raise DataError(
                 f"{place}: must have table {name} in one file, it is in {_listed(having)}; choose "
                 "a data set"
             )
-        if having[0] not in found:
-            found.append(having[0])
-    return found
+        if having[0] not in files:
+            files.append(having[0])
+    return files
 
 
 def _listed(extracts: Sequence[Extract]) -> str:
     return ", ".join(f"{e.source.base} ({', '.join(e.dataset)})" for e in extracts)
 
 
-def columns_of(
+def table_columns(
     extract: Extract, workload: Workload, level: str
 ) -> dict[tuple[str, str], list[str]]:
     """Return the columns of each table: its cells, then its total where it has one to compare."""
-    found = {}
+    columns = {}
     for key, table in workload.tables.items():
         if key[0] != level or table.name not in extract.codes:
             continue
@@ -275,8 +275,8 @@ def columns_of(
         for name in names:
             if name not in extract.header:
                 raise DataError(f"{extract.name}: must have a column {name!r} ({table.name})")
-        found[key] = names
-    return found
+        columns[key] = names
+    return columns
 
 
 CHUNK = 2**15  # places in memory at a time, where the caller does not say
@@ -338,18 +338,18 @@ def iter_nhgis(
     _check_workload(workload)
     if codebook is not None:
         check.path(codebook, "codebook")
-    candidates = candidates_of(path, codebook)
+    candidates = csv_candidates(path, codebook)
     # Of other levels there are no places.
     nowhere = {name: np.zeros(0, dtype="<U15") for name in workload.levels}
     nothing = {k: np.zeros((0, len(t.cells)), np.int64) for k, t in workload.tables.items()}
     for level in workload.levels:
         # The rows of the files of a level are the same places.
-        chosen = files_of(candidates, workload.at(level), level, dataset, codebook)
-        columns = [columns_of(extract, workload, level) for extract in chosen]
-        both = list(zip(chosen, columns, strict=True))
-        readers = [_pieces(extract, names, rows, faults) for extract, names in both]
+        chosen = table_files(candidates, workload.at(level), level, dataset, codebook)
+        columns = [table_columns(extract, workload, level) for extract in chosen]
+        pairs = list(zip(chosen, columns, strict=True))
+        readers = [_pieces(extract, names, rows, faults) for extract, names in pairs]
         first = chosen[0]
-        seen: list[IntArray] = []
+        places: list[IntArray] = []
         for pieces in zip_longest(*readers):
             sizes = [0 if piece is None else len(piece) for piece in pieces]
             for extract, size in zip(chosen, sizes, strict=True):
@@ -358,24 +358,24 @@ def iter_nhgis(
                         f"{extract.name}: must have the places of {first.name}, has another "
                         "number of rows"
                     )
-            held = [piece for piece in pieces if piece is not None]
-            geoids = _geoids(held[0], level, place, first.product.year)
+            parts = [piece for piece in pieces if piece is not None]
+            geoids = _geoids(parts[0], level, place, first.product.year)
             counts: dict[tuple[str, str], IntArray] = {}
             missing: dict[tuple[str, str], BoolArray] = {}
-            for piece, (extract, names) in zip(held, both, strict=True):
+            for piece, (extract, names) in zip(parts, pairs, strict=True):
                 if extract is not first:
-                    found = _geoids(piece, level, place, extract.product.year)
+                    codes = _geoids(piece, level, place, extract.product.year)
                     rule = f"the place of this row in {first.name}"
-                    piece.check("GISJOIN", geoids == found, rule)
+                    piece.check("GISJOIN", geoids == codes, rule)
                 for key, cells in names.items():
                     table = workload.tables[key]
                     counts[key], missing[key] = forms.table_counts(piece, cells, table, faults)
-            seen.append(geoids.astype(np.int64))
-            forms.check_distinct(seen[-1], held[0].start + 1, first.name, "row", "GISJOIN")
+            places.append(geoids.astype(np.int64))
+            forms.check_distinct(places[-1], parts[0].start + 1, first.name, "row", "GISJOIN")
             yield forms.piece_of_tables(
                 workload, nowhere | {level: geoids}, nothing | counts, missing
             )
-        forms.check_distinct(np.concatenate(seen), 1, first.name, "row", "GISJOIN")
+        forms.check_distinct(np.concatenate(places), 1, first.name, "row", "GISJOIN")
     faults.warn(str(path))
 
 
@@ -391,7 +391,7 @@ def _pieces(
         extract.source,
         extract.header,
         wanted=[*wanted, *values],
-        whole=() if faults.kept else values,
+        whole=() if faults.lenient else values,
         chunk=chunk,
         form=forms.TextForm(skip=int(words)),
     )
@@ -465,8 +465,8 @@ def _geoids(piece: forms.Piece, level: str, state: str | None, year: int) -> Tex
     width = code.shape[1]
     for name, (start, stop) in _PARTS.items():
         if name in piece.table.column_names and stop <= width:
-            same = (code[:, start:stop] == piece.matrix(name, stop - start)).all(axis=1)
-            piece.check(name, same, "the same as in GISJOIN")
+            equal = (code[:, start:stop] == piece.matrix(name, stop - start)).all(axis=1)
+            piece.check(name, equal, "the same as in GISJOIN")
     if "YEAR" in piece.table.column_names:
         piece.whole("YEAR", year, year, rule=f"{year}, the year of the data set")
     forms.check_state(piece, "GISJOIN", code, state)

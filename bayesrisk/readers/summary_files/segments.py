@@ -56,18 +56,18 @@ def sf1_codebook() -> dict[str, Block]:
 
 def usual_table(text: str) -> str | None:
     """Return the name of a table as ours are written: ``P012A`` is ``P12A``."""
-    found = _TABLE.fullmatch(text.strip().upper())
-    return None if found is None else f"{found[1]}{int(found[2])}{found[3]}"
+    match = _TABLE.fullmatch(text.strip().upper())
+    return None if match is None else f"{match[1]}{int(match[2])}{match[3]}"
 
 
 def cell_number(cell: str, title: str = "Summary File 1") -> tuple[str, int]:
     """Return table and number of a published cell, such as ``P012A003``."""
     if cell == "H00010001":  # alone in having a digit more
         return "H1", 1
-    found = _CELL.fullmatch(cell)
-    if found is None or len(found[3] + found[4]) != 4:
+    match = _CELL.fullmatch(cell)
+    if match is None or len(match[3] + match[4]) != 4:
         raise ArgumentError(f"workload must have cells of {title}, got {shown(cell)}")
-    return f"{found[1]}{int(found[2])}{found[3]}", int(found[4])
+    return f"{match[1]}{int(match[2])}{match[3]}", int(match[4])
 
 
 # The geographic header: which record is which place.
@@ -138,13 +138,13 @@ def _column_names(
     source: forms.Source, delimiter: str, first: tuple[str, ...], least: int
 ) -> list[str]:
     """Return names for the columns of a file without a header: the first ones, then numbers."""
-    held = forms.first_lines(source, None)[1].count(delimiter.encode()) + 1
-    if not least <= held <= MAX_COLUMNS:
+    count = forms.first_lines(source, None)[1].count(delimiter.encode()) + 1
+    if not least <= count <= MAX_COLUMNS:
         raise DataError(
             f"{source.name}: must have {least} to {MAX_COLUMNS} columns between {delimiter!r}, got "
-            f"{held}"
+            f"{count}"
         )
-    return [*first, *(str(number) for number in range(len(first) + 1, held + 1))]
+    return [*first, *(str(number) for number in range(len(first) + 1, count + 1))]
 
 
 def _header_pieces(source: forms.Source, year: int) -> Iterable[forms.Piece]:
@@ -163,9 +163,9 @@ def _header_pieces(source: forms.Source, year: int) -> Iterable[forms.Piece]:
 
 def read_header(product: "Product", source: forms.Source, levels: tuple[str, ...]) -> Header:
     """Return the records of a geographic header, by the codes of their levels."""
-    what, variants = "row", ["GEOVAR", "GEOCOMP"]
+    unit, variants = "row", ["GEOVAR", "GEOCOMP"]
     if product.year == 2010:
-        what, variants = "line", ["GEOCOMP"]
+        unit, variants = "line", ["GEOCOMP"]
     summary, state = product.summary_levels, forms.STATES.get(source.base[:2].upper())
     parts: list[tuple[IntArray, NDArray[np.int8], IntArray]] = []
     for piece in _header_pieces(source, product.year):
@@ -174,14 +174,14 @@ def read_header(product: "Product", source: forms.Source, levels: tuple[str, ...
         level = np.full(len(piece), -1, dtype=np.int8)
         code = np.full(len(piece), -1, dtype=np.int64)
         for place, title in enumerate(levels):
-            here = piece.equals("SUMLEV", summary[title]) & whole
-            level[here] = place
-            rows = np.flatnonzero(here)
+            mask = piece.equals("SUMLEV", summary[title]) & whole
+            level[mask] = place
+            rows = np.flatnonzero(mask)
             code[rows] = _codes(piece.take(rows), title, state)
         if record.size:
             parts.append((record, level, code))
     if not parts:
-        raise DataError(f"{source.name}: must have at least one {what}, got none")
+        raise DataError(f"{source.name}: must have at least one {unit}, got none")
     record, level, code = (np.concatenate(part) for part in zip(*parts, strict=True))
     for place, title in enumerate(levels):
         rows = np.flatnonzero(level == place)
@@ -191,10 +191,10 @@ def read_header(product: "Product", source: forms.Source, levels: tuple[str, ...
                 f"{summary[title]}), got none"
             )
         column = PARTS[title][-1] if PARTS[title] else "SUMLEV"
-        forms.check_distinct(code[rows], rows + 1, source.name, what, column)
+        forms.check_distinct(code[rows], rows + 1, source.name, unit, column)
     if (np.diff(record) <= 0).any():
         # Segments are in the order of their record numbers, whatever that of the header is.
-        forms.check_distinct(record, 1, source.name, what, "LOGRECNO")
+        forms.check_distinct(record, 1, source.name, unit, "LOGRECNO")
     order = np.argsort(record)
     return Header(levels, record[order], level[order], code[order])
 
@@ -268,7 +268,7 @@ class Product:
 
     def numbers(self, table: Table) -> IntArray:
         """Return the numbers of a table's cells, from 1, after checking that they are known."""
-        found, book = [], self.codebook
+        numbers, book = [], self.codebook
         for cell in table.cells:
             name, number = cell_number(cell, self.title)
             if name not in book or name != table.name or number > book[name].cells:
@@ -276,16 +276,16 @@ class Product:
                     f"workload must have tables of counts of {self.title} "
                     f"({', '.join(book)}), got {shown(cell)} in {shown(table.name)}"
                 )
-            found.append(number)
-        return np.array(found, dtype=np.int64)
+            numbers.append(number)
+        return np.array(numbers, dtype=np.int64)
 
     def has_total(self, table: Table) -> bool:
         """Return whether all cells of a table together are its first, which it does not hold.
 
         So it is where every leaf is held: the tables of race and of age by sex.
         """
-        held = set(self.numbers(table).tolist())
-        return self.leaves.get(table.name.rstrip(_ITERATIONS)) == len(held) and 1 not in held
+        numbers = set(self.numbers(table).tolist())
+        return self.leaves.get(table.name.rstrip(_ITERATIONS)) == len(numbers) and 1 not in numbers
 
     def with_total(self, table: Table) -> list[int]:
         """Return the numbers of a table's cells, then that of a total which they add up to."""
@@ -294,11 +294,11 @@ class Product:
 
 def _placed(segment: int, *tables: tuple[str, int], start: int = 6) -> dict[str, Block]:
     """Return tables that follow one another in a segment."""
-    found = {}
+    codebook = {}
     for name, size in tables:
-        found[name] = Block(segment, start, size)
+        codebook[name] = Block(segment, start, size)
         start += size
-    return found
+    return codebook
 
 
 def _pl94_codebook() -> dict[str, Block]:
@@ -316,7 +316,7 @@ def _dhc_codebook() -> dict[str, Block]:
     of sex by age for other groups (P12J to P12AH), which share segments with those that are.
     """
     race = (("P3", 8), ("P4", 3), ("P5", 17), ("P6", 7), ("P7", 15), ("P8", 71), ("P9", 73))
-    found = {
+    codebook = {
         **_placed(5, ("P1", 1)),
         **_placed(5, *race, start=11),
         **_placed(6, ("P10", 71), ("P11", 73), ("P12", 49), ("P12A", 49)),
@@ -327,8 +327,8 @@ def _dhc_codebook() -> dict[str, Block]:
         **_placed(21, ("PCT12", 209)),
     }
     for place, letter in enumerate(_ITERATIONS):
-        found |= _placed(22 + place, (f"PCT12{letter}", 209))
-    return found
+        codebook |= _placed(22 + place, (f"PCT12{letter}", 209))
+    return codebook
 
 
 _RACES = {"P8": 63, "P9": 64, "P10": 63, "P11": 64, "P12": 46, "PCT12": 206}
@@ -360,8 +360,8 @@ def _tables(
     product.check_workload(workload)
     ending = f"geo{product.year}.{product.ending}"
     name = re.compile(rf"[a-z]{{2}}{re.escape(ending)}")
-    what = f"geographic header (<st>{ending})"
-    source = forms.find_source(path, lambda base: name.fullmatch(base) is not None, what)
+    description = f"geographic header (<st>{ending})"
+    source = forms.find_source(path, lambda base: name.fullmatch(base) is not None, description)
     header = read_header(product, source, workload.levels)
     numbers = sorted({product.codebook[t.name].segment for t in workload.tables.values()})
     names = [product.segment(source.base[:2], number) for number in numbers]
@@ -416,7 +416,7 @@ class _Segment:
             self.source,
             _column_names(self.source, delimiter, _KEYS, int(columns[-1])),
             wanted=["STUSAB", *keys, *columns],
-            whole=keys if self.faults.kept else [*keys, *columns],
+            whole=keys if self.faults.lenient else [*keys, *columns],
             chunk=chunk,
             form=forms.TextForm(
                 delimiter, header=False, nulls=(_NOT_THERE,) if self.product.year == 2020 else ()
@@ -442,24 +442,24 @@ class _Segment:
     def take(self, records: IntArray) -> tuple[forms.Piece, IntArray]:
         """Return rows up to the last of some records, and which row is of which record (or -1)."""
         last = int(records[-1])
-        held = [] if self._piece is None else [self._piece]
-        while not held or not len(held[-1]) or held[-1].table["LOGRECNO"][-1].as_py() < last:
+        pieces = [] if self._piece is None else [self._piece]
+        while not pieces or not len(pieces[-1]) or pieces[-1].table["LOGRECNO"][-1].as_py() < last:
             following = next(self.pieces, None)
             if following is None:
                 break
-            held.append(following)
-        table = pa.concat_tables([piece.table for piece in held])
-        piece = forms.Piece(held[0].name, held[0].start, table)
+            pieces.append(following)
+        table = pa.concat_tables([piece.table for piece in pieces])
+        piece = forms.Piece(pieces[0].name, pieces[0].start, table)
         numbers = piece.table.column("LOGRECNO").to_numpy()
         cut = int(np.searchsorted(numbers, last, side="right"))
         self._piece = forms.Piece(piece.name, piece.start + cut, piece.table.slice(cut))
-        taken = numbers[:cut]
-        row = np.searchsorted(taken, records)
-        found = np.zeros(records.size, dtype=bool)
+        lines = numbers[:cut]
+        row = np.searchsorted(lines, records)
+        present = np.zeros(records.size, dtype=bool)
         inside = row < cut
-        found[inside] = taken[row[inside]] == records[inside]
+        present[inside] = lines[row[inside]] == records[inside]
         return forms.Piece(piece.name, piece.start, piece.table.slice(0, cut)), np.where(
-            found, row, -1
+            present, row, -1
         )
 
 

@@ -11,7 +11,7 @@ from oracles import topdown as oracle
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms import BottomUp, make_mechanism
-from bayesrisk.mechanisms.bottom_up import roles, scale_to
+from bayesrisk.mechanisms.bottom_up import roles, scale_counts
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -206,7 +206,7 @@ def test_any_workload(seed, levels):
 def test_scaling_takes_largest_remainders(noisy, total, seed):
     counts = np.array(noisy)
     totals = np.full(len(counts), total)
-    scaled = scale_to(counts, totals, np.random.default_rng(seed))
+    scaled = scale_counts(counts, totals, np.random.default_rng(seed))
     for row, result in zip(noisy, scaled.tolist(), strict=True):
         exact = oracle.appendix_f(row, total)
         best = min(
@@ -220,7 +220,7 @@ def test_scaling_takes_largest_remainders(noisy, total, seed):
 
 def test_ties_fall_at_random():
     zeros, rng = np.zeros((4000, 4), dtype=np.int64), np.random.default_rng(0)
-    share = scale_to(zeros, np.ones(4000, dtype=np.int64), rng).mean(axis=0)
+    share = scale_counts(zeros, np.ones(4000, dtype=np.int64), rng).mean(axis=0)
     assert np.abs(share - 0.25).max() < 5 * (0.25 * 0.75 / 4000) ** 0.5
 
 

@@ -14,7 +14,7 @@ from scipy import sparse
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
 from bayesrisk.mechanisms.suppression import ranges as _integer_range
-from bayesrisk.mechanisms.suppression.groups import cliques_of
+from bayesrisk.mechanisms.suppression.groups import table_cliques
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import (
     Attribute,
@@ -217,7 +217,7 @@ def test_cliques_lose_nothing(seed, size):
     frame["town"] = "1"
     tables = [cross(*names, schema=schema) for names in (("a", "b"), ("b", "c"), ("d",))]
     asked = Workload(schema, {("town", t.name): t for t in tables})
-    assert {frozenset(names) for names in cliques_of(asked).members} == {
+    assert {frozenset(names) for names in table_cliques(asked).members} == {
         frozenset("ab"),
         frozenset("bc"),
         frozenset("d"),
@@ -230,7 +230,7 @@ def test_cliques_lose_nothing(seed, size):
 
 
 def test_ten_attributes_need_thousands_of_cells():
-    cliques = cliques_of(Workload.named("household-dhc"))
+    cliques = table_cliques(Workload.named("household-dhc"))
     assert Workload.named("household-dhc").schema.size > 50_000_000
     assert cliques.size < 20_000
 

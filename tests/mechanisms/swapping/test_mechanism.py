@@ -23,7 +23,7 @@ from scipy import stats
 
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Identity, Swapping
-from bayesrisk.mechanisms.swapping.pairs import PartnerSearch, apportion, pairs_for_rate, tiers_of
+from bayesrisk.mechanisms.swapping.pairs import PartnerSearch, apportion, pairs_for_rate, risk_tiers
 from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
 
 SETTINGS = {
@@ -126,7 +126,7 @@ def test_equal_tiers_are_negative_control():
 
 def test_unique_households_in_small_blocks_rank_first():
     region = np.zeros(6, dtype=np.int64)
-    tier = tiers_of(
+    tier = risk_tiers(
         region,
         frequency=np.array([3, 1, 2, 1, 3, 1]),
         block_persons=np.array([1, 50, 1, 9, 2, 30]),

@@ -22,7 +22,7 @@ from bayesrisk.mechanisms.topdown.estimation import (
     solve_family,
     solve_whole,
 )
-from bayesrisk.mechanisms.topdown.families import Family, Lookahead, Query, classes_of
+from bayesrisk.mechanisms.topdown.families import Family, Lookahead, Query, cell_classes
 
 SEEDS = st.integers(0, 2**32 - 1)
 CHANCE = np.random.default_rng(1)
@@ -116,7 +116,7 @@ def test_cells_that_nothing_tells_apart_are_solved_as_one(top):
     for seed in range(15):
         family, kind = family_of_classes(np.random.default_rng(seed), top=top)
         problem, totals = least_squares(family)
-        plain, few = solve_whole(problem), classes_of(family)
+        plain, few = solve_whole(problem), cell_classes(family)
         # Optimal sums of classes, in proportion to the parent's counts, are optimal counts.
         sums, _ = fitted(few.family, solve(least_squares(few.family)[0]).x)
         share = np.ones(kind.size) if top else family.parent
@@ -143,10 +143,10 @@ def test_cells_that_nothing_tells_apart_are_solved_as_one(top):
 
 def test_cells_that_something_tells_apart_stay_apart():
     family, kind = family_of_classes(np.random.default_rng(5))
-    plain = classes_of(family).family.live.shape[1]
+    plain = cell_classes(family).family.live.shape[1]
     for change in ("live", "lookahead", "sets"):
         other = _told_apart(family, change, int(np.flatnonzero(np.bincount(kind) > 1)[0]), kind)
-        assert classes_of(other).family.live.shape[1] == plain + 1
+        assert cell_classes(other).family.live.shape[1] == plain + 1
 
 
 def _told_apart(family, change, code, kind):
@@ -382,7 +382,7 @@ def test_a_class_is_split_in_proportion_to_the_parent(seed, children, top):
     family = measured(rows, truth.sum(axis=0), truth @ rows.T.astype(int))
     if top:
         family = replace(family, parent=None)
-    few = classes_of(family)
+    few = cell_classes(family)
     sums = np.array([np.bincount(few.label, own) for own in truth]).astype(int)
     counts = few.split(sums, family.parent, rng)
     assert np.array_equal([np.bincount(few.label, own) for own in counts], sums)

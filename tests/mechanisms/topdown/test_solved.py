@@ -71,7 +71,7 @@ def test_without_room_every_family_is_solved_again(solved):
     first = len(solved)
     assert alike.release(microdata, workload=tables, rng=1).tables == expected
     assert len(solved) == 2 * first
-    assert alike._solve._held == 0
+    assert alike._solve._stored == 0
 
 
 def test_a_mechanism_keeps_nothing_unless_it_is_asked_to():

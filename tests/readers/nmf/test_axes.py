@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from bayesrisk.readers.nmf.rows import UNIVERSES, query_groups, universe_of
+from bayesrisk.readers.nmf.rows import UNIVERSES, matching_universe, query_groups
 
 # The number of positions of each recode, as the DHC's query shapes have them.
 SIZES = {
@@ -73,7 +73,7 @@ def test_shapes_of_queries(universe, query, shape):
 
 
 def test_unknown_axes_are_kept_without_sizes():
-    other = universe_of(("sex", "hhage"))
+    other = matching_universe(("sex", "hhage"))
     assert (other.name, dict(other.axes), other.size) == ("other", {"sex": 0, "hhage": 0}, 0)
     assert other.groups("sex", "detailed") is None
     assert UNIVERSES["pl94-person"].groups("hhgq", "strange") is None

@@ -16,7 +16,7 @@ from bayesrisk.readers.nmf.reader import (
     cell_bounds,
     definitions,
     rows_between,
-    states_of,
+    state_prefixes,
     units_between,
 )
 from bayesrisk.readers.nmf.rows import Universe, cell_labels
@@ -79,9 +79,9 @@ def test_bounds_hold_the_truth_and_are_those_of_each_constraint(counts, asked, t
         assert found.lower[0, t] <= truth <= found.upper[0, t]
         assert found.lower[0, t] == least[t]
         assert found.upper[0, t] <= most[t]  # sums of parts may say more
-        if not any(found.live[0, atoms.of_cell[c]] for c in cells):
+        if not any(found.live[0, atoms.cell_atoms[c]] for c in cells):
             assert found.upper[0, t] == 0
-    alive = found.live[0][atoms.of_cell]
+    alive = found.live[0][atoms.cell_atoms]
     assert all(alive[c] for c in range(6) if counts[c] > 0)
 
 
@@ -144,8 +144,8 @@ def test_widths_grow_along_the_spine(tmp_path):
 def test_rows_of_a_range_are_those_of_the_whole(tmp_path):
     sample = br.readers.write_nmf(tmp_path / "US_Person_PL_PROD", rng=4)
     nmf = NoisyMeasurements.open(sample.folder)
-    assert states_of(nmf, "Block") == ["057", "058", "157"]
-    assert states_of(nmf, "US") == [""]
+    assert state_prefixes(nmf, "Block") == ["057", "058", "157"]
+    assert state_prefixes(nmf, "US") == [""]
     units, listed = units_between(nmf, "Block")
     assert listed
     np.testing.assert_array_equal(units, sample.geocodes["Block"])
