@@ -189,12 +189,12 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         frame = pd.DataFrame({name: np.ravel(getattr(self, name)) for name in names})
         return frame.assign(confidence=self.confidence, method=self.method)
 
-    def over(self, baseline: float) -> Estimate:
+    def ratio(self, baseline: float) -> Estimate:
         """Return it, its error and its interval as multiples of a baseline > 0, such as a prior.
 
         Examples
         --------
-        >>> print(Estimate(0.62, 0.02, 0.58, 0.66, confidence=0.95, method="draws").over(0.5))
+        >>> print(Estimate(0.62, 0.02, 0.58, 0.66, confidence=0.95, method="draws").ratio(0.5))
         1.24 (1.16-1.32)
         """
         unit = check.scalar(baseline, "baseline", lower=0.0, bounds="()")
@@ -262,8 +262,8 @@ def _interval(value: float, lower: float, upper: float, spec: str) -> str:
     if width == 0.0:
         return format(value, spec or ".4g")
     digits = spec or f".{min(max(0, -int(np.floor(np.log10(width)))), 15)}f"
-    between = "-" if lower >= 0.0 else " to "
-    return f"{value:{digits}} ({lower:{digits}}{between}{upper:{digits}})"
+    separator = "-" if lower >= 0.0 else " to "
+    return f"{value:{digits}} ({lower:{digits}}{separator}{upper:{digits}})"
 
 
 def _limits(limits: object) -> tuple[float, float]:

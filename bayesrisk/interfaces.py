@@ -66,7 +66,7 @@ class Sampler(Protocol):
 
     version: str
 
-    def law(self, asked: "NoiseSpec") -> "NoiseSpec":
+    def law(self, wanted: "NoiseSpec") -> "NoiseSpec":
         """Return the law that is drawn where one is asked for: no narrower, and stated."""
 
     def draw(self, law: "NoiseSpec", size: int) -> "IntArray":

@@ -230,19 +230,19 @@ def sum_ripple(precision: float, terms: int, *, name: str) -> FloatArray:
 @lru_cache(maxsize=64)
 def _doubled(precision: float, terms: int) -> FloatArray:
     """Return the ripple of a sum of ``terms`` variables, by repeated doubling."""
-    done, done_n = _ONE, 0
+    total, total_n = _ONE, 0
     power, power_n = _ONE, 1
     while True:
         if terms & power_n:
-            done = _add(done, done_n, power, power_n, precision) if done_n else power
-            done_n += power_n
+            total = _add(total, total_n, power, power_n, precision) if total_n else power
+            total_n += power_n
         if 2 * power_n > terms:
             break
         power = _add(power, power_n, power, power_n, precision)
         power_n *= 2
-    kept = done.copy()
-    kept.flags.writeable = False
-    return kept
+    total = total.copy()
+    total.flags.writeable = False
+    return total
 
 
 _DIRECT_PRODUCTS = 2**28

@@ -176,7 +176,7 @@ kept_tables = functools.lru_cache(maxsize=1)(TableSource)
 
 def _index_of(folder: Path) -> ReleaseIndex | Partitions | None:
     """Return the index of a release or of tables by place; None for tables in one folder."""
-    if ReleaseIndex.there(folder):
+    if ReleaseIndex.exists(folder):
         return ReleaseIndex.read(folder)
     return Partitions.read(folder, "tables") if Partitions.there(folder) else None
 

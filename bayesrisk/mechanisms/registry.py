@@ -45,7 +45,7 @@ _OWN = {
     "composition": "bayesrisk.mechanisms.composition:ReleaseComposition",
 }
 REGISTRY: Registry[Mechanism] = Registry(
-    "mechanism", own=_OWN, protocol=Mechanism, needs="spec and release()"
+    "mechanism", builtin=_OWN, protocol=Mechanism, needs="spec and release()"
 )
 
 
@@ -295,7 +295,7 @@ def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
     """
     name, given = read_recipe(recipe, "recipe")
     given |= parameters
-    if name not in REGISTRY.own:  # a registered one or a plug-in, which may be none
+    if name not in REGISTRY.builtin:  # a registered one or a plug-in, which may be none
         REGISTRY.factory(name)
     dependent = [n for n in _open(name, given) if n in _DEPENDENT]
     if not dependent:

@@ -477,7 +477,7 @@ class _Path:
                     f"{name} must be that of a group with more than one block (n_siblings > 0), "
                     f"got {total}"
                 )
-            if law is not None and law.at(total) == -np.inf:
+            if law is not None and law.log_probability(total) == -np.inf:
                 raise ArgumentError(
                     f"{name} must be possible under count_priors ({law.start} to {law.stop - 1}), "
                     f"got {total}"

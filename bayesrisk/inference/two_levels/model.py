@@ -83,7 +83,7 @@ def read_group_prior(law: CountLaw | None, total: int | None, known_count: IntAr
                 f"known_total must be above known_count = {top}, so that it holds with and without "
                 f"the target, got {total}"
             )
-        if table.at(total) == -np.inf:
+        if table.log_probability(total) == -np.inf:
             first, last = table.allowed[[0, -1]].tolist()
             raise ArgumentError(
                 f"known_total must be possible under group_prior ({first} to {last}), got {total}"

@@ -562,7 +562,7 @@ def _truth(true_others: ArrayLike | None, tables: Sequence[LogTable | None]) -> 
             f"{truth.shape}"
         )
     for level, (number_, table) in enumerate(zip(truth.tolist(), tables, strict=True)):
-        if table is not None and not np.isfinite(table.at(number_)):
+        if table is not None and not np.isfinite(table.log_probability(number_)):
             raise ArgumentError(
                 f"true_others must be possible under others, got {number_} at level {level}"
             )

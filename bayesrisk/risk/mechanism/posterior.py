@@ -93,7 +93,7 @@ class AverageRisk(Tabular):
     @property
     def marginal_risk(self) -> Estimate:
         """The average posterior over the prior: 1 where nothing is learned, 1 / prior at most."""
-        return self.marginal_posterior.over(self.prior)
+        return self.marginal_posterior.ratio(self.prior)
 
     @property
     def method(self) -> str:
