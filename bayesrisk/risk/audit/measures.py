@@ -25,7 +25,7 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
 from bayesrisk.risk.intervals import clustered_interval
-from bayesrisk.risk.statements.claims import OPEN, numbers, ratio_of
+from bayesrisk.risk.statements.claims import OPEN, numbers, risk_ratio
 
 KEYS = ["protection", "attack", "adversary"]
 TEXTS = dict.fromkeys((*KEYS, "group"), "str")
@@ -431,7 +431,7 @@ def _measures(rows: pd.DataFrame, share: float, confidence: float) -> dict[str, 
     line |= {"gain": float(gain.mean()), "gain_lower": low, "gain_upper": high}
     line |= {"like_lower": wide[0], "like_upper": wide[1]}
     line |= dict(zip(("error_people", "error_releases", "error_chains"), parts, strict=True))
-    ratio = ratio_of(posterior, without)
+    ratio = risk_ratio(posterior, without)
     with np.errstate(invalid="ignore"):
         twice, ten = ((ratio >= factor).astype(float) for factor in (2.0, 10.0))
     low, high = sample.interval(twice, None, confidence)

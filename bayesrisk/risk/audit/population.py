@@ -45,7 +45,7 @@ from bayesrisk.risk.audit.attacks import (
 )
 from bayesrisk.risk.audit.measures import empty_frame
 from bayesrisk.risk.mechanism.question import Drawing
-from bayesrisk.risk.statements.results import is_additive, microdata_without, unit_of
+from bayesrisk.risk.statements.results import counted_unit, is_additive, microdata_without
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.microdata import as_microdata
@@ -432,7 +432,7 @@ class AuditedPopulation:
         """
         if place not in self._twins:
             rows = self.rows(place)
-            frame = unit_of(self.data, self.records).table.take(rows).to_pandas()
+            frame = counted_unit(self.data, self.records).table.take(rows).to_pandas()
             number = frame.groupby(list(frame), dropna=False, sort=False).ngroup().to_numpy()
             first = rows[np.unique(number, return_index=True)[1]]
             self._twins[place] = dict(zip(rows.tolist(), first[number].tolist(), strict=True))
