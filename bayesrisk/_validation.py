@@ -238,9 +238,9 @@ def scalar(value: Any, name: str, **limits: Any) -> float:
     return float(array)
 
 
-def optional_scalar(value: Any, name: str, **limits: Any) -> float | None:
-    """Return ``value`` as a finite float within its bounds, or None."""
-    return None if value is None else scalar(value, name, **limits)
+def time_limit(value: Any) -> float | None:
+    """Return a limit in seconds, > 0, or None."""
+    return None if value is None else scalar(value, "time_limit", lower=0.0, bounds="(]")
 
 
 def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT) -> int:

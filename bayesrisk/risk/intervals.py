@@ -10,6 +10,7 @@ size are strata (:func:`stratified_rates`).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -114,21 +115,9 @@ def _correction(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.where(blocks > 1, w / mean, np.inf), freedom
 
 
-def clustered_intervals(
-    hits: ArrayLike, trials: ArrayLike, groups: ArrayLike, n_groups: int, *, confidence: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of shares of groups of blocks, from the hits and trials of each block.
-
-    ``groups`` has the number of its group for each block; 0 to 1 for a group without trials.
-    """
-    return moment_intervals(
-        _grouped(block_moments(hits, trials), groups, n_groups), confidence=confidence
-    )
-
-
-def _grouped(moments: FloatArray, groups: ArrayLike, n_groups: int) -> FloatArray:
-    label = np.asarray(groups, np.int64)
-    return np.stack([np.bincount(label, row, n_groups) for row in moments])
+def group_sums(moments: Iterable[FloatArray], group: IntArray, n_groups: int) -> FloatArray:
+    """Return sums of moments over groups of blocks, whose group is given for each block."""
+    return np.stack([np.bincount(group, row, n_groups) for row in moments])
 
 
 def clustered_interval(
@@ -142,10 +131,9 @@ def clustered_interval(
     if not right.size:
         return 0.0, 1.0
     _, label, size = np.unique(np.asarray(clusters), return_inverse=True, return_counts=True)
-    right = np.bincount(label, right, minlength=size.size)
-    low, high = clustered_intervals(
-        right, size, np.zeros(size.size, np.int64), 1, confidence=confidence
-    )
+    moments = block_moments(np.bincount(label, right, minlength=size.size), size)
+    sums = group_sums(moments, np.zeros(size.size, np.int64), 1)
+    low, high = moment_intervals(sums, confidence=confidence)
     return float(low[0]), float(high[0])
 
 

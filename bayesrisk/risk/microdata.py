@@ -33,13 +33,13 @@ def _checked(source: Source, label: str) -> Source:
     return source
 
 
-def key_names(keys: Iterable[str], name: str) -> list[str]:
+def key_names(keys: Iterable[str]) -> list[str]:
     """Return names of columns, at least one and each once."""
-    names = list(check.texts([keys] if isinstance(keys, str) else keys, name))
+    names = list(check.texts([keys] if isinstance(keys, str) else keys, "keys"))
     if not names:
-        raise ArgumentError(f"{name} must name a column, got none")
+        raise ArgumentError("keys must name a column, got none")
     if len(set(names)) < len(names):
-        raise ArgumentError(f"{name} must name every column once, got {', '.join(names)}")
+        raise ArgumentError(f"keys must name every column once, got {', '.join(names)}")
     return names
 
 
@@ -251,7 +251,7 @@ def first_look(
     (1, 1, [False, False, True, True], [False, False, False, True])
     """
     _checked(records, "records")
-    names = key_names(keys, "keys")
+    names = key_names(keys)
     size = min(check.integer(max_size, "max_size", lower=1, upper=len(names) + 64), len(names))
     sets = sum(comb(len(names), i) for i in range(1, size + 1))
     flags = len(records) * comb(len(names), max(size - 1, 0))
@@ -395,7 +395,7 @@ def repeated_microdata(
     for label, source in pair.items():
         if not len(_checked(source, label)):
             raise ArgumentError(f"{label} must have at least one record, got none")
-    names = key_names(keys, "keys")
+    names = key_names(keys)
     n = len(original)
     key = _renumbered(classes(coded(pair, names, "keys"))[0])
     d, s = _by_class(key, n)

@@ -136,12 +136,12 @@ def _mechanisms(
     pairs = (settings.block, settings.n_siblings)
     if all(pair.size == 1 for pair in pairs):
         block, siblings = settings.block.item(), settings.n_siblings.item()
-        yield slice(None), sum_ripple(block, siblings, name="n_siblings")
+        yield slice(None), sum_ripple(block, siblings)
         return
     columns = np.column_stack([np.broadcast_to(pair, shape).ravel() for pair in pairs])
     distinct, index = np.unique(columns, axis=0, return_inverse=True)
     for i, (rho, m) in enumerate(distinct):
-        yield np.flatnonzero(index.ravel() == i), sum_ripple(float(rho), int(m), name="n_siblings")
+        yield np.flatnonzero(index.ravel() == i), sum_ripple(float(rho), int(m))
 
 
 def _run_kernel(

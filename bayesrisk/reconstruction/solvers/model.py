@@ -246,5 +246,5 @@ def solver_and_limits(
 ) -> tuple[SolverBackend, Limits]:
     """Return the solver of a name, and the limits of a question to it, both checked."""
     backend = make_solver(solver)
-    seconds = check.optional_scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
+    seconds = check.time_limit(time_limit)
     return backend, Limits(seconds, nodes=checked_nodes(node_limit, backend.name))

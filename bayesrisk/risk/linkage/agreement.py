@@ -28,6 +28,7 @@ from bayesrisk.reconstruction.linkage import (
 )
 from bayesrisk.risk.intervals import (
     block_moments,
+    group_sums,
     guess_moments,
     moment_intervals,
     moment_ratio_intervals,
@@ -283,7 +284,7 @@ def left_out_sums(
     rows = [*block_moments(blocks[hits], blocks[trials])]
     for guess in guesses:
         rows += [*guess_moments(blocks[hits], blocks[guess])]
-    return np.stack([np.bincount(place, row, len(table)) for row in rows])
+    return group_sums(rows, place, len(table))
 
 
 def left_out_columns(

@@ -37,6 +37,7 @@ from bayesrisk.risk.intervals import (
     binomial_interval,
     block_moments,
     clustered_interval,
+    group_sums,
     moment_intervals,
 )
 from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, WITHOUT, size_class
@@ -174,13 +175,12 @@ def _confirmed(
     strata = 2 * len(SIZE_CLASSES)
     pairs, pair = np.unique(stratum * max(len(geoids), 1) + block, return_inverse=True)
     moments = block_moments(np.bincount(pair, right[looked]), np.bincount(pair))
-    label = pairs // max(len(geoids), 1)
-    sums = np.stack([np.bincount(label, row, strata) for row in moments])
+    sums = group_sums(moments, pairs // max(len(geoids), 1), strata)
     every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
-    group_sums: FloatArray = np.where(sums[0] > 0, sums, every).astype(np.float64)
-    lower, upper = moment_intervals(group_sums, confidence=confidence)
+    sums = np.where(sums[0] > 0, sums, every)
+    lower, upper = moment_intervals(sums, confidence=confidence)
     with np.errstate(invalid="ignore"):
-        return {"posterior": group_sums[6] / group_sums[1], "lower": lower, "upper": upper}
+        return {"posterior": sums[6] / sums[1], "lower": lower, "upper": upper}
 
 
 # -----------------------------------------------------------------------------
