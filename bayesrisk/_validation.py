@@ -387,14 +387,14 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
     """
     if not isinstance(value, pd.DataFrame):
         value = _arrow_frame(value, name)
-    has = value.columns.tolist()
+    names = value.columns.tolist()
     for wrong, fault in ((0, "lacks"), (2, "repeats")):
-        faulty = [column for column in columns if min(has.count(column), 2) == wrong]
+        faulty = [column for column in columns if min(names.count(column), 2) == wrong]
         if faulty:
-            like = did_you_mean(faulty[0], set(has).difference(columns))
+            like = did_you_mean(faulty[0], set(names).difference(columns))
             raise DataError(
                 f"{name}: must have the columns {list(columns)}, it {fault} {faulty}; "
-                f"it has {shown(has)}{like}"
+                f"it has {shown(names)}{like}"
             )
     return value
 

@@ -133,8 +133,8 @@ def fill_blocks(target: IntArray, rng: np.random.Generator) -> Compositions:
     is (Wald's identity); the target is first lowered by what the last household is expected to add
     beyond it.  Every block with a positive target gets at least one household.
     """
-    late = national.draw_categories(national.overshoot_law(), target.size, rng)
-    missing = np.where(target > 0, np.maximum(target - late, 1), 0)
+    overshoot = national.draw_categories(national.overshoot_law(), target.size, rng)
+    missing = np.where(target > 0, np.maximum(target - overshoot, 1), 0)
     rounds: list[tuple[IntArray, ...]] = []
     mean = national.HOUSEHOLD_PEOPLE / national.HOUSEHOLDS
     while missing.any():  # ends: each round gives every open block somebody at least
@@ -284,8 +284,8 @@ def quarters_people(
     A block has them with probability ``quarters_blocks``; then any number from 0 to all of its
     people is equally likely, so that half of them do on average, whatever the block's size.
     """
-    has = rng.random(target.size) < spec.quarters_blocks
-    return np.where(has, rng.integers(0, target + 1), 0)
+    selected = rng.random(target.size) < spec.quarters_blocks
+    return np.where(selected, rng.integers(0, target + 1), 0)
 
 
 def make_residents(count: IntArray, rng: np.random.Generator) -> Residents:

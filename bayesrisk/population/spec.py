@@ -651,10 +651,10 @@ def property_sizes(
     homes: IntArray, has_quarters: NDArray[np.bool_], spec: PopulationSpec, rng: np.random.Generator
 ) -> IntArray:
     """Return the number of subsidised households of each block."""
-    can = (homes >= SMALLEST_PROPERTY) & ~has_quarters
-    has = rng.random(homes.size) < spec.subsidised_blocks
+    eligible = (homes >= SMALLEST_PROPERTY) & ~has_quarters
+    selected = rng.random(homes.size) < spec.subsidised_blocks
     size = rng.binomial(homes, spec.subsidised_share)
-    return np.where(can & has, np.maximum(size, SMALLEST_PROPERTY), 0)
+    return np.where(eligible & selected, np.maximum(size, SMALLEST_PROPERTY), 0)
 
 
 def subsidise(

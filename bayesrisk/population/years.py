@@ -89,8 +89,8 @@ def simulate_later(first: Records, change: PopulationChange, *, rng: Seed) -> Re
     """
     schema = check.instance(change, PopulationChange, "change").schema
     if check.instance(first, Records, "first").schema != schema:
-        theirs = shown(first.schema.name)
-        raise ArgumentError(f"first must be of schema {schema.name!r}, got {theirs}")
+        name = shown(first.schema.name)
+        raise ArgumentError(f"first must be of schema {schema.name!r}, got {name}")
     random = generator(rng)
     ids = np.arange(len(first))
     if "person" in first.columns:

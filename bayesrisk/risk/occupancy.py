@@ -137,18 +137,18 @@ def household_weights(prior: RecordPrior, households: int, subsidised: int) -> F
     A weight for each cell of the schema, with sum P(one is over the limit); ``households`` live in
     the block, ``subsidised`` of them in subsidised units.
     """
-    helped, violating = occupancy_cells(prior.schema)
+    assisted, violating = occupancy_cells(prior.schema)
     shares = prior.shares_of_cells
     weights = np.zeros(shares.size)
     # The household is subsidised with n of N, and then of cell c with theta_c / theta_S.  One over
     # the limit is enough; else it is up to the n - 1 others; of one without subsidy to all n.
     for cells, part, neighbours, n_within in (
-        (helped, subsidised, subsidised - 1, 1),
-        (~helped, households - subsidised, subsidised, 0),
+        (assisted, subsidised, subsidised - 1, 1),
+        (~assisted, households - subsidised, subsidised, 0),
     ):
         whole = float(shares[cells].sum())
         if part > 0 and whole > 0:
-            rest = 1.0 - none_over(prior, neighbours, n_within) if shares[helped].any() else 0.0
+            rest = 1.0 - none_over(prior, neighbours, n_within) if shares[assisted].any() else 0.0
             chance = np.where(violating, 1.0, rest)
             weights[cells] = (part / households * shares * chance / whole)[cells]
     return weights

@@ -137,9 +137,9 @@ def reweighted_belief(
     # Whether a record is often enough alone is not decided by how often it happens to be: else
     # draws would be kept that by chance have it too rarely.
     alone, rest = np.count_nonzero(x == 1), np.where(x > 1, weight, 0.0)
-    maybe = np.maximum(alone + np.linspace(-_FAR, _FAR, 33) * np.sqrt(alone + 1.0), 0.0)
-    square = (rest**2).sum() + maybe / mass**2
-    worth = (rest.sum() + maybe / mass) ** 2 / np.maximum(square, 1e-300)
+    plausible = np.maximum(alone + np.linspace(-_FAR, _FAR, 33) * np.sqrt(alone + 1.0), 0.0)
+    square = (rest**2).sum() + plausible / mass**2
+    worth = (rest.sum() + plausible / mass) ** 2 / np.maximum(square, 1e-300)
     if not worth.min() >= _WORTH * weight.size:
         return None
     base = prior.concentration * question.sums(prior.shares_of_cells)

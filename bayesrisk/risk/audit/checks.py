@@ -144,10 +144,11 @@ def _p_values(rows: pd.DataFrame, law: object) -> list[float]:
         return [_scale_p(rows, law), _shape_p(rows, law)]
     p_values = []
     if isinstance(law, RoundingSpec) and law.method == "random":
-        for _, mine in rows[rows["given"] > 0].groupby("given"):
+        for _, group in rows[rows["given"] > 0].groupby("given"):
             # Of n counts with remainder r, Bin(n, r / b) go up.
-            up, n = int(mine.loc[mine["difference"] > 0, "cells"].sum()), int(mine["cells"].sum())
-            share = float(mine["given"].to_numpy(np.float64)[0]) / law.base
+            up = int(group.loc[group["difference"] > 0, "cells"].sum())
+            n = int(group["cells"].sum())
+            share = float(group["given"].to_numpy(np.float64)[0]) / law.base
             tails = (f(k, n, share) for f, k in ((bdtr, up), (bdtrc, up - 1)))
             p_values.append(min(1.0, 2.0 * float(min(tails))))
     return p_values
@@ -486,10 +487,10 @@ def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, i
     """
     parts = measures.binned(rows[belief])
     lost, outside = 0.0, 0
-    for _, mine in parts:
-        q, hit = rows.loc[mine, belief], rows.loc[mine, "correct"]
+    for _, members in parts:
+        q, hit = rows.loc[members, belief], rows.loc[members, "correct"]
         low, high = clustered_interval(
-            hit, rows.loc[mine, "place"], confidence=1.0 - (1.0 - level) / (len(parts) + 1)
+            hit, rows.loc[members, "place"], confidence=1.0 - (1.0 - level) / (len(parts) + 1)
         )
         outside += not low - _ROUNDING <= q.mean() <= high + _ROUNDING
         lost += abs(float((q - hit).sum()))
@@ -672,10 +673,10 @@ def _agreement(decided: pd.DataFrame, exact: set[str]) -> Iterator[Row]:
         "reconstruction": _against_records,
     }
     for name, rows in groups.items():
-        mine = rows[rows["attack"] == _LIKELIHOOD]
+        posteriors = rows[rows["attack"] == _LIKELIHOOD]
         attacks = {str(a): r for a, r in rows.groupby("attack", sort=False)}
         proved = name in exact or (rows["status"] == "proved").any()  # of true counts alone
-        for adversary, statements in mine.groupby("adversary", sort=False):
+        for adversary, statements in posteriors.groupby("adversary", sort=False):
             results = {"truth": _against_truth(statements)}
             for method, compare in provers.items():
                 if method in attacks and proved:

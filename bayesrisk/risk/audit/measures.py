@@ -295,8 +295,8 @@ def compared_targets(targets: pd.DataFrame) -> BoolArray:
     keys = [targets["adversary"], question, targets["target"]]
     decided = ~targets["status"].isin(OPEN)
     # Whoever decides nobody at all has no row, and shall not take those of others away.
-    anybody = decided.groupby([targets[name] for name in KEYS]).transform("any")
-    compared = (decided | ~anybody).groupby(keys).transform("all")
+    any_decided = decided.groupby([targets[name] for name in KEYS]).transform("any")
+    compared = (decided | ~any_decided).groupby(keys).transform("all")
     return np.asarray(compared & decided, np.bool_)
 
 
@@ -540,8 +540,8 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     frame = whole[believed & ~whole["status"].isin(OPEN)]
     lines = []
     for key, rows in frame.groupby(KEYS, sort=False):
-        for part, mine in binned(rows["posterior"]):
-            bin_rows = rows[mine]
+        for part, members in binned(rows["posterior"]):
+            bin_rows = rows[members]
             truth, posterior = bin_rows["correct"], bin_rows["posterior"].mean()
             interval = clustered_interval(truth, bin_rows["place"], confidence=level)
             limits = BINS[part], BINS[part + 1], len(bin_rows)
@@ -665,8 +665,8 @@ def compare(
     constructible = set(check.instances(constructions, tuple, "constructions"))
     rows = frame[compared_targets(frame) & frame["attack"].isin(BEST_READINGS).to_numpy()]
     lines = []
-    for adversary, mine in rows.groupby("adversary", sort=False):
-        gains = {str(name): _Gains(group) for name, group in mine.groupby("protection", sort=False)}
+    for adversary, part in rows.groupby("adversary", sort=False):
+        gains = {str(name): _Gains(group) for name, group in part.groupby("protection", sort=False)}
         for against, protection in itertools.combinations(gains, 2):
             line = {"adversary": adversary, "protection": protection, "against": against}
             pair = {(against, protection), (protection, against)}

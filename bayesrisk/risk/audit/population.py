@@ -546,9 +546,9 @@ def _split_values(
         order = order[whole[order]]
         order = order[np.unique(cell[order], return_index=True)[1]]
         order = order[extent[order] < least[cell[order]]]
-        mine = cell[order]
-        best[:, mine] = tables.counts[level, name].toarray()[:, holder[order]] / shared[order]
-        withheld[:, mine], least[mine] = False, extent[order]
+        updated = cell[order]
+        best[:, updated] = tables.counts[level, name].toarray()[:, holder[order]] / shared[order]
+        withheld[:, updated], least[updated] = False, extent[order]
     return best, withheld
 
 

@@ -477,7 +477,7 @@ def compare_with_truth(
     random = generator(rng)
     targets = left_out(person_frame(truth, columns=RECORDS, source="truth"))
     guesses = read_guesses(baseline_from, sources, random)
-    everything = with_guessers(sources, guesses)
+    files = with_guessers(sources, guesses)
     block, geoids = pd.factorize(targets["block"])
     ages = [("age",), ("agebin",)]
 
@@ -496,7 +496,7 @@ def compare_with_truth(
         return frames
 
     parts = []
-    for source, records in everything.items():
+    for source, records in files.items():
         counts = {
             kind: part["matched"].astype("int64")
             for kind, part in zip(_KINDS, per_block(records, _SHARED), strict=True)
@@ -511,7 +511,7 @@ def compare_with_truth(
         for name in LEFT_OUT
     }
     blocks = pd.concat(parts, ignore_index=True).assign(**without)
-    return Agreement(blocks, tuple(everything), guesses.source, confidence)
+    return Agreement(blocks, tuple(files), guesses.source, confidence)
 
 
 # -----------------------------------------------------------------------------

@@ -243,17 +243,17 @@ def link_targets(
     ``elsewhere`` has for each attacker ``person, modal, unique, zero_variability`` of those whose
     true record is in a place that ``targets`` has not.
     """
-    everything = agreement.with_guessers(sources, guesses)
+    frames = agreement.with_guessers(sources, guesses)
     parts = []
     for attacker, file in attackers.items():
         target = _targets(file, targets, None if elsewhere is None else elsewhere.get(attacker))
-        for source, records in everything.items():
+        for source, records in frames.items():
             outcome = _outcome(records, target, rng)
             kinds = outcome.groupby(["block", *_KIND], sort=True)
             counted = kinds[[*agreement.COUNTS, *agreement.LEFT_OUT]].sum().reset_index()
             parts.append(counted.assign(source=source, attacker=attacker))
     tally = pd.concat(parts, ignore_index=True)[[*_GROUPS, *agreement.COUNTS, *agreement.LEFT_OUT]]
-    return Reidentification(tally, tuple(everything), tuple(attackers), guesses.source, confidence)
+    return Reidentification(tally, tuple(frames), tuple(attackers), guesses.source, confidence)
 
 
 def _codes(blocks: pd.Series | list[str] | None) -> set[str] | None:
@@ -289,8 +289,8 @@ def _targets(
     )
     if elsewhere is not None and len(elsewhere):
         # Their true block is another one, so that nothing about the place can be right.
-        nowhere = dict.fromkeys(("true_cell", "true_sex", "true_agebin", "true_age"), -1)
-        rows = elsewhere.assign(true_block="", **nowhere, **dict.fromkeys(agreement.LEFT_OUT, 0.0))
+        unknown = dict.fromkeys(("true_cell", "true_sex", "true_agebin", "true_age"), -1)
+        rows = elsewhere.assign(true_block="", **unknown, **dict.fromkeys(agreement.LEFT_OUT, 0.0))
         renamed = pd.concat([renamed, rows[list(renamed)]], ignore_index=True)
     try:
         target = file.merge(renamed, on="person", how="left", validate="many_to_one")

@@ -111,8 +111,8 @@ def mechanism_risk_of_many(
     else:
         rows = check.count_array(targets, "targets", lower=0, upper=len(records) - 1).reshape(-1)
     executor, progress = settings.executor, settings.progress
-    bare = replace(settings, executor=None, progress=None)
-    shared = Assessment.start(data, mechanism, question.workload, draws, bare, rng)
+    local = replace(settings, executor=None, progress=None)
+    shared = Assessment.start(data, mechanism, question.workload, draws, local, rng)
     work = _Work(data, question, unit, shared)
     pieces = [rows[i : i + _PIECE] for i in range(0, rows.size, _PIECE)]
     numbered = list(enumerate(pieces))

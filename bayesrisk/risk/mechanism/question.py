@@ -316,8 +316,8 @@ def _changed_places(records: list[Records], workload: Workload) -> list[TextArra
     """Return, under each hypothesis, the places whose records are not those of the others."""
     counts = [_counted(r) for r in records]
     changed = []
-    for mine in counts:
-        moved = [key for key in mine if any(mine[key] != other.get(key, 0) for other in counts)]
+    for tally in counts:
+        moved = [key for key in tally if any(tally[key] != other.get(key, 0) for other in counts)]
         changed.append(np.array(sorted({place for place, _ in moved}), dtype=np.str_))
     if not any(part.size for part in changed):
         raise ArgumentError(

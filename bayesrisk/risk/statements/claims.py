@@ -78,30 +78,30 @@ def _check_ranges(frame: pd.DataFrame) -> None:
         frame, "status", ~frame["status"].isin(STATUS).to_numpy(), f"one of {', '.join(STATUS)}"
     )
     _refuse(frame, "people", frame["people"].to_numpy() < 0, ">= 0")
-    has = ~frame["status"].isin(OPEN).to_numpy()
+    decided = ~frame["status"].isin(OPEN).to_numpy()
     everywhere = np.ones(len(frame), np.bool_)
     value = {name: frame[name].to_numpy(np.float64) for name in COLUMNS[6:12]}
     for name, needed in (
         ("prior", everywhere),
         ("without", ~np.isnan(value["without"])),
-        ("posterior", has),
-        ("lower", has),
-        ("upper", has),
+        ("posterior", decided),
+        ("lower", decided),
+        ("upper", decided),
     ):
         _refuse(frame, name, needed & ~((value[name] >= 0) & (value[name] <= 1)), "in [0, 1]")
     for name in ("posterior", "ratio"):
-        wrong = ~has & ~np.isnan(value[name])
+        wrong = ~decided & ~np.isnan(value[name])
         _refuse(frame, name, wrong, "missing where the status is unverified or undecided")
-    low = has & (value["lower"] > value["posterior"] + _ROUNDING)
+    low = decided & (value["lower"] > value["posterior"] + _ROUNDING)
     _refuse(frame, "lower", low, "at most the posterior")
-    high = has & (value["upper"] < value["posterior"] - _ROUNDING)
+    high = decided & (value["upper"] < value["posterior"] - _ROUNDING)
     _refuse(frame, "upper", high, "at least the posterior")
     # 0/0 is no ratio: what was impossible before and is now.
     nothing = (value["prior"] == 0) & (value["posterior"] == 0)
-    _refuse(frame, "ratio", has & ~nothing & ~(value["ratio"] >= 0), ">= 0")
+    _refuse(frame, "ratio", decided & ~nothing & ~(value["ratio"] >= 0), ">= 0")
     expected = risk_ratio(value["posterior"], value["prior"])
     equal = np.isclose(value["ratio"], expected, rtol=_ROUNDING, atol=0.0)
-    _refuse(frame, "ratio", has & ~nothing & ~equal, "the posterior over the prior")
+    _refuse(frame, "ratio", decided & ~nothing & ~equal, "the posterior over the prior")
 
 
 def numbers(frame: pd.DataFrame, name: str, source: str = "statements") -> FloatArray:

@@ -416,12 +416,12 @@ def stated_by_occupancy(
 ) -> AttackStatements:
     """Return for every block that one of its subsidised households is over the limit."""
     schema = prior.prior.schema
-    helped, violating = occupancy_cells(schema)
+    assisted, violating = occupancy_cells(schema)
     shares = np.bincount(prior.cells, prior.shares, minlength=schema.size)
     law = RecordPrior.composition(schema, shares, concentration=prior.concentration)
-    if not shares[helped].any():
+    if not shares[assisted].any():
         raise ArgumentError("prior must allow subsidised households")
-    start = float(shares[violating].sum() / shares[helped].sum())
+    start = float(shares[violating].sum() / shares[assisted].sum())
     usual = attack or make_attack("occupancy", taken_as_true=True)
 
     def believed(detection: OccupancyDetection) -> pd.Series:
@@ -452,7 +452,7 @@ def stated_by_occupancy(
         cells = truth.cells()
         level = release.tables.workload.levels[-1]
         places = truth.schema.geography.ancestors(truth.geoids, level)
-        people = pd.DataFrame({"place": np.where(helped[cells], places, "")})
+        people = pd.DataFrame({"place": np.where(assisted[cells], places, "")})
         pairs = _merged(pd.DataFrame({"place": geoids}), people, ["place"])
         record = pairs["record"].to_numpy()
         return pairs["statement_row"].to_numpy(), record, violating[cells[record]]

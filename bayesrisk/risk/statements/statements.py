@@ -168,13 +168,13 @@ def _confirmed(
     keys = [("block", "sex", "age"), ("block", "sex", "agebin")]
     links = match_records(records, people, keys=keys, rng=rng)
     right = race_ethnicity(records)[links.left] == race_ethnicity(people)[links.right]
-    looked = ~records["block"].isin(proved).to_numpy()[links.left]
-    stratum = _strata(records)[links.left][looked]
+    unproved = ~records["block"].isin(proved).to_numpy()[links.left]
+    stratum = _strata(records)[links.left][unproved]
     # Links of one block stand and fall together: blocks are the units, each in one class of size.
-    block, geoids = pd.factorize(records["block"].to_numpy()[links.left][looked])
+    block, geoids = pd.factorize(records["block"].to_numpy()[links.left][unproved])
     strata = 2 * len(SIZE_CLASSES)
     pairs, pair = np.unique(stratum * max(len(geoids), 1) + block, return_inverse=True)
-    moments = block_moments(np.bincount(pair, right[looked]), np.bincount(pair))
+    moments = block_moments(np.bincount(pair, right[unproved]), np.bincount(pair))
     sums = group_sums(moments, pairs // max(len(geoids), 1), strata)
     every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
     sums = np.where(sums[0] > 0, sums, every)
