@@ -284,8 +284,8 @@ def ask(
     _public_places(tuple(observed), workload, places)
     if data.blocks is None:  # the places of all hypotheses are taken as the public list
         listed = [dataset.with_places(OCCUPIED).geoids() for dataset in datasets]
-        codes = np.concatenate([codes for codes in listed if codes is not None])
-        datasets = tuple(dataset.with_places(codes) for dataset in datasets)
+        public = np.concatenate([codes for codes in listed if codes is not None])
+        datasets = tuple(dataset.with_places(public) for dataset in datasets)
     counts = np.array(list(observed.values()), dtype=np.int64).T
     return TargetHypotheses(datasets, question.prior_pmf(), tuple(observed), counts)
 

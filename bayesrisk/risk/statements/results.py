@@ -134,8 +134,8 @@ def tables_within(release: Release, level: str | None, code: str, cell: IntArray
     if cell is not None:
         counts = {}
         for key, table in part.workload.tables.items():
-            place = part.geoids[key[0]] == geography.ancestors(finest, key[0])
-            place = sp.csr_array(place[:, None].astype(np.int64))
+            match = part.geoids[key[0]] == geography.ancestors(finest, key[0])
+            place = sp.csr_array(match[:, None].astype(np.int64))
             counts[key] = sp.csr_array(part.counts[key] - place @ table.incidence(schema, cell).T)
         part = replace(part, counts=counts)
     laws = {key: release.spec.likelihood(*key) for key in part.counts}
