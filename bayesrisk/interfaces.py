@@ -160,5 +160,5 @@ class AttackResult:
         others, and where there is none.
         """
         make = cast("Callable[..., Statements]", _MAKER.load())
-        given = {"release": release, "prior": prior, "truth": truth, "without": without}
-        return make(self, **given, mechanism=mechanism, rng=rng, options=options)
+        inputs = {"release": release, "prior": prior, "truth": truth, "without": without}
+        return make(self, **inputs, mechanism=mechanism, rng=rng, options=options)

@@ -523,8 +523,8 @@ def race_masks(groups: IntArray, rng: np.random.Generator) -> tuple[IntArray, In
     """Return the race bit mask and Hispanic origin of each person's group."""
     race, hispanic = np.divmod(groups, 2)
     several, law = several_races()
-    drawn = several[draw_categories(law, groups.size, rng)]
-    return np.where(race < 6, 1 << np.minimum(race, 5), drawn), hispanic
+    mask = several[draw_categories(law, groups.size, rng)]
+    return np.where(race < 6, 1 << np.minimum(race, 5), mask), hispanic
 
 
 def race_class(mask: IntArray) -> IntArray:
