@@ -16,7 +16,7 @@ from contextlib import contextmanager
 #: Until a request that was dropped is repeated, and from when on a second one ends all at once.
 _SECONDS = 1.0
 _first: tuple[int, float] | None = None  # signal and time of the first request
-_told = False
+_message_printed = False
 
 
 class Interruption(KeyboardInterrupt):
@@ -36,11 +36,11 @@ def check() -> None:
 
 def tell(note: str = "") -> int:
     """Say that the command was interrupted; return its exit status, 130 or after SIGTERM 143."""
-    global _told
-    _repeat_in(0.0)
-    if not _told:
+    global _message_printed
+    _set_alarm(0.0)
+    if not _message_printed:
         sys.stderr.write(f"bayesrisk: interrupted{note}\n")
-        _told = _first is not None
+        _message_printed = _first is not None
     return 128 + (signal.SIGINT if _first is None else _first[0])
 
 
@@ -53,19 +53,21 @@ def heeded(*, last: bool = False) -> Iterator[None]:
     Where it is the ``last`` thing, nothing follows but the end of the process, which a first
     request does not stop.
     """
-    global _first, _told
-    hook, shown, before = sys.unraisablehook, sys.excepthook, {}
+    global _first, _message_printed
+    hook, excepthook, before = sys.unraisablehook, sys.excepthook, {}
     if threading.current_thread() is threading.main_thread():  # no other may handle signals
-        asked = dict.fromkeys((signal.SIGINT, signal.SIGTERM), _ask)
+        handlers = dict.fromkeys((signal.SIGINT, signal.SIGTERM), _ask)
         if hasattr(signal, "SIGALRM"):
-            asked[signal.SIGALRM] = _repeat
-        before = {number: signal.getsignal(number) for number in asked}
+            handlers[signal.SIGALRM] = _repeat
+        before = {number: signal.getsignal(number) for number in handlers}
         for number, handler in before.items():
             if handler not in (signal.SIG_IGN, None):
-                signal.signal(number, asked[number])
-    sys.unraisablehook = lambda found: None if ended(found.exc_value) else hook(found)
+                signal.signal(number, handlers[number])
+    sys.unraisablehook = lambda fault: None if ended(fault.exc_value) else hook(fault)
     # NumPy's C interface prints what ended its loading, and raises an ImportError instead.
-    sys.excepthook = lambda kind, error, place: None if ended(error) else shown(kind, error, place)
+    sys.excepthook = lambda kind, error, place: (
+        None if ended(error) else excepthook(kind, error, place)
+    )
     try:
         yield
     except BaseException as error:
@@ -73,8 +75,8 @@ def heeded(*, last: bool = False) -> Iterator[None]:
             raise
         raise SystemExit(tell()) from None
     finally:
-        _repeat_in(0.0)
-        sys.excepthook = shown
+        _set_alarm(0.0)
+        sys.excepthook = excepthook
         if last:
             _first = _first or (signal.SIGINT, time.monotonic())
         else:
@@ -83,29 +85,29 @@ def heeded(*, last: bool = False) -> Iterator[None]:
                     signal.signal(number, handler)
             sys.unraisablehook = hook
             if before and _ask not in before.values():
-                _first, _told = None, False
+                _first, _message_printed = None, False
 
 
 def _ask(number: int, frame: object) -> None:
     """Note a request, and stop what runs."""
     global _first
-    now = time.monotonic()
+    moment = time.monotonic()
     if _first is None:
-        _first = (number, now)
-        _repeat_in(_SECONDS)
+        _first = (number, moment)
+        _set_alarm(_SECONDS)
         raise Interruption
-    if now - _first[1] >= _SECONDS:  # programs that start others often send the first one twice
+    if moment - _first[1] >= _SECONDS:  # programs that start others often send the first one twice
         os.write(2, b"bayesrisk: ended at once\n")
         os._exit(128 + number)
 
 
 def _repeat(number: int, frame: object) -> None:
     """Stop what runs again, unless it is stopping: then an exception is being handled."""
-    _repeat_in(_SECONDS)
+    _set_alarm(_SECONDS)
     if sys.exc_info()[1] is None:
         raise Interruption
 
 
-def _repeat_in(seconds: float) -> None:
+def _set_alarm(seconds: float) -> None:
     if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
         signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -20,19 +20,21 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Factories of one kind of thing, by name.
 
-    ``kind`` is the name in messages, and the entry-point group is ``bayesrisk.KINDs``; ``own`` has
-    the package's own as ``module:attribute``, loaded when they are asked for, and nothing replaces
-    them; whatever is made follows ``protocol``, which ``needs`` says in words.
+    ``kind`` is the name in messages, and the entry-point group is ``bayesrisk.KINDs``; ``builtin``
+    has the package's own as ``module:attribute``, loaded when they are asked for, and nothing
+    replaces them; whatever is made follows ``protocol``, which ``needs`` says in words.
     """
 
-    def __init__(self, kind: str, *, own: Mapping[str, str], protocol: type, needs: str) -> None:
-        self.kind, self.own, self.group = kind, dict(own), f"bayesrisk.{kind}s"
+    def __init__(
+        self, kind: str, *, builtin: Mapping[str, str], protocol: type, needs: str
+    ) -> None:
+        self.kind, self.builtin, self.group = kind, dict(builtin), f"bayesrisk.{kind}s"
         self._protocol, self._needs = protocol, needs
         self._registered: dict[str, Callable[..., T]] = {}
 
     def register(self, name: str, factory: Callable[..., T]) -> None:
         """Make something available under a name, for this process."""
-        if check.text(name, "name") in self.own:
+        if check.text(name, "name") in self.builtin:
             raise ArgumentError(
                 f"name must not be one of the package's own {self.kind}s, got {shown(name)}"
             )
@@ -43,12 +45,12 @@ class Registry(Generic[T]):
     def available(self) -> list[str]:
         """Return the names that can be chosen, sorted."""
         points = {point.name for point in entry_points(group=self.group)}
-        return sorted(points | set(self.own) | set(self._registered))
+        return sorted(points | set(self.builtin) | set(self._registered))
 
     def make(self, name: str, /, *arguments: object, **parameters: Any) -> T:
         """Return the object of a name, made with these arguments and checked."""
         # To look for plug-ins is to read the metadata of every installed package: some 10 ms.
-        if not isinstance(name, str) or not (name in self.own or name in self._registered):
+        if not isinstance(name, str) or not (name in self.builtin or name in self._registered):
             check.choice(name, f"name of the {self.kind}", tuple(self.available()))
         factory = self._find(name)
         try:
@@ -57,12 +59,12 @@ class Registry(Generic[T]):
             pass  # a factory without a signature checks for itself
         else:
             check_names(f"{self.kind} {name!r}", signature, arguments, parameters)
-        made = factory(*arguments, **parameters)
-        if not isinstance(made, self._protocol):
+        plugin = factory(*arguments, **parameters)
+        if not isinstance(plugin, self._protocol):
             raise ArgumentTypeError(
-                f"{self.kind} {name!r} must have {self._needs}, got {shown(made)}"
+                f"{self.kind} {name!r} must have {self._needs}, got {shown(plugin)}"
             )
-        return made
+        return plugin
 
     def parameters(self, name: str) -> dict[str, bool]:
         """Return the parameters that a name takes, and whether each must be given."""
@@ -85,17 +87,17 @@ class Registry(Generic[T]):
 
     def _find(self, name: str) -> Callable[..., T]:
         """Return the factory: the package's own first, then registered ones, then plug-ins."""
-        found: Callable[..., T] | None
-        if name in self.own:
-            found = self._load(EntryPoint(name, self.own[name], self.group))
+        factory: Callable[..., T] | None
+        if name in self.builtin:
+            factory = self._load(EntryPoint(name, self.builtin[name], self.group))
         elif name in self._registered:
-            found = self._registered[name]
+            factory = self._registered[name]
         else:
             loaded = (self._load(point) for point in entry_points(group=self.group, name=name))
-            found = next((factory for factory in loaded if factory is not None), None)
-        if found is None:
+            factory = next((loadable for loadable in loaded if loadable is not None), None)
+        if factory is None:
             raise ArgumentError(f"{self.kind} {name!r} cannot be loaded")
-        return found
+        return factory
 
     def _load(self, point: EntryPoint) -> Callable[..., T] | None:
         """Return the factory that an entry point names, or warn and return None."""
@@ -109,19 +111,22 @@ class Registry(Generic[T]):
 
 
 def check_names(
-    what: str, signature: inspect.Signature, arguments: tuple[Any, ...], given: Mapping[str, Any]
+    subject: str,
+    signature: inspect.Signature,
+    arguments: tuple[Any, ...],
+    parameters: Mapping[str, Any],
 ) -> None:
     """Refuse parameters that a factory lacks or still needs, all of them at once."""
     try:
-        signature.bind(*arguments, **given)
+        signature.bind(*arguments, **parameters)
     except TypeError as error:
         named = {n: p for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
         needed = [
             n for n, p in named.items() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
         ]
-        unknown = [n for n in given if n not in named]
+        unknown = [n for n in parameters if n not in named]
         like = [f"; not {shown(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
         raise ArgumentError(
-            f"{what}: {error}; needed: {', '.join(needed) or 'nothing'}; "
+            f"{subject}: {error}; needed: {', '.join(needed) or 'nothing'}; "
             f"possible: {', '.join(named) or 'nothing'}{''.join(like)}"
         ) from error

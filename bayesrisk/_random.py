@@ -61,10 +61,10 @@ def seeded(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Let a function that takes ``rng`` say so where another name of it is given."""
 
     @functools.wraps(function)
-    def call(*given: _P.args, **named: _P.kwargs) -> _R:
+    def call(*positional: _P.args, **named: _P.kwargs) -> _R:
         for name in named.keys() & {"seed", "random_state"}:
             raise ArgumentTypeError(f"{function.__name__} must be given rng, a seed, not {name}")
-        return function(*given, **named)
+        return function(*positional, **named)
 
     return call
 
@@ -136,7 +136,7 @@ def _result(
 ) -> Iterator[Any]:
     """Yield the result of a future that is done, or say that its item failed."""
     try:
-        found = future.result()
+        result = future.result()
     except (BrokenExecutor, CancelledError):
         raise
     except Exception as error:
@@ -145,4 +145,4 @@ def _result(
             raise
         failed(item, error)
     else:
-        yield found
+        yield result

@@ -33,18 +33,18 @@ def number(value: Any) -> str:
 def span(values: object) -> str:
     """Return a number, or the least and the greatest of several."""
     array = np.asarray(values)
-    known = array[~np.isnan(array)] if array.dtype.kind == "f" else array.ravel()
-    if not known.size:
+    numbers = array[~np.isnan(array)] if array.dtype.kind == "f" else array.ravel()
+    if not numbers.size:
         return "unknown" if array.size else "none"
-    low, high = number(known.min()), number(known.max())
+    low, high = number(numbers.min()), number(numbers.max())
     return low if low == high else f"{low} to {high}"
 
 
 def _array(value: np.ndarray[Any, Any]) -> str:
     if not value.ndim and value.dtype.kind in "iufb":
         return number(value[()])
-    what = "array of " + " x ".join(f"{n:,}" for n in value.shape)
-    return f"{span(value)} ({what})" if value.dtype.kind in "iuf" and value.size else what
+    text = "array of " + " x ".join(f"{n:,}" for n in value.shape)
+    return f"{span(value)} ({text})" if value.dtype.kind in "iuf" and value.size else text
 
 
 def short(value: object) -> str:
@@ -78,8 +78,8 @@ def _sentences(result: object) -> list[str]:
 
 
 def _fields(result: Any) -> list[tuple[str, str]]:
-    known = [f.name for f in fields(result) if f.repr and f.name != "version"]
-    return [(name, short(getattr(result, name))) for name in known]
+    names = [f.name for f in fields(result) if f.repr and f.name != "version"]
+    return [(name, short(getattr(result, name))) for name in names]
 
 
 def _text(result: object) -> str:
@@ -109,15 +109,15 @@ def _html(result: Any) -> str:
 
 def page(sentence: str, frame: Any = None, *, whole: str = "to_frame()") -> str:
     """Return a sentence and the first rows of a frame as HTML; ``whole`` says where all are."""
-    said = f"<p>{escape(sentence)}</p>"
+    paragraph = f"<p>{escape(sentence)}</p>"
     if frame is None:
-        return said
+        return paragraph
     head = frame.head(_ROWS).to_html(
         index=False, escape=True, border=0, float_format="{:.4g}".format
     )
     left = len(frame) - _ROWS
     more = f"<p>and {left:,} more rows: <code>{escape(whole)}</code></p>" if left > 0 else ""
-    return f"{said}{head}{more}"
+    return f"{paragraph}{head}{more}"
 
 
 def arrow_table(frame: pd.DataFrame) -> pa.Table:

@@ -92,8 +92,8 @@ def _raw_array(value: object, name: str) -> NDArray[Any]:
     if array.dtype == object:
         array = _from_objects(array, name)
     if array.dtype.kind not in "iuf":
-        found = shown(array.flat[0].item()) if array.dtype.kind == "U" else f"dtype {array.dtype}"
-        raise ArgumentTypeError(f"{name} must be a real number or an array of them, got {found}")
+        text = shown(array.flat[0].item()) if array.dtype.kind == "U" else f"dtype {array.dtype}"
+        raise ArgumentTypeError(f"{name} must be a real number or an array of them, got {text}")
     return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
 
 
@@ -118,8 +118,8 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
 def describe_first(array: NDArray[Any], bad: NDArray[np.bool_]) -> str:
     """Describe the first offending element: its value, and its index when there are several."""
     index = tuple(int(i) for i in np.argwhere(bad)[0])
-    where = f" at index {index if len(index) > 1 else index[0]}" if index else ""
-    return f"{array[index]!s}{where}"
+    position = f" at index {index if len(index) > 1 else index[0]}" if index else ""
+    return f"{array[index]!s}{position}"
 
 
 def _check_bounds(
@@ -238,9 +238,9 @@ def scalar(value: Any, name: str, **limits: Any) -> float:
     return float(array)
 
 
-def optional_scalar(value: Any, name: str, **limits: Any) -> float | None:
-    """Return ``value`` as a finite float within its bounds, or None."""
-    return None if value is None else scalar(value, name, **limits)
+def time_limit(value: Any) -> float | None:
+    """Return a limit in seconds, > 0, or None."""
+    return None if value is None else scalar(value, "time_limit", lower=0.0, bounds="(]")
 
 
 def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT) -> int:
@@ -252,15 +252,15 @@ def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_
 
 
 def refuse_row(
-    bad: ArrayLike, values: ArrayLike, source: object, column: str, must: str, again: str = ""
+    bad: ArrayLike, values: ArrayLike, source: object, column: str, must: str, advice: str = ""
 ) -> None:
     """Raise for the first bad value of a column, if there is one, with its row from 1."""
     wrong = np.flatnonzero(np.asarray(bad))
     if wrong.size:
         value = np.asarray(values)[wrong[0]]
-        told = shown(value.item() if isinstance(value, np.generic) else value)
+        text = shown(value.item() if isinstance(value, np.generic) else value)
         raise DataError(
-            f"{source}: row {wrong[0] + 1}, column {column!r}: must {must}, got {told}{again}"
+            f"{source}: row {wrong[0] + 1}, column {column!r}: must {must}, got {text}{advice}"
         )
 
 
@@ -341,10 +341,10 @@ def items(value: object, name: str) -> list[Any]:
         if not isinstance(value, (str, bytes, Mapping)) and isinstance(value, Iterable):
             if isinstance(value, Sized):
                 return list(value)
-            found = list(islice(value, MAX_ITEMS + 1))  # it may have no end
-            if len(found) > MAX_ITEMS:
+            entries = list(islice(value, MAX_ITEMS + 1))  # it may have no end
+            if len(entries) > MAX_ITEMS:
                 raise ShapeError(f"{name} must have at most {MAX_ITEMS} items, got more")
-            return found
+            return entries
     except TypeError:
         pass  # an array without an axis
     raise ArgumentTypeError(f"{name} must be a sequence, got {shown(value)}")
@@ -357,11 +357,11 @@ def instances(value: object, kind: type[T], name: str) -> tuple[T, ...]:
 
 def texts(value: object, name: str) -> tuple[str, ...]:
     """Return the texts of a sequence; they may be empty."""
-    found = items(value, name)
-    for i, entry in enumerate(found):
+    entries = items(value, name)
+    for i, entry in enumerate(entries):
         if not isinstance(entry, str):
             raise ArgumentTypeError(f"{name}[{i}] must be a text, got {shown(entry)}")
-    return tuple(str(entry) for entry in found)
+    return tuple(str(entry) for entry in entries)
 
 
 def text_array(value: object, name: str) -> NDArray[np.str_]:
@@ -387,14 +387,14 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
     """
     if not isinstance(value, pd.DataFrame):
         value = _arrow_frame(value, name)
-    has = value.columns.tolist()
+    names = value.columns.tolist()
     for wrong, fault in ((0, "lacks"), (2, "repeats")):
-        found = [column for column in columns if min(has.count(column), 2) == wrong]
-        if found:
-            like = did_you_mean(found[0], set(has).difference(columns))
+        faulty = [column for column in columns if min(names.count(column), 2) == wrong]
+        if faulty:
+            like = did_you_mean(faulty[0], set(names).difference(columns))
             raise DataError(
-                f"{name}: must have the columns {list(columns)}, it {fault} {found}; "
-                f"it has {shown(has)}{like}"
+                f"{name}: must have the columns {list(columns)}, it {fault} {faulty}; "
+                f"it has {shown(names)}{like}"
             )
     return value
 
@@ -412,10 +412,10 @@ def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
     import pyarrow as pa  # slow to import
 
     try:
-        made: pd.DataFrame = pa.table(value).to_pandas()
+        table: pd.DataFrame = pa.table(value).to_pandas()
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise DataError(f"{name}: cannot be read from Arrow: {shown(str(error))}") from error
-    return made
+    return table
 
 
 def groups_as_text(column: "pd.Series") -> "pd.Series":

@@ -98,6 +98,9 @@ class Belief(Tabular):
         return page(repr(self), self.to_frame())
 
 
+_NUMBERS = ("value", "error", "lower", "upper")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(NDArrayOperatorsMixin, Tabular):
     """A number that was estimated, with its error and an interval; or an array of such numbers.
@@ -139,12 +142,8 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
 
     def __post_init__(self) -> None:
         """Check the numbers, and give them one shape."""
-        arrays = {
-            "value": check.real_array(self.value, "value"),
-            "error": check.real_array(self.error, "error", lower=0.0),
-            "lower": check.real_array(self.lower, "lower"),
-            "upper": check.real_array(self.upper, "upper"),
-        }
+        arrays = {name: check.real_array(getattr(self, name), name) for name in _NUMBERS}
+        check.real_array(self.error, "error", lower=0.0)
         check.broadcast(**arrays)
         for low, high in (("lower", "value"), ("value", "upper")):
             bad = arrays[low] > arrays[high]
@@ -185,37 +184,25 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return a frame of the attributes, in their order, with a row for each number."""
-        names = ("value", "error", "lower", "upper")
-        frame = pd.DataFrame({name: np.ravel(getattr(self, name)) for name in names})
+        frame = pd.DataFrame({name: np.ravel(getattr(self, name)) for name in _NUMBERS})
         return frame.assign(confidence=self.confidence, method=self.method)
 
-    def over(self, baseline: float) -> Estimate:
+    def ratio(self, baseline: float) -> Estimate:
         """Return it, its error and its interval as multiples of a baseline > 0, such as a prior.
 
         Examples
         --------
-        >>> print(Estimate(0.62, 0.02, 0.58, 0.66, confidence=0.95, method="draws").over(0.5))
+        >>> print(Estimate(0.62, 0.02, 0.58, 0.66, confidence=0.95, method="draws").ratio(0.5))
         1.24 (1.16-1.32)
         """
         unit = check.scalar(baseline, "baseline", lower=0.0, bounds="()")
-        return Estimate(
-            self.value / unit,
-            self.error / unit,
-            self.lower / unit,
-            self.upper / unit,
-            self.confidence,
-            self.method,
-        )
+        numbers = (getattr(self, name) / unit for name in _NUMBERS)
+        return Estimate(*numbers, self.confidence, self.method)
 
     def columns(self, name: str) -> dict[str, FloatAnswer]:
         """Return the numbers as columns: ``name``, ``name_error``, ``_lower`` and ``_upper``."""
         check.text(name, "name")
-        return {
-            name: self.value,
-            f"{name}_error": self.error,
-            f"{name}_lower": self.lower,
-            f"{name}_upper": self.upper,
-        }
+        return {name: self.value} | {f"{name}_{n}": getattr(self, n) for n in _NUMBERS[1:]}
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Return the value as an array."""
@@ -262,8 +249,8 @@ def _interval(value: float, lower: float, upper: float, spec: str) -> str:
     if width == 0.0:
         return format(value, spec or ".4g")
     digits = spec or f".{min(max(0, -int(np.floor(np.log10(width)))), 15)}f"
-    between = "-" if lower >= 0.0 else " to "
-    return f"{value:{digits}} ({lower:{digits}}{between}{upper:{digits}})"
+    separator = "-" if lower >= 0.0 else " to "
+    return f"{value:{digits}} ({lower:{digits}}{separator}{upper:{digits}})"
 
 
 def _limits(limits: object) -> tuple[float, float]:

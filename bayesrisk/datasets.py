@@ -17,17 +17,17 @@ __all__ = ["load", "load_microdata", "names", "path", "source"]
 
 def folder() -> Path:
     """Return the folder of the samples: inside the wheel, or in the checkout it was made from."""
-    here = Path(__file__).resolve().parent
-    installed = here / "_samples"
-    return installed if installed.is_dir() else here.parent / "data" / "samples"
+    package = Path(__file__).resolve().parent
+    installed = package / "_samples"
+    return installed if installed.is_dir() else package.parent / "data" / "samples"
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
     """Return file, checksum, kind, source and licence of every sample."""
-    found: dict[str, dict[str, Any]] = json.loads(
-        (folder() / "catalogue.json").read_text(encoding="utf-8")
+    entries: dict[str, dict[str, Any]] = json.loads(
+        (folder() / "catalogue.json").read_text("utf-8")
     )
-    return found
+    return entries
 
 
 def names() -> list[str]:
@@ -53,16 +53,17 @@ def path(name: str) -> Path:
     """
     entries = catalogue()
     check.choice(name, "name", tuple(sorted(entries)))
-    found = folder() / str(entries[name]["file"])
+    sample = folder() / str(entries[name]["file"])
     wanted = entries[name]["sha256"]
     files = {"": wanted} if isinstance(wanted, str) else wanted
-    for file, known in ((found / part, known) for part, known in files.items()):
-        digest = _files.digest(file)
-        if digest != known:
+    for part, expected in files.items():
+        digest = _files.digest(sample / part)
+        if digest != expected:
             raise DataError(
-                f"{file}: sha256 must be {known}, got {digest}; the installation is damaged"
+                f"{sample / part}: sha256 must be {expected}, got {digest}; the installation is "
+                "damaged"
             )
-    return found
+    return sample
 
 
 def source(name: str) -> str:
@@ -73,9 +74,9 @@ def source(name: str) -> str:
     name : str
         One of :func:`names`.
     """
-    known = catalogue()
-    check.choice(name, "name", tuple(sorted(known)))
-    return f"{known[name]['source']} Licence: {known[name]['licence']}"
+    entries = catalogue()
+    check.choice(name, "name", tuple(sorted(entries)))
+    return f"{entries[name]['source']} Licence: {entries[name]['licence']}"
 
 
 def load(name: str) -> pd.DataFrame:
@@ -112,7 +113,7 @@ def load_microdata(name: str) -> "Microdata":
     """
     from bayesrisk.tables import Microdata  # slow to import
 
-    found = path(name)
-    if not found.is_dir() or "kind" in catalogue()[name]:
-        raise ArgumentError(f"name must be microdata (a folder), got {shown(name)}, {found.name}")
-    return Microdata.read(found)
+    file = path(name)
+    if not file.is_dir() or "kind" in catalogue()[name]:
+        raise ArgumentError(f"name must be microdata (a folder), got {shown(name)}, {file.name}")
+    return Microdata.read(file)

@@ -66,7 +66,7 @@ class Sampler(Protocol):
 
     version: str
 
-    def law(self, asked: "NoiseSpec") -> "NoiseSpec":
+    def law(self, wanted: "NoiseSpec") -> "NoiseSpec":
         """Return the law that is drawn where one is asked for: no narrower, and stated."""
 
     def draw(self, law: "NoiseSpec", size: int) -> "IntArray":
@@ -160,5 +160,5 @@ class AttackResult:
         others, and where there is none.
         """
         make = cast("Callable[..., Statements]", _MAKER.load())
-        given = {"release": release, "prior": prior, "truth": truth, "without": without}
-        return make(self, **given, mechanism=mechanism, rng=rng, options=options)
+        inputs = {"release": release, "prior": prior, "truth": truth, "without": without}
+        return make(self, **inputs, mechanism=mechanism, rng=rng, options=options)

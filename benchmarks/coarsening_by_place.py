@@ -36,7 +36,7 @@ WORK = UNITS["persons"][0]
 
 def counties(blocks):
     """Yield the records of counties drawn from a nation, of so many blocks with people in all."""
-    nation, left = Nation.of_scale(1.0), blocks
+    nation, left = Nation.scaled(1.0), blocks
     for number in np.random.default_rng(SEED).permutation(nation.counties - 1):
         people = nation.county(int(number), seed=SEED).persons
         codes = np.unique(people.geoids)[:left]

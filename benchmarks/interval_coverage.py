@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesrisk.exceptions import SampleWarning
 from bayesrisk.risk import stratified_rates
-from bayesrisk.risk.intervals import clustered_intervals
+from bayesrisk.risk.intervals import block_moments, group_sums, moment_intervals
 
 TABLE = Path(__file__).parents[1] / "docs/explanation/attacks/interval-coverage.csv"
 BLOCKS = 450
@@ -55,7 +55,8 @@ def coverage(law, largest, design, rounds, seed=1):
     for _ in range(rounds):
         chosen = design(people, rng)
         y, n = hits[chosen], people[chosen]
-        low, high = clustered_intervals(y, n, np.zeros(n.size), 1, confidence=0.95)
+        sums = group_sums(block_moments(y, n), np.zeros(n.size, int), 1)
+        low, high = moment_intervals(sums, confidence=0.95)
         alone += bool(low[0] <= truth <= high[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SampleWarning)

@@ -93,7 +93,7 @@ def solve_tracts(tables):
 
 def measure(seed, batches, tracts):
     """Return the costs of counties, of blocks by class, and of tracts."""
-    nation = Nation.of_scale(1.0)
+    nation = Nation.scaled(1.0)
     order = np.random.default_rng(seed).permutation(nation.counties - 1)
     drawn, counted, by_class = [], [], {name: [] for name in CLASSES}
     waiting = {name: [] for name in CLASSES}
@@ -145,7 +145,7 @@ def measure(seed, batches, tracts):
 
 def measure_claims(seed, units):
     """Return the costs of claims of blocks by class, and how many blocks a limit left undecided."""
-    nation = Nation.of_scale(1.0)
+    nation = Nation.scaled(1.0)
     order = np.random.default_rng(seed).permutation(nation.counties - 1)
     of_class, late, warm = [[] for _ in CLASSES], 0, False
     for county in order:

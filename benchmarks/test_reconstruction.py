@@ -122,7 +122,7 @@ def test_variability(compare, size):
 def test_a_tract_jointly_with_a_limit_of_nodes(benchmark):
     """No aim: an interval after one node, the same each time, around the proved value."""
     both = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
-    people = Nation.of_scale(1.0).county(8, seed=1).persons
+    people = Nation.scaled(1.0).county(8, seed=1).persons
     inside = np.flatnonzero(
         people.schema.geography.ancestors(people.geoids, "tract") == "80017001300"
     )

@@ -153,10 +153,10 @@ def test_an_estimate_stands_for_its_value():
 
 def test_an_estimate_over_its_baseline():
     share = Estimate(0.6, 0.02, 0.5, 0.75, confidence=0.9, method="draws")
-    ratio = share.over(0.5)
+    ratio = share.ratio(0.5)
     assert (ratio.value, ratio.error, ratio.lower, ratio.upper) == (1.2, 0.04, 1.0, 1.5)
     assert (ratio.confidence, ratio.method) == (0.9, "draws")
     assert share.columns("x") == {"x": 0.6, "x_error": 0.02, "x_lower": 0.5, "x_upper": 0.75}
     for bad in (0.0, -1.0, math.inf):
         with pytest.raises(ArgumentError, match="baseline must"):
-            share.over(bad)
+            share.ratio(bad)

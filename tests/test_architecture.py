@@ -411,7 +411,7 @@ def test_the_danger_check_sees_dangers(source, caught):
 # Names of protections that a study of a paper compares, chosen from its own list.
 STUDIES = {"experiments.occupancy_study", "plotting.attacks"}
 # Names of laws of noise, too, which everybody may know.
-MECHANISM_NAMES = set(MECHANISMS.own) - {"discrete-gaussian", "discrete-laplace"}
+MECHANISM_NAMES = set(MECHANISMS.builtin) - {"discrete-gaussian", "discrete-laplace"}
 MECHANISM_NAMES -= {"ranges", "threshold"}  # words of parameters and columns, too
 
 

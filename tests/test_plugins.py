@@ -59,7 +59,7 @@ def points(monkeypatch):
 @pytest.fixture
 def runners():
     own = {"slow": f"{__name__}:Runs"}
-    return Registry("runner", own=own, protocol=Runner, needs="run()")
+    return Registry("runner", builtin=own, protocol=Runner, needs="run()")
 
 
 def test_the_packages_own_are_listed_once():
@@ -69,9 +69,9 @@ def test_the_packages_own_are_listed_once():
 
 @pytest.mark.parametrize("each", ALL, ids=lambda each: each.kind)
 def test_the_packages_own_load_without_an_installation(each, points):
-    assert each.available() == sorted(each.own)
-    for name in each.own:
-        factory = EntryPoint(name, each.own[name], each.group).load()
+    assert each.available() == sorted(each.builtin)
+    for name in each.builtin:
+        factory = EntryPoint(name, each.builtin[name], each.group).load()
         # A rule of an agency is made by a function without parameters.
         made = factory if isinstance(factory, type) else factory()
         assert hasattr(made, METHODS[each.kind])
@@ -93,7 +93,7 @@ def test_the_packages_own_are_made_without_a_look_at_other_packages(runners, mon
 
 @pytest.mark.parametrize("each", ALL, ids=lambda each: each.kind)
 def test_a_slip_is_answered_with_what_may_be_meant(each):
-    name = max(each.own, key=len)
+    name = max(each.builtin, key=len)
     with pytest.raises(ArgumentError, match=rf"{each.kind} must be one of .*Did you mean '{name}'"):
         each.make(name[:-2] + name[-1])
     with pytest.raises(ArgumentError, match=rf"{each.kind} must be one of .*got 'nobody'$"):

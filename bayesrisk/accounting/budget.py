@@ -83,8 +83,8 @@ def split_rho(rho: object, weights: object) -> dict[str, Fraction] | list[Fracti
     total = positive(rho, "rho")
     if isinstance(weights, Mapping):
         return dict(zip(weights, split_rho(total, list(weights.values())), strict=True))
-    given = check.items(weights, "weights")
-    parts = [positive(weight, f"weights[{i}]") for i, weight in enumerate(given)]
+    entries = check.items(weights, "weights")
+    parts = [positive(weight, f"weights[{i}]") for i, weight in enumerate(entries)]
     if not parts:
         raise ArgumentError("weights must not be empty")
     whole = sum(parts)

@@ -46,8 +46,8 @@ def _root(
     arrays = np.broadcast_arrays(low, high, *arguments)
     with np.errstate(over="ignore", under="ignore"):
         find_root: Any = elementwise.find_root  # its stubs take no tuple of arrays
-        found = find_root(function, tuple(arrays[:2]), args=tuple(arrays[2:]))
-    return np.asarray(found.x, dtype=np.float64)
+        result = find_root(function, tuple(arrays[:2]), args=tuple(arrays[2:]))
+    return np.asarray(result.x, dtype=np.float64)
 
 
 def _slack(b: FloatArray, log_inverse: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -367,25 +367,25 @@ def _first_safe(
     In doubling steps, and back to within 1e-13: a root is where delta crosses the target only to
     its own rounding, and delta may fall by many powers of ten between two doubles.
     """
-    last, found = start.copy(), start.copy()
+    last, epsilon = start.copy(), start.copy()
     step = np.maximum(np.spacing(start), high * 2.0**-100)
     for _ in range(_MAX_STEPS):
-        short = np.asarray(_safe_delta(found, scale2, shift) > failure)
+        short = np.asarray(_safe_delta(epsilon, scale2, shift) > failure)
         if not short.any():
             break
-        last = np.where(short, found, last)
-        found = np.where(short, start + step, found)
+        last = np.where(short, epsilon, last)
+        epsilon = np.where(short, start + step, epsilon)
         step = 2.0 * step
     else:
         raise ArgumentError(
             f"delta must be reached within {_MAX_STEPS} steps of a root, got {failure.min():g}"
         )
     for _ in range(_MAX_STEPS):
-        middle = last + 0.5 * (found - last)
-        wide = (found - last > 1e-13 * found) & (last < middle) & (middle < found)
+        middle = last + 0.5 * (epsilon - last)
+        wide = (epsilon - last > 1e-13 * epsilon) & (last < middle) & (middle < epsilon)
         if not wide.any():
             break
         safe = np.asarray(_safe_delta(middle, scale2, shift) <= failure)
-        found = np.where(wide & safe, middle, found)
+        epsilon = np.where(wide & safe, middle, epsilon)
         last = np.where(wide & ~safe, middle, last)
-    return found
+    return epsilon

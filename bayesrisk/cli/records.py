@@ -156,7 +156,7 @@ def _nation(
     from bayesrisk.population.simulate import Nation
 
     with base.called("scale", "--scale"):
-        nation = Nation.of_scale(1.0 if scale is None else base.number(scale, "--scale"), settings)
+        nation = Nation.scaled(1.0 if scale is None else base.number(scale, "--scale"), settings)
     done = runner.run(NationStudy(nation, seed), output, "simulate")
     run = {k: v for k, v in done.to_dict().items() if k != "population"}
     figures, lines = {}, list(base.shard_lines(done))

@@ -408,7 +408,7 @@ def _about(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
             cells[key] += counts.shape[0] * counts.shape[1]
             withheld[key] += part.tables.hidden(*key).nnz
         advance(1)
-    if ReleaseIndex.there(folder):
+    if ReleaseIndex.exists(folder):
         said = ReleaseIndex.read(folder).document
         spec = br.MechanismSpec.from_dict(said["spec"])
         simulation, diagnostics = said["simulation"], said["diagnostics"]
@@ -441,7 +441,7 @@ def _parts(folder: Path) -> Iterator["br.Release"]:
     """Yield the release, or its parts one after the other where it is by place."""
     from bayesrisk.release.release import ReleaseIndex
 
-    if not ReleaseIndex.there(folder):
+    if not ReleaseIndex.exists(folder):
         yield br.Release.read(folder)
         return
     index = ReleaseIndex.read(folder)

@@ -132,8 +132,8 @@ class CountLaw(ABC):
         log_tail = np.log(np.clip(np.where((q > 0.0) & (q < 1.0), tail, 0.5), 1e-308, 0.5))
         guess = np.broadcast_to(self._guess(log_tail, side), shape)
         target = np.where(inside, sign * q, sign * 0.5)
-        found = _first_true(lambda x: np.asarray(measure(x)) >= target, guess, low, high)
-        return np.where(inside, found, ends)
+        first = _first_true(lambda x: np.asarray(measure(x)) >= target, guess, low, high)
+        return np.where(inside, first, ends)
 
 
 class LocatedLaw(CountLaw):

@@ -163,8 +163,8 @@ class DiscreteGaussian(LocatedLaw):
         """
         with np.errstate(over="ignore"):
             sigma2 = 0.5 / check.cell_precision(rho, None, sensitivity)
-        given = "sensitivity**2 / (2 rho) = sigma2"
-        return cls(check.real_array(sigma2, given, lower=_MIN_SIGMA2, upper=_MAX_SIGMA2), loc)
+        formula = "sensitivity**2 / (2 rho) = sigma2"
+        return cls(check.real_array(sigma2, formula, lower=_MIN_SIGMA2, upper=_MAX_SIGMA2), loc)
 
     @property
     def sigma2(self) -> FloatAnswer:

@@ -77,8 +77,8 @@ class DiscreteLaplace(LocatedLaw):
         check.broadcast(epsilon=budget, sensitivity=delta)
         with np.errstate(over="ignore"):
             scale = delta / budget
-        given = "sensitivity / epsilon = scale"
-        return cls(check.real_array(scale, given, lower=_MIN_SCALE, upper=_MAX_SCALE), loc)
+        formula = "sensitivity / epsilon = scale"
+        return cls(check.real_array(scale, formula, lower=_MIN_SCALE, upper=_MAX_SCALE), loc)
 
     @property
     def scale(self) -> FloatAnswer:

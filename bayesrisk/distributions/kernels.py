@@ -41,8 +41,8 @@ def _weight(x: float, sigma2: float) -> float:
     if square > 1500.0 * divisor:
         return 0.0
     high = square / divisor
-    back, back_error = _product(high, divisor)
-    low = (((square - back) - back_error) + square_error) / divisor
+    product, product_error = _product(high, divisor)
+    low = (((square - product) - product_error) + square_error) / divisor
     return math.exp(-high) * (1.0 - low)
 
 
@@ -222,9 +222,9 @@ class LogTable(NamedTuple):
     log_pmf: FloatArray
 
     @classmethod
-    def of_target(cls, known: int, prior: float) -> "LogTable":
-        """Return the law of a count that is ``known``, or one more with probability ``prior``."""
-        return cls(known, np.array([np.log1p(-prior), np.log(prior)]))
+    def target_count(cls, count: int, prior: float) -> "LogTable":
+        """Return the law of a count that is ``count``, or one more with probability ``prior``."""
+        return cls(count, np.array([np.log1p(-prior), np.log(prior)]))
 
     @property
     def flat(self) -> bool:
@@ -241,7 +241,7 @@ class LogTable(NamedTuple):
         """Counts of positive probability, in order."""
         return np.asarray(self.start + np.flatnonzero(np.isfinite(self.log_pmf)), dtype=np.int64)
 
-    def at(self, count: int) -> float:
+    def log_probability(self, count: int) -> float:
         """Return the logarithm at one count; 0 where the table is flat."""
         if self.flat:
             return 0.0

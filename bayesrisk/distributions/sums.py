@@ -204,7 +204,7 @@ def pair_ripple(precision: float, terms: int) -> FloatArray:
     return _add(_ONE, 1, _ONE, terms - 1, precision) if terms > 1 else _ONE
 
 
-def sum_ripple(precision: float, terms: int, *, name: str) -> FloatArray:
+def sum_ripple(precision: float, terms: int) -> FloatArray:
     """Return one period, of ``terms`` entries, of a sum's ripple; a single 0 where it is flat.
 
     Read-only; the precision 1 / (2 sigma2) of every variable is in (0, 1e100].
@@ -214,15 +214,15 @@ def sum_ripple(precision: float, terms: int, *, name: str) -> FloatArray:
     instead = 'sibling_noise="approximate" has no such limit'
     if terms > MAX_TERMS + 1:
         raise ArgumentError(
-            f"{name} must be <= {MAX_TERMS} for exact sibling noise with a ripple, got a sum of "
-            f"{terms} terms; {instead}"
+            f"n_siblings must be <= {MAX_TERMS} for exact sibling noise with a ripple, got a sum "
+            f"of {terms} terms; {instead}"
         )
     # The last and longest of the convolutions.
     products = terms * np.sqrt(kernels.REACH * terms / precision)
     if products > _MAX_PRODUCTS:
         raise ArgumentError(
-            f"{name} must be small enough for an exact convolution of {_MAX_PRODUCTS} products, "
-            f"got {products:.3g} products; {instead}"
+            f"n_siblings must be small enough for an exact convolution of {_MAX_PRODUCTS} "
+            f"products, got {products:.3g} products; {instead}"
         )
     return _doubled(precision, terms)
 
@@ -230,19 +230,19 @@ def sum_ripple(precision: float, terms: int, *, name: str) -> FloatArray:
 @lru_cache(maxsize=64)
 def _doubled(precision: float, terms: int) -> FloatArray:
     """Return the ripple of a sum of ``terms`` variables, by repeated doubling."""
-    done, done_n = _ONE, 0
+    total, total_n = _ONE, 0
     power, power_n = _ONE, 1
     while True:
         if terms & power_n:
-            done = _add(done, done_n, power, power_n, precision) if done_n else power
-            done_n += power_n
+            total = _add(total, total_n, power, power_n, precision) if total_n else power
+            total_n += power_n
         if 2 * power_n > terms:
             break
         power = _add(power, power_n, power, power_n, precision)
         power_n *= 2
-    kept = done.copy()
-    kept.flags.writeable = False
-    return kept
+    total = total.copy()
+    total.flags.writeable = False
+    return total
 
 
 _DIRECT_PRODUCTS = 2**28

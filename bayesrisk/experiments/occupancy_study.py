@@ -451,7 +451,7 @@ class OccupancyStudy(Study):
         if not 0 <= exact_number(self.swap_rate, "swap_rate") <= 1:
             raise ArgumentError(f"swap_rate must be in [0, 1], got {shown(self.swap_rate)}")
         check.choice(self.hud, "hud", ("counts", "percentages"))
-        check.optional_scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
+        check.time_limit(self.time_limit)
         for name in self.protections:
             self.mechanism(name)
         if not isinstance(self.households, Records | str | Path | None):

@@ -167,7 +167,7 @@ class OccupancyAttackStudy(Study):
         check.integer(self.solutions, "solutions", lower=1, upper=10**6)
         check.choice(self.error, "error", ("none", "absolute", "squared"))
         check.flag(self.taken_as_true, "taken_as_true")
-        limit = check.optional_scalar(self.time_limit, "time_limit", lower=0.0, bounds="(]")
+        limit = check.time_limit(self.time_limit)
         smoothing = check.scalar(self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
         if Path(self.blocks).is_dir():
             source = open_tables(self.blocks)

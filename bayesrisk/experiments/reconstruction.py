@@ -176,7 +176,7 @@ kept_tables = functools.lru_cache(maxsize=1)(TableSource)
 
 def _index_of(folder: Path) -> ReleaseIndex | Partitions | None:
     """Return the index of a release or of tables by place; None for tables in one folder."""
-    if ReleaseIndex.there(folder):
+    if ReleaseIndex.exists(folder):
         return ReleaseIndex.read(folder)
     return Partitions.read(folder, "tables") if Partitions.there(folder) else None
 
@@ -315,9 +315,7 @@ class TableStudy(Study):
             raise DataError(f"{self.tables}: must have tables of at least one {finest}")
         return source, {
             "tables": source.digest,
-            "time_limit": check.optional_scalar(
-                self.time_limit, "time_limit", lower=0.0, bounds="(]"
-            ),
+            "time_limit": check.time_limit(self.time_limit),
             "known_rule": check.flag(self.known_rule, "known_rule"),
             "blocks_per_shard": self.blocks_per_shard or shard_size(source.blocks),
         }

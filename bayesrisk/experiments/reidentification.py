@@ -320,7 +320,7 @@ def link_counties(
     for rows in counties.rows("blocks", "variability"):
         proved = set(proved_blocks(rows.blocks, rows.variability))
         persons = Persons(truth.county(rows.code), truth.name)
-        known = linkage.targets_of(persons, proved, cells["truth"])
+        known = linkage.panel_targets(persons, proved, cells["truth"])
         moved.add_facts(rows.code, known)
         for number, file in enumerate(attackers.values()):
             names = file.county(rows.code)["person"]
@@ -385,7 +385,7 @@ def _link(
     links = linkage.link_targets(
         sources,
         {name: file.county(rows.code) for name, file in counties.attackers.items()},
-        linkage.targets_of(truth, proved, cells["truth"]),
+        linkage.panel_targets(truth, proved, cells["truth"]),
         guesses,
         rng,
         elsewhere={
@@ -405,7 +405,7 @@ def _link(
         1,
         len(rows.records),
         Counter(rows.blocks["status"].tolist()),
-        ReidentificationSums.of(links),
+        ReidentificationSums.collect(links),
         agreed.sums(),
         inference_without_record(truth).sums(),
         _majority(records, truth),

@@ -45,7 +45,7 @@ _CLASSES = {
     "composition": "bayesrisk.mechanisms.composition:ReleaseComposition",
 }
 REGISTRY: Registry[Mechanism] = Registry(
-    "mechanism", own=_CLASSES, protocol=Mechanism, needs="spec and release()"
+    "mechanism", builtin=_CLASSES, protocol=Mechanism, needs="spec and release()"
 )
 
 
@@ -295,7 +295,7 @@ def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
     """
     name, settings = read_recipe(recipe, "recipe")
     settings |= parameters
-    if name not in REGISTRY.own:  # a registered one or a plug-in, which may be none
+    if name not in REGISTRY.builtin:  # a registered one or a plug-in, which may be none
         REGISTRY.factory(name)
     dependent = [n for n in _open(name, settings) if n in _DEPENDENT]
     if not dependent:

@@ -22,7 +22,7 @@ from bayesrisk.release import NoiseSpec
 
 REGISTRY: Registry[Sampler] = Registry(
     "sampler",
-    own={"opendp": "bayesrisk.mechanisms.samplers:OpenDPSampler"},
+    builtin={"opendp": "bayesrisk.mechanisms.samplers:OpenDPSampler"},
     protocol=Sampler,
     needs="version, law() and draw()",
 )

@@ -117,7 +117,7 @@ class Members(NamedTuple):
 def _draw(count: int, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
     """Draw people, type and age class of independent households from the national law."""
     law = national.household_law()
-    flat = national.pick_from(law.reshape(-1), count, rng)
+    flat = national.draw_categories(law.reshape(-1), count, rng)
     size, kind, age_class = np.unravel_index(flat, law.shape)
     people = size.astype(np.int64) + 1
     large = np.flatnonzero(people == 7)
@@ -133,8 +133,8 @@ def fill_blocks(target: IntArray, rng: np.random.Generator) -> Compositions:
     is (Wald's identity); the target is first lowered by what the last household is expected to add
     beyond it.  Every block with a positive target gets at least one household.
     """
-    late = national.pick_from(national.overshoot_law(), target.size, rng)
-    missing = np.where(target > 0, np.maximum(target - late, 1), 0)
+    overshoot = national.draw_categories(national.overshoot_law(), target.size, rng)
+    missing = np.where(target > 0, np.maximum(target - overshoot, 1), 0)
     rounds: list[tuple[IntArray, ...]] = []
     mean = national.HOUSEHOLD_PEOPLE / national.HOUSEHOLDS
     while missing.any():  # ends: each round gives every open block somebody at least
@@ -144,9 +144,9 @@ def fill_blocks(target: IntArray, rng: np.random.Generator) -> Compositions:
         people, kind, age_class = _draw(block.size, rng)
         before = np.cumsum(people) - people
         first = np.cumsum(wanted) - wanted
-        kept = before - np.repeat(before[first], wanted) < missing[block]
-        rounds.append((block[kept], people[kept], kind[kept], age_class[kept]))
-        missing -= np.bincount(block[kept], people[kept], missing.size).astype(np.int64)
+        added = before - np.repeat(before[first], wanted) < missing[block]
+        rounds.append((block[added], people[added], kind[added], age_class[added]))
+        missing -= np.bincount(block[added], people[added], missing.size).astype(np.int64)
         missing = np.maximum(missing, 0)
     empty = np.empty(0, dtype=np.int64)
     columns = [np.concatenate(c) for c in zip(*rounds, strict=True)] if rounds else [empty] * 4
@@ -170,7 +170,7 @@ def _holders(homes: Compositions, rng: np.random.Generator) -> tuple[IntArray, I
     return sex, age
 
 
-def _between(low: IntArray, high: IntArray, share: FloatArray) -> IntArray:
+def _interpolate(low: IntArray, high: IntArray, share: FloatArray) -> IntArray:
     """Return the whole numbers at ``share`` of the way from low to high, both included."""
     return low + (share * (high - low + 1)).astype(np.int64)
 
@@ -194,10 +194,10 @@ def _roles(
     young = (relationship == national.CHILD) & ~minor & (age < ADULT + _YOUNGEST_PARENT)
     relationship = np.where(young, national.RELATIVE, relationship)
     second = np.where(kind < 2, national.SPOUSE, national.PARTNER)
-    beside = couple & (place == 1)
-    relationship = np.where(beside, second, relationship)
+    couple_member = couple & (place == 1)
+    relationship = np.where(couple_member, second, relationship)
     relationship = np.where(place == 0, national.HOLDER, relationship)
-    return relationship, minor & ~beside & (place > 0)
+    return relationship, minor & ~couple_member & (place > 0)
 
 
 def _ages(
@@ -213,18 +213,20 @@ def _ages(
     normal = rng.standard_normal(holder.size)
     low = np.clip(holder - _OLDEST_PARENT, 0, ADULT - 1)
     high = np.clip(holder - _YOUNGEST_PARENT, 0, ADULT - 1)
-    own = relationship == national.CHILD
-    child = _between(np.where(own, low, 0), np.where(own, high, ADULT - 1), share)
+    holder_child = relationship == national.CHILD
+    child = _interpolate(
+        np.where(holder_child, low, 0), np.where(holder_child, high, ADULT - 1), share
+    )
     top = np.maximum(holder - _YOUNGEST_PARENT, ADULT)
-    grown = _between(np.clip(holder - _OLDEST_PARENT, ADULT, top), top, share**2)
+    grown = _interpolate(np.clip(holder - _OLDEST_PARENT, ADULT, top), top, share**2)
     gap, spread = national.COUPLE_GAP
     mate = holder + np.rint(np.where(man == 0, -gap, gap) + spread * normal).astype(np.int64)
     peer = holder + np.rint(national.PEER_SPREAD * normal).astype(np.int64)
-    elder = holder + _between(np.full_like(holder, 18), np.full_like(holder, 40), share)
+    elder = holder + _interpolate(np.full_like(holder, 18), np.full_like(holder, 40), share)
     kin = np.where(parent & (elder < _OLDEST_KIN), elder, peer - national.YOUNGER)
     adult = np.select(
         [
-            own,
+            holder_child,
             np.isin(relationship, (national.SPOUSE, national.PARTNER)),
             relationship == national.RELATIVE,
         ],
@@ -243,9 +245,9 @@ def _sexes(
     child_like = np.isin(relationship, (national.CHILD, national.NONRELATIVE))
     men = np.where(minor, national.BOYS, np.where(child_like, national.GROWN_MEN, 0.5))
     sex = (share >= men).astype(np.int64)
-    same = (relationship == national.PARTNER) & (share < national.SAME_SEX)
+    same_sex = (relationship == national.PARTNER) & (share < national.SAME_SEX)
     mate = np.isin(relationship, (national.SPOUSE, national.PARTNER))
-    return np.where(mate, np.where(same, holder, 1 - holder), sex)
+    return np.where(mate, np.where(same_sex, holder, 1 - holder), sex)
 
 
 def make_members(homes: Compositions, rng: np.random.Generator) -> Members:
@@ -282,16 +284,16 @@ def quarters_people(
     A block has them with probability ``quarters_blocks``; then any number from 0 to all of its
     people is equally likely, so that half of them do on average, whatever the block's size.
     """
-    has = rng.random(target.size) < spec.quarters_blocks
-    return np.where(has, rng.integers(0, target + 1), 0)
+    selected = rng.random(target.size) < spec.quarters_blocks
+    return np.where(selected, rng.integers(0, target + 1), 0)
 
 
 def make_residents(count: IntArray, rng: np.random.Generator) -> Residents:
     """Draw the people: one type of group quarters for each block."""
     block = np.repeat(np.arange(count.size), count)
-    kind = national.pick_from(np.array(national.GROUP_QUARTERS, dtype=float), count.size, rng)[
-        block
-    ]
+    kind = national.draw_categories(
+        np.array(national.GROUP_QUARTERS, dtype=float), count.size, rng
+    )[block]
     low, high = np.array(national.QUARTERS_AGES).T
     age = rng.integers(low[kind], high[kind] + 1)
     sex = rng.random(block.size) >= np.array(national.QUARTERS_MEN)[kind]
@@ -308,7 +310,7 @@ def household_columns(
     """Return the columns that follow from the people, one entry for each household."""
     count, household = homes.people.size, people.household
 
-    def some(flag: BoolArray) -> BoolArray:
+    def any_member(flag: BoolArray) -> BoolArray:
         """Return for each household whether a member has the flag."""
         return np.bincount(household, flag, count) > 0
 
@@ -320,10 +322,10 @@ def household_columns(
     nonfamily = np.where(np.isin(kind, (4, 8)), 4, 5) + 2 * sex
     return {
         "size": np.minimum(homes.people, 7),
-        "type": np.where(kind < 2, 1, np.where(some(relatives), 2 + sex, nonfamily)),
+        "type": np.where(kind < 2, 1, np.where(any_member(relatives), 2 + sex, nonfamily)),
         "detailed_type": homes.kind + 1,
         "under_18": 1 + (minors > 0),
-        "over_65": 1 + some(people.age >= 65),
+        "over_65": 1 + any_member(people.age >= 65),
         "hispanic": 1 + hispanic[first],
         "hhage": np.searchsorted(national.HOLDER_STARTS, people.age[first], side="right"),
         "race": national.race_class(mask[first]),
@@ -359,9 +361,9 @@ def _units(
     occupied = np.bincount(homes.block, minlength=quarters.size)
     # Tenure given age, alike in a block through a shared Gaussian score.
     shared = rng.standard_normal(quarters.size)[homes.block]
-    own = rng.standard_normal(homes.block.size)
+    individual = rng.standard_normal(homes.block.size)
     r = spec.tenure_correlation
-    score = ndtr(np.sqrt(r) * shared + np.sqrt(1.0 - r) * own)
+    score = ndtr(np.sqrt(r) * shared + np.sqrt(1.0 - r) * individual)
     cumulative = np.cumsum(national.tenure_law(), axis=1)[homes.age_class]
     tenure = np.asarray(1 + np.minimum((score[:, None] >= cumulative).sum(axis=1), 3))
     wanted = national.property_sizes(occupied, quarters > 0, spec, rng)
@@ -378,7 +380,7 @@ def _units(
     share = national.HOUSEHOLDS / (national.HOUSEHOLDS + sum(national.VACANT))
     vacant = rng.negative_binomial(np.maximum(occupied, 1), share)
     block = np.repeat(np.arange(occupied.size), np.where(occupied > 0, vacant, 0))
-    status = 1 + national.pick_from(np.array(national.VACANT, dtype=float), block.size, rng)
+    status = 1 + national.draw_categories(np.array(national.VACANT, dtype=float), block.size, rng)
     absent = np.zeros_like(block)
     units = {
         name: np.concatenate([values, status if name == "vacancy" else absent])
@@ -408,7 +410,7 @@ def make_arrays(
     )
     columns = household_columns(homes, members, mask, hispanic)
     units = _units(homes, columns, quarters, spec, rng)
-    other_mask, other_hispanic = national.masks_of(national.pick(laws, residents.block, rng), rng)
+    other_mask, other_hispanic = national.race_masks(national.pick(laws, residents.block, rng), rng)
     zero = np.zeros_like(blocks)
     people = {
         "block": (blocks, residents.block),
@@ -535,7 +537,7 @@ class Nation:
 
     Examples
     --------
-    >>> nation = Nation.of_scale(1e-3)
+    >>> nation = Nation.scaled(1e-3)
     >>> nation.blocks, nation.counties, nation.code(0)
     (11078, 4, '80001')
     >>> len(nation.county(3, seed=1).blocks)
@@ -555,7 +557,7 @@ class Nation:
             )
 
     @classmethod
-    def of_scale(cls, scale: float, spec: national.PopulationSpec | None = None) -> "Nation":
+    def scaled(cls, scale: float, spec: national.PopulationSpec | None = None) -> "Nation":
         """Return a nation of a share of the 11,078,297 blocks of 2010, at least one."""
         share = check.scalar(scale, "scale", lower=0.0, upper=2.0, bounds="(]")
         settings = national.population_spec("county") if spec is None else spec
@@ -594,6 +596,6 @@ class Nation:
         arrays = make_arrays(spec, np.random.default_rng(source), number, self.counties)
         for columns in (arrays.people, arrays.units):
             for name in {"household", "person"} & set(columns):
-                own = columns[name]
-                columns[name] = np.where(own == NO_HOUSEHOLD, own, own + number * _NUMBERS)
+                ids = columns[name]
+                columns[name] = np.where(ids == NO_HOUSEHOLD, ids, ids + number * _NUMBERS)
         return as_microdata(arrays)

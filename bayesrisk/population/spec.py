@@ -235,10 +235,10 @@ def rake(start: FloatArray, margins: tuple[FloatArray, ...]) -> FloatArray:
     axes = range(table.ndim)
     for _ in range(_SWEEPS):
         for axis, margin in enumerate(margins):
-            others = tuple(a for a in axes if a != axis)
-            now = table.sum(axis=others, keepdims=True)
-            wanted = np.expand_dims(margin, others)
-            table *= np.divide(wanted, now, out=np.zeros_like(now), where=now > 0.0)
+            margin_axes = tuple(a for a in axes if a != axis)
+            current = table.sum(axis=margin_axes, keepdims=True)
+            wanted = np.expand_dims(margin, margin_axes)
+            table *= np.divide(wanted, current, out=np.zeros_like(current), where=current > 0.0)
     return table
 
 
@@ -299,8 +299,8 @@ def overshoot_law() -> FloatArray:
     That is by how much people who are added household by household pass a far target.
     """
     sizes = np.array(SIZES) / HOUSEHOLDS
-    going_on = extra_mean() / (1.0 + extra_mean())  # geometric beyond 7 people
-    beyond = sizes[6] * going_on ** np.arange(_FAR)
+    growth = extra_mean() / (1.0 + extra_mean())  # geometric beyond 7 people
+    beyond = sizes[6] * growth ** np.arange(_FAR)
     tail = np.concatenate([[1.0], 1.0 - np.cumsum(sizes)[:6], beyond[1:]])
     return np.asarray(tail / tail.sum())
 
@@ -316,10 +316,9 @@ def group_law() -> FloatArray:
 def several_races() -> tuple[NDArray[np.int64], FloatArray]:
     """Return the bit masks of two or more races, and their law."""
     masks = np.array([m for m in range(1, 64) if m.bit_count() > 1])
-    known = TWO_OR_MORE
-    rest = TWO_OR_MORE_TOTAL - sum(known.values())
-    share = rest / (len(masks) - len(known))
-    counts = np.array([known.get(int(m), share) for m in masks])
+    rest = TWO_OR_MORE_TOTAL - sum(TWO_OR_MORE.values())
+    share = rest / (len(masks) - len(TWO_OR_MORE))
+    counts = np.array([TWO_OR_MORE.get(int(m), share) for m in masks])
     return masks, counts / counts.sum()
 
 
@@ -462,9 +461,8 @@ def population_spec(name: str, **changes: Any) -> PopulationSpec:
     >>> population_spec("county", n_blocks=200).n_blocks
     200
     """
-    known = tuple(f.name for f in fields(PopulationSpec))
     for key in changes:
-        check.choice(key, "field", known)
+        check.choice(key, "field", tuple(f.name for f in fields(PopulationSpec)))
     return replace(named_spec(name, "name"), **changes)
 
 
@@ -509,24 +507,24 @@ def pick(laws: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray
     cumulative = np.cumsum(laws, axis=1)
     cumulative /= cumulative[:, -1:]
     offset = np.arange(len(laws))[:, None]
-    found = np.searchsorted(
+    position = np.searchsorted(
         (cumulative + offset).reshape(-1), rows + rng.random(rows.size), "right"
     )
     last = laws.shape[1] - 1 - np.argmax(laws[:, ::-1] > 0.0, axis=1)
-    return np.asarray(np.minimum(found - rows * laws.shape[1], last[rows]), dtype=np.int64)
+    return np.asarray(np.minimum(position - rows * laws.shape[1], last[rows]), dtype=np.int64)
 
 
-def pick_from(law: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+def draw_categories(law: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
     """Draw as many categories from one law."""
     return pick(law[None, :], np.zeros(count, dtype=np.int64), rng)
 
 
-def masks_of(groups: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+def race_masks(groups: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Return the race bit mask and Hispanic origin of each person's group."""
     race, hispanic = np.divmod(groups, 2)
     several, law = several_races()
-    drawn = several[pick_from(law, groups.size, rng)]
-    return np.where(race < 6, 1 << np.minimum(race, 5), drawn), hispanic
+    mask = several[draw_categories(law, groups.size, rng)]
+    return np.where(race < 6, 1 << np.minimum(race, 5), mask), hispanic
 
 
 def race_class(mask: IntArray) -> IntArray:
@@ -551,14 +549,14 @@ def member_groups(
     each as likely.  So every person's group has the law of the block's mix.
     """
     holder = np.flatnonzero(relationship == HOLDER)[household]
-    alike = rng.random(household.size) < spec.household_homogeneity
+    same_group = rng.random(household.size) < spec.household_homogeneity
     coin = rng.random(household.size) < 0.5
     mate = np.isin(relationship, (SPOUSE, PARTNER))
-    source = np.where(alike & (mate | (relationship == RELATIVE)), holder, -1)
+    source = np.where(same_group & (mate | (relationship == RELATIVE)), holder, -1)
     # a spouse or partner stands right after the householder
     after = np.minimum(holder + 1, household.size - 1)
     parent = np.where(coin & mate[after] & (household[after] == household), after, holder)
-    mask, hispanic = masks_of(pick(laws, blocks, rng), rng)
+    mask, hispanic = race_masks(pick(laws, blocks, rng), rng)
     for copies, origin in ((source >= 0, source), (relationship == CHILD, parent)):
         mask = np.where(copies, mask[origin], mask)
         hispanic = np.where(copies, hispanic[origin], hispanic)
@@ -653,10 +651,10 @@ def property_sizes(
     homes: IntArray, has_quarters: NDArray[np.bool_], spec: PopulationSpec, rng: np.random.Generator
 ) -> IntArray:
     """Return the number of subsidised households of each block."""
-    can = (homes >= SMALLEST_PROPERTY) & ~has_quarters
-    has = rng.random(homes.size) < spec.subsidised_blocks
-    drawn = rng.binomial(homes, spec.subsidised_share)
-    return np.where(can & has, np.maximum(drawn, SMALLEST_PROPERTY), 0)
+    eligible = (homes >= SMALLEST_PROPERTY) & ~has_quarters
+    selected = rng.random(homes.size) < spec.subsidised_blocks
+    size = rng.binomial(homes, spec.subsidised_share)
+    return np.where(eligible & selected, np.maximum(size, SMALLEST_PROPERTY), 0)
 
 
 def subsidise(
@@ -674,8 +672,8 @@ def subsidise(
     inside = np.flatnonzero(wanted[block] > 0)
     race, hispanic, children = (columns[n][inside] for n in ("race", "hispanic", "children"))
     # What the figures of properties count: groups of householders, and children.
-    others = [(hispanic == 1) & np.isin(race, codes) for codes in (1, 2, 3, (4, 5))]
-    flags = np.column_stack([*others, hispanic == 2, children > 0])
+    alone = [(hispanic == 1) & np.isin(race, codes) for codes in (1, 2, 3, (4, 5))]
+    flags = np.column_stack([*alone, hispanic == 2, children > 0])
     score = selection_weight(block[inside], flags) + rng.gumbel(size=inside.size)
     chosen = np.zeros(block.size, dtype=bool)
     chosen[inside] = largest_in_block(block[inside], score, wanted)

@@ -92,7 +92,7 @@ def _repeats(*columns: IntArray) -> IntArray:
     return np.asarray(count[inverse], dtype=np.int64)
 
 
-def _sum_by(values: ArrayLike, group: IntArray) -> FloatArray:
+def _class_sums(values: ArrayLike, group: IntArray) -> FloatArray:
     return np.asarray(np.bincount(group, np.asarray(values, dtype=float), _LOWS.size))
 
 
@@ -102,20 +102,20 @@ def _column(records: Records, name: str) -> IntArray:
 
 def _housing(units: Records | None) -> dict[str, float]:
     """Return the sums behind the figures of housing units."""
-    found = dict.fromkeys(("units", "occupied", "home_people"), np.nan)
-    found |= {"subsidised": 0, "violations": 0}
+    sums = dict.fromkeys(("units", "occupied", "home_people"), np.nan)
+    sums |= {"subsidised": 0, "violations": 0}
     if units is None or units.schema.name != "household-dhc":
-        return found
+        return sums
     occupied = units.codes("vacancy") == 0
-    found |= {"units": len(units), "occupied": int(occupied.sum())}
+    sums |= {"units": len(units), "occupied": int(occupied.sum())}
     inside = {"people", "bedrooms", "subsidised"} <= set(units.columns)
     if inside:
         people, bedrooms = (_column(units, name)[occupied] for name in ("people", "bedrooms"))
-        found["home_people"] = int(people.sum())
-        found["subsidised"] = int((_column(units, "subsidised") == 1).sum())
+        sums["home_people"] = int(people.sum())
+        sums["subsidised"] = int((_column(units, "subsidised") == 1).sum())
         if people.size:
-            found["violations"] = int(occupancy_violation(people, bedrooms).sum())
-    return found
+            sums["violations"] = int(occupancy_violation(people, bedrooms).sum())
+    return sums
 
 
 def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
@@ -128,21 +128,21 @@ def population_sums(persons: Records, data: Microdata) -> dict[str, float]:
     group = 2 * persons.codes("race") + persons.codes("hisp")
     size = np.bincount(block)
     class_of_block = np.searchsorted(_LOWS, size, side="right") - 1
-    of_person = class_of_block[block]
+    person_class = class_of_block[block]
     age_class = np.searchsorted(AGE_BIN_STARTS, age, side="right") - 1
-    alike = _repeats(block, group)
+    in_group = _repeats(block, group)
     largest = np.zeros(size.size, dtype=np.int64)
-    np.maximum.at(largest, block, alike)
+    np.maximum.at(largest, block, in_group)
     by_class = {
         "blocks": np.bincount(class_of_block, minlength=_LOWS.size),
-        "people": np.bincount(of_person, minlength=_LOWS.size),
-        "unique": _sum_by(_repeats(block, sex, age_class) == 1, of_person),
-        "modal": _sum_by(largest[block] / size[block], of_person),
-        "proportional": _sum_by(alike / size[block], of_person),
+        "people": np.bincount(person_class, minlength=_LOWS.size),
+        "unique": _class_sums(_repeats(block, sex, age_class) == 1, person_class),
+        "modal": _class_sums(largest[block] / size[block], person_class),
+        "proportional": _class_sums(in_group / size[block], person_class),
     }
     quarters = int((_column(persons, "gq") > 0).sum()) if "gq" in persons.columns else np.nan
     sums = {
-        **{f"{n} {i}": v for n, each in by_class.items() for i, v in enumerate(each)},
+        **{f"{n} {i}": v for n, counts in by_class.items() for i, v in enumerate(counts)},
         "all_blocks": places.size if data.blocks is None else len(data.blocks),
         "unique_exact": int((_repeats(block, sex, age) == 1).sum()),
         "quarters": quarters,

@@ -89,48 +89,48 @@ def simulate_later(first: Records, change: PopulationChange, *, rng: Seed) -> Re
     """
     schema = check.instance(change, PopulationChange, "change").schema
     if check.instance(first, Records, "first").schema != schema:
-        theirs = shown(first.schema.name)
-        raise ArgumentError(f"first must be of schema {schema.name!r}, got {theirs}")
+        name = shown(first.schema.name)
+        raise ArgumentError(f"first must be of schema {schema.name!r}, got {name}")
     random = generator(rng)
     ids = np.arange(len(first))
     if "person" in first.columns:
         ids = first.table.column("person").to_numpy()
-    places, at = first.places()
+    places, place = first.places()
     values = schema.indices(first.cells())
     age = values.get(change.age or "", np.zeros(len(first), np.int64))
-    kept = np.flatnonzero(random.random(len(first)) < change.stay[age])
-    moved = {name: own[kept] for name, own in values.items()}
+    stayers = np.flatnonzero(random.random(len(first)) < change.stay[age])
+    moved = {name: codes[stayers] for name, codes in values.items()}
     for name, matrix in change.changes.items():
         moved[name] = _next(np.asarray(matrix), moved[name], random)
     if change.age is not None:
         moved[change.age] = _next(change.ageing, moved[change.age], random)
-    people = np.bincount(at, minlength=places.size)
+    people = np.bincount(place, minlength=places.size)
     arrivals = np.asarray(change.arrivals)
     new = random.poisson(people * float(arrivals if arrivals.ndim == 0 else arrivals.sum()))
     cells = first.cells()
     if arrivals.ndim == 0:
-        drawn = cells[random.integers(0, max(len(first), 1), int(new.sum()))]
+        arrival_cells = cells[random.integers(0, max(len(first), 1), int(new.sum()))]
     else:
         total = max(float(arrivals.sum()), np.finfo(float).tiny)
-        drawn = random.choice(
+        arrival_cells = random.choice(
             schema.size, int(new.sum()), p=arrivals / total if new.sum() else None
         )
     born = random.poisson(people * change.births)
     babies = schema.indices(cells[random.integers(0, max(len(first), 1), int(born.sum()))])
     if change.age is not None and born.sum():
         babies[change.age] = random.choice(change.newborn.size, int(born.sum()), p=change.newborn)
-    arrived = schema.indices(np.asarray(drawn, np.int64))
+    arrived = schema.indices(np.asarray(arrival_cells, np.int64))
     numbers = np.arange(int(new.sum() + born.sum())) + (int(ids.max(initial=-1)) + 1)
-    each = np.arange(places.size)
-    where = np.concatenate([at[kept], np.repeat(each, new), np.repeat(each, born)])
-    order = np.argsort(where, kind="stable")
+    codes = np.arange(places.size)
+    new_place = np.concatenate([place[stayers], np.repeat(codes, new), np.repeat(codes, born)])
+    order = np.argsort(new_place, kind="stable")
     columns = {
         a.name: np.concatenate([moved[a.name], arrived[a.name], babies[a.name]])[order] + a.first
         for a in schema.attributes
     }
     frame = pd.DataFrame(
-        {schema.geography.finest: places[where[order]], **columns}
-        | {"person": np.concatenate([ids[kept], numbers])[order]}
+        {schema.geography.finest: places[new_place[order]], **columns}
+        | {"person": np.concatenate([ids[stayers], numbers])[order]}
     )
     return Records.from_frame(frame, schema=schema, source="later year")
 
@@ -141,6 +141,5 @@ def _next(matrix: FloatArray, values: IntArray, rng: np.random.Generator) -> Int
     size = matrix.shape[1]
     below = np.minimum(np.cumsum(matrix, axis=1), 1.0) + np.arange(len(matrix))[:, None]
     below[:, -1] = np.arange(len(matrix)) + 1.0
-    at = np.searchsorted(below.ravel(), values + rng.random(values.size), side="right")
-    found: IntArray = np.minimum(at - values * size, size - 1).astype(np.int64)
-    return found
+    position = np.searchsorted(below.ravel(), values + rng.random(values.size), side="right")
+    return np.asarray(np.minimum(position - values * size, size - 1), dtype=np.int64)

@@ -69,7 +69,9 @@ _OWN = {
     "occupancy": "bayesrisk.reconstruction.occupancy.detection:OccupancyAttack",
     "reconstruction": "bayesrisk.reconstruction.records.reconstruction:ReconstructionAttack",
 }
-REGISTRY: Registry[Attack] = Registry("attack", own=_OWN, protocol=Attack, needs="name and run()")
+REGISTRY: Registry[Attack] = Registry(
+    "attack", builtin=_OWN, protocol=Attack, needs="name and run()"
+)
 
 
 def register_attack(name: str, factory: Callable[..., Attack]) -> None:

@@ -10,11 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from numpy.typing import ArrayLike
-
 from bayesrisk import _files, _validation as check
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
@@ -128,17 +125,8 @@ class MechanismSpec:
 
         None where the noise is not independent of the count or of other cells, or there is none.
         """
-        found = self.likelihood(level, table)
-        return found.to_law() if isinstance(found, NoiseSpec) else None
-
-    def count_likelihood(
-        self, released: ArrayLike, true_count: ArrayLike, *, level: str, table: str
-    ) -> FloatArray | None:
-        """Return P(released | true count) of one cell of a table, where it has a closed form.
-
-        The counts broadcast; see :meth:`Likelihood.probability`.
-        """
-        return self.likelihood(level, table).probability(released, true_count)
+        likelihood = self.likelihood(level, table)
+        return likelihood.to_law() if isinstance(likelihood, NoiseSpec) else None
 
     def for_tables(self, keys: Iterable[Key]) -> Self:
         """Return the spec with the likelihood of these published tables, every one named."""
@@ -173,9 +161,9 @@ class MechanismSpec:
                 if key in tables:
                     raise DataError(f"{source}.tables: {key!r} is there twice")
                 tables[key] = read_likelihood(part, f"{source}.tables")
-            others = read_likelihood(document["others"], f"{source}.others")
-            about = document["mechanism"], document["parameters"]
-            return cls(*about, tables, others, document["places"])
+            default = read_likelihood(document["others"], f"{source}.others")
+            mechanism, parameters = document["mechanism"], document["parameters"]
+            return cls(mechanism, parameters, tables, default, document["places"])
         except (ArgumentError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, DataError):
                 raise
@@ -266,7 +254,7 @@ class ReleaseIndex:
         return folder
 
     @staticmethod
-    def there(folder: Path) -> bool:
+    def exists(folder: Path) -> bool:
         """Return whether a folder is a release by place."""
         return Partitions.there(folder) and (folder / RELEASE_FILE).exists()
 
@@ -342,11 +330,11 @@ class Release:
             else:
                 _files.new_folder(folder)
 
-        with _files.whole_folder(target, check_folder) as made:
+        with _files.whole_folder(target, check_folder) as scratch:
             described = _files.document_digest(document)
-            exchange.fill(self.tables.content, made, release=described)
-            bound = {**document, "tables": _files.digest(made / MANIFEST)}
-            _files.write_bytes(made / RELEASE_FILE, _files.sealed(bound))
+            exchange.fill(self.tables.content, scratch, release=described)
+            bound = {**document, "tables": _files.digest(scratch / MANIFEST)}
+            _files.write_bytes(scratch / RELEASE_FILE, _files.sealed(bound))
         return target
 
     @classmethod
@@ -363,15 +351,15 @@ class Release:
             document = read_document(file)
         spec = MechanismSpec.from_dict(document["spec"], source=f"{file}: spec")
         try:
-            tables, found = PublishedTables.read(source), document["diagnostics"]
-            made = cls(spec, tables, found, simulation=document["simulation"])
+            tables, diagnostics = PublishedTables.read(source), document["diagnostics"]
+            release = cls(spec, tables, diagnostics, simulation=document["simulation"])
         except DataError:
             raise
         except (ArgumentError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"{file}: {error}") from error
         if "tables" in document:
             check_bound(file, document)
-        return made
+        return release
 
     @classmethod
     def combine(
@@ -397,30 +385,31 @@ class Release:
         link : HouseholdLink, optional
             Where some are of persons and some of their households.
         """
-        given = by_release(releases, Release)
-        parts = {name: part.tables for name, part in given.items()}
-        tables = PublishedTables.combine(parts, change=change, link=link)
+        parts = by_release(releases, Release)
+        tables = PublishedTables.combine(
+            {name: part.tables for name, part in parts.items()}, change=change, link=link
+        )
         laws = {
             (level, f"{name}: {table}"): law
-            for name, part in given.items()
+            for name, part in parts.items()
             for (level, table), law in part.spec.tables.items()
         }
-        made = {
+        mechanisms = {
             name: {"mechanism": part.spec.mechanism, "parameters": part.spec.parameters}
-            for name, part in given.items()
+            for name, part in parts.items()
         }
-        listed = [part.spec.places for part in given.values()]
+        listed = [part.spec.places for part in parts.values()]
         places = next((place for place in ("occupied", "public") if place in listed), None)
         spec = MechanismSpec(
             "composition",
-            {"releases": made},
+            {"releases": mechanisms},
             {key: laws[key] for key in tables.counts},
             places=places,
         )
         diagnostics = {
             f"{name}: {fact}": value
-            for name, part in given.items()
+            for name, part in parts.items()
             for fact, value in part.diagnostics.items()
         }
-        simulation = any(part.simulation for part in given.values())
+        simulation = any(part.simulation for part in parts.values())
         return cls(spec, tables, diagnostics, simulation=simulation)

@@ -10,6 +10,7 @@ size are strata (:func:`stratified_rates`).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -44,9 +45,9 @@ def block_moments(hits: ArrayLike, trials: ArrayLike) -> FloatArray:
     without trials.
     """
     y, n = np.asarray(hits, float), np.asarray(trials, float)
-    some = n > 0
-    within = np.divide(y * y, n, out=np.zeros_like(n), where=some)
-    return np.stack([some, n, n**2, n**3, n**4, n**5, y, y * y, y * n, within]).astype(float)
+    present = n > 0
+    ratio = np.divide(y * y, n, out=np.zeros_like(n), where=present)
+    return np.stack([present, n, n**2, n**3, n**4, n**5, y, y * y, y * n, ratio]).astype(float)
 
 
 def moment_intervals(sums: FloatArray, *, confidence: float) -> tuple[FloatArray, FloatArray]:
@@ -91,18 +92,18 @@ def _correction(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     Both by the working model: hits of one block have the correlation found by an analysis of
     variance, blocks are independent.  A single block has an infinite correction.
     """
-    blocks, n1, n2, n3, n4, n5, y1, _, _, within = sums
-    inside = np.maximum(y1 - within, 0.0) / np.maximum(n1 - blocks, 1.0)
-    between = np.maximum(within - y1**2 / n1, 0.0) / (blocks - 1.0)
+    blocks, n1, n2, n3, n4, n5, y1, _, _, y2_n = sums
+    mean_within = np.maximum(y1 - y2_n, 0.0) / np.maximum(n1 - blocks, 1.0)
+    mean_between = np.maximum(y2_n - y1**2 / n1, 0.0) / (blocks - 1.0)
     typical = (n1 - n2 / n1) / (blocks - 1.0)
-    spread = between + (typical - 1.0) * inside
-    alike = np.where(spread > 0, np.clip((between - inside) / spread, 0.0, 1.0), 1.0)
-    # Variances of hits, w = n (1 + (n - 1) alike) = a n + alike n**2, and sums of their products.
-    a = 1.0 - alike
-    w = a * n1 + alike * n2
-    nw, n2w = a * n2 + alike * n3, a * n3 + alike * n4
-    w2 = a * a * n2 + 2.0 * a * alike * n3 + alike * alike * n4
-    nw2 = a * a * n3 + 2.0 * a * alike * n4 + alike * alike * n5
+    spread = mean_between + (typical - 1.0) * mean_within
+    r = np.where(spread > 0, np.clip((mean_between - mean_within) / spread, 0.0, 1.0), 1.0)
+    # Variances of hits, w = n (1 + (n - 1) r) = a n + r n**2, and sums of their products.
+    a = 1.0 - r
+    w = a * n1 + r * n2
+    nw, n2w = a * n2 + r * n3, a * n3 + r * n4
+    w2 = a * a * n2 + 2.0 * a * r * n3 + r * r * n4
+    nw2 = a * a * n3 + 2.0 * a * r * n4 + r * r * n5
     # Residuals y - p n have the covariance S = diag(w) - (n w' + w n') / N + n n' W / N**2: the
     # mean of their squares is its trace, the variance twice the trace of S S.
     mean = w - 2.0 * nw / n1 + n2 * w / n1**2
@@ -114,21 +115,9 @@ def _correction(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.where(blocks > 1, w / mean, np.inf), freedom
 
 
-def clustered_intervals(
-    hits: ArrayLike, trials: ArrayLike, groups: ArrayLike, n_groups: int, *, confidence: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of shares of groups of blocks, from the hits and trials of each block.
-
-    ``groups`` has the number of its group for each block; 0 to 1 for a group without trials.
-    """
-    return moment_intervals(
-        _grouped(block_moments(hits, trials), groups, n_groups), confidence=confidence
-    )
-
-
-def _grouped(moments: FloatArray, groups: ArrayLike, n_groups: int) -> FloatArray:
-    label = np.asarray(groups, np.int64)
-    return np.stack([np.bincount(label, row, n_groups) for row in moments])
+def group_sums(moments: Iterable[FloatArray], group: IntArray, n_groups: int) -> FloatArray:
+    """Return sums of moments over groups of blocks, whose group is given for each block."""
+    return np.stack([np.bincount(group, row, n_groups) for row in moments])
 
 
 def clustered_interval(
@@ -142,10 +131,9 @@ def clustered_interval(
     if not right.size:
         return 0.0, 1.0
     _, label, size = np.unique(np.asarray(clusters), return_inverse=True, return_counts=True)
-    right = np.bincount(label, right, minlength=size.size)
-    low, high = clustered_intervals(
-        right, size, np.zeros(size.size, np.int64), 1, confidence=confidence
-    )
+    moments = block_moments(np.bincount(label, right, minlength=size.size), size)
+    sums = group_sums(moments, np.zeros(size.size, np.int64), 1)
+    low, high = moment_intervals(sums, confidence=confidence)
     return float(low[0]), float(high[0])
 
 
@@ -156,16 +144,16 @@ def guess_moments(hits: ArrayLike, guessed: ArrayLike) -> FloatArray:
 
 
 def moment_ratio_intervals(
-    sums: FloatArray, beside: FloatArray, *, confidence: float
+    sums: FloatArray, guesses: FloatArray, *, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return intervals of hits over what a guesser expects to hit, from sums over blocks by column.
 
     The logarithm of the ratio is linearised, ``sum (y / Y - x / X)**2`` over blocks, with the
     correction and degrees of freedom of :func:`moment_intervals`.  Without hits it runs from 0 to
     the upper end of the share of hits over the guesser's; NaN where the guesser never hits.
-    ``sums`` are those of :func:`block_moments`, ``beside`` those of :func:`guess_moments`.
+    ``sums`` are those of :func:`block_moments`, ``guesses`` those of :func:`guess_moments`.
     """
-    xs, xx, xy = beside
+    xs, xx, xy = guesses
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         size, ys = sums[1], sums[6]
         correction, freedom = _correction(sums)
@@ -253,14 +241,19 @@ def stratified_rates(
             f"frame_sizes must hold the sizes of the sample, got {int(-left.min())} too few of "
             f"{left.idxmin()} people"
         )
-    own, every = (np.searchsorted(_STARTS, sizes, side="right") - 1 for sizes in (x, whole))
-    stratum = _strata(np.bincount(own, minlength=_STARTS.size), np.bincount(every), whole, every)
+    sampled, every = (np.searchsorted(_STARTS, sizes, side="right") - 1 for sizes in (x, whole))
+    stratum = _strata(
+        np.bincount(sampled, minlength=_STARTS.size), np.bincount(every), whole, every
+    )
     rows = []
     for group in [*np.unique(stratum[every]), None]:
         a, b = (
-            np.full(k.size, True) if group is None else stratum[k] == group for k in (own, every)
+            np.full(k.size, True) if group is None else stratum[k] == group
+            for k in (sampled, every)
         )
-        rate = _stratified(y[a], t[a], x[a], stratum[own][a], whole[b], stratum[every][b], share)
+        rate = _stratified(
+            y[a], t[a], x[a], stratum[sampled][a], whole[b], stratum[every][b], share
+        )
         first, last = every[b].min(), every[b].max()
         name = "All" if group is None else f"{_STARTS[first]}-{_STARTS[last + 1] - 1}"
         rows.append((name, b.sum(), whole[b].sum(), a.sum(), t[a].sum(), y[a].sum(), *rate))
@@ -268,10 +261,10 @@ def stratified_rates(
     return pd.DataFrame(rows, columns=[*names, "rate", "lower", "upper"])
 
 
-def _strata(sampled: IntArray, held: IntArray, whole: IntArray, every: IntArray) -> IntArray:
+def _strata(sampled: IntArray, present: IntArray, whole: IntArray, every: IntArray) -> IntArray:
     """Return the stratum of every class, and warn of classes without a sampled block."""
-    sampled = sampled[: held.size]
-    missing = (held > 0) & (sampled == 0)
+    sampled = sampled[: present.size]
+    missing = (present > 0) & (sampled == 0)
     if missing.any():
         lost = whole[missing[every]]
         warnings.warn(
@@ -281,14 +274,14 @@ def _strata(sampled: IntArray, held: IntArray, whole: IntArray, every: IntArray)
             SampleWarning,
             stacklevel=3,
         )
-    stratum: IntArray = np.full(held.size, -1)
+    stratum: IntArray = np.full(present.size, -1)
     joined: list[int] = []
-    for kind in np.flatnonzero(held)[::-1]:
+    for kind in np.flatnonzero(present)[::-1]:
         joined.append(int(kind))
-        if sampled[joined].sum() > 1 or sampled[joined].sum() == held[joined].sum():
+        if sampled[joined].sum() > 1 or sampled[joined].sum() == present[joined].sum():
             stratum[joined], joined = kind, []
     if joined:  # the smallest class has nothing below it
-        stratum[joined] = stratum[stratum >= 0].min(initial=held.size)
+        stratum[joined] = stratum[stratum >= 0].min(initial=present.size)
     return stratum
 
 

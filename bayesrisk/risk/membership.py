@@ -88,11 +88,11 @@ class TradeOffCurve(Tabular):
 
         At 0 it is the rate that is reached without any false positive.
         """
-        at = check.real_array(false_positive_rate, "false_positive_rate", lower=0.0, upper=1.0)
+        rate = check.real_array(false_positive_rate, "false_positive_rate", lower=0.0, upper=1.0)
         # Where several points have one false positive rate the last, the highest, counts.
         last = np.flatnonzero(np.diff(self.false_positive_rate, append=np.inf) > 0)
-        found = np.interp(at, self.false_positive_rate[last], self.true_positive_rate[last])
-        return check.answer(found)
+        points = self.false_positive_rate[last], self.true_positive_rate[last]
+        return check.answer(np.interp(rate, *points))
 
     def delta(self, epsilon: ArrayLike) -> FloatAnswer:
         r"""Return the least delta at which the release is (epsilon, delta)-indistinguishable.
@@ -102,8 +102,8 @@ class TradeOffCurve(Tabular):
         for epsilon in [0, 700] and this order of the two data sets (present against absent); its
         error is at most ``(1 + exp(epsilon)) * error`` in closed form.
         """
-        at = check.real_array(epsilon, "epsilon", lower=0.0, upper=700.0)
-        gap = self.true_positive_rate - np.exp(at)[..., None] * self.false_positive_rate
+        loss = check.real_array(epsilon, "epsilon", lower=0.0, upper=700.0)
+        gap = self.true_positive_rate - np.exp(loss)[..., None] * self.false_positive_rate
         return check.answer(np.maximum(gap.max(axis=-1), 0.0))
 
     def to_frame(self) -> pd.DataFrame:
@@ -160,8 +160,8 @@ def tradeoff_curve(
     )
     if moved.ndim != 1:
         raise ShapeError(f"changes must have one axis, got shape {moved.shape}")
-    given = noise if isinstance(noise, Sequence) else [noise] * moved.size
-    laws = [single_law(n.law() if isinstance(n, Noise) else n, "noise") for n in given]
+    noises = noise if isinstance(noise, Sequence) else [noise] * moved.size
+    laws = [single_law(n.law() if isinstance(n, Noise) else n, "noise") for n in noises]
     if len(laws) != moved.size:
         raise ShapeError(f"noise must be one or {moved.size} laws, got {len(laws)}")
     absent = present = np.ones(1)
@@ -177,13 +177,13 @@ def tradeoff_curve(
             ratio = np.add.outer(ratio, np.log(q) - np.log(p)).ravel()
         absent, present = np.outer(absent, p).ravel(), np.outer(present, q).ravel()
         cut += lost
-    some = (absent > 0) | (present > 0)
-    order = np.argsort(-np.nan_to_num(ratio[some], nan=0.0), kind="stable")
+    possible = (absent > 0) | (present > 0)
+    order = np.argsort(-np.nan_to_num(ratio[possible], nan=0.0), kind="stable")
     advantage = float(np.maximum(present - absent, 0.0).sum())
     error = cut + 4.0 * _ULP * max(1.0, math.sqrt(absent.size)) * len(laws)
     return TradeOffCurve(
-        _rates(absent[some][order]),
-        _rates(present[some][order]),
+        _rates(absent[possible][order]),
+        _rates(present[possible][order]),
         advantage=advantage,
         advantage_lower=max(advantage - error, 0.0),
         advantage_upper=min(advantage + error, 1.0),
@@ -259,8 +259,8 @@ def simulated_tradeoff(
     check.integer(likelihood.draws, "draws", lower=4)
     half, size = likelihood.draws // 2, len(likelihood.values)
     ranked, judged = likelihood.codes[pair, :half], likelihood.codes[pair, half:]
-    seen = np.stack([np.bincount(row, minlength=size) for row in ranked]) + likelihood.smoothing
-    ratio = seen[1] / seen[0]
+    counts = np.stack([np.bincount(row, minlength=size) for row in ranked]) + likelihood.smoothing
+    ratio = counts[1] / counts[0]
     order = np.argsort(-ratio, kind="stable")
     ends = np.flatnonzero(np.diff(ratio[order], append=-np.inf) < 0)  # ties are one step
     draws = judged.shape[1]
@@ -272,15 +272,15 @@ def simulated_tradeoff(
     loss = np.cumsum(np.bincount(ranked[0], minlength=size)[order])
     best = int(np.argmax(np.concatenate([[0], (gain - loss)[ends]])))
     false, true = (float(rate[best]) for rate in rates)
-    both = binomial_interval(
+    intervals = binomial_interval(
         np.rint([false * draws, true * draws]), draws, confidence=(1.0 + sure) / 2.0
     )
     return TradeOffCurve(
         rates[0],
         rates[1],
         advantage=true - false,
-        advantage_lower=float(both[0][1] - both[1][0]),
-        advantage_upper=float(both[1][1] - both[0][0]),
+        advantage_lower=float(intervals[0][1] - intervals[1][0]),
+        advantage_upper=float(intervals[1][1] - intervals[0][0]),
         error=math.sqrt((true * (1.0 - true) + false * (1.0 - false)) / draws),
         method="simulated",
         draws=draws,

@@ -25,22 +25,22 @@ _DENSE = 2**22  # combinations that are counted in a table of all of them
 _LARGEST = 2**62
 
 
-def _checked(source: Source, who: str) -> Source:
+def _checked(source: Source, label: str) -> Source:
     if not isinstance(source, (pd.DataFrame, Records)):
         raise ArgumentTypeError(
-            f"{who} must be Records or a DataFrame, got {type(source).__name__}"
+            f"{label} must be Records or a DataFrame, got {type(source).__name__}"
         )
     return source
 
 
-def key_names(keys: Iterable[str], name: str) -> list[str]:
+def key_names(keys: Iterable[str]) -> list[str]:
     """Return names of columns, at least one and each once."""
-    found = list(check.texts([keys] if isinstance(keys, str) else keys, name))
-    if not found:
-        raise ArgumentError(f"{name} must name a column, got none")
-    if len(set(found)) < len(found):
-        raise ArgumentError(f"{name} must name every column once, got {', '.join(found)}")
-    return found
+    names = list(check.texts([keys] if isinstance(keys, str) else keys, "keys"))
+    if not names:
+        raise ArgumentError("keys must name a column, got none")
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"keys must name every column once, got {', '.join(names)}")
+    return names
 
 
 def coded(sources: Mapping[str, Source], names: Sequence[str], role: str) -> list[IntArray]:
@@ -50,7 +50,7 @@ def coded(sources: Mapping[str, Source], names: Sequence[str], role: str) -> lis
     the columns by their ``role``, the argument that they come from.
     """
     columns = [
-        [_column(source, name, who, role) for who, source in sources.items()] for name in names
+        [_column(source, name, label, role) for label, source in sources.items()] for name in names
     ]
     return [
         pd.factorize(pd.concat(parts, ignore_index=True), use_na_sentinel=False)[0].astype(np.int64)
@@ -58,28 +58,28 @@ def coded(sources: Mapping[str, Source], names: Sequence[str], role: str) -> lis
     ]
 
 
-def _column(source: Source, name: str, who: str, role: str) -> pd.Series:
+def _column(source: Source, name: str, label: str, role: str) -> pd.Series:
     if isinstance(source, Records):
         place = source.schema.geography
         if name in place.levels and name not in source.columns:
             return pd.Series(place.ancestors(source.geoids, name), dtype=object)
         if name not in source.columns:
-            known = ", ".join(dict.fromkeys((*source.columns, *place.levels)))
+            columns = ", ".join(dict.fromkeys((*source.columns, *place.levels)))
             raise DataError(
-                f"{who}: must have a column {shown(name)} (named by {role}), got {known}"
+                f"{label}: must have a column {shown(name)} (named by {role}), got {columns}"
             )
-        held: pd.Series = source.table.column(name).to_pandas()
-        return held
+        values: pd.Series = source.table.column(name).to_pandas()
+        return values
     if (times := source.columns.tolist().count(name)) != 1:
         raise DataError(
-            f"{who}: must have the column {shown(name)} (named by {role}) once, got {times}"
+            f"{label}: must have the column {shown(name)} (named by {role}) once, got {times}"
         )
     column: pd.Series = source[name]
     try:
         column.iloc[:0].map(hash)
         pd.factorize(column)
     except TypeError as error:
-        raise DataError(f"{who}: column {name!r}: must hold single values: {error}") from error
+        raise DataError(f"{label}: column {name!r}: must hold single values: {error}") from error
     return column
 
 
@@ -167,9 +167,9 @@ class FirstLook(Tabular):
 
     def _answer(self) -> list[str]:
         n = self.class_size.size
-        by = ", ".join(self.keys)
+        keys = ", ".join(self.keys)
         lines = [
-            f"{n:,} records are {self.k}-anonymous in {by}: each shares them with at least "
+            f"{n:,} records are {self.k}-anonymous in {keys}: each shares them with at least "
             f"{max(self.k - 1, 0)} others.",
             f"{int(self.unique.sum()):,} are unique ({_percent(self.unique)}), "
             f"{int(self.special.sum()):,} of them on fewer keys already (special uniques).",
@@ -187,8 +187,8 @@ class FirstLook(Tabular):
         sets = self.minimal_uniques
         columns = {"class_size": self.class_size}
         columns |= {f"minimal_uniques_{i + 1}": sets[:, i] for i in range(sets.shape[1])}
-        there = sets > 0
-        columns["fewest_keys"] = np.where(there.any(axis=1), there.argmax(axis=1) + 1, 0)
+        present = sets > 0
+        columns["fewest_keys"] = np.where(present.any(axis=1), present.argmax(axis=1) + 1, 0)
         if self.distinct is not None:
             columns["distinct"] = self.distinct
         return pd.DataFrame(columns)
@@ -251,7 +251,7 @@ def first_look(
     (1, 1, [False, False, True, True], [False, False, False, True])
     """
     _checked(records, "records")
-    names = key_names(keys, "keys")
+    names = key_names(keys)
     size = min(check.integer(max_size, "max_size", lower=1, upper=len(names) + 64), len(names))
     sets = sum(comb(len(names), i) for i in range(1, size + 1))
     flags = len(records) * comb(len(names), max(size - 1, 0))
@@ -265,7 +265,7 @@ def first_look(
     minimal = np.zeros((len(records), size), dtype=np.int64)
     before: dict[tuple[int, ...], BoolArray] = {}
     for width in range(1, size + 1):
-        now = {}
+        current = {}
         for chosen in combinations(range(len(names)), width):
             flat, number = classes([codes[i] for i in chosen])
             alone = number[flat] == 1
@@ -275,8 +275,8 @@ def first_look(
                     new &= ~before[part]
             minimal[:, width - 1] += new
             if width < size:
-                now[chosen] = alone
-        before = now
+                current[chosen] = alone
+        before = current
     distinct = None
     if sensitive is not None:
         if check.text(sensitive, "sensitive") in names:
@@ -304,8 +304,8 @@ class RepeatedMicrodata(Tabular):
         Columns that an intruder is assumed to know.
     target : str or None
         Column that the intruder wants to learn; measures about it are None without one.
-    n_original, n_protected : int
-        Records in either.
+    n_original : int
+        Original records.
     unique_original, unique_protected : float
         Original records with keys that no other one has (UiO); the same of protected ones, in per
         cent of those (UiS).
@@ -323,7 +323,6 @@ class RepeatedMicrodata(Tabular):
     keys: tuple[str, ...]
     target: str | None
     n_original: int
-    n_protected: int
     unique_original: float
     unique_protected: float
     unique_original_found: float
@@ -335,10 +334,10 @@ class RepeatedMicrodata(Tabular):
     disclosive_both: float | None = None
 
     def _answer(self) -> list[str]:
-        by = ", ".join(self.keys)
+        keys = ", ".join(self.keys)
         lines = [
             f"{number(self.replicated_uniques)} % of {self.n_original:,} original records are the "
-            f"only ones with their {by} and appear once in the protected data, too (repU); "
+            f"only ones with their {keys} and appear once in the protected data, too (repU); "
             f"{number(self.unique_original)} % are unique in the original."
         ]
         if self.target is not None:
@@ -351,7 +350,7 @@ class RepeatedMicrodata(Tabular):
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each measure."""
-        names = [f.name for f in fields(self)[4:]]
+        names = [f.name for f in fields(self)[3:]]
         rows = [(name, getattr(self, name)) for name in names]
         return pd.DataFrame(
             [row for row in rows if row[1] is not None], columns=["measure", "percent"]
@@ -388,43 +387,41 @@ def repeated_microdata(
     --------
     >>> truth = pd.DataFrame({"age": [30, 30, 41, 52], "ill": ["no", "yes", "no", "yes"]})
     >>> released = pd.DataFrame({"age": [30, 41, 52, 52], "ill": ["no", "no", "yes", "no"]})
-    >>> found = repeated_microdata(truth, released, keys=["age"], target="ill")
-    >>> found.unique_original, found.replicated_uniques, found.disclosive_correct
+    >>> shares = repeated_microdata(truth, released, keys=["age"], target="ill")
+    >>> shares.unique_original, shares.replicated_uniques, shares.disclosive_correct
     (50.0, 25.0, 50.0)
     """
     pair = {"original": original, "protected": protected}
-    for who, source in pair.items():
-        if not len(_checked(source, who)):
-            raise ArgumentError(f"{who} must have at least one record, got none")
-    names = key_names(keys, "keys")
+    for label, source in pair.items():
+        if not len(_checked(source, label)):
+            raise ArgumentError(f"{label} must have at least one record, got none")
+    names = key_names(keys)
     n = len(original)
-    every = classes(coded(pair, names, "keys"))[0]
-    key = _renumbered(every)
+    key = _renumbered(classes(coded(pair, names, "keys"))[0])
     d, s = _by_class(key, n)
-    at = key[:n]
-    found: dict[str, float] = {
-        "unique_original": _share(d[at] == 1),
+    q = key[:n]
+    measures: dict[str, float] = {
+        "unique_original": _share(d[q] == 1),
         "unique_protected": _share(s[key[n:]] == 1),
-        "unique_original_found": _share((d[at] == 1) & (s[at] > 0)),
-        "replicated_uniques": _share((d[at] == 1) & (s[at] == 1)),
+        "unique_original_found": _share((d[q] == 1) & (s[q] > 0)),
+        "replicated_uniques": _share((d[q] == 1) & (s[q] == 1)),
     }
     if target is not None:
         if check.text(target, "target") in names:
             raise ArgumentError(f"target must be none of the keys, got {shown(target)}")
-        both = classes([key, coded(pair, [target], "target")[0]])[0]
-        cell = _renumbered(both)
+        cell = _renumbered(classes([key, coded(pair, [target], "target")[0]])[0])
         dt, st = _by_class(cell, n)
         single = np.zeros(len(s), np.bool_)  # one value of the target, in the protected data
         single[key[n:][st[cell[n:]] == s[key[n:]]]] = True
-        own, correct = cell[:n], (st[cell[:n]] == s[at]) & (s[at] > 0)
-        found |= {
-            "disclosive_original": _share(dt[own] == d[at]),
-            "found": _share(s[at] > 0),
-            "disclosive_protected": _share(single[at]),
+        tq, correct = cell[:n], (st[cell[:n]] == s[q]) & (s[q] > 0)
+        measures |= {
+            "disclosive_original": _share(dt[tq] == d[q]),
+            "found": _share(s[q] > 0),
+            "disclosive_protected": _share(single[q]),
             "disclosive_correct": _share(correct),
-            "disclosive_both": _share(correct & (dt[own] == d[at])),
+            "disclosive_both": _share(correct & (dt[tq] == d[q])),
         }
-    return RepeatedMicrodata(tuple(names), target, n, len(protected), **found)
+    return RepeatedMicrodata(tuple(names), target, n, **measures)
 
 
 def _by_class(key: IntArray, n: int) -> tuple[IntArray, IntArray]:

@@ -49,7 +49,7 @@ _BOUNDS = {
 def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
     """Return checked households with what is derived: ``child`` and ``violation``."""
     households = check.frame(households, source, ("block", *_BOUNDS))
-    found = {}
+    columns = {}
     for name, (low, high) in _BOUNDS.items():
         values = pd.to_numeric(households[name], errors="coerce").to_numpy(dtype=float)
         bad = ~((values >= low) & (values <= high) & (values == np.floor(values)))
@@ -59,14 +59,14 @@ def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
                 f"{source}: row {row + 1}, column {name!r}: must be a whole number in "
                 f"[{low}, {high}], got {shown(households[name].iloc[row])}"
             )
-        found[name] = values.astype(np.int64)
-    breach = occupancy_violation(found["size"], found["bedrooms"])
+        columns[name] = values.astype(np.int64)
+    breach = occupancy_violation(columns["size"], columns["bedrooms"])
     return pd.DataFrame(
         {
             "block": households["block"].astype("str").to_numpy(),
-            **found,
-            "child": (found["children"] > 0).astype(np.int64),
-            "violation": breach & (found["subsidised"] == 1),
+            **columns,
+            "child": (columns["children"] > 0).astype(np.int64),
+            "violation": breach & (columns["subsidised"] == 1),
         }
     )
 
@@ -112,7 +112,7 @@ def occupancy_cells(schema: Schema) -> tuple[BoolArray, BoolArray]:
     return subsidised, subsidised & occupancy_violation(code["size"], code["bedrooms"])
 
 
-def none_over(prior: RecordPrior, households: int, within: int = 0) -> float:
+def none_over(prior: RecordPrior, households: int, n_within: int = 0) -> float:
     r"""Return the probability that none of some subsidised households is over the limit.
 
     .. math:: \prod_{i=0}^{m-1} \frac{A \theta_N + w + i}{A \theta_S + w + i}
@@ -121,14 +121,14 @@ def none_over(prior: RecordPrior, households: int, within: int = 0) -> float:
     ones of the composition, N those of them within the limit.  Without a concentration A every
     factor is :math:`\theta_N / \theta_S`.
     """
-    subsidised, over = occupancy_cells(prior.schema)
+    subsidised, violating = occupancy_cells(prior.schema)
     shares = prior.shares_of_cells
-    every, least = float(shares[subsidised].sum()), float(shares[subsidised & ~over].sum())
+    every, least = float(shares[subsidised].sum()), float(shares[subsidised & ~violating].sum())
     if prior.concentration is None:
         return float((least / every) ** households)
-    known = within + np.arange(households)
+    number = n_within + np.arange(households)
     a = prior.concentration
-    return float(np.prod((a * least + known) / (a * every + known)))
+    return float(np.prod((a * least + number) / (a * every + number)))
 
 
 def household_weights(prior: RecordPrior, households: int, subsidised: int) -> FloatArray:
@@ -137,21 +137,21 @@ def household_weights(prior: RecordPrior, households: int, subsidised: int) -> F
     A weight for each cell of the schema, with sum P(one is over the limit); ``households`` live in
     the block, ``subsidised`` of them in subsidised units.
     """
-    helped, over = occupancy_cells(prior.schema)
+    assisted, violating = occupancy_cells(prior.schema)
     shares = prior.shares_of_cells
-    found = np.zeros(shares.size)
+    weights = np.zeros(shares.size)
     # The household is subsidised with n of N, and then of cell c with theta_c / theta_S.  One over
     # the limit is enough; else it is up to the n - 1 others; of one without subsidy to all n.
-    for cells, part, others, within in (
-        (helped, subsidised, subsidised - 1, 1),
-        (~helped, households - subsidised, subsidised, 0),
+    for cells, part, neighbours, n_within in (
+        (assisted, subsidised, subsidised - 1, 1),
+        (~assisted, households - subsidised, subsidised, 0),
     ):
         whole = float(shares[cells].sum())
         if part > 0 and whole > 0:
-            rest = 1.0 - none_over(prior, others, within) if shares[helped].any() else 0.0
-            chance = np.where(over, 1.0, rest)
-            found[cells] = (part / households * shares * chance / whole)[cells]
-    return found
+            rest = 1.0 - none_over(prior, neighbours, n_within) if shares[assisted].any() else 0.0
+            chance = np.where(violating, 1.0, rest)
+            weights[cells] = (part / households * shares * chance / whole)[cells]
+    return weights
 
 
 # -----------------------------------------------------------------------------
@@ -259,14 +259,14 @@ def count_blocks(
     status: NDArray[Any], true: BoolArray, *, infeasible: str, confidence: float
 ) -> OccupancyBlockRisk:
     """Return the counts of blocks by what is said of them (status) and what is true."""
-    none = status == Status.INFEASIBLE
-    said = (status == Status.VIOLATION) | (none & (infeasible == "violation"))
+    unsolved = status == Status.INFEASIBLE
+    putative = (status == Status.VIOLATION) | (unsolved & (infeasible == "violation"))
     return OccupancyBlockRisk(
         len(status),
         int(true.sum()),
-        int(said.sum()),
-        int((said & true).sum()),
-        int(none.sum()),
+        int(putative.sum()),
+        int((putative & true).sum()),
+        int(unsolved.sum()),
         int((status == Status.UNDECIDED).sum()),
         confidence,
     )
@@ -425,27 +425,27 @@ def occupancy_linkage(
     if "subsidised" in names:
         homes = homes[homes["subsidised"] == 1]
     homes = homes.assign(code=key_codes(homes, names), violation=homes["violation"].astype(int))
-    known = homes.groupby(["block", "code"], sort=False)["violation"].agg(["size", "sum"])
+    groups = homes.groupby(["block", "code"], sort=False)["violation"].agg(["size", "sum"])
     if unique:
-        known = known[known["size"] == 1]
+        groups = groups[groups["size"] == 1]
     score = ranking["score"].to_numpy(np.float64)
     entries = pd.DataFrame(
         {"block": ranking["block"].astype("str"), "code": key_codes(ranking, names)}
     )
     if entries.duplicated(["block", "code"]).any():
         raise DataError("ranking: must have every entry once")
-    joined = entries.join(known, on=["block", "code"]).fillna({"size": 0.0, "sum": 0.0})
+    joined = entries.join(groups, on=["block", "code"]).fillna({"size": 0.0, "sum": 0.0})
     size, hits = (joined[name].to_numpy(np.float64) for name in ("size", "sum"))
-    found = known.groupby(level="block", sort=False)["sum"].sum()
-    bounds = _bounds(joined["block"], score, size, hits, found[found > 0], share)
+    violations = groups.groupby(level="block", sort=False)["sum"].sum()
+    bounds = _bounds(joined["block"], score, size, hits, violations[violations > 0], share)
     return LinkageCurve(
         names,
         bool(unique),
         _expected(score, size),
         _expected(score, hits),
         _expected(score, (hits > 0).astype(np.float64)),
-        int(known["sum"].sum()),
-        int(known["size"].sum()),
+        int(groups["sum"].sum()),
+        int(groups["size"].sum()),
         *bounds,
         share,
     )
@@ -480,11 +480,11 @@ def _bounds(
     whole = violations.reindex(block).fillna(0.0).to_numpy(np.float64)
     after_n, after_y = (values.groupby(block).cumsum().to_numpy() for values in (trials, right))
     before_n, before_y = after_n - trials.to_numpy(), after_y - right.to_numpy()
-    of_all = block_moments(np.zeros(len(violations)), violations).sum(axis=1)
+    total = block_moments(np.zeros(len(violations)), violations).sum(axis=1)
     every = []
     for after, before, start in (
         ((after_y, after_n), (before_y, before_n), 0.0),
-        ((after_y, whole), (before_y, whole), of_all[:, None]),
+        ((after_y, whole), (before_y, whole), total[:, None]),
     ):
         change = block_moments(*after) - block_moments(*before)
         sums = np.stack([_expected(score[order], row) for row in change]) + start

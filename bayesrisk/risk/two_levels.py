@@ -36,7 +36,7 @@ from bayesrisk.inference.two_levels.posterior import (
 )
 from bayesrisk.risk.count.accuracy import EvidenceLaw
 from bayesrisk.risk.count.averages import marginal_ratio
-from bayesrisk.risk.count.several_levels import RiskDistribution, ratio_of
+from bayesrisk.risk.count.several_levels import RiskDistribution, evidence_ratio
 
 _REACH = 38.0
 #: Bound on the probability of the releases left out: three laws, two sides each.
@@ -74,7 +74,7 @@ def siblings_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
 
     It is what is really added: a sum, whatever the adversary takes.
     """
-    ripple = sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
+    ripple = sum_ripple(settings.block.item(), settings.n_siblings.item())
     return _noise_window(settings.total.item(), ripple)
 
 
@@ -107,10 +107,10 @@ def grid_around(settings: Settings, truths: list[Truth]) -> Grid:
     n, n_pmf = _noise_window(settings.group.item(), np.zeros(1))
     s, s_pmf = siblings_noise(settings)
     groups = [0 if settings.group == 0.0 else t.group for t in truths]
-    others = [0 if settings.block == 0.0 else t.group - t.target for t in truths]
+    siblings = [0 if settings.block == 0.0 else t.group - t.target for t in truths]
     near = np.arange(n[0] + min(groups), n[-1] + max(groups) + 1)
-    others_near = np.arange(s[0] + min(others), s[-1] + max(others) + 1)
-    return Grid(near, others_near, n, n_pmf, s, s_pmf)
+    near_siblings = np.arange(s[0] + min(siblings), s[-1] + max(siblings) + 1)
+    return Grid(near, near_siblings, n, n_pmf, s, s_pmf)
 
 
 def _grids(settings: Settings, truths: list[Truth]) -> Iterator[tuple[Grid, list[int]]]:
@@ -246,8 +246,8 @@ class Question:
 
     def groups(self) -> Iterator[tuple[Settings, list[Truth], IntArray]]:
         """Yield one model, its truths and their positions, for all that differ in truth only."""
-        known = self.model
-        settings = (known.block, known.group, known.n_siblings, known.prior, known.known_count)
+        shared = self.model
+        settings = (shared.block, shared.group, shared.n_siblings, shared.prior, shared.known_count)
         columns = np.column_stack([np.broadcast_to(v, self.shape).ravel() for v in settings])
         group, block = (self.arrays[name].ravel() for name in ("group_count", "block_count"))
         distinct, index = np.unique(columns, axis=0, return_inverse=True)
@@ -255,7 +255,7 @@ class Question:
             members = np.flatnonzero(index.ravel() == i)
             truths = [Truth(int(block[j] - k), int(group[j] - k)) for j in members]
             one = replace(
-                known,
+                shared,
                 block=np.array(a),
                 group=np.array(b),
                 prior=np.array(p),
@@ -266,14 +266,14 @@ class Question:
 
 
 def read_question(
-    known: TwoLevelSettings,
+    raw: TwoLevelSettings,
     group_count: ArrayLike,
     block_count: ArrayLike | None = None,
     *,
     ties: str = model.TIES[0],
 ) -> Question:
     """Return checked arguments; warn of conditionals that describe no posterior."""
-    two_levels = known.checked
+    two_levels = raw.checked
     model.warn_if_published(two_levels, stacklevel=4)
     k = two_levels.known_count
     block = k + 1 if block_count is None else check.count_array(block_count, "block_count")
@@ -290,7 +290,7 @@ def read_question(
         "block_count": block,
         "known_count": k,
         "n_siblings": two_levels.n_siblings,
-        **{name: known.arrays[name] for name in ("rho_block", "rho_group", "sensitivity")},
+        **{name: raw.arrays[name] for name in ("rho_block", "rho_group", "sensitivity")},
         "prior": two_levels.prior,
     }
     shape = check.broadcast(**arrays)
@@ -300,7 +300,7 @@ def read_question(
     return Question(full, two_levels, shape, ties)
 
 
-def check_truth(known: Settings, arrays: dict[str, Any], name: str) -> None:
+def check_truth(settings: Settings, arrays: dict[str, Any], name: str) -> None:
     """Refuse counts that the adversary holds impossible, ``name`` being that of the group's.
 
     Nothing is impossible under the published conditionals, which are no posterior.
@@ -316,14 +316,14 @@ def check_truth(known: Settings, arrays: dict[str, Any], name: str) -> None:
         raise ArgumentError(
             f"{name} must be >= block_count, got {check.describe_first(group, bad)}"
         )
-    if known.group_prior.flat or known.published:
+    if settings.group_prior.flat or settings.published:
         return
-    possible = known.group_prior.allowed
+    possible = settings.group_prior.allowed
     bad = ~np.isin(group, possible)
     if bad.any():
         rule = f"possible under group_prior ({possible[0]} to {possible[-1]})"
-        if known.known_total is not None:
-            rule = f"known_total = {known.known_total}"
+        if settings.known_total is not None:
+            rule = f"known_total = {settings.known_total}"
         raise ArgumentError(f"{name} must be {rule}, got {check.describe_first(group, bad)}")
 
 
@@ -393,8 +393,8 @@ class HierarchicalRisk(AverageAnswer):
     @property
     def settings(self) -> pd.DataFrame:
         """Truth and settings, one row for each value; accuracy has no one block count."""
-        both = self.quantity == "decision accuracy"
-        return super().settings.drop(columns=["block_count"] if both else [])
+        accuracy = self.quantity == "decision accuracy"
+        return super().settings.drop(columns=["block_count"] if accuracy else [])
 
 
 def evaluate(question: Question, *, decision: bool) -> FloatArray:
@@ -408,12 +408,12 @@ def evaluate(question: Question, *, decision: bool) -> FloatArray:
     return np.minimum(value, 1.0).reshape((*question.shape, value.shape[1]))
 
 
-def average_of(question: Question, *, decision: bool) -> HierarchicalRisk:
+def average_risk(question: Question, *, decision: bool) -> HierarchicalRisk:
     """Return the probability of a correct decision, or the posterior of the truth, averaged."""
-    there = question.arrays["block_count"] > question.arrays["known_count"]
-    baseline = np.where(there, question.arrays["prior"], 1.0 - question.arrays["prior"])
+    present = question.arrays["block_count"] > question.arrays["known_count"]
+    baseline = np.where(present, question.arrays["prior"], 1.0 - question.arrays["prior"])
     if decision:  # whether a guess by the prior alone is right
-        coin = there if question.ties == "as-published" else 0.5
+        coin = present if question.ties == "as-published" else 0.5
         baseline = np.where(baseline == 0.5, coin, baseline > 0.5)
     quantity = "correct decision" if decision else "posterior of the truth"
     value = evaluate(question, decision=decision)[..., 0]
@@ -431,13 +431,13 @@ def _result(
     settings: Settings, truth: str, laws: tuple[tuple[float, EvidenceLaw], ...]
 ) -> RiskDistribution:
     p = settings.prior.item()
-    mean = sum(w * law.average(partial(ratio_of, prior=p)) for w, law in laws)
+    mean = sum(w * law.average(partial(evidence_ratio, prior=p)) for w, law in laws)
     return RiskDistribution(p, truth, mean, TRUNCATION, laws)
 
 
-def _over_prior(known: TwoLevelSettings) -> RiskDistribution:
+def _over_prior(raw: TwoLevelSettings) -> RiskDistribution:
     """Return the law over releases as the adversary expects them: P(x) P(N), N >= x."""
-    settings = known.checked
+    settings = raw.checked
     if settings.published:
         model.warn_if_published(settings, stacklevel=4)
         raise ArgumentError(
@@ -445,7 +445,7 @@ def _over_prior(known: TwoLevelSettings) -> RiskDistribution:
         )
     if settings.group_prior.flat:
         raise ArgumentError("group_count must be given, or group_prior: the flat one is improper")
-    sizes = {name: array.size for name, array in known.arrays.items()}
+    sizes = {name: array.size for name, array in raw.arrays.items()}
     if max(sizes.values()) > 1:
         raise ShapeError(f"a distribution belongs to one setting, got sizes {sizes}")
     p, table = settings.prior.item(), settings.group_prior
@@ -480,10 +480,10 @@ def _law(settings: Settings, truths: list[Truth], weights: FloatArray) -> Eviden
     noise, pmf = block_noise(settings)
     d = noise.astype(np.float64) + float(truths[0].target if settings.block else 0)
     if not settings.published:
-        others = model.group_evidence(settings, n, total)
-        others = np.clip(np.broadcast_to(others, n.shape), -_CERTAIN, _CERTAIN)
+        group_evidence = model.group_evidence(settings, n, total)
+        group_evidence = np.clip(np.broadcast_to(group_evidence, n.shape), -_CERTAIN, _CERTAIN)
         alone = np.broadcast_to(model.block_evidence(settings, d), d.shape)
-        return EvidenceLaw((others, mass), (alone, pmf))
+        return EvidenceLaw((group_evidence, mass), (alone, pmf))
     if n.size * d.size > MAX_CELLS:
         raise ArgumentError(
             f"conditionals='as-published' must leave at most {MAX_CELLS} releases to list, "
@@ -547,13 +547,13 @@ class HierarchicalGain(AverageAnswer):
         d, n, total = model.relative_releases(settings, *mesh)
         low, high = model.thresholds(settings, n[:1], total[:1])
         alone = block_thresholds(settings)
-        with_, without = d >= low, d >= alone[0]
-        tied = (with_ & (d < high)) | (without & (d < alone[1]))
+        nested, without = d >= low, d >= alone[0]
+        tied = (nested & (d < high)) | (without & (d < alone[1]))
         if self.question.ties == "as-published":
             tied = np.zeros_like(tied)
         right = bool(truths[0].target)
         change = np.select(
-            [tied, (with_ == right) & (without != right), (with_ != right) & (without == right)],
+            [tied, (nested == right) & (without != right), (nested != right) & (without == right)],
             ["tie", "gain", "loss"],
             "none",
         )
@@ -562,7 +562,7 @@ class HierarchicalGain(AverageAnswer):
             "block": mesh[0],
             "group": mesh[1],
             "siblings": mesh[2],
-            "decision": k + with_.astype(int),
+            "decision": k + nested.astype(int),
             "decision_without": k + without.astype(int),
             "change": change,
             "probability": _release_probability(settings, truths[0], axes),
@@ -707,7 +707,7 @@ class TwoLevels(TwoLevelSettings):
 
         Divided by the prior of the truth it is the marginal risk.
         """
-        return average_of(read_question(self, group_count, block_count), decision=False)
+        return average_risk(read_question(self, group_count, block_count), decision=False)
 
     def distribution(
         self, group_count: ArrayLike | None = None, *, block_count: ArrayLike | None = None
@@ -753,7 +753,7 @@ class TwoLevels(TwoLevelSettings):
         there, that of staying below the threshold.
         """
         question = read_question(self, group_count, block_count, ties=ties)
-        return average_of(question, decision=True)
+        return average_risk(question, decision=True)
 
     def accuracy(self, group_count: ArrayLike, *, ties: str = "shared") -> HierarchicalRisk:
         r"""Return the rate at which the adversary's best guess is right, the target there or not.
@@ -776,9 +776,9 @@ class TwoLevels(TwoLevelSettings):
             without = {name: array[1] for name, array in arrays.items()}
             name = "group_count - 1, the truth without the target unless known_total is given,"
             check_truth(question.model, without, name)
-        both = replace(question, arrays=arrays, shape=(2, *question.shape))
-        value = evaluate(both, decision=True)[..., 0]
-        alone = without_hierarchy(both, decision=True)
+        pair = replace(question, arrays=arrays, shape=(2, *question.shape))
+        value = evaluate(pair, decision=True)[..., 0]
+        alone = without_hierarchy(pair, decision=True)
         p = question.arrays["prior"]
         rate, without = (p * x[0] + (1.0 - p) * x[1] for x in (value, alone))
         return HierarchicalRisk(

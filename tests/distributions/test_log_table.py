@@ -15,7 +15,8 @@ def test_the_table_of_a_law():
     table = log_table(LAW, "prior")
     assert (table.start, table.stop) == (2, 8)
     assert table.allowed.tolist() == [3, 4, 6]
-    assert np.exp([table.at(c) for c in (1, 2, 3, 4, 9)]).tolist() == [0.0, 0.0, 0.25, 0.5, 0.0]
+    log_pmf = [table.log_probability(c) for c in (1, 2, 3, 4, 9)]
+    assert np.exp(log_pmf).tolist() == [0.0, 0.0, 0.25, 0.5, 0.0]
     short = table.trimmed()
     assert (short.start, short.stop) == (3, 7)
     assert short.allowed.tolist() == table.allowed.tolist()
@@ -28,14 +29,14 @@ def test_products():
     assert both.start == 1
     np.testing.assert_allclose(np.exp(both.log_pmf), [0.025, 0.05])
     assert first.times(FLAT) is FLAT.times(first) is first
-    assert FLAT.at(7) == 0.0
+    assert FLAT.log_probability(7) == 0.0
     nothing = first.times(LogTable(5, np.zeros(2)))
     assert nothing.allowed.size == 0
     assert not nothing.flat
 
 
 def test_a_count_known_but_for_the_target():
-    table = LogTable.of_target(3, 0.2)
+    table = LogTable.target_count(3, 0.2)
     np.testing.assert_allclose(np.exp(table.log_pmf), [0.8, 0.2])
     assert table.allowed.tolist() == [3, 4]
 

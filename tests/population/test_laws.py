@@ -7,7 +7,7 @@ from oracles.population import combinations, renewal_overshoot
 from scipy.stats import chi2
 
 from bayesrisk.population import spec as laws, spec as national
-from bayesrisk.population.spec import dirichlet_rows, masks_of, pick, race_class
+from bayesrisk.population.spec import dirichlet_rows, pick, race_class, race_masks
 from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 
@@ -110,7 +110,7 @@ def test_masks_of_several_races():
 
 def test_groups_become_races():
     group = np.repeat(np.arange(14), 200)
-    mask, hispanic = masks_of(group, np.random.default_rng(1))
+    mask, hispanic = race_masks(group, np.random.default_rng(1))
     assert (race_class(mask) - 1 == group // 2).all()
     assert (hispanic == group % 2).all()
     assert [int(race_class(np.array([m]))[0]) for m in (1, 2, 4, 8, 16, 32, 3, 63)] == [

@@ -53,7 +53,7 @@ def test_counties_lie_beside_each_other():
 
 
 def test_blocks_have_the_published_sizes():
-    nation = Nation.of_scale(2e-3)
+    nation = Nation.scaled(2e-3)
     shares = np.array(national.CLASS_BLOCKS, dtype=float)
     shares = np.append(shares, national.ALL_BLOCKS - shares.sum()) / national.ALL_BLOCKS
     seen = np.zeros(shares.size)
@@ -81,12 +81,12 @@ def tolerance(expected):
 
 
 def test_scale_and_refusals():
-    assert Nation.of_scale(1).blocks == 11_078_297
-    assert Nation.of_scale(1).counties == 3149
-    assert Nation.of_scale(1e-9).blocks == 1
+    assert Nation.scaled(1).blocks == 11_078_297
+    assert Nation.scaled(1).counties == 3149
+    assert Nation.scaled(1e-9).blocks == 1
     for scale in (0, -1, 2.5, np.nan):
         with pytest.raises(ArgumentError, match="scale must be"):
-            Nation.of_scale(scale)
+            Nation.scaled(scale)
     with pytest.raises(ArgumentError, match="blocks must fit into 10000 counties"):
         Nation(24 * 10_000 + 1, SMALL)
     with pytest.raises(ArgumentError, match="county must be <= 0"):

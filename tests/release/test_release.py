@@ -100,16 +100,16 @@ def test_likelihoods_in_closed_form():
     assert gauss.law("county", "a") is None
     at = {"level": "block", "table": "a"}
     expected = DiscreteGaussian(2).pmf([3, 2])
-    assert np.array_equal(gauss.count_likelihood(7, [4, 5], **at), expected)
-    assert gauss.count_likelihood(7, 4, level="block", table="b") is None
+    assert np.array_equal(gauss.likelihood(**at).probability(7, [4, 5]), expected)
+    assert gauss.likelihood("block", "b").probability(7, 4) is None
     plain = MechanismSpec("m", others=TrueCounts())
-    assert plain.count_likelihood([3, 4], 4, **at).tolist() == [0.0, 1.0]
+    assert plain.likelihood(**at).probability([3, 4], 4).tolist() == [0.0, 1.0]
     kept = MechanismSpec("m", tables={("block", "a"): TrueCounts()})
-    assert kept.count_likelihood([3, 4], 4, **at).tolist() == [0.0, 1.0]
+    assert kept.likelihood(**at).probability([3, 4], 4).tolist() == [0.0, 1.0]
     rounded = MechanismSpec("m", others=RoundingSpec(5, "random"))
-    assert rounded.count_likelihood([0, 5], 3, **at).tolist() == pytest.approx([0.4, 0.6])
+    assert rounded.likelihood(**at).probability([0, 5], 3).tolist() == pytest.approx([0.4, 0.6])
     with pytest.raises(ShapeError, match="released"):
-        gauss.count_likelihood([1, 2], [1, 2, 3], **at)
+        gauss.likelihood(**at).probability([1, 2], [1, 2, 3])
 
 
 @given(noises | roundings | st.just(TrueCounts()), st.integers(0, 40), st.integers(0, 9))

@@ -12,7 +12,7 @@ from bayesrisk.risk.intervals import (
     binomial_interval,
     block_moments,
     clustered_interval,
-    clustered_intervals,
+    group_sums,
     guess_moments,
     moment_intervals,
     moment_ratio_intervals,
@@ -29,12 +29,16 @@ SIZES = {
 
 
 def ratio_intervals(hits, guessed, trials, groups, n_groups, *, confidence):
-    label = np.asarray(groups, np.int64)
     sums, beside = (
-        np.stack([np.bincount(label, row, n_groups) for row in rows])
+        group_sums(rows, groups, n_groups)
         for rows in (block_moments(hits, trials), guess_moments(hits, guessed))
     )
     return moment_ratio_intervals(sums, beside, confidence=confidence)
+
+
+def intervals(hits, trials, groups, n_groups):
+    sums = group_sums(block_moments(hits, trials), groups, n_groups)
+    return moment_intervals(sums, confidence=0.95)
 
 
 def simulated(sizes, blocks, rate, alike, seed):
@@ -64,7 +68,7 @@ def test_coverage(sizes, blocks, rate, alike):
     the block (2 or 3 % of events in blocks that are nearly all or nothing): there at least 85 %.
     """
     hits, people, number = simulated(sizes, blocks, rate, alike, 5)
-    found = share_within(clustered_intervals(hits, people, number, ROUNDS, confidence=0.95), rate)
+    found = share_within(intervals(hits, people, number, ROUNDS), rate)
     least = 0.85 if alike == 0.4 and rate != 0.77 else 0.94
     assert found > least - 3.0 * np.sqrt(least * (1.0 - least) / ROUNDS)
     if alike:
@@ -91,7 +95,7 @@ def test_degrees_of_freedom_are_what_few_large_blocks_need(alike):
     rows = zip(hits.reshape(-1, 30), people.reshape(-1, 30), strict=True)
     plain = np.array([by_the_number_of_blocks(y, n) for y, n in rows]).T
     assert share_within(plain, 0.77) < 0.91
-    found = clustered_intervals(hits, people, number, ROUNDS, confidence=0.95)
+    found = intervals(hits, people, number, ROUNDS)
     assert share_within(found, 0.77) > 0.94 - 3.0 * np.sqrt(0.94 * 0.06 / ROUNDS)
 
 

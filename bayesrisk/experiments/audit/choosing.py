@@ -21,7 +21,7 @@ from bayesrisk.mechanisms.registry import has_budget, mechanism_dial
 from bayesrisk.risk.audit import audit_targets, costs
 from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
 from bayesrisk.risk.audit.measures import BEST_READINGS
-from bayesrisk.risk.statements.claims import ratio_of
+from bayesrisk.risk.statements.claims import risk_ratio
 
 _RANGE = ".."
 _DIGITS = 3  # significant ones of a value that is tried
@@ -188,7 +188,7 @@ def worst_quantiles(statements: pd.DataFrame, goal: ProtectionGoal, share: float
     targets = targets.assign(truth_posterior=targets["truth_posterior"].mask(silent))
     lines = []
     for key, rows in targets.groupby(["release", *names], sort=False):
-        ratio = ratio_of(*(rows[f"truth_{n}"].to_numpy(float) for n in ("posterior", "without")))
+        ratio = risk_ratio(*(rows[f"truth_{n}"].to_numpy(float) for n in ("posterior", "without")))
         known, n = np.sort(ratio[~np.isnan(ratio)]), ratio.size
         whole = np.concatenate([known, np.full(n - known.size, np.inf)])
         index = int(np.ceil(goal.quantile * n)) - 1

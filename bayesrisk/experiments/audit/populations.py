@@ -334,7 +334,7 @@ class PopulationInParts:
             part = cast(AuditedPopulation, self._part(number, None))
             homes[who] = places[number] + part.place[chosen[who] - rows[number]]
             if where.size:
-                values = part.values_at(sampled[where] - places[number])
+                values = part.tallies(sampled[where] - places[number])
                 if not counts.size:
                     counts = np.zeros((sampled.size, values.shape[1]), np.int64)
                 counts[where] = values
@@ -447,7 +447,7 @@ class PopulationInParts:
                 break
             truth, codes = audited.true_tables(work), audited.codes[places]
             found = checks.release_proofs(release.tables, truth, codes.tolist(), whole=told)
-            found["people"] = [audited.rows_of(p).size for p in places.tolist()]
+            found["people"] = [audited.rows(p).size for p in places.tolist()]
             frames.append(found.assign(release=number))
             left -= size * places.size
         return pd.concat(frames, ignore_index=True)

@@ -51,7 +51,9 @@ _OWN = {
     "processes": "bayesrisk.experiments.runs.engine:ProcessExecutor",
     "dask": "bayesrisk.experiments.runs.engine:DaskExecutor",
 }
-REGISTRY: Registry[Executor] = Registry("executor", own=_OWN, protocol=Executor, needs="submit()")
+REGISTRY: Registry[Executor] = Registry(
+    "executor", builtin=_OWN, protocol=Executor, needs="submit()"
+)
 
 
 @displayed

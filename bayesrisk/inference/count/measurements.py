@@ -258,7 +258,7 @@ def sum_laws(
     pairs = np.stack([h.ravel(), n.ravel().astype(np.float64)], axis=1)
     distinct, index = np.unique(pairs, axis=0, return_inverse=True)
     ripples = [
-        sum_ripple(float(p), int(n), name="n_siblings") if exact else pair_ripple(float(p), int(n))
+        sum_ripple(float(p), int(n)) if exact else pair_ripple(float(p), int(n))
         for p, n in distinct
     ]
     own = index.reshape(h.shape).astype(np.int64)

@@ -243,7 +243,7 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
         known[v] = LogTable(int(tree.exact[v]), np.zeros(1)).times(known.get(v, FLAT))
     restricted = bool(known)
     for v in np.flatnonzero(tree.known_count >= 0).tolist():
-        target = LogTable.of_target(int(tree.known_count[v]), float(tree.prior[v]))
+        target = LogTable.target_count(int(tree.known_count[v]), float(tree.prior[v]))
         known[v], priors[v] = target.times(known.get(v, FLAT)), LeafPrior.flat()
     bounded = {v: _bounded(priors[v]) for v in priors} | {v: t.stop - 1 for v, t in known.items()}
     for v, weight in zip(leaves.node.tolist(), leaves.weight, strict=True):
@@ -278,7 +278,7 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
         largest = max(largest, int(start.max()), _reach(tree, start, lost, endless))
         weights = weigh()
         cost = sum(
-            float(t.log_pmf.max() - t.at(max(int(start[v]), int(t.allowed[0]))))
+            float(t.log_pmf.max() - t.log_probability(max(int(start[v]), int(t.allowed[0]))))
             for v, t in weights.tables.items()
         )
         if not _reach(tree, start, cost, endless) > largest or not cost > lost:

@@ -348,7 +348,7 @@ def plan_tree(tree: Tree, leaf_prior: LeafPriors, *, targets: bool) -> tuple[Pla
         for i, leaf in enumerate(tree.leaves.tolist()):
             if tree.known_count[leaf] >= 0:
                 p = float(tree.prior[leaf])
-                tables[i] = LogTable.of_target(int(tree.known_count[leaf]), p)
+                tables[i] = LogTable.target_count(int(tree.known_count[leaf]), p)
     return make_plan(tree, laws, tables), name
 
 

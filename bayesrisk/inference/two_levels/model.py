@@ -83,7 +83,7 @@ def read_group_prior(law: CountLaw | None, total: int | None, known_count: IntAr
                 f"known_total must be above known_count = {top}, so that it holds with and without "
                 f"the target, got {total}"
             )
-        if table.at(total) == -np.inf:
+        if table.log_probability(total) == -np.inf:
             first, last = table.allowed[[0, -1]].tolist()
             raise ArgumentError(
                 f"known_total must be possible under group_prior ({first} to {last}), got {total}"
@@ -136,12 +136,12 @@ def _mechanisms(
     pairs = (settings.block, settings.n_siblings)
     if all(pair.size == 1 for pair in pairs):
         block, siblings = settings.block.item(), settings.n_siblings.item()
-        yield slice(None), sum_ripple(block, siblings, name="n_siblings")
+        yield slice(None), sum_ripple(block, siblings)
         return
     columns = np.column_stack([np.broadcast_to(pair, shape).ravel() for pair in pairs])
     distinct, index = np.unique(columns, axis=0, return_inverse=True)
     for i, (rho, m) in enumerate(distinct):
-        yield np.flatnonzero(index.ravel() == i), sum_ripple(float(rho), int(m), name="n_siblings")
+        yield np.flatnonzero(index.ravel() == i), sum_ripple(float(rho), int(m))
 
 
 def _run_kernel(

@@ -131,7 +131,7 @@ def group_pmf(
     k = settings.known_count.item()
     ripple = NO_RIPPLE
     if settings.exact_noise:
-        ripple = sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
+        ripple = sum_ripple(settings.block.item(), settings.n_siblings.item())
     n, total = group - k, siblings
     pi = float(model.target_probability(settings, *map(np.array, (block - k, n, total))))
     reach = REACH + float(np.ptp(ripple))

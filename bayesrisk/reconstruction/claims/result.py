@@ -389,9 +389,7 @@ class ClaimOptions:
         found |= {
             "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
             "rng": check.integer(self.rng, "rng", lower=0),
-            "time_limit": check.optional_scalar(
-                self.time_limit, "time_limit", lower=0.0, bounds="(]"
-            ),
+            "time_limit": check.time_limit(self.time_limit),
         }
         check.choice(self.tenure, "tenure", TENURES)
         if self.columns is not None:

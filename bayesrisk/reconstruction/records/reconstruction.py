@@ -277,7 +277,7 @@ class ReconstructionAttack:
         if not isinstance(scope, str) or not scope:
             raise ArgumentError(f"scope must be a level of the tables, got {shown(scope)}")
         self.scope = scope
-        self.time_limit = check.optional_scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
+        self.time_limit = check.time_limit(time_limit)
         self.nearest = check.flag(nearest, "nearest")
         self.solver = make_solver(solver)
         self.taken_as_true = check.flag(taken_as_true, "taken_as_true")

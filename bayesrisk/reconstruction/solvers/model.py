@@ -207,7 +207,7 @@ _OWN = {  # loaded when asked for: both are slow to import
     "pulp": "bayesrisk.reconstruction.solvers._pulp:PulpSolver",
 }
 REGISTRY: Registry[SolverBackend] = Registry(
-    "solver", own=_OWN, protocol=SolverBackend, needs="name and solve()"
+    "solver", builtin=_OWN, protocol=SolverBackend, needs="name and solve()"
 )
 
 
@@ -246,5 +246,5 @@ def solver_and_limits(
 ) -> tuple[SolverBackend, Limits]:
     """Return the solver of a name, and the limits of a question to it, both checked."""
     backend = make_solver(solver)
-    seconds = check.optional_scalar(time_limit, "time_limit", lower=0.0, bounds="(]")
+    seconds = check.time_limit(time_limit)
     return backend, Limits(seconds, nodes=checked_nodes(node_limit, backend.name))

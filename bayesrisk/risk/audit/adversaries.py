@@ -137,9 +137,9 @@ def reweighted_belief(
     # Whether a record is often enough alone is not decided by how often it happens to be: else
     # draws would be kept that by chance have it too rarely.
     alone, rest = np.count_nonzero(x == 1), np.where(x > 1, weight, 0.0)
-    maybe = np.maximum(alone + np.linspace(-_FAR, _FAR, 33) * np.sqrt(alone + 1.0), 0.0)
-    square = (rest**2).sum() + maybe / mass**2
-    worth = (rest.sum() + maybe / mass) ** 2 / np.maximum(square, 1e-300)
+    plausible = np.maximum(alone + np.linspace(-_FAR, _FAR, 33) * np.sqrt(alone + 1.0), 0.0)
+    square = (rest**2).sum() + plausible / mass**2
+    worth = (rest.sum() + plausible / mass) ** 2 / np.maximum(square, 1e-300)
     if not worth.min() >= _WORTH * weight.size:
         return None
     base = prior.concentration * question.sums(prior.shares_of_cells)
@@ -152,10 +152,10 @@ def _by_group(law: RecordLaw, place: int, values: FloatArray) -> FloatArray:
     start = place * len(values)
     group = law.group[start : start + len(values)]
     weight = law.weight[start : start + len(values)]
-    there = group >= 0
-    found = np.zeros((law.mean.size, values.shape[1]))
-    np.add.at(found, group[there], weight[there, None] * values[there])
-    return found
+    present = group >= 0
+    totals = np.zeros((law.mean.size, values.shape[1]))
+    np.add.at(totals, group[present], weight[present, None] * values[present])
+    return totals
 
 
 def _ratio(parts: FloatArray, weight: FloatArray, unseen: float = 0.0) -> TargetBelief:
@@ -225,7 +225,7 @@ class Adversary:
         return cls(name, check.texts(known, "known"), ADVERSARIES[name])
 
 
-def prior_knowing(prior: RecordPrior, records: FloatArray, others: int | None) -> RecordPrior:
+def prior_knowing(prior: RecordPrior, records: FloatArray, remaining: int | None) -> RecordPrior:
     r"""Return the prior of the other records of a place, some being known.
 
     With a concentration A the known records k say what people of the place are like,
@@ -237,18 +237,18 @@ def prior_knowing(prior: RecordPrior, records: FloatArray, others: int | None) -
     With ``MicrodataSystem.without_records``, which takes the known records off the counts, this
     says the same as :class:`~bayesrisk.inference.KnownRecords` of relation ``at least`` for each of
     them.  One system then serves all targets of a place, and an adversary who knows all other
-    records also knows their number (``others``), which no condition on records says.
+    records also knows their number (``remaining``), which no condition on records says.
     """
     size = prior.size
-    known = int(records.sum())
-    if others is not None:
-        size = np.zeros(others + 1)
-        size[others] = 1.0
-    elif size is not None and known:
-        size = size[known:] / size[known:].sum()
-    if prior.concentration is None or not known:
+    n_known = int(records.sum())
+    if remaining is not None:
+        size = np.zeros(remaining + 1)
+        size[remaining] = 1.0
+    elif size is not None and n_known:
+        size = size[n_known:] / size[n_known:].sum()
+    if prior.concentration is None or not n_known:
         return replace(prior, size=size)
-    more = prior.concentration + known
+    more = prior.concentration + n_known
     shares = (prior.concentration * prior.shares_of_cells + records) / more
     return replace(prior, shares=shares / shares.sum(), concentration=more, size=size)
 
@@ -310,7 +310,7 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
         return [Reading("likelihood", release)]
     moved = release.diagnostics.get(_MOVED)
     if moved is not None:
-        naive = _with(release, {key: TrueCounts() for key in unknown})
+        naive = _under_laws(release, {key: TrueCounts() for key in unknown})
         return [Reading("as-true", naive), Reading("swap-aware", naive, float(moved))]
     if errors and set(unknown).isdisjoint(errors):
         other = unknown[0]
@@ -322,10 +322,10 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     for key in unknown:
         variance = Fraction(float(errors.get(key, 0.0))).limit_denominator(10**6)
         working[key] = NoiseSpec("discrete-gaussian", max(variance, _LEAST))
-    return [Reading("working-error", _with(release, working))]
+    return [Reading("working-error", _under_laws(release, working))]
 
 
-def _with(release: Release, laws: Mapping[Key, Likelihood]) -> Release:
+def _under_laws(release: Release, laws: Mapping[Key, Likelihood]) -> Release:
     spec = MechanismSpec(
         release.spec.mechanism, release.spec.parameters, {**release.spec.tables, **laws}
     )
@@ -347,7 +347,7 @@ class AuditTarget:
     row: int  # Row in the population of a record like it, which counterfactuals leave out
     cell: int  # Cell of its record in the schema
     question: TargetQuestion
-    others: IntArray  # Cells of the known records of others; empty for an adversary who knows none
+    known_cells: IntArray  # Cells of the records of others that are known; empty if none are
     all_others: bool  # Whether these are all the others
 
 
@@ -379,10 +379,10 @@ class TargetBeliefs:
 
 def prior_of_rest(prior: RecordPrior, target: AuditTarget) -> RecordPrior:
     """Return the prior of the records that are not known, the target's among them."""
-    if not target.others.size and not target.all_others:
+    if not target.known_cells.size and not target.all_others:
         return prior
-    known = np.bincount(target.others, minlength=prior.schema.size)
-    return prior_knowing(prior, known.astype(float), 1 if target.all_others else None)
+    known_counts = np.bincount(target.known_cells, minlength=prior.schema.size)
+    return prior_knowing(prior, known_counts.astype(float), 1 if target.all_others else None)
 
 
 def infer(place: PlaceReading, targets: Iterable[AuditTarget]) -> Iterator[TargetBeliefs]:
@@ -401,7 +401,7 @@ class _Rest:
     """The law of the records of a place that are not known."""
 
     prior: RecordPrior
-    of_others: RecordPrior  # of these records without the target's
+    other_prior: RecordPrior  # of these records without the target's
     system: MicrodataSystem
     law: RecordLaw
 
@@ -416,7 +416,7 @@ class PlaceLaws:
         # Whoever knows all others of a place of one person knows no record, and still its size.
         self._laws: dict[tuple[bytes, bool], _Rest] = {}
         self._laws_without: dict[tuple[bytes, int], RecordLaw] = {}
-        self._asked: dict[tuple[bytes, ...], tuple[TargetBelief, FloatArray]] = {}
+        self._priors: dict[tuple[bytes, ...], tuple[TargetBelief, FloatArray]] = {}
         self._failures, self._beyond = 0, -1  # of exact laws, and the most that were known then
 
     def _read(self, release: Release) -> MicrodataSystem:
@@ -427,11 +427,11 @@ class PlaceLaws:
         """Return the beliefs about a target."""
         rest, question = self._rest(target), target.question
         # The belief before the release, and the shares of all values in every class.
-        key = target.others.tobytes(), question.possible.tobytes(), question.value.tobytes()
-        if key not in self._asked:
+        key = target.known_cells.tobytes(), question.possible.tobytes(), question.value.tobytes()
+        if key not in self._priors:
             shares = question.shares(rest.system.classes, rest.prior.shares_of_cells)
-            self._asked[key] = prior_belief(rest.prior, question), shares
-        start, shares = self._asked[key]
+            self._priors[key] = prior_belief(rest.prior, question), shares
+        start, shares = self._priors[key]
         if not rest.law.decided:
             nothing = TargetBelief.exact(np.zeros(question.values))
             return TargetBeliefs(target.row, start, nothing, nothing, rest.law.engine, UNDECIDED)
@@ -462,15 +462,15 @@ class PlaceLaws:
 
     def _rest(self, target: AuditTarget) -> _Rest:
         """Return the law of the records that are not known, the target's among them."""
-        key = target.others.tobytes(), target.all_others
+        key = target.known_cells.tobytes(), target.all_others
         if key not in self._laws:
             prior = prior_of_rest(self._place.prior, target)
             system = replace(self._system, prior=prior)
-            if target.others.size:
-                known = self._classes(system, target.others)
-                system = system.without_records(self._position, known)
-            of_others = prior if target.all_others else prior_of_others(prior)
-            self._laws[key] = _Rest(prior, of_others, system, self._found(system, 0))
+            if target.known_cells.size:
+                known_counts = self._classes(system, target.known_cells)
+                system = system.without_records(self._position, known_counts)
+            other_prior = prior if target.all_others else prior_of_others(prior)
+            self._laws[key] = _Rest(prior, other_prior, system, self._solve(system, 0))
         return self._laws[key]
 
     def _without(
@@ -482,9 +482,9 @@ class PlaceLaws:
             belief = reweighted_belief(rest.law, self._position, shares, prior, question, record)
             if belief is not None:
                 return rest.law, belief
-        key = (target.others.tobytes(), record if self._place.additive else ~target.row)
+        key = (target.known_cells.tobytes(), record if self._place.additive else ~target.row)
         if key not in self._laws_without:
-            self._laws_without[key] = self._found(self._counterfactual(target, rest, record), 1)
+            self._laws_without[key] = self._solve(self._counterfactual(target, rest, record), 1)
         other = self._laws_without[key]
         return other, belief_without_record(other, self._position, shares, prior, question)
 
@@ -493,29 +493,29 @@ class PlaceLaws:
         if self._place.additive:
             one = np.zeros(rest.system.classes.size, np.int64)
             one[record] = 1
-            others = replace(rest.system, prior=rest.of_others)
-            return others.without_records(self._position, one)
+            system = replace(rest.system, prior=rest.other_prior)
+            return system.without_records(self._position, one)
         other = self._read(self._place.counterfactual(target.row).release)
-        other = replace(other, prior=rest.of_others)
-        if target.others.size:
-            other = other.without_records(self._position, self._classes(other, target.others))
+        other = replace(other, prior=rest.other_prior)
+        if target.known_cells.size:
+            other = other.without_records(self._position, self._classes(other, target.known_cells))
         return other
 
     def _classes(self, system: MicrodataSystem, cells: IntArray) -> IntArray:
         index = system.classes.of_cells(cells)
         return np.bincount(index, minlength=system.classes.size).astype(np.int64)
 
-    def _found(self, system: MicrodataSystem, kind: int) -> RecordLaw:
+    def _solve(self, system: MicrodataSystem, kind: int) -> RecordLaw:
         seed = np.random.SeedSequence(
             [*self._place.seed, kind, len(self._laws), len(self._laws_without)]
         )
-        known = int(system.known.people.sum())
+        n_known = int(system.known.people.sum())
         # Where exact laws of so many unknown people were too large again and again, chains begin.
-        tried = self._failures < _FAILURES or known > self._beyond
+        tried = self._failures < _FAILURES or n_known > self._beyond
         limit = {} if tried else {"max_pairs": 0}
         law = record_law(system, rng=np.random.default_rng(seed), **limit)
         if tried and law.engine != "exact":
-            self._failures, self._beyond = self._failures + 1, max(self._beyond, known)
+            self._failures, self._beyond = self._failures + 1, max(self._beyond, n_known)
         return law
 
 
@@ -530,11 +530,11 @@ def known_others(
     everybody = np.array(sorted(cells), np.int64)
     number = int(np.floor(adversary.neighbours * everybody.size))
     chosen = everybody if adversary.neighbours == 1.0 else rng.permutation(everybody)[:number]
-    found = {}
+    knowledge = {}
     for row in rows.tolist():
-        others = np.sort(np.array([cells[r] for r in chosen.tolist() if r != row], np.int64))
-        found[row] = others, adversary.neighbours == 1.0
-    return found
+        neighbours = np.sort(np.array([cells[r] for r in chosen.tolist() if r != row], np.int64))
+        knowledge[row] = neighbours, adversary.neighbours == 1.0
+    return knowledge
 
 
 # -----------------------------------------------------------------------------

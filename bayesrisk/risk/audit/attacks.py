@@ -59,12 +59,12 @@ class TableAttack(Protocol):
         """Return weights of the values, of which one at least is positive, or None."""
 
 
-def tables_of(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:
+def place_tables(tables: PublishedTables, level: str, code: str, off: IntArray) -> PublishedTables:
     """Return the tables of one place, less records that are known."""
     part, counts = select_rows(tables, {level: [tables.row(level, code)]}), {}
     for key, table in part.workload.tables.items():
-        own = np.asarray(table.incidence(part.workload.schema, off).sum(axis=1), np.int64)
-        left = np.where(part.hidden(*key).toarray(), 0, part.counts[key].toarray() - own)
+        removed = np.asarray(table.incidence(part.workload.schema, off).sum(axis=1), np.int64)
+        left = np.where(part.hidden(*key).toarray(), 0, part.counts[key].toarray() - removed)
         counts[key] = sparse.csr_array(left)
     return replace(part, counts=counts)
 
@@ -74,17 +74,17 @@ class RecordsAttack:
 
     def __init__(self, tables: PublishedTables) -> None:
         level = tables.workload.levels[-1]
-        found = reconstruct(tables, scope=level, nearest=True, taken_as_true=True)
-        space = found.problem.space
-        self.engine = str(found.status[0])
-        self.proof = found.status[0] == Status.UNIQUE
+        reconstruction = reconstruct(tables, scope=level, nearest=True, taken_as_true=True)
+        space = reconstruction.problem.space
+        self.engine = str(reconstruction.status[0])
+        self.proof = reconstruction.status[0] == Status.UNIQUE
         self._cells = Classes(space.schema, space.bins)
-        self._count = found.histogram().toarray()[0]
+        self._count = reconstruction.histogram().toarray()[0]
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
         """Return the numbers of reconstructed records of each value, of those like the target."""
-        found: FloatArray = self._count @ question.shares(self._cells, prior.shares_of_cells)
-        return found if found.sum() > 0 else None
+        weights: FloatArray = self._count @ question.shares(self._cells, prior.shares_of_cells)
+        return weights if weights.sum() > 0 else None
 
 
 class MajorityAttack:
@@ -100,19 +100,19 @@ class MajorityAttack:
 
     def __init__(self, nearest_first: Iterable[PublishedTables], prior: RecordPrior) -> None:
         self._places, self._prior = nearest_first, prior
-        self._found: FloatArray | None = None
+        self._people: FloatArray | None = None
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
         """Return the numbers of people of every value: the same whoever is asked about."""
-        if self._found is None:
+        if self._people is None:
             shares = self._prior.shares_of_cells
             scale = np.sqrt(np.bincount(question.value, shares, minlength=question.values))
-            self._found = np.zeros(question.values)
+            self._people = np.zeros(question.values)
             for tables in self._places:
-                self._found = _margins(tables, question, scale)
-                if self._found.any():
+                self._people = _margins(tables, question, scale)
+                if self._people.any():
                     break
-        return self._found if self._found.any() else None
+        return self._people if self._people.any() else None
 
 
 class RefutationAttack:
@@ -129,7 +129,7 @@ class RefutationAttack:
         """Return the prior of the values that nobody like the target is proved not to have."""
         key = question.possible.tobytes()
         if key not in self._refuted:
-            self._refuted[key] = self._found(question)
+            self._refuted[key] = self._refuted_values(question)
         refuted = self._refuted[key]
         if refuted is None:
             return None
@@ -137,7 +137,7 @@ class RefutationAttack:
         # Everything refuted: the tables have nobody like the target.
         return left if left.any() and refuted.any() else None
 
-    def _found(self, question: TargetQuestion) -> BoolArray | None:
+    def _refuted_values(self, question: TargetQuestion) -> BoolArray | None:
         """Return which values the tables, taken as true, leave to nobody like the target."""
         workload = self._tables.workload
         level = workload.levels[-1]
@@ -148,11 +148,11 @@ class RefutationAttack:
             frame[name] = codes
         values = np.unique(question.value[question.possible])
         claims = pd.DataFrame(frame, index=np.arange(question.values)).loc[values]
-        found = verify_claims(self._tables, claims, among={}, taken_as_true=True)
-        if found.blocks["status"].iloc[0] in (Status.INFEASIBLE, Status.UNKNOWN):
+        verified = verify_claims(self._tables, claims, among={}, taken_as_true=True)
+        if verified.blocks["status"].iloc[0] in (Status.INFEASIBLE, Status.UNKNOWN):
             return None
         refuted = np.ones(question.values, np.bool_)
-        refuted[values] = (found.claims["status"] == Status.VERIFIED).to_numpy()
+        refuted[values] = (verified.claims["status"] == Status.VERIFIED).to_numpy()
         return refuted
 
 
@@ -166,21 +166,21 @@ class ViolationAttack:
     proof = True
 
     def __init__(self, tables: PublishedTables) -> None:
-        self._found: tuple[int, int] | None = None
+        self._households: tuple[int, int] | None = None
         level = tables.workload.levels[-1]
         try:
             counts = occupancy_statistics(tables, level=level, taken_as_true=True)
         except DataError:  # withheld, or below 0
             return
         if detect_occupancy(counts).violation[0]:
-            self._found = int(counts.households[0]), int(counts.hud_households[0])
+            self._households = int(counts.households[0]), int(counts.hud_households[0])
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
         """Return the law of the values of one of the households, given that one is over."""
-        if self._found is None:
+        if self._households is None:
             return None
-        found = question.sums(household_weights(prior, *self._found))
-        return found if found.any() else None
+        weights = question.sums(household_weights(prior, *self._households))
+        return weights if weights.any() else None
 
 
 def _codes(
@@ -188,15 +188,15 @@ def _codes(
 ) -> dict[str, tuple[IntArray, IntArray]]:
     """Return the least and the greatest code of each attribute among the cells of every value."""
     cells = np.flatnonzero(possible)
-    value, found = question.value[cells], {}
+    value, ranges = question.value[cells], {}
     for name, index in schema.indices(cells).items():
         code = index + schema.attribute(name).first
         low = np.full(question.values, np.iinfo(np.int64).max)
         high = np.full(question.values, np.iinfo(np.int64).min)
         np.minimum.at(low, value, code)
         np.maximum.at(high, value, code)
-        found[name] = low, high
-    return found
+        ranges[name] = low, high
+    return ranges
 
 
 def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArray) -> FloatArray:
@@ -222,8 +222,8 @@ def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArra
     matrix, count = np.concatenate(rows).astype(np.float64), np.concatenate(counts)
     if not matrix.any():
         return np.zeros(question.values)
-    found = scale * np.linalg.lstsq(matrix * scale, count, rcond=None)[0]
-    return np.where(found > _ROUNDING, found, 0.0)
+    people = scale * np.linalg.lstsq(matrix * scale, count, rcond=None)[0]
+    return np.where(people > _ROUNDING, people, 0.0)
 
 
 POSTERIOR = "posterior"
@@ -251,14 +251,14 @@ def stated_values(workload: Workload, stated: Sequence[str]) -> tuple[list[str],
         if name == OVER_LIMIT:
             check_occupancy(workload, "stated")
             labels = ["within the occupancy limit", "over its occupancy limit"]
-            own = occupancy_cells(schema)[1].astype(np.int64)
+            number = occupancy_cells(schema)[1].astype(np.int64)
         else:
             attribute = schema.attribute(name)
             codes = range(attribute.first, attribute.last + 1)
             labels = [str(one) for one in attribute.labels or [f"{name} {code}" for code in codes]]
-            own = index[name]
+            number = index[name]
         texts = [f"{text}, {label}" if text else label for text in texts for label in labels]
-        value = value * len(labels) + own
+        value = value * len(labels) + number
     return texts, value
 
 
@@ -314,9 +314,9 @@ def inference_methods(
             for number, reading in enumerate(readings(release, errors)):
                 yield InferenceMethod(reading, functools.partial(read_again, number), infer, number)
         else:
-            again = functools.partial(as_true, method)
+            rerun = functools.partial(as_true, method)
             yield InferenceMethod(
-                Reading(method, release), again, functools.partial(infer_by_attack, method), 0
+                Reading(method, release), rerun, functools.partial(infer_by_attack, method), 0
             )
 
 
@@ -347,7 +347,7 @@ class _Attacks:
 
     def __init__(self, method: str, place: PlaceReading) -> None:
         self._method, self._place = method, place
-        self._made: dict[tuple[int | None, bytes], TableAttack] = {}
+        self._attacks: dict[tuple[int | None, bytes], TableAttack] = {}
         release = place.release.release
         self._true = all(
             release.spec.likelihood(place.level, name).exact
@@ -358,14 +358,14 @@ class _Attacks:
         """Return the beliefs about a target."""
         place = self._place
         prior = prior_of_rest(place.prior, target)
-        others = _NOBODY if self._method == "majority" else target.others
+        known_cells = _NOBODY if self._method == "majority" else target.known_cells
         start = prior_belief(prior, target.question)
-        attack = self._attack(None, others)
+        attack = self._attack(None, known_cells)
         posterior = _belief(attack, target, prior)
         if place.additive:
-            other = self._attack(None, np.append(others, target.cell))
+            other = self._attack(None, np.append(known_cells, target.cell))
         else:
-            other = self._attack(target.row, others)
+            other = self._attack(target.row, known_cells)
         without = _belief(other, target, prior) or start
         if posterior is None:
             return TargetBeliefs(target.row, start, without, start, attack.engine, UNSTATED)
@@ -377,16 +377,16 @@ class _Attacks:
         """Return the attack on the release, or on one without a row, less known records."""
         off = np.sort(off)
         key = without, off.tobytes()
-        if key not in self._made:
+        if key not in self._attacks:
             place = self._place
             read = place.release if without is None else place.counterfactual(without)
             if self._method == "majority":
                 around = _around(read.release, place.code, off)
-                self._made[key] = MajorityAttack(around, place.prior)
+                self._attacks[key] = MajorityAttack(around, place.prior)
             else:
-                tables = tables_of(read.release.tables, place.level, place.code, off)
-                self._made[key] = _ON_TABLES[self._method](tables)
-        return self._made[key]
+                tables = place_tables(read.release.tables, place.level, place.code, off)
+                self._attacks[key] = _ON_TABLES[self._method](tables)
+        return self._attacks[key]
 
 
 def _belief(attack: TableAttack, target: AuditTarget, prior: RecordPrior) -> TargetBelief | None:
@@ -400,4 +400,4 @@ def _around(release: Release, code: str, off: IntArray) -> Iterator[PublishedTab
     geography = workload.schema.geography
     for level in reversed(workload.levels):
         around = str(geography.ancestors(np.array([code]), level)[0])
-        yield tables_of(release.tables, level, around, off)
+        yield place_tables(release.tables, level, around, off)

@@ -71,18 +71,18 @@ def release_differences(release: Release, truth: PublishedTables) -> pd.DataFram
         law = spec.likelihood(level, name)
         if not law.exact and law.probability(0, 0) is None:
             continue
-        seen = ~release.tables.hidden(level, name).toarray()
-        out, true = counts.toarray()[seen], truth.counts[level, name].toarray()[seen]
-        given, possible = np.zeros_like(true), out == true
+        visible = ~release.tables.hidden(level, name).toarray()
+        out, true = counts.toarray()[visible], truth.counts[level, name].toarray()[visible]
+        remainder, possible = np.zeros_like(true), out == true
         if isinstance(law, RoundingSpec):
-            given, possible = true % law.base, law.probability(out, true) > 0.0
+            remainder, possible = true % law.base, law.probability(out, true) > 0.0
         elif isinstance(law, NoiseSpec):
             possible = np.ones_like(possible)
         elif not law.exact:
             possible = np.asarray(law.probability(out, true), np.float64) > 0.0
         elif isinstance(law, SuppressedCounts):  # small counts are withheld, zeros are not
             possible &= (true == 0) | (true >= int(spec.parameters.get("threshold", 0)))
-        part = {"given": given, "difference": out - true, "possible": possible}
+        part = {"given": remainder, "difference": out - true, "possible": possible}
         parts.append(pd.DataFrame({"level": level, "table": name} | part))
     rate, stated = release.diagnostics.get("realised_rate"), spec.parameters.get("rate")
     if rate is not None and stated is not None:
@@ -110,47 +110,48 @@ def law_checks(
     and tables together.
     """
     parts, tests = [], []
-    by = differences.groupby(["protection", "level", "table"], sort=False)
-    for key, rows in by:
+    groups = differences.groupby(["protection", "level", "table"], sort=False)
+    for key, rows in groups:
         name, level, table = map(str, cast(tuple[str, str, str], key))
         if name in specs:
             law = specs[name].likelihood(level, table) if level else None
             parts.append((name, f"{level} {table}".strip(), law, rows))
             tests.append(_p_values(rows, law))
-    p = np.sort([one for some in tests for one in some])
-    kept = np.append(p > alpha / np.arange(p.size, 0, -1), True)
-    limit = np.append(p, math.inf)[kept.argmax()]  # the least p-value that Holm does not reject
-    for (name, table, law, rows), some in zip(parts, tests, strict=True):
+    p = np.sort(list(itertools.chain(*tests)))
+    accepted = np.append(p > alpha / np.arange(p.size, 0, -1), True)
+    limit = np.append(p, math.inf)[accepted.argmax()]  # the least p-value that Holm does not reject
+    for (name, table, law, rows), p_values in zip(parts, tests, strict=True):
         cells = int(rows["cells"].sum())
         wrong = int(rows.loc[~rows["possible"].astype(bool), "cells"].sum())
-        failed = wrong + sum(one < limit for one in some)
-        found = {"value": wrong / cells, "bound": 0.0}
+        failed = wrong + sum(one < limit for one in p_values)
+        columns = {"value": wrong / cells, "bound": 0.0}
         power, unit = 1.0 - 0.1 ** (1.0 / cells), "share of counts that cannot be"
         if isinstance(law, NoiseSpec):
             scale = float(law.scale)
             stated = float(law.to_law().var()) if _power(law) == 2 else 1.0 / math.sinh(1.0 / scale)
-            found = {"value": _mean(rows, law) / stated, "bound": 1.0}
+            columns = {"value": _mean(rows, law) / stated, "bound": 1.0}
             power, unit = _least_ratio(law, cells, alpha / p.size), "times the stated variance"
         yield {
             "check": "law", "protection": name, "against": table,
             "compared": cells, "failed": failed, "power": power, "power_unit": unit,
             "verdict": "not as stated" if failed else "as stated",
-        } | found  # fmt: skip
+        } | columns  # fmt: skip
 
 
 def _p_values(rows: pd.DataFrame, law: object) -> list[float]:
     """Return p-values, or bounds of them, of what a law says of the differences of a table."""
     if isinstance(law, NoiseSpec):
         return [_scale_p(rows, law), _shape_p(rows, law)]
-    found = []
+    p_values = []
     if isinstance(law, RoundingSpec) and law.method == "random":
-        for _, mine in rows[rows["given"] > 0].groupby("given"):
+        for _, group in rows[rows["given"] > 0].groupby("given"):
             # Of n counts with remainder r, Bin(n, r / b) go up.
-            up, n = int(mine.loc[mine["difference"] > 0, "cells"].sum()), int(mine["cells"].sum())
-            share = float(mine["given"].to_numpy(np.float64)[0]) / law.base
+            up = int(group.loc[group["difference"] > 0, "cells"].sum())
+            n = int(group["cells"].sum())
+            share = float(group["given"].to_numpy(np.float64)[0]) / law.base
             tails = (f(k, n, share) for f, k in ((bdtr, up), (bdtrc, up - 1)))
-            found.append(min(1.0, 2.0 * float(min(tails))))
-    return found
+            p_values.append(min(1.0, 2.0 * float(min(tails))))
+    return p_values
 
 
 def _power(law: NoiseSpec) -> int:
@@ -201,9 +202,9 @@ def _least_ratio(law: NoiseSpec, cells: int, alpha: float) -> float:
     worth = cells / _power(law)  # N k
     needed = math.log(2.0 / alpha) / worth
     far = 2.0 + 2.0 * needed + 2.0 * math.sqrt(needed)
-    seen = brentq(lambda u: u - 1.0 - math.log(u) - needed, 1.0, far)
+    ratio = brentq(lambda u: u - 1.0 - math.log(u) - needed, 1.0, far)
     rest = 1.0 - USUALLY / math.sqrt(worth)
-    return float((seen / rest) ** (2.0 / _power(law))) if rest > 0.0 else math.inf
+    return float((ratio / rest) ** (2.0 / _power(law))) if rest > 0.0 else math.inf
 
 
 # What counts prove by themselves, whatever an adversary believed before.
@@ -238,46 +239,45 @@ def release_proofs(
     more than 2,048 combinations.
     """
     level, schema = tables.workload.levels[-1], tables.workload.schema
-    at = np.searchsorted(tables.geoids[level], np.asarray(places))
+    rows = np.searchsorted(tables.geoids[level], np.asarray(places))
     names = [*tables.workload.at(level)]
     exact = TrueCounts()
     read = [name for name in names if tables.laws.get((level, name), exact).limiting]
     ends, true = [], []
     for name in names:
-        low, high = tables.support(level, name, at)
-        seen = name in read
-        ends.append(np.stack([low, high] if seen else [0 * low, 0 * low + UNBOUNDED]))
-        true.append(truth.counts[level, name][at].toarray())
+        low, high = tables.support(level, name, rows)
+        ends.append(np.stack([low, high] if name in read else [0 * low, 0 * low + UNBOUNDED]))
+        true.append(truth.counts[level, name][rows].toarray())
     stated, actual = np.concatenate(ends, axis=2), np.concatenate(true, axis=1)
-    known, sure = stated.copy(), np.ones(actual.shape, np.bool_)
+    proved, sure = stated.copy(), np.ones(actual.shape, np.bool_)
     records = np.zeros(len(places))
     if read:
         work = tables.workload.select(levels=[level], tables=read)
-        some = select_rows(tables, {level: at}, work)
+        selected = select_rows(tables, {level: rows}, work)
         column = np.repeat([name in read for name in names], [part.shape[1] for part in true])
-        frame = count_bounds(some, node_limit=_NODES).counts
+        frame = count_bounds(selected, node_limit=_NODES).counts
         shape = len(places), int(column.sum())
         for side, end in enumerate(("low", "high")):
-            known[side][:, column] = frame[end].fillna(UNBOUNDED).to_numpy(np.int64).reshape(shape)
+            proved[side][:, column] = frame[end].fillna(UNBOUNDED).to_numpy(np.int64).reshape(shape)
         sure[:, column] = (frame["status"] == Status.PROVED).to_numpy().reshape(shape)
         if math.prod(schema.attribute(name).size for name in whole) > _MOST_CELLS:
             records[:] = np.nan
         elif whole:
             cross = Workload.of(schema, [tuple(whole)], levels=[level])
-            least = count_bounds(some, queries=cross, node_limit=_NODES).counts["low"]
+            least = count_bounds(selected, queries=cross, node_limit=_NODES).counts["low"]
             records = least.to_numpy(np.float64).reshape(len(places), -1).sum(axis=1)
-    width, left = stated[1] - stated[0], known[1] - known[0]
+    width, left = stated[1] - stated[0], proved[1] - proved[0]
     wide = width > 0
-    found, small = wide & (left == 0), wide & (actual > 0) & (actual <= 2)
-    each = {
+    recovered, small = wide & (left == 0), wide & (actual > 0) & (actual <= 2)
+    columns = {
         "counts": np.ones_like(wide), "limited": (stated[0] > 0) | (stated[1] < UNBOUNDED),
-        "coarsened": wide, "recovered": found,
-        "empty": found & (known[1] == 0), "small": small, "small_recovered": small & found,
-        "at_least_one": wide & (stated[0] == 0) & (known[0] > 0), "decided": sure | ~wide,
+        "coarsened": wide, "recovered": recovered,
+        "empty": recovered & (proved[1] == 0), "small": small, "small_recovered": small & recovered,
+        "at_least_one": wide & (stated[0] == 0) & (proved[0] > 0), "decided": sure | ~wide,
         "width_stated": np.where(stated[1] < UNBOUNDED, width, np.inf),
-        "width": np.where(known[1] < UNBOUNDED, left, np.inf),
+        "width": np.where(proved[1] < UNBOUNDED, left, np.inf),
     }  # fmt: skip
-    sums = {name: part.sum(axis=1) for name, part in each.items()}
+    sums = {name: part.sum(axis=1) for name, part in columns.items()}
     return pd.DataFrame({"place": np.asarray(places, dtype=object), **sums, "records": records})
 
 
@@ -375,15 +375,15 @@ def audit_checks(
     ...     "without_error": 0.0, "posterior_error": 0.0,
     ...     "status": "calculated", "place": "1", "place_size": 12, "alike": 3, "nonmodal": False,
     ... })
-    >>> found = audit_checks(rows)
-    >>> found[["check", "against", "compared", "failed", "verdict"]].values.tolist()[-1]
+    >>> checks = audit_checks(rows)
+    >>> checks[["check", "against", "compared", "failed", "verdict"]].values.tolist()[-1]
     ['agreement', 'truth', 2, 2, 'disagree']
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     alpha = (1.0 - level) / _LEVELS
     if (question is None) != (specs is None):
-        there, other = ("specs", "question") if question is None else ("question", "specs")
-        raise ArgumentError(f"{other} must be given where {there} is")
+        names = ("question", "specs") if question is None else ("specs", "question")
+        raise ArgumentError("{} must be given where {} is".format(*names))
     if question is not None and specs is not None:
         check.instance(question, AuditQuestion, "question")
         for name, spec in check.mapping(specs, "specs").items():
@@ -425,10 +425,10 @@ def _check_beliefs(decided: pd.DataFrame) -> None:
         bad = ~decided[name].between(-_BEYOND, 1.0 + _BEYOND).to_numpy(np.bool_)
         if bad.any():
             row = decided.iloc[int(bad.argmax())]
-            about = f"{row['statement']} of target {row['target']}"
+            subject = f"{row['statement']} of target {row['target']}"
             raise DataError(
                 f"statements: column {name!r} must be in [0, 1] where the status is "
-                f"{row['status']}, got {row[name]:g} for {shown(about)}"
+                f"{row['status']}, got {row[name]:g} for {shown(subject)}"
             )
 
 
@@ -440,12 +440,12 @@ def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
     # One with an error of 0 is exact; an estimate is never that exact by luck.
     wrong = ~(off <= max(reach, _SURE) * error + _AGAIN)
     for key, rows in spots.assign(off=off, wrong=wrong).groupby(measures.KEYS, sort=False):
-        by = rows.groupby("target", sort=False)
-        failed, drawn = int(by["wrong"].any().sum()), int(by["drawn"].any().sum())
+        targets = rows.groupby("target", sort=False)
+        failed, n_drawn = int(targets["wrong"].any().sum()), int(targets["drawn"].any().sum())
         yield dict(zip(measures.KEYS, key, strict=True)) | {
-            "check": "spot", "against": "plain way", "compared": by.ngroups, "failed": failed,
+            "check": "spot", "against": "plain way", "compared": targets.ngroups, "failed": failed,
             "value": float(rows["off"].max()), "bound": 0.0,
-            "power": 1.0 - (1.0 - _LEAK) ** drawn,
+            "power": 1.0 - (1.0 - _LEAK) ** n_drawn,
             "power_unit": f"chance to see what leaks about {_LEAK:.0%} of targets",
             "verdict": "disagree" if failed else "agree",
         }  # fmt: skip
@@ -453,8 +453,8 @@ def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
 
 def _calibration(decided: pd.DataFrame, alpha: float) -> Iterator[Row]:
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
-    kept = decided[decided[list(measures.THREE)].max(axis=1) >= measures.FLOOR]
-    groups = list(kept.groupby(measures.KEYS, sort=False))
+    believed = decided[decided[list(measures.THREE)].max(axis=1) >= measures.FLOOR]
+    groups = list(believed.groupby(measures.KEYS, sort=False))
     level = 1.0 - alpha / max(2 * len(groups), 1)
     for key, rows in groups:
         before = _curve(rows, "prior", level)[0]
@@ -487,10 +487,10 @@ def _curve(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, int, i
     """
     parts = measures.binned(rows[belief])
     lost, outside = 0.0, 0
-    for _, mine in parts:
-        q, hit = rows.loc[mine, belief], rows.loc[mine, "correct"]
+    for _, members in parts:
+        q, hit = rows.loc[members, belief], rows.loc[members, "correct"]
         low, high = clustered_interval(
-            hit, rows.loc[mine, "place"], confidence=1.0 - (1.0 - level) / (len(parts) + 1)
+            hit, rows.loc[members, "place"], confidence=1.0 - (1.0 - level) / (len(parts) + 1)
         )
         outside += not low - _ROUNDING <= q.mean() <= high + _ROUNDING
         lost += abs(float((q - hit).sum()))
@@ -510,12 +510,12 @@ def _promise(rows: pd.DataFrame, belief: str, level: float) -> tuple[float, floa
     if number < 2:
         return mean, -math.inf, math.inf, math.inf
     # sum_v a_v (q_v - y_v) of one target, whose y are one in all releases; Var = E a**2 - (E a)**2
-    by = rows.assign(q=q, sign=sign).groupby(["target", "statement"], sort=False)
-    a, p = by["sign"].sum(), by["q"].mean()
+    statements = rows.assign(q=q, sign=sign).groupby(["target", "statement"], sort=False)
+    a, p = statements["sign"].sum(), statements["q"].mean()
     moments = pd.DataFrame({"square": a**2 * p, "mean": a * p}).groupby("target").sum()
     expected = np.maximum(moments["square"] - moments["mean"] ** 2, 0.0).sum()
-    between = np.bincount(places, off - mean)
-    error = math.sqrt(max((between**2).sum() * number / (number - 1), expected)) / q.size
+    place_sums = np.bincount(places, off - mean)
+    error = math.sqrt(max((place_sums**2).sum() * number / (number - 1), expected)) / q.size
     reach = float(stdtrit(number - 1, 0.5 + level / 2.0)) * error
     return mean, mean - reach, mean + reach, reach + USUALLY * error
 
@@ -529,28 +529,30 @@ def _ordering(
     )
     scores = true.groupby(["protection", "adversary", "target", "place"], sort=False)["score"]
     targets = scores.mean().reset_index()
-    by = dict(list(targets.groupby(["protection", "adversary"], sort=False)))
-    found = []
+    tables = dict(list(targets.groupby(["protection", "adversary"], sort=False)))
+    pairs = []
     for clear, faint in _neighbours(constructions(specs, workload)):
         for adversary in dict.fromkeys(targets["adversary"]):
-            if (clear, adversary) in by and (faint, adversary) in by:
-                both = by[clear, adversary].merge(by[faint, adversary], on=["target", "place"])
-                if len(both):
-                    found.append((clear, faint, adversary, both))
+            if (clear, adversary) in tables and (faint, adversary) in tables:
+                pair = tables[clear, adversary].merge(
+                    tables[faint, adversary], on=["target", "place"]
+                )
+                if len(pair):
+                    pairs.append((clear, faint, adversary, pair))
     lines = []
-    for clear, faint, adversary, both in found:
-        one, other = both["score_x"].to_numpy(), both["score_y"].to_numpy()
+    for clear, faint, adversary, pair in pairs:
+        one, other = pair["score_x"].to_numpy(), pair["score_y"].to_numpy()
         with np.errstate(invalid="ignore"):
             gain = np.where(one == other, 0.0, one - other)  # even where both are infinite
-        places = measures.place_numbers(both["place"])
+        places = measures.place_numbers(pair["place"])
         mean, low, high = measures.clustered_mean(
-            gain, places, 1.0 - alpha / len(found), bound=np.inf
+            gain, places, 1.0 - alpha / len(pairs), bound=np.inf
         )
         reversed_ = mean == -np.inf or high < 0.0
         lines.append(
             _row("ordering", clear, faint, _LIKELIHOOD, adversary)
             | {
-                "compared": len(both), "failed": int(reversed_), "value": mean, "lower": low,
+                "compared": len(pair), "failed": int(reversed_), "value": mean, "lower": low,
                 "upper": high, "bound": 0.0, "verdict": "reversed" if reversed_ else "in order",
                 "power": high - mean if np.isfinite(mean) else math.inf,
                 "power_unit": "of the mean log score, reversed, in one audit of two",
@@ -567,18 +569,18 @@ def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> lis
     whose cells are protected one by one that table.  From counts some of which are withheld nothing
     can be made: what is withheld depends on all of them.
     """
-    found = []
+    pairs = []
     for clear, faint in itertools.permutations(specs, 2):
         laws = [
             (specs[clear].likelihood(*key), specs[faint].likelihood(*key))
             for key in workload.tables
         ]
-        if all(_made(a, b) for a, b in laws) and any(a != b for a, b in laws):
-            found.append((clear, faint))
-    return found
+        if all(_constructible(a, b) for a, b in laws) and any(a != b for a, b in laws):
+            pairs.append((clear, faint))
+    return pairs
 
 
-def _made(clear: Likelihood, faint: Likelihood) -> bool:
+def _constructible(clear: Likelihood, faint: Likelihood) -> bool:
     """Return True if a table can be made from one that is protected less."""
     if isinstance(clear, TrueCounts):
         return faint.closed
@@ -644,7 +646,8 @@ def _exchange(spec: MechanismSpec, workload: Workload) -> float | None:
         return None
     # As it is stated, and not as the noise has it: noise that is too small shall be found.
     try:
-        return moved * float(sum(Fraction(budgets[at][table]) for at, table in workload.tables))
+        parts = (Fraction(budgets[level][table]) for level, table in workload.tables)
+        return moved * float(sum(parts))
     except (LookupError, TypeError, ValueError):  # another mechanism's, which means something else
         return None
 
@@ -660,26 +663,25 @@ def _sure_log_odds(rows: pd.DataFrame) -> FloatArray:
             ends[name] = [np.log(p) - np.log1p(-p) for p in (low, high)]
     (low, high), (below, above) = ends["posterior"], ends["without"]
     with np.errstate(invalid="ignore"):
-        found: FloatArray = np.fmax(np.fmax(low - above, below - high), 0.0)
-    return found
+        return np.asarray(np.fmax(np.fmax(low - above, below - high), 0.0))
 
 
 def _agreement(decided: pd.DataFrame, exact: set[str]) -> Iterator[Row]:
-    by = {str(n): rows for n, rows in decided.groupby("protection", sort=False)}
+    groups = {str(n): rows for n, rows in decided.groupby("protection", sort=False)}
     provers: dict[str, Callable[[pd.DataFrame], tuple[int, int]]] = {
         "claims": _against_claims,
         "reconstruction": _against_records,
     }
-    for name, rows in by.items():
-        mine = rows[rows["attack"] == _LIKELIHOOD]
+    for name, rows in groups.items():
+        posteriors = rows[rows["attack"] == _LIKELIHOOD]
         attacks = {str(a): r for a, r in rows.groupby("attack", sort=False)}
         proved = name in exact or (rows["status"] == "proved").any()  # of true counts alone
-        for adversary, asked in mine.groupby("adversary", sort=False):
-            found = {"truth": _against_truth(asked)}
+        for adversary, statements in posteriors.groupby("adversary", sort=False):
+            results = {"truth": _against_truth(statements)}
             for method, compare in provers.items():
                 if method in attacks and proved:
-                    found[method] = compare(asked.merge(attacks[method], on=_SHARED))
-            for against, (compared, failed) in found.items():
+                    results[method] = compare(statements.merge(attacks[method], on=_SHARED))
+            for against, (compared, failed) in results.items():
                 if not compared and against == "truth":
                     continue
                 yield _row("agreement", name, against, _LIKELIHOOD, str(adversary)) | {
@@ -692,30 +694,30 @@ def _agreement(decided: pd.DataFrame, exact: set[str]) -> Iterator[Row]:
 
 def _against_truth(rows: pd.DataFrame) -> tuple[int, int]:
     """Return the numbers of calculated posteriors that are 0 or 1, and of those that are wrong."""
-    some = rows[rows["status"] == "calculated"]
-    q, true = some["posterior"].to_numpy(), some["correct"].to_numpy()
+    calculated = rows[rows["status"] == "calculated"]
+    q, true = calculated["posterior"].to_numpy(), calculated["correct"].to_numpy()
     sure = (q == 0.0) | (q >= 1.0 - _ROUNDING)
     return int(sure.sum()), int((sure & (np.round(q) != true)).sum())
 
 
-def _against_claims(both: pd.DataFrame) -> tuple[int, int]:
+def _against_claims(pairs: pd.DataFrame) -> tuple[int, int]:
     """Hold posteriors against proofs: 0 and 1 there are 0 and 1 here, and what is 0 is refuted."""
-    q, proof = both["posterior_x"].to_numpy(), both["posterior_y"].to_numpy()
-    stated = (both["status_y"] != "unstated").to_numpy()
+    q, proof = pairs["posterior_x"].to_numpy(), pairs["posterior_y"].to_numpy()
+    stated = (pairs["status_y"] != "unstated").to_numpy()
     sure = stated & ((proof == 0.0) | (proof >= 1.0 - _ROUNDING))
     wrong = sure & (np.abs(q - proof) > _ROUNDING)
-    calculated = (both["status_x"] == "calculated").to_numpy()
+    calculated = (pairs["status_x"] == "calculated").to_numpy()
     # One that is 1 has all others at 0, so that these tell it as well, and without rounding.
     wrong |= calculated & (q == 0.0) & ~(stated & (proof == 0.0))
-    return len(both), int(wrong.sum())
+    return len(pairs), int(wrong.sum())
 
 
-def _against_records(both: pd.DataFrame) -> tuple[int, int]:
+def _against_records(pairs: pd.DataFrame) -> tuple[int, int]:
     """Hold posteriors against shares of records that are proved to be the only ones that fit."""
-    some = both[both["status_y"] == "proved"]
-    off = np.abs(some["posterior_x"].to_numpy() - some["posterior_y"].to_numpy())
-    error = _SURE * some["posterior_error_x"].to_numpy() + 1e-9
-    return len(some), int((off > error).sum())
+    proved = pairs[pairs["status_y"] == "proved"]
+    off = np.abs(proved["posterior_x"].to_numpy() - proved["posterior_y"].to_numpy())
+    error = _SURE * proved["posterior_error_x"].to_numpy() + 1e-9
+    return len(proved), int((off > error).sum())
 
 
 def _row(name: str, protection: str, against: str, attack: str, adversary: str) -> Row:

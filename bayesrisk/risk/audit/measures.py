@@ -25,7 +25,7 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
 from bayesrisk.risk.intervals import clustered_interval
-from bayesrisk.risk.statements.claims import OPEN, numbers, ratio_of
+from bayesrisk.risk.statements.claims import OPEN, numbers, risk_ratio
 
 KEYS = ["protection", "attack", "adversary"]
 TEXTS = dict.fromkeys((*KEYS, "group"), "str")
@@ -108,8 +108,8 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     number = frame.groupby(BELIEF, sort=False).ngroup().to_numpy()
     size = int(number.max()) + 1 if number.size else 0
     first = np.unique(number, return_index=True)[1]
-    about = ["place", "place_size", "alike", "nonmodal", "status", "randomised"]
-    targets = frame.iloc[first][[*BELIEF, *about]].reset_index(drop=True)
+    columns = ["place", "place_size", "alike", "nonmodal", "status", "randomised"]
+    targets = frame.iloc[first][[*BELIEF, *columns]].reset_index(drop=True)
     correct = frame["correct"].to_numpy(np.bool_)
     decided = ~targets["status"].isin(OPEN).to_numpy(np.bool_)
     square = np.zeros(size)
@@ -122,9 +122,9 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
         hits = np.bincount(number, guessed & correct, minlength=size)
         right = np.divide(hits, ways, out=np.full(size, np.nan), where=ways > 0)
         truth = np.bincount(number, np.where(correct, value, 0.0), minlength=size)
-        known = (name == "prior") | decided
-        targets[f"right_{name}"] = np.where(known, right, np.nan)
-        targets[f"truth_{name}"] = np.where(known, truth, np.nan)
+        available = (name == "prior") | decided
+        targets[f"right_{name}"] = np.where(available, right, np.nan)
+        targets[f"truth_{name}"] = np.where(available, truth, np.nan)
         if name != "prior":
             error = frame[f"{name}_error"].to_numpy(np.float64)
             sure = (value >= _CERTAIN) & (error == 0.0) & decided[number]
@@ -177,14 +177,14 @@ class Sample:
         is one release and no other could be.
         """
         people, m = values.shape
-        asked = 0.0
+        sampling = 0.0
         if self.share < 1.0:
-            between = values.mean(axis=1).var(ddof=1) if people > 1 else np.inf
-            asked = float(between) * (1.0 - self.share) / people
+            spread = values.mean(axis=1).var(ddof=1) if people > 1 else np.inf
+            sampling = float(spread) * (1.0 - self.share) / people
         if not self.randomised:
-            return [(asked, people - 1.0), (self.chains(error), np.inf)]
-        between = values.mean(axis=0).var(ddof=1) if m > 1 else np.inf
-        return [(asked, people - 1.0), (float(between) / m, m - 1.0)]
+            return [(sampling, people - 1.0), (self.chains(error), np.inf)]
+        spread = values.mean(axis=0).var(ddof=1) if m > 1 else np.inf
+        return [(sampling, people - 1.0), (float(spread) / m, m - 1.0)]
 
     def interval(
         self, values: FloatArray, error: FloatArray | None, confidence: float, *, bound: float = 1.0
@@ -225,13 +225,13 @@ class Sample:
         sizes = np.bincount(self.places).astype(float)
         if sizes.size < 2 or (self.randomised and m < 2):
             return np.nan, np.nan
-        both = np.array([np.bincount(self.places, column, sizes.size) for column in rest.T])
-        both /= np.sqrt(1.0 - sizes / people)
-        of_places = (both.sum(axis=0) ** 2).sum()
-        freedom = [(of_places, max((sizes**2).sum() ** 2 / (sizes**4).sum() - 1.0, 1.0))]
+        cluster_sums = np.array([np.bincount(self.places, column, sizes.size) for column in rest.T])
+        cluster_sums /= np.sqrt(1.0 - sizes / people)
+        place_variance = (cluster_sums.sum(axis=0) ** 2).sum()
+        freedom = [(place_variance, max((sizes**2).sum() ** 2 / (sizes**4).sum() - 1.0, 1.0))]
         if self.randomised:
-            of_releases = (rest.sum(axis=0) ** 2).sum() * m / (m - 1)
-            more = max(of_releases - (both**2).sum(), 0.0)
+            chance = (rest.sum(axis=0) ** 2).sum() * m / (m - 1)
+            more = max(chance - (cluster_sums**2).sum(), 0.0)
             freedom.append((more, m - 1.0))
         variance = sum(part for part, _ in freedom)
         return ends(
@@ -272,12 +272,12 @@ def widest_interval(targets: pd.DataFrame, *, share: float) -> float:
     """
     rows = targets[compared_targets(targets) & targets["attack"].isin(BEST_READINGS).to_numpy()]
     widest = 0.0
-    for _, some in rows.groupby(KEYS, sort=False):
-        known, (without, posterior, error) = matrices(
-            some, "truth_without", "truth_posterior", "error"
+    for _, group in rows.groupby(KEYS, sort=False):
+        units, (without, posterior, error) = matrices(
+            group, "truth_without", "truth_posterior", "error"
         )
-        random = bool(some["randomised"].iloc[0])
-        sample = Sample(place_numbers(known["place"]), without.shape[1], share, random)
+        random = bool(group["randomised"].iloc[0])
+        sample = Sample(place_numbers(units["place"]), without.shape[1], share, random)
         parts = sample.variances(posterior - without, error)
         reach = stdtrit(satterthwaite(parts), 0.975)
         widest = max(widest, float(reach * np.sqrt(sum(variance for variance, _ in parts))))
@@ -295,8 +295,8 @@ def compared_targets(targets: pd.DataFrame) -> BoolArray:
     keys = [targets["adversary"], question, targets["target"]]
     decided = ~targets["status"].isin(OPEN)
     # Whoever decides nobody at all has no row, and shall not take those of others away.
-    anybody = decided.groupby([targets[name] for name in KEYS]).transform("any")
-    compared = (decided | ~anybody).groupby(keys).transform("all")
+    any_decided = decided.groupby([targets[name] for name in KEYS]).transform("any")
+    compared = (decided | ~any_decided).groupby(keys).transform("all")
     return np.asarray(compared & decided, np.bool_)
 
 
@@ -377,14 +377,14 @@ def audit_measures(
     lines = []
     for key, rows in frame.groupby(KEYS, sort=False):
         for group, member in _groups(rows).items():
-            some = rows[member & rows["compared"].to_numpy()]
-            if len(some):
-                releases = some["release"].nunique()
+            compared = rows[member & rows["compared"].to_numpy()]
+            if len(compared):
+                releases = compared["release"].nunique()
                 line = {**dict(zip(KEYS, key, strict=True)), "group": group}
                 line["left_out"] = int(np.count_nonzero(member)) // releases - (
-                    len(some) // releases
+                    len(compared) // releases
                 )
-                lines.append(line | _measures(some, share, level))
+                lines.append(line | _measures(compared, share, level))
     return pd.DataFrame(lines, columns=_COLUMNS) if lines else empty_frame(_COLUMNS, TEXTS)
 
 
@@ -398,40 +398,40 @@ def share_asked(targets: pd.DataFrame, people: int | None) -> float:
 
 def _groups(rows: pd.DataFrame) -> dict[str, BoolArray]:
     size = rows["place_size"].to_numpy()
-    at = np.searchsorted(_SIZES, size, side="right")
+    size_class = np.searchsorted(_SIZES, size, side="right")
     everybody = np.ones(len(rows), np.bool_)
     members = [
         everybody, rows["nonmodal"].to_numpy(np.bool_), rows["alike"].to_numpy() == 1,
-        *(at == i for i in range(len(_SIZES) + 1)),
+        *(size_class == i for i in range(len(_SIZES) + 1)),
     ]  # fmt: skip
     return dict(zip(GROUPS, members, strict=True))
 
 
 def _measures(rows: pd.DataFrame, share: float, confidence: float) -> dict[str, object]:
     """Return the measures of some people under all releases of one protection."""
-    known, (without, posterior, error) = matrices(rows, "truth_without", "truth_posterior", "error")
+    units, (without, posterior, error) = matrices(rows, "truth_without", "truth_posterior", "error")
     releases = posterior.shape[1]
     randomised = bool(rows["randomised"].iloc[0])
-    places = place_numbers(known["place"])
+    places = place_numbers(units["place"])
     sample = Sample(places, releases, share, randomised)
     gain = posterior - without
-    people = round(len(known) / share)
+    people = round(len(units) / share)
     line: dict[str, object] = {
         "unstated": float((rows["status"] == UNSTATED).mean()),
-        "targets": len(known), "people": people, "places": int(places.max()) + 1,
+        "targets": len(units), "people": people, "places": int(places.max()) + 1,
         "releases": releases, "randomised": randomised,
     }  # fmt: skip
     for name in THREE:
         line[f"believed_{name}"] = float(rows[f"truth_{name}"].mean())
         line[f"right_{name}"] = float(rows[f"right_{name}"].mean())
     low, high = sample.interval(gain, error, confidence)
-    asked, drawn = (variance for variance, _ in sample.variances(gain, error))
-    parts = np.sqrt([asked, drawn, sample.chains(error)]).tolist()
+    sampling, chance = (variance for variance, _ in sample.variances(gain, error))
+    parts = np.sqrt([sampling, chance, sample.chains(error)]).tolist()
     wide = sample.wide_interval(gain, confidence)
     line |= {"gain": float(gain.mean()), "gain_lower": low, "gain_upper": high}
     line |= {"like_lower": wide[0], "like_upper": wide[1]}
     line |= dict(zip(("error_people", "error_releases", "error_chains"), parts, strict=True))
-    ratio = ratio_of(posterior, without)
+    ratio = risk_ratio(posterior, without)
     with np.errstate(invalid="ignore"):
         twice, ten = ((ratio >= factor).astype(float) for factor in (2.0, 10.0))
     low, high = sample.interval(twice, None, confidence)
@@ -442,8 +442,13 @@ def _measures(rows: pd.DataFrame, share: float, confidence: float) -> dict[str, 
     law = (rows["attack"] == _LIKELIHOOD) & (rows["status"] == "calculated")
     proof = (rows["status"] == "proved") | (law & (rows["randomised"] == 0.0))
     proved = certain & proof.to_numpy(np.bool_)
-    own = proved & ~rows["certain_without"].to_numpy(np.bool_)
-    shares = {"certain": certain, "proved": proved, "proved_own": own, "false": rows["false"]}
+    attributable = proved & ~rows["certain_without"].to_numpy(np.bool_)
+    shares = {
+        "certain": certain,
+        "proved": proved,
+        "proved_own": attributable,
+        "false": rows["false"],
+    }
     line |= {name: people * float(share.mean()) for name, share in shares.items()}
     sorted_ = np.sort(ratio[~np.isnan(ratio)])
     for quantile in _QUANTILES:  # of infinite ratios there is no average: one that occurs
@@ -531,16 +536,16 @@ def audit_calibration(statements: pd.DataFrame, *, confidence: float = 0.95) -> 
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     # What is kept for its truth alone would count as a miss of a belief that nobody holds.
     whole = whole_columns(statements, "statements", (*KEYS, "status", "place"), (*THREE, "correct"))
-    kept = whole[list(THREE)].max(axis=1) >= FLOOR
-    frame = whole[kept & ~whole["status"].isin(OPEN)]
+    believed = whole[list(THREE)].max(axis=1) >= FLOOR
+    frame = whole[believed & ~whole["status"].isin(OPEN)]
     lines = []
     for key, rows in frame.groupby(KEYS, sort=False):
-        for part, mine in binned(rows["posterior"]):
-            some = rows[mine]
-            low, high = clustered_interval(some["correct"], some["place"], confidence=level)
-            posterior, correct = some["posterior"].mean(), some["correct"].mean()
-            about = BINS[part], BINS[part + 1], len(some), posterior, correct, low, high
-            lines.append((*key, *about))
+        for part, members in binned(rows["posterior"]):
+            bin_rows = rows[members]
+            truth, posterior = bin_rows["correct"], bin_rows["posterior"].mean()
+            interval = clustered_interval(truth, bin_rows["place"], confidence=level)
+            limits = BINS[part], BINS[part + 1], len(bin_rows)
+            lines.append((*key, *limits, posterior, truth.mean(), *interval))
     return pd.DataFrame(lines, columns=_BINNED) if lines else empty_frame(_BINNED, TEXTS)
 
 
@@ -580,11 +585,11 @@ def costs(errors: pd.DataFrame) -> pd.DataFrame:
     frame = whole_columns(errors, "errors", *names)
     lines = []
     for name, rows in frame.groupby("protection", sort=False):
-        each = rows.groupby("release")["error"].mean().to_numpy()
-        mean, m = float(each.mean()), each.size
+        means = rows.groupby("release")["error"].mean().to_numpy()
+        mean, m = float(means.mean()), means.size
         low = high = np.nan
         if m > 1:
-            low, high = ends(mean, float(each.var(ddof=1)) / m, m - 1.0, 0.95, bound=np.inf)
+            low, high = ends(mean, float(means.var(ddof=1)) / m, m - 1.0, 0.95, bound=np.inf)
         line = {"protection": name, "error": mean, "error_lower": low, "error_upper": high}
         lines.append(line | {"withheld": float(rows["withheld"].mean())})
     return pd.DataFrame(lines)
@@ -657,15 +662,15 @@ def compare(
     numbers = ("release", "randomised", "error", "truth_without", "truth_posterior")
     frame = whole_columns(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
     share = share_asked(frame, people)
-    made = set(check.instances(constructions, tuple, "constructions"))
+    constructible = set(check.instances(constructions, tuple, "constructions"))
     rows = frame[compared_targets(frame) & frame["attack"].isin(BEST_READINGS).to_numpy()]
     lines = []
-    for adversary, mine in rows.groupby("adversary", sort=False):
-        gains = {str(name): _Gains(some) for name, some in mine.groupby("protection", sort=False)}
+    for adversary, part in rows.groupby("adversary", sort=False):
+        gains = {str(name): _Gains(group) for name, group in part.groupby("protection", sort=False)}
         for against, protection in itertools.combinations(gains, 2):
             line = {"adversary": adversary, "protection": protection, "against": against}
             pair = {(against, protection), (protection, against)}
-            line["construction"] = not pair.isdisjoint(made)
+            line["construction"] = not pair.isdisjoint(constructible)
             lines.append(line | gains[protection].less(gains[against], share))
     return _verdicts(pd.DataFrame(lines), level) if lines else empty_frame(_COMPARED, TEXTS)
 
@@ -679,11 +684,11 @@ class _Gains:
     """Gains of people (people, releases) from their own records."""
 
     def __init__(self, rows: pd.DataFrame) -> None:
-        known, (without, posterior, error) = matrices(
+        units, (without, posterior, error) = matrices(
             rows, "truth_without", "truth_posterior", "error"
         )
         self.value, self.error = posterior - without, error
-        self.places = place_numbers(known["place"])
+        self.places = place_numbers(units["place"])
         self.randomised = bool(rows["randomised"].iloc[0])
         self.attack = str(rows["attack"].iloc[0])
         self.explained = bool((rows["status"] == UNSTATED).mean() <= _UNEXPLAINED)
@@ -696,13 +701,14 @@ class _Gains:
         difference = self._first(number) - other._first(number)
         size = len(difference)
         sample = Sample(self.places, number, share, self._any(other))
-        asked, drawn = sample.variances(difference, None)
+        sampling, chance = sample.variances(difference, None)
         if not self._any(other):  # errors of chains alone, which those of one place share at most
-            drawn = sum(float(g.error.sum()) ** 2 for g in (self, other)) / size**2, np.inf
+            chance = sum(float(g.error.sum()) ** 2 for g in (self, other)) / size**2, np.inf
         return {
             "attack": self.attack, "attack_against": other.attack, "targets": size,
             "releases": number, "difference": float(difference.mean()),
-            "drawn": drawn[0], "asked": asked[0], "freedom": satterthwaite([asked, drawn]),
+            "chance": chance[0], "sampling": sampling[0],
+            "freedom": satterthwaite([sampling, chance]),
             "randomised": self._any(other), "explained": self.explained and other.explained,
         }  # fmt: skip
 
@@ -720,14 +726,14 @@ def _verdicts(frame: pd.DataFrame, confidence: float) -> pd.DataFrame:
     """Return the rows with intervals, adjusted p-values and verdicts, of all rows together."""
     size, alpha = len(frame), 1.0 - confidence
     difference = frame["difference"].to_numpy()
-    drawn, asked = frame["drawn"].to_numpy(), frame["asked"].to_numpy()
-    error, freedom = np.sqrt(drawn + asked), frame["freedom"].to_numpy()
-    apart = np.abs(difference) > _TIE
+    chance, sampling = frame["chance"].to_numpy(), frame["sampling"].to_numpy()
+    error, freedom = np.sqrt(chance + sampling), frame["freedom"].to_numpy()
+    different = np.abs(difference) > _TIE
     exact = (error == 0.0) & ~frame["randomised"].to_numpy(bool)
     # Releases that do not differ although they might say nothing about others.
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(error > _TIE, 2.0 * stdtr(freedom, -np.abs(difference) / error), 1.0)
-    p = np.where(exact, np.where(apart, 0.0, 1.0), p)
+    p = np.where(exact, np.where(different, 0.0, 1.0), p)
     p = np.where(frame["explained"], p, 1.0)
     # Holm: the k-th smallest of n times n - k + 1, and never less than one before it.
     order = np.argsort(p, kind="stable")
@@ -753,10 +759,10 @@ def _needed(frame: pd.DataFrame, alpha: float) -> FloatArray:
     quantile = float(stdtrit(np.inf, 1.0 - alpha / 2.0))
     releases = frame["releases"].to_numpy(np.float64)
     # The difference in its standard errors is the quantile where d^2 = q^2 (v / m + a).
-    spare = (frame["difference"].to_numpy() / quantile) ** 2 - frame["asked"].to_numpy()
-    each = frame["drawn"].to_numpy() * releases
+    spare = (frame["difference"].to_numpy() / quantile) ** 2 - frame["sampling"].to_numpy()
+    unit_variance = frame["chance"].to_numpy() * releases
     with np.errstate(divide="ignore", invalid="ignore"):
-        number = np.maximum(np.ceil(each / spare), releases + 1.0)  # so many did not tell
-    told = (spare > 0.0) & (number <= _MOST_RELEASES)
-    told &= (frame["randomised"] & frame["explained"]).to_numpy(bool)
-    return np.where(told, number, np.nan)
+        number = np.maximum(np.ceil(unit_variance / spare), releases + 1.0)  # so many did not tell
+    reachable = (spare > 0.0) & (number <= _MOST_RELEASES)
+    reachable &= (frame["randomised"] & frame["explained"]).to_numpy(bool)
+    return np.where(reachable, number, np.nan)

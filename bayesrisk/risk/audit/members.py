@@ -71,11 +71,11 @@ def statements_about_members(
     >>> frame = pd.DataFrame({"block": ["1"], "members": [2]})
     >>> home = Records.from_frame(frame, schema=link.schema)
     >>> work = Workload.of(persons, ["sex"])
-    >>> asked = AuditQuestion(work, ("sex",), (Adversary("outsider"),))
+    >>> question = AuditQuestion(work, ("sex",), (Adversary("outsider"),))
     >>> prior = RecordPrior(link.schema, link.shares([0.5, 0.5], [0.5, 0.5]), None, np.ones(4) / 4)
-    >>> found = statements_about_members(
-    ...     Identity(), home, link, asked, workload=link.convert(work), prior=prior, rng=1)
-    >>> found.frame[["prior", "posterior"]].round(9).to_numpy().tolist()
+    >>> statements = statements_about_members(
+    ...     Identity(), home, link, question, workload=link.convert(work), prior=prior, rng=1)
+    >>> statements.frame[["prior", "posterior"]].round(9).to_numpy().tolist()
     [[0.5, 1.0], [0.5, 0.0]]
     """
     seed, level = check.integer(rng, "rng", lower=0), workload.levels[-1]
@@ -93,26 +93,26 @@ def statements_about_members(
     homes = pd.DataFrame({"place": records.geoids, "cell": records.cells()})
     rows = []
     key: Any
-    for key, alike in homes.groupby(["place", "cell"], sort=True):
+    for key, group in homes.groupby(["place", "cell"], sort=True):
         place, cell = str(key[0]), int(key[1])
         members = link.members[cell % len(link.members)]
-        where: dict[str, Any] = {"level": level, "place": place, "prior": prior}
+        setting: dict[str, Any] = {"level": level, "place": place, "prior": prior}
         for person in np.flatnonzero(members).tolist():
-            one = link.without_member(records, int(alike.index[0]), person)
-            others: Release = mechanism.release(one, **listed)
+            reduced = link.without_member(records, int(group.index[0]), person)
+            reduced_release: Release = mechanism.release(reduced, **listed)
             for adversary in question.adversaries:
-                asked = list(_questions(link, question, adversary, person))
-                found = microdata_posterior(release, asked, engine="exact", **where).answers
-                about = {
+                questions = list(_questions(link, question, adversary, person))
+                answers = microdata_posterior(release, questions, engine="exact", **setting).answers
+                columns = {
                     "adversary": adversary.name,
                     "target": f"{link.person_labels[person]}, household {cell} of {place}",
-                    "people": len(alike) * int(members[person]),
+                    "people": len(group) * int(members[person]),
                     "place": place,
                     "statement": question.values,
-                    "correct": np.arange(len(asked)) == question.value_of_cell[person],
-                    "without": absent_member_posterior(others, asked, **where),
+                    "correct": np.arange(len(questions)) == question.value_of_cell[person],
+                    "without": absent_member_posterior(reduced_release, questions, **setting),
                 }
-                rows.append(found[["prior", "posterior"]].assign(**about))
+                rows.append(answers[["prior", "posterior"]].assign(**columns))
     frame = pd.concat(rows, ignore_index=True)
     name = release.spec.mechanism
     return Statements(frame.assign(attack="posterior", protection=name, status=CALCULATED))

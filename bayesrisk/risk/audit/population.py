@@ -45,7 +45,7 @@ from bayesrisk.risk.audit.attacks import (
 )
 from bayesrisk.risk.audit.measures import empty_frame
 from bayesrisk.risk.mechanism.question import Drawing
-from bayesrisk.risk.statements.results import is_additive, microdata_without, unit_of
+from bayesrisk.risk.statements.results import counted_unit, is_additive, microdata_without
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.microdata import as_microdata
@@ -96,14 +96,14 @@ class AuditQuestion:
         names = [one.name for one in people]
         if len(set(names)) < len(names):
             raise ArgumentError(f"adversaries must have different names, got {shown(names)}")
-        for argument, given in [("stated", stated), *(("known", one.known) for one in people)]:
-            for name in (one for one in given if one != OVER_LIMIT):
+        for argument, attributes in [("stated", stated), *(("known", one.known) for one in people)]:
+            for name in (one for one in attributes if one != OVER_LIMIT):
                 check.choice(name, argument, schema.names)
         for one in people:
-            both = sorted({*one.known} & {*stated})
-            if both:
+            overlap = sorted({*one.known} & {*stated})
+            if overlap:
                 raise ArgumentError(
-                    f"stated must be none of what {one.name!r} knows, got {shown(both[0])}"
+                    f"stated must be none of what {one.name!r} knows, got {shown(overlap[0])}"
                 )
         if self.concentration is not None:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
@@ -210,38 +210,37 @@ class AuditedPopulation:
         if not len(self.records):
             raise ArgumentError("population must hold at least one record, got none")
         self.level = question.workload.levels[-1]
-        finest, at = self.records.places()
+        finest, index = self.records.places()
         codes = schema.geography.ancestors(finest, self.level)
         self.codes, inverse = np.unique(codes, return_inverse=True)
-        self.place = inverse[at].astype(np.int64)
+        self.place = inverse[index].astype(np.int64)
         self.cells = self.records.cells()
         self._order = np.argsort(self.place, kind="stable")
         self._starts = np.searchsorted(self.place[self._order], np.arange(self.codes.size + 1))
         #: Records in each cell of the schema.
         self.composition = np.bincount(self.cells, minlength=schema.size)
         self._priors: dict[int, RecordPrior] = {}
-        self._alike: dict[int, dict[int, int]] = {}
+        self._twins: dict[int, dict[int, int]] = {}
         self._drawings: dict[tuple[int, int | None], Drawing] = {}
         self._around, self._public, self._row, self._place = around, public, 0, 0
         if around is not None:
             self.composition = around.composition
             self._row, self._place = around.first_row, around.first_place
 
-    def rows_of(self, place: int) -> IntArray:
+    def rows(self, place: int) -> IntArray:
         """Return the rows of a place."""
-        found: IntArray = self._order[self._starts[place] : self._starts[place + 1]]
-        return found
+        return np.asarray(self._order[self._starts[place] : self._starts[place + 1]])
 
     def targets(self, number: int | None) -> IntArray:
         """Return the rows of targets, drawn without replacement; of everybody if there is None."""
         return drawn_targets(self.seed, len(self.records), number)
 
-    def values_at(self, places: IntArray) -> IntArray:
+    def tallies(self, places: IntArray) -> IntArray:
         """Return (places, statements): the people of each place of whom a statement is true."""
         value = self.question.value_of_cell
         return np.array(
             [
-                np.bincount(value[self.cells[self.rows_of(p)]], minlength=value.max() + 1)
+                np.bincount(value[self.cells[self.rows(p)]], minlength=value.max() + 1)
                 for p in places.tolist()
             ]
         )
@@ -253,23 +252,22 @@ class AuditedPopulation:
         A single place has no others that it could be held against: there it is one for each cell
         of the schema, so that every histogram is equally probable ("uniform on histograms").
         """
-        given = self.question.concentration
-        if given is not None:
-            return float(given)
+        if self.question.concentration is not None:
+            return float(self.question.concentration)
         if (outside := self._public or self._around) is not None:
             return outside.concentration
         if self.codes.size == 1:
             return float(self.question.workload.schema.size)
-        return fit_place_concentration(self.values_at(sampled_places(self.seed, self.codes.size)))
+        return fit_place_concentration(self.tallies(sampled_places(self.seed, self.codes.size)))
 
     def prior(self, place: int) -> RecordPrior:
         """Return the prior of a place: the composition of all others, or of public records."""
         if place not in self._priors:
-            here = np.bincount(self.cells[self.rows_of(place)], minlength=self.composition.size)
+            counts = np.bincount(self.cells[self.rows(place)], minlength=self.composition.size)
             public = self._public
             self._priors[place] = RecordPrior.composition(
                 self.question.workload.schema,
-                self.composition - here if public is None else public.composition,
+                self.composition - counts if public is None else public.composition,
                 concentration=self.concentration,
                 more=_MORE,
                 size=self._size,
@@ -296,8 +294,9 @@ class AuditedPopulation:
 
     def true_tables(self, workload: Workload) -> PublishedTables:
         """Return the true tables of a workload, which may be another one than is asked about."""
-        same = workload is self.question.workload or workload == self.question.workload
-        return self.truth if same else tabulate(self.data, workload)
+        if workload is self.question.workload or workload == self.question.workload:
+            return self.truth
+        return tabulate(self.data, workload)
 
     def release(
         self, stream: str, number: int, mechanism: Mechanism, *, without_row: int | None = None
@@ -395,72 +394,72 @@ class AuditedPopulation:
                     method.counterfactual,
                     (self.seed, CHAINS, number, method.number, place + self._place, *name.encode()),
                 )
-                own = rows[self.place[rows] == place]
-                whose, targets = self._asked(place, own)
+                place_rows = rows[self.place[rows] == place]
+                names, targets = self._place_targets(place, place_rows)
                 # Of people with the same record the same is believed by whoever knows as much.
                 keys = [
-                    (name, target.row, target.others.tobytes())
-                    for name, target in zip(whose, targets, strict=True)
+                    (name, target.row, target.known_cells.tobytes())
+                    for name, target in zip(names, targets, strict=True)
                 ]
                 first = dict(zip(keys, targets, strict=True))
-                told = dict(zip(first, method.infer(as_read, first.values()), strict=True))
-                everybody = np.tile(own, len(self.question.adversaries)).tolist()
+                beliefs = dict(zip(first, method.infer(as_read, first.values()), strict=True))
+                everybody = np.tile(place_rows, len(self.question.adversaries)).tolist()
                 for row, key, target in zip(everybody, keys, targets, strict=True):
-                    about = (method.reading.name, key[0], name, number, str(row + self._row))
-                    parts.append((*about, *self._beliefs(place, target, told[key])))
+                    subject = (method.reading.name, key[0], name, number, str(row + self._row))
+                    parts.append((*subject, *self._beliefs(place, target, beliefs[key])))
         random = randomised(release.spec, self.question.workload)
         return _statement_rows(parts, self.question.values, random)
 
-    def _asked(self, place: int, rows: IntArray) -> tuple[list[str], list[AuditTarget]]:
+    def _place_targets(self, place: int, rows: IntArray) -> tuple[list[str], list[AuditTarget]]:
         """Return every adversary and target of a place, with the question and known records."""
-        everybody = self.rows_of(place)
+        everybody = self.rows(place)
         cells = dict(zip(everybody.tolist(), self.cells[everybody].tolist(), strict=True))
-        like = self._first_alike(place)
+        like = self._first_twins(place)
         names, targets = [], []
-        for which, adversary in enumerate(self.question.adversaries):
-            rng = audit_rng(self.seed, INSIDERS, which, place + self._place)
-            known = known_others(adversary, cells, rows, rng)
+        for number, adversary in enumerate(self.question.adversaries):
+            rng = audit_rng(self.seed, INSIDERS, number, place + self._place)
+            knowledge = known_others(adversary, cells, rows, rng)
             for row in rows.tolist():
                 question = self.question.target_question(adversary, cells[row])
                 names.append(adversary.name)
-                targets.append(AuditTarget(like[row], cells[row], question, *known[row]))
+                targets.append(AuditTarget(like[row], cells[row], question, *knowledge[row]))
         return names, targets
 
-    def _first_alike(self, place: int) -> dict[int, int]:
+    def _first_twins(self, place: int) -> dict[int, int]:
         """Return for each row of a place the first one whose record is the same in all columns.
 
         Without either the same people are left.
         """
-        if place not in self._alike:
-            rows = self.rows_of(place)
-            frame = unit_of(self.data, self.records).table.take(rows).to_pandas()
+        if place not in self._twins:
+            rows = self.rows(place)
+            frame = counted_unit(self.data, self.records).table.take(rows).to_pandas()
             number = frame.groupby(list(frame), dropna=False, sort=False).ngroup().to_numpy()
             first = rows[np.unique(number, return_index=True)[1]]
-            self._alike[place] = dict(zip(rows.tolist(), first[number].tolist(), strict=True))
-        return self._alike[place]
+            self._twins[place] = dict(zip(rows.tolist(), first[number].tolist(), strict=True))
+        return self._twins[place]
 
     def _beliefs(self, place: int, target: AuditTarget, beliefs: TargetBeliefs) -> tuple[Any, ...]:
         """Return a target, and the values of the statement that are worth a row."""
-        value, cells = self.question.value_of_cell, self.cells[self.rows_of(place)]
+        value, cells = self.question.value_of_cell, self.cells[self.rows(place)]
         true, mode = int(value[target.cell]), int(np.bincount(value[cells]).argmax())
         three = np.array(
             [b.probability for b in (beliefs.prior, beliefs.without, beliefs.posterior)]
         )
         most = np.fmax.reduce(three)
-        kept = np.flatnonzero((most >= _FLOOR) | (np.arange(most.size) == true))
-        alike = int(np.count_nonzero(target.question.possible[cells]))
+        stated = np.flatnonzero((most >= _FLOOR) | (np.arange(most.size) == true))
+        n_possible = int(np.count_nonzero(target.question.possible[cells]))
         return (
             beliefs.status, beliefs.engine, str(self.codes[place]),
-            cells.size, alike, true != mode, kept, kept == true, *three[:, kept],
-            beliefs.without.error[kept], beliefs.posterior.error[kept],
+            cells.size, n_possible, true != mode, stated, stated == true, *three[:, stated],
+            beliefs.without.error[stated], beliefs.posterior.error[stated],
         )  # fmt: skip
 
 
-_OF_TARGET = (
+_TARGET_COLUMNS = (
     "attack", "adversary", "protection", "release", "target", "status", "engine", "place",
     "place_size", "alike", "nonmodal",
 )  # fmt: skip
-_OF_VALUE = (
+_VALUE_COLUMNS = (
     "statement", "correct", "prior", "without", "posterior", "without_error", "posterior_error",
 )  # fmt: skip
 _ORDER = [
@@ -472,16 +471,16 @@ _ORDER = [
 
 def _statement_rows(parts: list[tuple[Any, ...]], values: list[str], random: bool) -> pd.DataFrame:
     """Return the statements of all targets, a row for each value that is told of one."""
-    about = list(zip(*(part[: len(_OF_TARGET)] for part in parts), strict=True))
-    size = np.array([part[len(_OF_TARGET)].size for part in parts])
+    targets = list(zip(*(part[: len(_TARGET_COLUMNS)] for part in parts), strict=True))
+    size = np.array([part[len(_TARGET_COLUMNS)].size for part in parts])
     frame = pd.DataFrame(
         {
             name: np.repeat(np.array(column), size)
-            for name, column in zip(_OF_TARGET, about, strict=True)
+            for name, column in zip(_TARGET_COLUMNS, targets, strict=True)
         }
     )
-    columns = zip(*(part[len(_OF_TARGET) :] for part in parts), strict=True)
-    for name, column in zip(_OF_VALUE, columns, strict=True):
+    columns = zip(*(part[len(_TARGET_COLUMNS) :] for part in parts), strict=True)
+    for name, column in zip(_VALUE_COLUMNS, columns, strict=True):
         frame[name] = np.concatenate(column)
     frame["statement"] = np.array(values, dtype=object)[frame["statement"].to_numpy()]
     reach = _Z * frame["posterior_error"]
@@ -531,24 +530,25 @@ def _split_values(
         if other_level != level:
             continue
         holder, cell = other.incidence(schema, record).nonzero()
-        whole, extent, own = np.ones(cell.size, np.bool_), np.ones(cell.size), np.ones(cell.size)
-        for at in {*table.factors, *other.factors}:
-            every = np.ones((1, schema.attribute(at).size), np.bool_)
-            inner = table.factors[at][cell] > 0 if at in table.factors else every
-            outer = other.factors[at][holder] > 0 if at in other.factors else every
+        extent = inner_extent = np.ones(cell.size)
+        whole = np.ones(cell.size, np.bool_)
+        for attribute in {*table.factors, *other.factors}:
+            every = np.ones((1, schema.attribute(attribute).size), np.bool_)
+            inner = table.factors[attribute][cell] > 0 if attribute in table.factors else every
+            outer = other.factors[attribute][holder] > 0 if attribute in other.factors else every
             whole &= ~np.any(inner & ~outer, axis=1)
-            extent, own = extent * outer.sum(axis=1), own * inner.sum(axis=1)
-        held = holder[whole & (own < extent)]
-        shared = np.maximum(np.bincount(held, minlength=len(other.cells)), 1)
-        shared = np.where(own < extent, shared[holder], 1)
+            extent, inner_extent = extent * outer.sum(axis=1), inner_extent * inner.sum(axis=1)
+        group = holder[whole & (inner_extent < extent)]
+        shared = np.maximum(np.bincount(group, minlength=len(other.cells)), 1)
+        shared = np.where(inner_extent < extent, shared[holder], 1)
         # Of the cells of this table each takes the smallest, where it is smaller than before.
         order = np.lexsort((extent, cell))
         order = order[whole[order]]
         order = order[np.unique(cell[order], return_index=True)[1]]
         order = order[extent[order] < least[cell[order]]]
-        mine = cell[order]
-        best[:, mine] = tables.counts[level, name].toarray()[:, holder[order]] / shared[order]
-        withheld[:, mine], least[mine] = False, extent[order]
+        updated = cell[order]
+        best[:, updated] = tables.counts[level, name].toarray()[:, holder[order]] / shared[order]
+        withheld[:, updated], least[updated] = False, extent[order]
     return best, withheld
 
 
@@ -562,9 +562,9 @@ def mean_errors(sums: pd.DataFrame) -> pd.DataFrame:
     """
     keys = ["level", "table"]
     total = sums.groupby(keys, sort=False).sum().reset_index()
-    cells, seen = (total[name].clip(lower=1) for name in ("cells", "seen"))
+    cells, published = (total[name].clip(lower=1) for name in ("cells", "seen"))
     hidden = (total["cells"] - total["seen"]) / cells
-    errors = total["absolute"] / cells, hidden, total["squared"] / seen
+    errors = total["absolute"] / cells, hidden, total["squared"] / published
     return total[keys].assign(**dict(zip(_ERRORS, errors, strict=True)))
 
 

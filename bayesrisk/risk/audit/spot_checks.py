@@ -44,44 +44,46 @@ def plain_beliefs(
     if prior.concentration is None or prior.size is None:
         return None
     # Known records k say what the place is like: A theta + k.
-    known = np.bincount(one.others, minlength=prior.schema.size)
-    mass = prior.concentration * prior.shares_of_cells + known
-    size = np.array([0.0, 1.0]) if one.all_others else prior.size[known.sum() :]
-    said = np.concatenate([_said(target.question) for target in targets], axis=1)
-    found = _sums(place.release, place, mass, said, known, size.size - 1)
-    rest = found
+    known_counts = np.bincount(one.known_cells, minlength=prior.schema.size)
+    mass = prior.concentration * prior.shares_of_cells + known_counts
+    size = np.array([0.0, 1.0]) if one.all_others else prior.size[known_counts.sum() :]
+    indicator = np.concatenate([_indicator(target.question) for target in targets], axis=1)
+    sums = _sums(place.release, place, mass, indicator, known_counts, size.size - 1)
+    rest = sums
     if not one.all_others:  # else nothing is learned without the record
-        rest = _sums(place.counterfactual(one.row), place, mass, said, known, size.size - 1)
-    if found is None or rest is None:
+        rest = _sums(
+            place.counterfactual(one.row), place, mass, indicator, known_counts, size.size - 1
+        )
+    if sums is None or rest is None:
         return None
     m = np.arange(size.size - 1)
-    others = size[1:] * (m + 1.0) / (mass.sum() + m)
+    weights = size[1:] * (m + 1.0) / (mass.sum() + m)
     beliefs, stop = [], 1
     for target in targets:
         start, stop = stop, stop + target.question.values
-        own = mass @ _said(target.question)
-        before = own / own.sum()
-        after, less = size @ found[:, start:stop], own
+        prior_weight = mass @ _indicator(target.question)
+        before = prior_weight / prior_weight.sum()
+        after, less = size @ sums[:, start:stop], prior_weight
         if not one.all_others and after.any():
-            less = others @ (rest[:-1, :1] * own + rest[:-1, start:stop])
+            less = weights @ (rest[:-1, :1] * prior_weight + rest[:-1, start:stop])
         if not (after.any() and less.any()):  # no such records: as if nothing were published
             beliefs.append({"prior": before, "without": before, "posterior": before})
             continue
         after, less = after / after.sum(), less / less.sum()
         if moved := place.release.moved:  # whoever is counted elsewhere is one more of the place
-            more = own
+            more = prior_weight
             if not one.all_others:
-                more = size @ (found[:, :1] * own + found[:, start:stop])
+                more = size @ (sums[:, :1] * prior_weight + sums[:, start:stop])
             after = (1.0 - moved) * after + moved * more / more.sum()
         beliefs.append({"prior": before, "without": less, "posterior": after})
     return beliefs
 
 
-def _said(question: adversaries.TargetQuestion) -> FloatArray:
+def _indicator(question: adversaries.TargetQuestion) -> FloatArray:
     """Return (cells, values): 1 where a record of a cell may be the target's and is of a value."""
-    said = np.zeros((question.value.size, question.values))
-    said[question.possible, question.value[question.possible]] = 1.0
-    return said
+    indicator = np.zeros((question.value.size, question.values))
+    indicator[question.possible, question.value[question.possible]] = 1.0
+    return indicator
 
 
 def _sums(
@@ -89,7 +91,7 @@ def _sums(
     place: adversaries.PlaceReading,
     mass: FloatArray,
     indicator: FloatArray,
-    known: IntArray,
+    known_counts: IntArray,
     most: int,
 ) -> FloatArray | None:
     r"""Return sums over x by the number n of records, of their weights and of these times x_r.
@@ -102,7 +104,7 @@ def _sums(
     of cells c with mass a, k known records and, in s (``indicator``), whether they count as r, and
     of published counts j.  Rows are n = 0 .. ``most``, columns Z, M_1, M_2, ...; None if not small.
     """
-    counts = _counts(reading, place, most + int(known.sum()))
+    counts = _counts(reading, place, most + int(known_counts.sum()))
     if counts is None:
         return None
     weight, likelihood = counts
@@ -117,9 +119,9 @@ def _sums(
     ones = np.ones((a.size + 1, 1))
     ratio = (np.append(a, a.sum())[:, None] + i) * scale / (i + 1.0)
     terms = np.hstack([ones, np.cumprod(ratio, axis=1)])
-    start, found = weight @ known, np.zeros((most + 1, 1 + indicator.shape[1]))
-    found[0, 0] = 1.0
-    for members in _apart(kinds > 0):
+    start, sums = weight @ known_counts, np.zeros((most + 1, 1 + indicator.shape[1]))
+    sums[0, 0] = 1.0
+    for members in _components(kinds > 0):
         rows = np.flatnonzero(kinds[:, members].any(axis=1))
         chosen = [likelihood[j] for j in rows]
         part = _part(
@@ -128,14 +130,14 @@ def _sums(
         if part is None:
             return None
         # Parts that no count joins are independent given their numbers: n = n_1 + n_2.
-        both = np.zeros_like(found)
+        joint = np.zeros_like(sums)
         for n in range(most + 1):
-            both[n:] += found[n, 0] * part[: most + 1 - n]
-            both[n:, 1:] += found[n, 1:] * part[: most + 1 - n, :1]
-        found = both / (both[:, 0].max() or 1.0)
+            joint[n:] += sums[n, 0] * part[: most + 1 - n]
+            joint[n:, 1:] += sums[n, 1:] * part[: most + 1 - n, :1]
+        sums = joint / (joint[:, 0].max() or 1.0)
     for j in np.flatnonzero(~kinds.any(axis=1)):  # counts of known records only
-        found = found * likelihood[j][start[j] : start[j] + 1].sum()
-    return np.asarray(found / terms[-1][:, None])
+        sums = sums * likelihood[j][start[j] : start[j] + 1].sum()
+    return np.asarray(sums / terms[-1][:, None])
 
 
 def _counts(
@@ -149,29 +151,29 @@ def _counts(
         return None
     weights, likelihood = [np.zeros((0, schema.size), np.int64)], []
     for name, table in published.items():
-        law, given = spec.likelihood(key, name), tables.count(key, name, place.code)
+        law, counts = spec.likelihood(key, name), tables.count(key, name, place.code)
         part = table.incidence(schema, np.arange(schema.size)).toarray()
         row = tables.row(key, place.code)
         hidden = tables.hidden(key, name)[[row], :].toarray()[0]
         least, largest = law.withheld
         # A withheld count of which the rule says nothing is no count.
-        seen = np.flatnonzero(~hidden | (law.rule is not None))
-        weights.append(part[seen])
-        for j in seen:
+        visible = np.flatnonzero(~hidden | (law.rule is not None))
+        weights.append(part[visible])
+        for j in visible:
             sums = np.arange(most * max(int(part[j].max()), 1) + 1)
             if hidden[j]:
                 value = np.asarray((least <= sums) & (sums <= largest), float)
             elif law.exact:
-                value = np.asarray(sums == given[j], float)
+                value = np.asarray(sums == counts[j], float)
             else:
-                value = np.asarray(law.probability(int(given[j]), sums), float)
+                value = np.asarray(law.probability(int(counts[j]), sums), float)
             value = value / (value.max() or 1.0)
             value[value < _LEAST] = 0.0
             likelihood.append(value[: 1 + np.flatnonzero(value).max(initial=0)])
     return np.concatenate(weights), likelihood
 
 
-def _apart(counted: BoolArray) -> Iterator[IntArray]:
+def _components(counted: BoolArray) -> Iterator[IntArray]:
     """Yield sets of kinds that no count joins, each in an order that ends counts soon."""
     left = np.ones(counted.shape[1], np.bool_)
     while left.any():
@@ -198,15 +200,15 @@ def _part(
     top = np.array([one.size - 1 for one in likelihood], np.int64)
     last = [int(np.flatnonzero(row)[-1]) for row in weight]  # kind after which a count is complete
     most, work = terms.shape[1] - 1, 0
-    found = np.zeros((most + 1, 1 + shares.shape[1]))
+    totals = np.zeros((most + 1, 1 + shares.shape[1]))
     if (start > top).any():
-        return found
+        return totals
     if np.prod(top + 1.0) * (most + 1) > 2.0**62:
         return None
     # A state is the sums so far and n, written as one number; equal states are put together.
     span = np.append(top, most) + 1
     radix = np.concatenate([[1], np.cumprod(span[:-1])])
-    state, value = np.array([start @ radix[:-1]]), np.zeros((found.shape[1], 1))
+    state, value = np.array([start @ radix[:-1]]), np.zeros((totals.shape[1], 1))
     value[0] = 1.0
     for c, term in enumerate(terms):
         step = np.append(weight[:, c], 1)
@@ -216,9 +218,9 @@ def _part(
         work += int(room.sum())
         if work > _MOST:
             return None
-        which = np.repeat(np.arange(room.size), room)
-        x = np.arange(which.size) - np.repeat(np.cumsum(room) - room, room)
-        state, value = state[which] + x * (step @ radix), value[:, which] * term[x]
+        index = np.repeat(np.arange(room.size), room)
+        x = np.arange(index.size) - np.repeat(np.cumsum(room) - room, room)
+        state, value = state[index] + x * (step @ radix), value[:, index] * term[x]
         value[1:] += shares[c][:, None] * (x * value[0])  # + s_cr x_c
         for j in [j for j, end in enumerate(last) if end == c]:  # times L_j
             sums = state // radix[j] % span[j]
@@ -226,12 +228,12 @@ def _part(
             state -= sums * radix[j]
         state, value = state[value[0] > 0.0], value[:, value[0] > 0.0]
         if not state.size:
-            return found
-        state, at = np.unique(state, return_inverse=True)
-        value = np.stack([np.bincount(at, column) for column in value])
+            return totals
+        state, group = np.unique(state, return_inverse=True)
+        value = np.stack([np.bincount(group, column) for column in value])
         value /= value[0].max()
-    np.add.at(found, state // radix[-1], value.T)
-    return found
+    np.add.at(totals, state // radix[-1], value.T)
+    return totals
 
 
 _DRAWN = 20  # stream of the drawn targets, apart from those of the audit
@@ -266,12 +268,12 @@ def spot_comparisons(
     statement whether the target was ``drawn``, which ``belief`` (prior, without or posterior), and
     its probability as ``stated``, with its ``error``, and as found ``again``.
     """
-    said = statements[~statements["status"].isin(OPEN)]
-    by = dict(list(said.groupby(["target", "adversary"], sort=False)))
+    stated = statements[~statements["status"].isin(OPEN)]
+    groups = dict(list(stated.groupby(["target", "adversary"], sort=False)))
     position = {text: i for i, text in enumerate(population.question.values)}
     frames: list[pd.DataFrame] = []
-    done = 0
-    for target, drawn in itertools.islice(_order(said, population.seed), _TRIES * targets):
+    n_checked = 0
+    for target, is_random in itertools.islice(_order(stated, population.seed), _TRIES * targets):
         row = int(target) - population._row
         place = int(population.place[row])
         code, prior = str(population.codes[place]), population.prior(place)
@@ -279,25 +281,25 @@ def spot_comparisons(
             reading, population.level, code, prior, False, counterfactual, ()
         )
         small = False
-        asked = list(zip(*population._asked(place, np.array([row])), strict=True))
-        asked = [(name, one) for name, one in asked if (target, name) in by]
+        pairs = list(zip(*population._place_targets(place, np.array([row])), strict=True))
+        pairs = [(name, one) for name, one in pairs if (target, name) in groups]
         # Adversaries who know the same records of others are asked together.
-        for _, alike in itertools.groupby(
-            asked, lambda a: (a[1].others.tobytes(), a[1].all_others)
+        for _, group in itertools.groupby(
+            pairs, lambda a: (a[1].known_cells.tobytes(), a[1].all_others)
         ):
-            names, ones = zip(*alike, strict=True)
+            names, ones = zip(*group, strict=True)
             for name, beliefs in zip(names, plain_beliefs(read, ones) or [], strict=False):
-                rows, small = by[target, name], True
-                at = rows["statement"].map(position).to_numpy()
-                for belief, again in beliefs.items():
+                rows, small = groups[target, name], True
+                index = rows["statement"].map(position).to_numpy()
+                for belief, probability in beliefs.items():
                     error = 0.0 if belief == "prior" else rows[f"{belief}_error"]
-                    made = {
+                    columns = {
                         "belief": belief, "stated": rows[belief], "error": error,
-                        "again": again[at],
+                        "again": probability[index],
                     }  # fmt: skip
-                    frames.append(rows.assign(drawn=drawn, **made).reindex(columns=SPOTS))
-        done += small
-        if done == targets:
+                    frames.append(rows.assign(drawn=is_random, **columns).reindex(columns=SPOTS))
+        n_checked += small
+        if n_checked == targets:
             break
     return pd.concat([NO_SPOTS, *frames], ignore_index=True)
 
@@ -305,10 +307,10 @@ def spot_comparisons(
 def _order(statements: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:
     """Yield targets and whether they are drawn: in turn one of these, and one who tells most."""
     gain = (statements["posterior"] - statements["without"]).abs()
-    told = gain.groupby(statements["target"], sort=True).max()
-    names = told.index.to_numpy()
-    drawn = adversaries.audit_rng(seed, _DRAWN).permutation(names).tolist()
-    most = names[np.argsort(-told.to_numpy(), kind="stable")].tolist()
-    turns = [turn for a, b in zip(drawn, most, strict=True) for turn in ((a, True), (b, False))]
+    largest_gain = gain.groupby(statements["target"], sort=True).max()
+    names = largest_gain.index.to_numpy()
+    shuffled = adversaries.audit_rng(seed, _DRAWN).permutation(names).tolist()
+    most = names[np.argsort(-largest_gain.to_numpy(), kind="stable")].tolist()
+    turns = [step for a, b in zip(shuffled, most, strict=True) for step in ((a, True), (b, False))]
     first = dict(reversed(turns))
     yield from ((target, first[target]) for target in dict.fromkeys(name for name, _ in turns))

@@ -77,10 +77,10 @@ class EvidenceLaw:
         above = pair_tail(limit, self.first, self.weights, self.second, self._upper)[0]
         return float(above - pair_tail(limit, self.first, weights, self.second, table)[0])
 
-    def reached(self, limit: float, *, there: bool) -> float:
+    def reached(self, limit: float, *, present: bool) -> float:
         """Return the chance that evidence reaches a limit, or does not; ties count one half."""
         slack = TIE * (1.0 + abs(limit))
-        table = self._upper if there else self._lower
+        table = self._upper if present else self._lower
         arguments = (self.first, self.weights, self.second, table)
         return 0.5 * float(sum(pair_tail(limit + s, *arguments)[0] for s in (-slack, slack)))
 
@@ -116,7 +116,7 @@ def _check_size(size: float) -> None:
         )
 
 
-def _together(terms: list[_Term]) -> _Term:
+def _sum_terms(terms: list[_Term]) -> _Term:
     """Return the sum of independent terms, value by value."""
     values, weights = np.zeros(1), np.ones(1)
     for more, masses in terms:
@@ -127,7 +127,7 @@ def _together(terms: list[_Term]) -> _Term:
     return values, weights
 
 
-def _level_terms(precision: FloatArray, *, there: bool, cut: float) -> list[_Term]:
+def _level_terms(precision: FloatArray, *, present: bool, cut: float) -> list[_Term]:
     """Return the evidence of levels whose others are known, one term for each precision.
 
     A level of precision rho says rho (2 eta + 1) if the target is there, rho (2 eta - 1) if not.
@@ -143,11 +143,11 @@ def _level_terms(precision: FloatArray, *, there: bool, cut: float) -> list[_Ter
             reach, one = _window(rho, cut)
             reach, pmf = m * reach, functools.reduce(np.convolve, [one] * m)
         total = np.arange(-reach, reach + 1)
-        terms.append((rho * (2.0 * total + (m if there else -m)), pmf))
+        terms.append((rho * (2.0 * total + (m if present else -m)), pmf))
     return terms
 
 
-def levels_law(precision: FloatArray, *, there: bool, left_out: float) -> EvidenceLaw:
+def levels_law(precision: FloatArray, *, present: bool, left_out: float) -> EvidenceLaw:
     """Return the law of the evidence of releases that each count the target, or each do not.
 
     ``left_out`` bounds the probability of the noise that is cut off.
@@ -155,35 +155,35 @@ def levels_law(precision: FloatArray, *, there: bool, left_out: float) -> Eviden
     # The largest first, each to the half that is smaller so far.
     halves: list[list[_Term]] = [[], []]
     sizes = [1.0, 1.0]
-    terms = _level_terms(precision, there=there, cut=0.5 * left_out / precision.size)
+    terms = _level_terms(precision, present=present, cut=0.5 * left_out / precision.size)
     for term in sorted(terms, key=lambda term: -term[0].size):
         i = int(sizes[1] < sizes[0])
         halves[i].append(term)
         sizes[i] *= term[0].size
-    return EvidenceLaw(_together(halves[0]), _together(halves[1]))
+    return EvidenceLaw(_sum_terms(halves[0]), _sum_terms(halves[1]))
 
 
 def unknown_others_law(
     precision: FloatArray,
-    others: Sequence[LogTable | None],
+    tables: Sequence[LogTable | None],
     *,
-    there: bool,
+    present: bool,
     left_out: float,
     truth: IntArray | None = None,
 ) -> EvidenceLaw:
     """Return the law of the evidence where the adversary has laws for numbers of other people.
 
-    ``others`` says how many each level adds to the one below: None where known, and centred.  From
+    ``tables`` says how many each level adds to the one below: None where known, and centred.  From
     the first unknown number on, levels are about the same people, so that their evidence does not
     add up, and all their releases are listed; the levels below it are as in :func:`levels_law`.
     With ``truth`` the releases are those of these numbers, else of what the adversary expects.
     """
-    unknown = next(i for i, law in enumerate(others) if law is not None)
+    unknown = next(i for i, law in enumerate(tables) if law is not None)
     cut = 0.25 * left_out / precision.size
-    known = _level_terms(precision[:unknown], there=there, cut=2.0 * cut)
+    second = _level_terms(precision[:unknown], present=present, cut=2.0 * cut)
     truth = None if truth is None else np.cumsum(truth[unknown:])
-    listed = _Listing(precision[unknown:], others[unknown:], there=there, cut=cut, truth=truth)
-    return EvidenceLaw(listed.term(), _together(known))
+    listed = _Listing(precision[unknown:], tables[unknown:], present=present, cut=cut, truth=truth)
+    return EvidenceLaw(listed.term(), _sum_terms(second))
 
 
 class _Listing:
@@ -192,17 +192,17 @@ class _Listing:
     def __init__(
         self,
         precision: FloatArray,
-        others: Sequence[LogTable | None],
+        tables: Sequence[LogTable | None],
         *,
-        there: bool,
+        present: bool,
         cut: float,
         truth: IntArray | None,
     ) -> None:
-        self.there = there
+        self.present = present
         #: Law of what each level adds, and of what all levels so far add, both from 0.
-        weights = [np.ones(1) if t is None else np.exp(t.log_pmf - t.log_pmf.max()) for t in others]
+        weights = [np.ones(1) if t is None else np.exp(t.log_pmf - t.log_pmf.max()) for t in tables]
         self.added = [np.asarray(w / w.sum()) for w in weights]
-        starts = np.cumsum([0 if law is None else law.start for law in others])
+        starts = np.cumsum([0 if law is None else law.start for law in tables])
         self.releases: list[IntArray] = []
         self.noise: list[DiscreteGaussian] = []
         self.truth: list[int] = []
@@ -213,15 +213,15 @@ class _Listing:
             reach, _ = _window(rho, cut)
             if truth is None:
                 below, above = np.cumsum(total), np.cumsum(total[::-1])[::-1]
-                kept = np.flatnonzero((below > cut) & (above > cut))
-                low, high = (int(kept[0]), int(kept[-1])) if kept.size else (0, total.size - 1)
+                near = np.flatnonzero((below > cut) & (above > cut))
+                low, high = (int(near[0]), int(near[-1])) if near.size else (0, total.size - 1)
             else:
                 low = high = int(truth[i] - starts[i])
             self.truth.append(low)
-            self.releases.append(np.arange(low - reach, high + reach + 1) + int(there))
+            self.releases.append(np.arange(low - reach, high + reach + 1) + int(present))
             self.noise.append(DiscreteGaussian(0.5 / rho))
         _check_size(float(np.prod([float(y.size) for y in self.releases])))
-        self.given = truth is not None
+        self.fixed = truth is not None
 
     def _pmf(self, level: int, states: int, target: int) -> FloatArray:
         """Return the probability of each release given each number of others so far."""
@@ -252,18 +252,18 @@ class _Listing:
             without, with_target = (f[part] @ e for f, e in zip(joint, pmf, strict=True))
             with np.errstate(divide="ignore", invalid="ignore"):
                 evidence = np.log(with_target) - np.log(without)
-            if self.given:
+            if self.fixed:
                 chance = np.multiply.outer(mass[part], self._mass(last))
             else:
-                chance = with_target if self.there else without
-            seen = (chance > 0.0) & ~np.isnan(evidence)
-            values.append(np.clip(evidence[seen], -_CERTAIN, _CERTAIN))
-            weights.append(chance[seen])
+                chance = with_target if self.present else without
+            possible = (chance > 0.0) & ~np.isnan(evidence)
+            values.append(np.clip(evidence[possible], -_CERTAIN, _CERTAIN))
+            weights.append(chance[possible])
         return np.concatenate(values), np.concatenate(weights)
 
     def _mass(self, level: int) -> FloatArray:
         """Return the probability of each release given the true number of others."""
-        gap = self.releases[level] - self.truth[level] - int(self.there)
+        gap = self.releases[level] - self.truth[level] - int(self.present)
         return np.asarray(self.noise[level].pmf(gap))
 
     def _step(self, level: int, states: int) -> FloatArray:
@@ -306,12 +306,12 @@ class DecisionAccuracy(Tabular):
         return pd.DataFrame({f.name: np.ravel(getattr(self, f.name)) for f in fields(self)})
 
 
-def combine(prior: FloatArray, found: FloatArray, cleared: FloatArray) -> DecisionAccuracy:
+def combine(prior: FloatArray, detected: FloatArray, cleared: FloatArray) -> DecisionAccuracy:
     """Return the accuracy from its two halves; rounding does not push it below the baseline."""
-    p, found, cleared = np.broadcast_arrays(prior, found, cleared)
+    p, detected, cleared = np.broadcast_arrays(prior, detected, cleared)
     baseline = np.maximum(p, 1.0 - p)
-    accuracy = np.clip(p * found + (1.0 - p) * cleared, baseline, 1.0)
-    return DecisionAccuracy(p, accuracy, baseline, found, cleared)
+    accuracy = np.clip(p * detected + (1.0 - p) * cleared, baseline, 1.0)
+    return DecisionAccuracy(p, accuracy, baseline, detected, cleared)
 
 
 def decision_accuracy(
@@ -353,8 +353,8 @@ def decision_accuracy(
     p = check.probability(prior, "prior")
     check.broadcast(prior=p, **{check.NOISE: precision})
     noise, threshold = DiscreteGaussian.from_rho(precision), threshold_offset(precision, p)
-    found, cleared = noise.sf(threshold - 2.0), noise.cdf(threshold - 1.0)
-    return combine(p, np.asarray(found), np.asarray(cleared))
+    detected, cleared = noise.sf(threshold - 2.0), noise.cdf(threshold - 1.0)
+    return combine(p, np.asarray(detected), np.asarray(cleared))
 
 
 # -----------------------------------------------------------------------------
@@ -448,10 +448,9 @@ def implied_epsilon(belief: Belief) -> float:
     >>> print(round(implied_epsilon(Belief(prior=0.1, posterior=0.182)), 4))
     0.6944
     """
-    given = check.instance(belief, Belief, "belief")
-    p = check.probability(given.prior, "prior")
+    p = check.probability(check.instance(belief, Belief, "belief").prior, "prior")
     with np.errstate(divide="ignore"):
-        after = np.log(given.posterior) - np.log1p(-np.asarray(given.posterior))
+        after = np.log(belief.posterior) - np.log1p(-np.asarray(belief.posterior))
     return float(np.abs(after - (np.log(p) - np.log1p(-p))).max())
 
 
@@ -538,7 +537,7 @@ def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> floa
             f"noise must have rho / sensitivity**2 <= {_MAX_PRECISION:g}, got {precision.max():g}"
         )
     failure = check.scalar(delta, "delta", lower=1e-12, upper=1.0, bounds="[)")
-    law = levels_law(np.atleast_1d(precision), there=True, left_out=_SHARE * failure)
+    law = levels_law(np.atleast_1d(precision), present=True, left_out=_SHARE * failure)
     if law.excess(0.0) <= failure:
         return 0.0
     from scipy.optimize import brentq  # slow to import

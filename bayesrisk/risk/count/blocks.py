@@ -133,9 +133,9 @@ class BlockRisk(Tabular):
     def _answer(self) -> list[str]:
         if not self.prior.size:
             return ["No release."]
-        at = int(np.argmax(self.risk_ratio))
+        peak = int(np.argmax(self.risk_ratio))
         release, prior, posterior, ratio = (
-            number(a.flat[at])
+            number(a.flat[peak])
             for a in (self.noisy_count, self.prior, self.posterior, self.risk_ratio)
         )
         first = (

@@ -104,19 +104,19 @@ class MisspecifiedRisk(Tabular):
         Infinite where certainty is believed and wrong.
         """
         # Both outcomes by their log odds: a posterior rounded to 1 would say log 0 of the other.
-        true, said = (
+        true, believed = (
             np.stack([odds, -odds]) for odds in (self.correct_log_odds, self.believed_log_odds)
         )
         share = special.expit(true)
         with np.errstate(invalid="ignore", under="ignore"):
-            terms = share * (special.log_expit(true) - special.log_expit(said))
+            terms = share * (special.log_expit(true) - special.log_expit(believed))
             terms = np.where(share > 0.0, terms, 0.0).sum(axis=0)
             # Beliefs nearly right: the two terms would cancel.
             less = np.minimum(share[0], share[1])
-            step = np.where(share[0] < 0.5, 1.0, -1.0) * (said[0] - true[0])
+            step = np.where(share[0] < 0.5, 1.0, -1.0) * (believed[0] - true[0])
             near = np.log1p(less * np.expm1(np.clip(step, -1.0, 1.0))) - less * step
         terms = np.where(np.abs(step) < 1.0, near, terms)
-        terms = np.where(np.isinf(said[0]) & (said[0] != true[0]), np.inf, terms)
+        terms = np.where(np.isinf(believed[0]) & (believed[0] != true[0]), np.inf, terms)
         return max(float(self.probability @ terms), 0.0)
 
     def calibration(self) -> pd.DataFrame:
@@ -128,10 +128,10 @@ class MisspecifiedRisk(Tabular):
         """
         order = np.argsort(self.believed, kind="stable")
         values, weight = self.believed[order], self.probability[order]
-        there = weight * self.correct[order]
+        weight_present = weight * self.correct[order]
         starts = np.flatnonzero(np.concatenate(([True], np.diff(values) > _SAME)))
         mass = np.add.reduceat(weight, starts)
-        share = np.add.reduceat(there, starts) / mass
+        share = np.add.reduceat(weight_present, starts) / mass
         columns = {"believed": values[starts], "probability": mass, "share_there": share}
         return pd.DataFrame(columns)
 
@@ -216,9 +216,9 @@ def misspecified_risk(
     with np.errstate(under="ignore"):
         happens = np.exp(logs).sum(axis=0) > 0.0
         release, logs = release[happens], logs[:, happens]
-        without, there = np.exp(logs)
-    said = _log_likelihoods(believed, release)
-    impossible = np.isneginf(said.max(axis=0))
+        without, present = np.exp(logs)
+    believed_logs = _log_likelihoods(believed, release)
+    impossible = np.isneginf(believed_logs.max(axis=0))
     if impossible.any():
         raise ArgumentError(
             "believed_noise must hold every release of true_noise possible, got none for "
@@ -228,9 +228,9 @@ def misspecified_risk(
     return MisspecifiedRisk(
         prior=p,
         release=release,
-        probability=(1.0 - p) * without + p * there,
-        probability_if_there=there,
-        believed_log_odds=log_odds + (said[1] - said[0]),
+        probability=(1.0 - p) * without + p * present,
+        probability_if_there=present,
+        believed_log_odds=log_odds + (believed_logs[1] - believed_logs[0]),
         correct_log_odds=log_odds + (logs[1] - logs[0]),
         left_out=cut,
     )
@@ -284,11 +284,11 @@ def postprocessed_marginal_posterior(
     _check_cost(laws, np.broadcast_to(n, shape))
     out = np.empty(shape)
     # Copies: what may not be written would be compiled apart.
-    totals, known = (np.array(np.broadcast_to(v, shape), order="C").reshape(-1) for v in (n, k))
+    totals, counts = (np.array(np.broadcast_to(v, shape), order="C").reshape(-1) for v in (n, k))
     priors = np.array(np.broadcast_to(p, shape), order="C").reshape(-1)
     kernels.fill_marginal_ratio(
         totals,
-        known,
+        counts,
         priors,
         laws.index.reshape(-1),
         laws.rates,

@@ -152,8 +152,8 @@ def average_ratio(law: EvidenceLaw, prior: float) -> float:
         low = int(np.floor(values[0] / _SPACING)) + int(_NODES[0])
         high = int(np.floor(values[-1] / _SPACING)) + int(_NODES[-1])
         whole = np.zeros(high - low + 1)
-        for at in range(0, values.size, _CHUNK):
-            start, part = _on_grid(values[at : at + _CHUNK], weights[at : at + _CHUNK])
+        for index in range(0, values.size, _CHUNK):
+            start, part = _on_grid(values[index : index + _CHUNK], weights[index : index + _CHUNK])
             whole[start - low : start - low + part.size] += part
         grids.append((low, whole))
     return float(_averaged(_sum(grids), np.array([prior]))[0])
@@ -254,11 +254,11 @@ def multilevel_decision_accuracy(
     halves = np.empty((2, int(np.prod(shape))))
     for levels, members, priors in groups:
         limits = (np.log1p(-priors) - np.log(priors)).tolist()
-        for half, there in zip(halves, (True, False), strict=True):
-            law = levels_law(levels, there=there, left_out=_LEFT_OUT)
-            half[members] = [law.reached(limit, there=there) for limit in limits]
-    found, cleared = np.minimum(halves, 1.0).reshape(2, *shape)
-    return combine(p, found, cleared)
+        for half, present in zip(halves, (True, False), strict=True):
+            law = levels_law(levels, present=present, left_out=_LEFT_OUT)
+            half[members] = [law.reached(limit, present=present) for limit in limits]
+    detected, cleared = np.minimum(halves, 1.0).reshape(2, *shape)
+    return combine(p, detected, cleared)
 
 
 # -----------------------------------------------------------------------------
@@ -298,12 +298,12 @@ def before_postprocessing(
     laws = sum_laws(precision, m, exact=True, shape=inner)
     out = np.array(np.broadcast_to(two_counts.ratio, shape)).reshape(-1)
     # The precision of one count, beside that of the sum in ``laws.rates``.
-    own = np.broadcast_to(precision, shape).ravel()
+    precisions = np.broadcast_to(precision, shape).ravel()
     priors = np.broadcast_to(p, shape).ravel()
     for i, law in enumerate(np.broadcast_to(laws.index, shape).ravel().tolist()):
         ripple = laws.ripple(law)
         if ripple.size > 1:  # else the two laws are the same
-            out[i] = kernels.two_counts_ratio(own[i], laws.rates[law], ripple, priors[i])
+            out[i] = kernels.two_counts_ratio(precisions[i], laws.rates[law], ripple, priors[i])
     ratio = np.clip(out.reshape(shape), 1.0, 1.0 / p)
     return Belief(p, np.minimum(ratio * p, 1.0))
 
@@ -316,7 +316,7 @@ _DRAWN = 256  # ratios of a curve
 GIVEN = ("target", "other", "prior")
 
 
-def evidence_of(ratio: FloatArray, prior: float) -> FloatArray:
+def ratio_evidence(ratio: FloatArray, prior: float) -> FloatArray:
     """Return the evidence at which the risk ratio is ``ratio``: infinite from 1 / p on."""
     # log((1 - p) / (1 / r - p)), in r - 1: near 1 the ratio and the prior would cancel.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -325,7 +325,7 @@ def evidence_of(ratio: FloatArray, prior: float) -> FloatArray:
     return np.where(share < 1.0, inside, np.inf)
 
 
-def ratio_of(evidence: FloatArray, prior: float) -> FloatArray:
+def evidence_ratio(evidence: FloatArray, prior: float) -> FloatArray:
     """Return the risk ratio that a given evidence makes."""
     with np.errstate(over="ignore", under="ignore"):
         return np.asarray(1.0 / (prior + (1.0 - prior) * np.exp(-evidence)))
@@ -369,7 +369,7 @@ class RiskDistribution(Tabular):
 
     def _tail(self, ratio: ArrayLike, *, above: bool) -> FloatAnswer:
         limits = check.real_array(ratio, "ratio", lower=0.0)
-        evidence = evidence_of(limits, self.prior)
+        evidence = ratio_evidence(limits, self.prior)
         out = np.empty(evidence.shape)
         for i, value in enumerate(evidence.flat):
             parts = (w * law.tail(value, above=above) for w, law in self.laws)
@@ -396,9 +396,9 @@ class RiskDistribution(Tabular):
         levels = check.probability(probability, "probability")
         flat = [self._quantile(float(level)) for level in levels.flat]
         evidence = np.reshape(flat, levels.shape)
-        ratio = ratio_of(evidence, self.prior)
+        ratio = evidence_ratio(evidence, self.prior)
         for _ in range(3):  # next to 1 / p a rounded ratio may stand for less evidence: not below
-            short = evidence_of(ratio, self.prior) < evidence
+            short = ratio_evidence(ratio, self.prior) < evidence
             ratio = np.where(short, np.nextafter(ratio, np.inf), ratio)
         return check.answer(ratio)
 
@@ -417,8 +417,8 @@ class RiskDistribution(Tabular):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if reached(middle) else (middle, high)
         # Ties of ``low`` do not reach the level, those of ``high`` do: one value lies between.
-        found = min(law.next_above(low) for _, law in self.laws)
-        return min(found, float(ends[:, 1].max()))
+        least = min(law.next_above(low) for _, law in self.laws)
+        return min(least, float(ends[:, 1].max()))
 
     def to_frame(self) -> pd.DataFrame:
         """Return the probability that each of 256 ratios is exceeded, as it is drawn."""
@@ -517,11 +517,11 @@ def risk_distribution(
     levels = np.atleast_1d(precision)
     shares = {"target": [(1.0, True)], "other": [(1.0, False)]}
     parts = shares.get(given, [(p, True), (1.0 - p, False)])
-    tables = _others(others, levels.size)
+    tables = _level_tables(others, levels.size)
     if others is None and true_others is not None:
         raise ArgumentError("true_others belongs with others, got None for these")
     if all(table is None for table in tables):
-        laws = tuple((w, levels_law(levels, there=there, left_out=cut)) for w, there in parts)
+        laws = tuple((w, levels_law(levels, present=present, left_out=cut)) for w, present in parts)
         mean = 1.0  # on average over the adversary's prior
         if given == "target":
             noise = DiscreteGaussian(0.5 / levels)
@@ -533,17 +533,17 @@ def risk_distribution(
         return RiskDistribution(p, given, mean, cut, laws)
     truth = _truth(true_others, tables)
     laws = tuple(
-        (w, unknown_others_law(levels, tables, there=there, left_out=cut, truth=truth))
-        for w, there in parts
+        (w, unknown_others_law(levels, tables, present=present, left_out=cut, truth=truth))
+        for w, present in parts
     )
     mean = sum(w * average_ratio(law, p) for w, law in laws)
-    told = given if truth is None else f"{given}, others {', '.join(map(str, truth.tolist()))}"
-    return RiskDistribution(p, told, mean, cut, laws)
+    label = given if truth is None else f"{given}, others {', '.join(map(str, truth.tolist()))}"
+    return RiskDistribution(p, label, mean, cut, laws)
 
 
-def _others(others: Sequence[CountLaw | None] | None, levels: int) -> list[LogTable | None]:
+def _level_tables(entries: Sequence[CountLaw | None] | None, levels: int) -> list[LogTable | None]:
     """Return the laws of the others that each level adds, None where known."""
-    laws = [None] * levels if others is None else check.items(others, "others")
+    laws = [None] * levels if entries is None else check.items(entries, "others")
     if len(laws) != levels:
         raise ShapeError(
             f"others must have one entry for each of {levels} levels of noise, got {len(laws)}"
@@ -562,7 +562,7 @@ def _truth(true_others: ArrayLike | None, tables: Sequence[LogTable | None]) -> 
             f"{truth.shape}"
         )
     for level, (number_, table) in enumerate(zip(truth.tolist(), tables, strict=True)):
-        if table is not None and not np.isfinite(table.at(number_)):
+        if table is not None and not np.isfinite(table.log_probability(number_)):
             raise ArgumentError(
                 f"true_others must be possible under others, got {number_} at level {level}"
             )
@@ -614,11 +614,11 @@ def _average_limit(limit: float, prior: float, levels: int) -> float:
     if excess_ratio(SMOOTH, prior, levels) >= more:
         low = 0.5 * np.log1p(more) / levels  # the average is below exp(2 rho) for every prior
 
-        def gap_at(log_rho: float) -> float:
+        def log_gap(log_rho: float) -> float:
             excess = excess_ratio(float(np.exp(log_rho)), prior, levels)
             return float(np.log(excess / more)) + 0.5 * TOLERANCE
 
-        return float(np.exp(brentq(gap_at, np.log(0.99 * low), np.log(SMOOTH), xtol=1e-13)))
+        return float(np.exp(brentq(log_gap, np.log(0.99 * low), np.log(SMOOTH), xtol=1e-13)))
     rho = SMOOTH
     for _ in range(_MAX_STEPS):
         excess = excess_ratio(rho, prior, levels)
@@ -658,7 +658,7 @@ def _quantile_limit(limit: float, prior: float, levels: int, probability: float)
     more exactly where P(S >= j) > 1 - probability.  So the answer is rho_j for the largest such j.
     By P(S >= j) <= exp(-rho j**2 / m) none is beyond the j that is started from.
     """
-    evidence = float(evidence_of(np.array(limit), prior))
+    evidence = float(ratio_evidence(np.array(limit), prior))
     rare = -np.log1p(-probability)
     top = levels * (rare + np.sqrt(rare**2 + evidence * rare)) / evidence
     if not top < _MAX_COUNT:
@@ -670,9 +670,9 @@ def _quantile_limit(limit: float, prior: float, levels: int, probability: float)
     while last >= 0:
         j = np.arange(last, max(last - _STEP, -1), -1.0)
         rho = evidence / (2.0 * j + levels)
-        found = _sum_tails(rho, j, levels) > 1.0 - probability
-        if found.any():
-            return float(rho[found.argmax()])
+        exceeding = _sum_tails(rho, j, levels) > 1.0 - probability
+        if exceeding.any():
+            return float(rho[exceeding.argmax()])
         last -= _STEP
     return evidence / levels
 

@@ -28,6 +28,7 @@ from bayesrisk.reconstruction.linkage import (
 )
 from bayesrisk.risk.intervals import (
     block_moments,
+    group_sums,
     guess_moments,
     moment_intervals,
     moment_ratio_intervals,
@@ -62,21 +63,21 @@ def describe_truth(
     """
     frame = person_frame(truth, columns=TRUTH, source="truth")
     source = truth.source if isinstance(truth, Persons) else "truth"
-    again = frame["person"].duplicated()
-    if again.any():
-        row = int(np.argmax(again.to_numpy()))
+    duplicate = frame["person"].duplicated()
+    if duplicate.any():
+        row = int(np.argmax(duplicate.to_numpy()))
         raise DataError(
             f"{source}: row {row + 1}, column 'person': must be different for each record, "
             f"got {frame['person'].iloc[row]} again"
         )
     population = frame.groupby("block", sort=False)["sex"].transform("size")
-    alike = frame.groupby(["block", "sex", "agebin"], sort=False)["age"].transform("size")
+    group_size = frame.groupby(["block", "sex", "agebin"], sort=False)["age"].transform("size")
     cell = race_ethnicity(frame)
     return frame.assign(
         cell=cell,
         size_class=size_class(population),
         modal=cell == cells_of_modes(frame, everywhere),
-        unique=alike.to_numpy() == 1,
+        unique=group_size.to_numpy() == 1,
     )
 
 
@@ -155,46 +156,46 @@ def inference_without_record(truth: pd.DataFrame | Persons) -> InferenceWithoutR
 def without_record(frame: pd.DataFrame) -> InferenceWithoutRecord:
     """Return the accuracies for persons that are checked already."""
     block, blocks = pd.factorize(frame["block"])
-    pairs, at, counts = np.unique(
+    pairs, pair, counts = np.unique(
         block * CELLS + race_ethnicity(frame), return_inverse=True, return_counts=True
     )
-    of_block = pairs // CELLS
+    pair_block = pairs // CELLS
     size = np.bincount(block, minlength=len(blocks))
-    highest, second = _two_highest(of_block, counts, len(blocks))
+    highest, second = _two_highest(pair_block, counts, len(blocks))
     # What the target's removal leaves: its own cell has one less, the others what they had.
     left = counts - 1
-    rival = np.where(counts == highest[of_block], second[of_block], highest[of_block])
-    n_second = np.bincount(of_block, counts == second[of_block], len(blocks))
-    shared = 1.0 / (1.0 + n_second[of_block])  # only the highest cell can come down to a tie
+    rival = np.where(counts == highest[pair_block], second[pair_block], highest[pair_block])
+    n_second = np.bincount(pair_block, counts == second[pair_block], len(blocks))
+    shared = 1.0 / (1.0 + n_second[pair_block])  # only the highest cell can come down to a tie
     right = np.where(left > rival, 1.0, np.where(left == rival, shared, 0.0))
     right[left == 0] = 0.0
-    others = np.maximum(size[of_block] - 1, 1)
+    rest = np.maximum(size[pair_block] - 1, 1)
     cells = pd.DataFrame(
-        {"block": of_block, "n": counts, "modal": right, "proportional": left / others}
+        {"block": pair_block, "n": counts, "modal": right, "proportional": left / rest}
     )
-    share = counts / size[of_block]
+    share = counts / size[pair_block]
     per_block = pd.DataFrame(
         {
             "block": np.asarray(blocks, dtype=object),
             "population": size,
-            "modal": np.bincount(of_block, cells["modal"] * share, len(blocks)),
+            "modal": np.bincount(pair_block, cells["modal"] * share, len(blocks)),
             "modal_bound": highest / np.maximum(size, 1),
-            "proportional": np.bincount(of_block, cells["proportional"] * share, len(blocks)),
-            "proportional_bound": np.bincount(of_block, share**2, len(blocks)),
+            "proportional": np.bincount(pair_block, cells["proportional"] * share, len(blocks)),
+            "proportional_bound": np.bincount(pair_block, share**2, len(blocks)),
         }
     )
     persons = pd.DataFrame(
-        {"block": frame["block"], "modal": right[at], "proportional": (left / others)[at]}
+        {"block": frame["block"], "modal": right[pair], "proportional": (left / rest)[pair]}
     )
     return InferenceWithoutRecord(persons, per_block)
 
 
 def _two_highest(
-    of_block: NDArray[np.int64], counts: NDArray[np.int64], n_blocks: int
+    pair_block: NDArray[np.int64], counts: NDArray[np.int64], n_blocks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the highest and the second highest count of each block (equal on a tie)."""
-    order = np.lexsort((-counts, of_block))
-    block, sorted_counts = of_block[order], counts[order]
+    order = np.lexsort((-counts, pair_block))
+    block, sorted_counts = pair_block[order], counts[order]
     first = np.searchsorted(block, np.arange(n_blocks))
     padded = np.append(sorted_counts, 0)
     has_second = np.append(block, -1)[first + 1] == np.arange(n_blocks)
@@ -223,11 +224,11 @@ Sources = Mapping[str, pd.DataFrame | Persons]
 RECORDS = ("block", "sex", "age", "race", "hisp")
 
 
-def guesses_of(baseline_from: str | Guesses, sources: Sources, rng: np.random.Generator) -> Guesses:
+def read_guesses(baseline: str | Guesses, sources: Sources, rng: np.random.Generator) -> Guesses:
     """Return the guesses: drawn now from a source, or once for all tables before."""
-    if isinstance(baseline_from, Guesses):
-        return baseline_from
-    name = check.choice(baseline_from, "baseline_from", tuple(sources))
+    if isinstance(baseline, Guesses):
+        return baseline
+    name = check.choice(baseline, "baseline_from", tuple(sources))
     return Guesses.draw(sources[name], source=name, rng=rng)
 
 
@@ -256,9 +257,9 @@ def better_published(
     rows = pd.MultiIndex.from_frame(table[places])
     rates = []
     for guesser in (MODAL, PROPORTIONAL):
-        own = table[table["source"] == guesser].set_index(places)[rate]
-        own.index = pd.MultiIndex.from_frame(own.index.to_frame())
-        rates.append(own.reindex(rows).to_numpy(float))
+        column = table[table["source"] == guesser].set_index(places)[rate]
+        column.index = pd.MultiIndex.from_frame(column.index.to_frame())
+        rates.append(column.reindex(rows).to_numpy(float))
     modal, proportional = rates
     best = np.fmax(modal, proportional)
     names = np.where(proportional > modal, PROPORTIONAL, MODAL).astype(object)
@@ -283,7 +284,7 @@ def left_out_sums(
     rows = [*block_moments(blocks[hits], blocks[trials])]
     for guess in guesses:
         rows += [*guess_moments(blocks[hits], blocks[guess])]
-    return np.stack([np.bincount(place, row, len(table)) for row in rows])
+    return group_sums(rows, place, len(table))
 
 
 def left_out_columns(
@@ -295,11 +296,11 @@ def left_out_columns(
     group counts.
     """
     moments, modal, proportional = sums[:_MOMENTS], sums[_MOMENTS : _MOMENTS + 3], sums[-3:]
-    drawn = proportional[0] > modal[0]
-    beside = np.where(drawn, proportional, modal)
-    total, size, right = beside[0], moments[1], moments[6]
-    lower, upper = moment_ratio_intervals(moments, beside, confidence=confidence)
-    name = np.where(drawn, "proportional", "modal").astype(object)
+    better = proportional[0] > modal[0]
+    guesses = np.where(better, proportional, modal)
+    total, size, right = guesses[0], moments[1], moments[6]
+    lower, upper = moment_ratio_intervals(moments, guesses, confidence=confidence)
+    name = np.where(better, "proportional", "modal").astype(object)
     with np.errstate(divide="ignore", invalid="ignore"):
         return {
             "left_out": total / size,
@@ -415,8 +416,8 @@ def agreement_rates(sums: AgreementSums, *, confidence: float) -> pd.DataFrame:
         table[f"{kind}_ratio"] = table[f"{kind}_rate"] / table[f"{kind}_baseline"].where(
             baseline > 0
         )
-        found = left_out_columns(moments, confidence=confidence)
-        table = table.assign(**{f"{kind}_{key}": column for key, column in found.items()})
+        columns = left_out_columns(moments, confidence=confidence)
+        table = table.assign(**{f"{kind}_{key}": column for key, column in columns.items()})
     return table
 
 
@@ -431,8 +432,7 @@ def agreement_layout(rates: pd.DataFrame, sources: tuple[str, ...]) -> pd.DataFr
         ("Agreement Percentage", "Binned Age"): 100.0 * table["binned_rate"],
     }
     rows = pd.MultiIndex.from_product([("All", *SIZE_CLASSES), sources])
-    found = pd.DataFrame(columns).reindex(rows).rename_axis(["block_size", "source"])
-    return found
+    return pd.DataFrame(columns).reindex(rows).rename_axis(["block_size", "source"])
 
 
 def compare_with_truth(
@@ -465,8 +465,8 @@ def compare_with_truth(
     >>> truth = pd.DataFrame(
     ...     {"block": "010010201001000", "sex": [0, 1], "age": [30, 41], "race": [1, 2], "hisp": 0}
     ... )
-    >>> found = compare_with_truth({"same": truth}, truth=truth, baseline_from="same", rng=1)
-    >>> int(found.to_frame()["exact"].iloc[0])
+    >>> agreement = compare_with_truth({"same": truth}, truth=truth, baseline_from="same", rng=1)
+    >>> int(agreement.to_frame()["exact"].iloc[0])
     2
     """
     if not isinstance(sources, Mapping) or not sources:
@@ -475,35 +475,35 @@ def compare_with_truth(
         )
     check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)
-    known = left_out(person_frame(truth, columns=RECORDS, source="truth"))
-    guesses = guesses_of(baseline_from, sources, random)
-    everything = with_guessers(sources, guesses)
-    block, geoids = pd.factorize(known["block"])
+    targets = left_out(person_frame(truth, columns=RECORDS, source="truth"))
+    guesses = read_guesses(baseline_from, sources, random)
+    files = with_guessers(sources, guesses)
+    block, geoids = pd.factorize(targets["block"])
     ages = [("age",), ("agebin",)]
 
     def per_block(records: pd.DataFrame, shared: tuple[str, ...]) -> list[pd.DataFrame]:
         """Return exact and all matches of true records, with their left-out chances."""
-        pairs = match_records(records, known, keys=[(*shared, *age) for age in ages], rng=random)
-        found = []
+        pairs = match_records(records, targets, keys=[(*shared, *age) for age in ages], rng=random)
+        frames = []
         for rows in (pairs.right[pairs.match_pass == 0], pairs.right):
             weights = {"matched": np.ones(rows.size)}
-            weights |= {name: known[name].to_numpy()[rows] for name in LEFT_OUT}
+            weights |= {name: targets[name].to_numpy()[rows] for name in LEFT_OUT}
             columns = {
                 name: np.bincount(block[rows], weight, len(geoids))
                 for name, weight in weights.items()
             }
-            found.append(pd.DataFrame(columns))
-        return found
+            frames.append(pd.DataFrame(columns))
+        return frames
 
     parts = []
-    for source, records in everything.items():
+    for source, records in files.items():
         counts = {
             kind: part["matched"].astype("int64")
             for kind, part in zip(_KINDS, per_block(records, _SHARED), strict=True)
         }
         size = np.bincount(block, minlength=len(geoids))
-        about = {"source": source, "block": np.asarray(geoids, dtype=object), "population": size}
-        parts.append(pd.DataFrame({**about, **counts}))
+        labels = {"source": source, "block": np.asarray(geoids, dtype=object), "population": size}
+        parts.append(pd.DataFrame({**labels, **counts}))
     base = guesses.records.frame
     without = {
         f"{kind}_{name}": np.tile(part[name], len(parts))
@@ -511,7 +511,7 @@ def compare_with_truth(
         for name in LEFT_OUT
     }
     blocks = pd.concat(parts, ignore_index=True).assign(**without)
-    return Agreement(blocks, tuple(everything), guesses.source, confidence)
+    return Agreement(blocks, tuple(files), guesses.source, confidence)
 
 
 # -----------------------------------------------------------------------------
@@ -616,12 +616,12 @@ class Rates(Tabular, ABC):
         ``Confirmed`` | ``Precision Percentage``).
         """
         rates = self.to_frame(panel=panel, zero_variability=zero_variability)
-        shown = rates[["block_size", "source", "attacker"]].assign(
+        table = rates[["block_size", "source", "attacker"]].assign(
             Putative=rates["putative"],
             Confirmed=rates["confirmed"],
             **{"Precision Percentage": 100.0 * rates["precision"]},
         )
-        wide = shown.pivot(index=["block_size", "source"], columns="attacker")
+        wide = table.pivot(index=["block_size", "source"], columns="attacker")
         wide = wide.swaplevel(axis="columns")
         rows = pd.MultiIndex.from_product([("All", *SIZE_CLASSES), self.sources])
         kinds = ("Putative", "Confirmed", "Precision Percentage")
@@ -636,7 +636,7 @@ class Rates(Tabular, ABC):
         ``Putative Percentage`` | ``Confirmed`` | ``Confirmed Percentage`` | ``Precision
         Percentage``); the population is that of the attacker's file.
         """
-        shown = {
+        layout = {
             "Population": "attacker_records",
             "Putative": "putative",
             "Putative Percentage": "recall_putative",
@@ -648,13 +648,13 @@ class Rates(Tabular, ABC):
         for panel in panels:
             rates = self.to_frame(panel=panel, zero_variability=zero_variability, by_size=False)
             columns = {
-                name: rates[of] * (100.0 if name.endswith("Percentage") else 1)
-                for name, of in shown.items()
+                name: rates[column] * (100.0 if name.endswith("Percentage") else 1)
+                for name, column in layout.items()
             }
             parts.append(rates[["source", "attacker"]].assign(panel=panel, **columns))
         wide = pd.concat(parts).pivot(index=["panel", "source"], columns="attacker")
         rows = pd.MultiIndex.from_product([panels, self.sources], names=["panel", "source"])
-        wanted = pd.MultiIndex.from_product([self.attackers, shown])
+        wanted = pd.MultiIndex.from_product([self.attackers, layout])
         return wide.swaplevel(axis="columns").reindex(index=rows, columns=wanted)
 
 
@@ -669,7 +669,7 @@ class ReidentificationSums(Rates):
     confidence: float  # Confidence of the intervals, between 0 and 1
 
     @classmethod
-    def of(cls, rates: Rates) -> ReidentificationSums:
+    def collect(cls, rates: Rates) -> ReidentificationSums:
         """Return the sums of links whose zero variability is known."""
         panels = {
             (panel, zero): rates.panel_sums(panel, zero_variability=zero)
@@ -684,5 +684,5 @@ class ReidentificationSums(Rates):
 
     def plus(self, other: ReidentificationSums) -> ReidentificationSums:
         """Return the sums over the blocks of both areas, of the same sources and attackers."""
-        both = {key: sums.plus(other.panels[key], COUNTS) for key, sums in self.panels.items()}
-        return ReidentificationSums(both, self.sources, self.attackers, self.confidence)
+        panels = {key: sums.plus(other.panels[key], COUNTS) for key, sums in self.panels.items()}
+        return ReidentificationSums(panels, self.sources, self.attackers, self.confidence)

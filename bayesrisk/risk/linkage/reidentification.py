@@ -97,8 +97,8 @@ class Reidentification(agreement.Rates):
         check.instance(frame_sizes, pd.Series, "frame_sizes")
         sizes = pd.Series(frame_sizes.to_numpy(), index=frame_sizes.index.astype(str))
         if not sizes.index.is_unique:
-            again = sizes.index[sizes.index.duplicated()][0]
-            raise ArgumentError(f"frame_sizes must have every block once, got {shown(again)} again")
+            twice = sizes.index[sizes.index.duplicated()][0]
+            raise ArgumentError(f"frame_sizes must have every block once, got {shown(twice)} again")
         rows, parts = self._rows(panel, zero_variability), []
         for attacker in self.attackers:
             blocks = self.tally.loc[self.tally["attacker"] == attacker, "block"].unique()
@@ -108,14 +108,14 @@ class Reidentification(agreement.Rates):
                     f"frame_sizes must have every block of the files, got none of {blocks[lost][0]}"
                 )
             for source in self.sources:
-                own = rows[(rows["attacker"] == attacker) & (rows["source"] == source)]
-                sums = own.groupby("block")[["confirmed", "putative"]].sum().reindex(blocks)
+                links = rows[(rows["attacker"] == attacker) & (rows["source"] == source)]
+                sums = links.groupby("block")[["confirmed", "putative"]].sum().reindex(blocks)
                 hits, trials = sums.fillna(0.0).to_numpy(float).T
-                own_sizes, sure = sizes.loc[blocks], self.confidence
-                found = stratified_rates(
-                    hits, trials, own_sizes, frame_sizes=sizes, confidence=sure
+                block_sizes, sure = sizes.loc[blocks], self.confidence
+                rates = stratified_rates(
+                    hits, trials, block_sizes, frame_sizes=sizes, confidence=sure
                 )
-                parts.append(found.assign(attacker=attacker, source=source))
+                parts.append(rates.assign(attacker=attacker, source=source))
         table = pd.concat(parts, ignore_index=True)
         return table[["attacker", "source", *table.columns[:-2]]]
 
@@ -131,8 +131,8 @@ class Reidentification(agreement.Rates):
         if panel == "nonmodal-unique":
             rows = rows[rows["unique"] == 1]
         if zero_variability:
-            known = self.tally["zero_variability"]
-            if len(known) and (known < 0).all():  # of nobody there is nothing to know
+            zero = self.tally["zero_variability"]
+            if len(zero) and (zero < 0).all():  # of nobody there is nothing to know
                 raise ArgumentError("zero_variability must have been given to reidentification")
             rows = rows[rows["zero_variability"] == 1]
         return rows
@@ -157,8 +157,8 @@ class Reidentification(agreement.Rates):
         sums = rows.groupby(names, sort=True)[["confirmed", *agreement.LEFT_OUT, "putative"]].sum()
         sums = sums.reset_index()
         size = np.append(agreement.SIZE_CLASSES, "none")[sums["size_class"]]
-        both = pd.concat([sums.assign(block_size="All"), sums.assign(block_size=size)])
-        return agreement.left_out_sums(both, "confirmed", "putative", agreement.LEFT_OUT, counts)
+        sums = pd.concat([sums.assign(block_size="All"), sums.assign(block_size=size)])
+        return agreement.left_out_sums(sums, "confirmed", "putative", agreement.LEFT_OUT, counts)
 
 
 @seeded
@@ -192,26 +192,26 @@ def reidentify(
     >>> truth = pd.DataFrame(
     ...     {"block": "010010201001000", "sex": [0, 1], "age": [30, 41], "race": [1, 2], "hisp": 0}
     ... ).assign(person=[7, 8])
-    >>> found = reidentify(
+    >>> links = reidentify(
     ...     {"records": truth}, {"all": truth}, truth=truth, baseline_from="records", rng=1
     ... )
-    >>> found.to_frame(by_size=False)[["source", "putative", "confirmed"]].values[:2].tolist()
+    >>> links.to_frame(by_size=False)[["source", "putative", "confirmed"]].values[:2].tolist()
     [['records', 2, 2], ['MDG', 2, 1]]
     """
     _check_names(sources, attackers)
     check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)
     proved = _codes(zero_variability_blocks)
-    known = targets_of(truth, proved)
-    guesses = agreement.guesses_of(baseline_from, sources, random)
+    targets = panel_targets(truth, proved)
+    guesses = agreement.read_guesses(baseline_from, sources, random)
     files = {
         name: linkage.person_frame(file, columns=_KNOWN, source=name)
         for name, file in attackers.items()
     }
-    return link_targets(sources, files, known, guesses, random, confidence=confidence)
+    return link_targets(sources, files, targets, guesses, random, confidence=confidence)
 
 
-def targets_of(
+def panel_targets(
     truth: pd.DataFrame | linkage.Persons,
     proved: set[str] | None,
     everywhere: IntArray | None = None,
@@ -221,17 +221,17 @@ def targets_of(
     ``proved`` are the blocks of proved zero variability; ``everywhere`` counts the cells of all
     records of a truth that is held in pieces.
     """
-    known = agreement.left_out(agreement.describe_truth(truth, everywhere))
-    known["zero_variability"] = -1
+    targets = agreement.left_out(agreement.describe_truth(truth, everywhere))
+    targets["zero_variability"] = -1
     if proved is not None:
-        known["zero_variability"] = known["block"].isin(proved).astype(np.int64)
-    return known
+        targets["zero_variability"] = targets["block"].isin(proved).astype(np.int64)
+    return targets
 
 
 def link_targets(
     sources: agreement.Sources,
     attackers: Mapping[str, pd.DataFrame],
-    known: pd.DataFrame,
+    targets: pd.DataFrame,
     guesses: linkage.Guesses,
     rng: np.random.Generator,
     *,
@@ -241,29 +241,29 @@ def link_targets(
     """Link records to attackers' files, all of them checked, and confirm the links.
 
     ``elsewhere`` has for each attacker ``person, modal, unique, zero_variability`` of those whose
-    true record is in a place that ``known`` has not.
+    true record is in a place that ``targets`` has not.
     """
-    everything = agreement.with_guessers(sources, guesses)
+    frames = agreement.with_guessers(sources, guesses)
     parts = []
     for attacker, file in attackers.items():
-        target = _targets(file, known, None if elsewhere is None else elsewhere.get(attacker))
-        for source, records in everything.items():
+        target = _targets(file, targets, None if elsewhere is None else elsewhere.get(attacker))
+        for source, records in frames.items():
             outcome = _outcome(records, target, rng)
             kinds = outcome.groupby(["block", *_KIND], sort=True)
             counted = kinds[[*agreement.COUNTS, *agreement.LEFT_OUT]].sum().reset_index()
             parts.append(counted.assign(source=source, attacker=attacker))
     tally = pd.concat(parts, ignore_index=True)[[*_GROUPS, *agreement.COUNTS, *agreement.LEFT_OUT]]
-    return Reidentification(tally, tuple(everything), tuple(attackers), guesses.source, confidence)
+    return Reidentification(tally, tuple(frames), tuple(attackers), guesses.source, confidence)
 
 
 def _codes(blocks: pd.Series | list[str] | None) -> set[str] | None:
     """Return codes of blocks with all their digits."""
     if blocks is None:
         return None
-    given = check.items(blocks, "zero_variability_blocks")
-    if not all(isinstance(block, (str, int, np.integer)) for block in given):
+    codes = check.items(blocks, "zero_variability_blocks")
+    if not all(isinstance(block, (str, int, np.integer)) for block in codes):
         raise ArgumentTypeError("zero_variability_blocks must be codes, text or whole numbers")
-    return {str(block).zfill(15) for block in given}
+    return {str(block).zfill(15) for block in codes}
 
 
 def _check_names(sources: agreement.Sources, attackers: agreement.Sources) -> None:
@@ -273,24 +273,24 @@ def _check_names(sources: agreement.Sources, attackers: agreement.Sources) -> No
                 f"{name} must map at least one name to its records, got {shown(files)}"
             )
         check.texts(tuple(files), name)
-    taken = {agreement.MODAL, agreement.PROPORTIONAL} & set(sources)
-    if taken:
-        raise ArgumentError(f"sources must not be called {sorted(taken)}: these are the guessers")
+    clash = {agreement.MODAL, agreement.PROPORTIONAL} & set(sources)
+    if clash:
+        raise ArgumentError(f"sources must not be called {sorted(clash)}: these are the guessers")
 
 
 def _targets(
-    file: pd.DataFrame, known: pd.DataFrame, elsewhere: pd.DataFrame | None
+    file: pd.DataFrame, truth: pd.DataFrame, elsewhere: pd.DataFrame | None
 ) -> pd.DataFrame:
     """Return an attacker's file with what the truth says of the same persons."""
-    about = ["person", "cell", "modal", "unique", "zero_variability", *agreement.LEFT_OUT]
+    columns = ["person", "cell", "modal", "unique", "zero_variability", *agreement.LEFT_OUT]
     place = ["block", "sex", "agebin"]
-    renamed = known[[*about, *place, "age"]].rename(
+    renamed = truth[[*columns, *place, "age"]].rename(
         columns={name: f"true_{name}" for name in (*place, "age", "cell")}
     )
     if elsewhere is not None and len(elsewhere):
         # Their true block is another one, so that nothing about the place can be right.
-        nowhere = dict.fromkeys(("true_cell", "true_sex", "true_agebin", "true_age"), -1)
-        rows = elsewhere.assign(true_block="", **nowhere, **dict.fromkeys(agreement.LEFT_OUT, 0.0))
+        unknown = dict.fromkeys(("true_cell", "true_sex", "true_agebin", "true_age"), -1)
+        rows = elsewhere.assign(true_block="", **unknown, **dict.fromkeys(agreement.LEFT_OUT, 0.0))
         renamed = pd.concat([renamed, rows[list(renamed)]], ignore_index=True)
     try:
         target = file.merge(renamed, on="person", how="left", validate="many_to_one")
@@ -299,7 +299,7 @@ def _targets(
             f"attackers: column 'person': must hold what that of truth does "
             f"({renamed['person'].dtype}), got {file['person'].dtype}"
         ) from error
-    population = known.drop_duplicates("block").set_index("block")["size_class"]
+    population = truth.drop_duplicates("block").set_index("block")["size_class"]
     target["size_class"] = target["block"].map(population).fillna(-1).astype(np.int64)
     target["in_truth"] = np.logical_and.reduce(
         [(target[name] == target[f"true_{name}"]).to_numpy(dtype=bool) for name in place]
@@ -409,24 +409,24 @@ def _counted(
 
 def _published(tables: PublishedTables, level: str, *, adults: bool) -> tuple[list[str], IntArray]:
     check.choice(level, "level", tables.workload.levels)
-    there = tables.workload.at(level)
+    published = tables.workload.at(level)
     places = tables.geoids[level].tolist()
-    if set(_SF1[adults]) <= set(there):
+    if set(_SF1[adults]) <= set(published):
         races, by_origin = _SF1[adults]
         everybody = _by_race(tables, level, races)
-        others = _by_race(tables, level, by_origin)
-        return places, np.stack([others, everybody - others], axis=2).reshape(
+        not_hispanic = _by_race(tables, level, by_origin)
+        return places, np.stack([not_hispanic, everybody - not_hispanic], axis=2).reshape(
             len(places), linkage.CELLS
         )
-    if _PL94[adults] in there:
+    if _PL94[adults] in published:
         dense = tables.counts[level, _PL94[adults]].toarray()
         by_origin_and_race = dense.reshape(len(places), -1, 2, 63)[:, -1]
-        found = np.empty((len(places), 63, 2), np.int64)
-        found[:, CENRACE - 1] = by_origin_and_race.transpose(0, 2, 1)
-        return places, found.reshape(len(places), linkage.CELLS)
+        counts = np.empty((len(places), 63, 2), np.int64)
+        counts[:, CENRACE - 1] = by_origin_and_race.transpose(0, 2, 1)
+        return places, counts.reshape(len(places), linkage.CELLS)
     wanted = f"{' and '.join(_SF1[adults])}, or {_PL94[adults]!r}"
     raise ArgumentError(
-        f"source must have tables {wanted} at level {level!r}, got {', '.join(there)}"
+        f"source must have tables {wanted} at level {level!r}, got {', '.join(published)}"
     )
 
 
@@ -434,10 +434,10 @@ def _by_race(tables: PublishedTables, level: str, name: str) -> IntArray:
     """Return the counts of the 63 races: the cells of a table that count one race each."""
     table = tables.workload.tables[level, name]
     weights = np.asarray(table.factors["race"])
-    of_one = np.flatnonzero(weights.sum(axis=1) == 1)
-    found = np.zeros((len(tables.geoids[level]), 63), np.int64)
-    found[:, weights[of_one].argmax(axis=1)] = tables.counts[level, name].toarray()[:, of_one]
-    return found
+    races = np.flatnonzero(weights.sum(axis=1) == 1)
+    counts = np.zeros((len(tables.geoids[level]), 63), np.int64)
+    counts[:, weights[races].argmax(axis=1)] = tables.counts[level, name].toarray()[:, races]
+    return counts
 
 
 # -----------------------------------------------------------------------------
@@ -475,7 +475,7 @@ class MajorityInference(AttackResult, Tabular):
         """
         parts = []
         for release in self.releases:
-            rows = self._kept(release, threshold)
+            rows = self._release_blocks(release, threshold)
             people = rows.groupby("precision")["population"].sum().sort_index(ascending=False)
             curve = (people.cumsum() / people.sum()).rename("recall").reset_index()
             parts.append(curve.astype(float).assign(release=release, threshold=threshold))
@@ -492,11 +492,11 @@ class MajorityInference(AttackResult, Tabular):
         wanted = check.real_array(list(precisions), "precisions", lower=0.0, upper=1.0)
         rows = []
         for release in self.releases:
-            kept = self._kept(release, threshold)
-            people = kept["population"].to_numpy(float)
-            inferred = kept["true"].to_numpy() >= threshold
+            blocks = self._release_blocks(release, threshold)
+            people = blocks["population"].to_numpy(float)
+            inferred = blocks["true"].to_numpy() >= threshold
             total, reached = people.sum(), people[inferred].sum()
-            hits = (kept["precision"].to_numpy() * people).sum()
+            hits = (blocks["precision"].to_numpy() * people).sum()
             row = {
                 "release": release,
                 "threshold": threshold,
@@ -504,7 +504,7 @@ class MajorityInference(AttackResult, Tabular):
                 "inferred_share": reached / total,
             }
             for p in wanted:
-                sure = inferred & (kept["precision"] >= p)
+                sure = inferred & (blocks["precision"] >= p)
                 row[f"recall_at_{p:g}"] = people[sure].sum() / total
             rows.append(row)
         return pd.DataFrame(rows)
@@ -518,10 +518,10 @@ class MajorityInference(AttackResult, Tabular):
         """
         rows = []
         for release in self.releases:
-            kept = self._kept(release, threshold)
-            classes = agreement.size_class(kept["population"])
+            blocks = self._release_blocks(release, threshold)
+            classes = agreement.size_class(blocks["population"])
             for place in np.unique(classes):
-                part = kept[classes == place]
+                part = blocks[classes == place]
                 error = (part["released"] - part["true"]).to_numpy(float)
                 row = {
                     "release": release,
@@ -540,7 +540,7 @@ class MajorityInference(AttackResult, Tabular):
         """Return a row for each release and block."""
         return self.blocks
 
-    def _kept(self, release: str, threshold: int) -> pd.DataFrame:
+    def _release_blocks(self, release: str, threshold: int) -> pd.DataFrame:
         check.integer(threshold, "threshold", lower=1)
         rows = self.blocks[self.blocks["release"] == release]
         return rows.assign(precision=rows["precision"].where(rows["true"] >= threshold, 0.0))
@@ -705,15 +705,15 @@ def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataF
     total = int(cumulative[-1]) if people.size else 0
     percentages = np.arange(step, 101, step)
     # The block in which the cumulative population reaches the percentage.
-    at = np.searchsorted(cumulative, percentages * total / 100.0)
-    at_lower = np.searchsorted(np.cumsum(people[by_lower]), percentages * total / 100.0)
-    reached = cumulative[at]
-    records = np.cumsum(people * upper)[at]
+    index = np.searchsorted(cumulative, percentages * total / 100.0)
+    lower_index = np.searchsorted(np.cumsum(people[by_lower]), percentages * total / 100.0)
+    reached = cumulative[index]
+    records = np.cumsum(people * upper)[index]
     return pd.DataFrame(
         {
             "cumulative_percentage": percentages,
-            "quantile_lower": 100.0 * lower[at_lower],
-            "quantile_upper": 100.0 * upper[at],
+            "quantile_lower": 100.0 * lower[lower_index],
+            "quantile_upper": 100.0 * upper[index],
             "population": np.diff(reached, prepend=0),
             "cumulative_population": reached,
             "variable_records": np.diff(records, prepend=0.0),
@@ -731,9 +731,9 @@ def unique_sums(
     Zero variability is an upper bound of 0.
     """
     people = linkage.person_frame(records, columns=("block", "sex", "age"), source="records")
-    alike = people.groupby(["block", "sex", "agebin"])["age"].transform("size")
+    group_size = people.groupby(["block", "sex", "agebin"])["age"].transform("size")
     blocks = (
-        people.assign(unique=alike == 1)
+        people.assign(unique=group_size == 1)
         .groupby("block")
         .agg(population=("sex", "size"), uniques=("unique", "sum"))
     )

@@ -97,8 +97,8 @@ def mechanism_risk_of_many(
     >>> rounding = make_mechanism("rounding:base=3,method=random")
     >>> tables = Workload.named("sf1-block").select(tables=["P1"])
     >>> question = MechanismQuestion(tables, [("block", "P1")], alternatives=[None], prior=0.2)
-    >>> found = mechanism_risk_of_many(records, rounding, question, draws=100, rng=1)
-    >>> found[["target", "prior"]].values.tolist()
+    >>> risks = mechanism_risk_of_many(records, rounding, question, draws=100, rng=1)
+    >>> risks[["target", "prior"]].values.tolist()
     [[0.0, 0.2], [1.0, 0.2], [2.0, 0.2]]
     """
     settings = read_options(options)
@@ -111,20 +111,20 @@ def mechanism_risk_of_many(
     else:
         rows = check.count_array(targets, "targets", lower=0, upper=len(records) - 1).reshape(-1)
     executor, progress = settings.executor, settings.progress
-    bare = replace(settings, executor=None, progress=None)
-    shared = Assessment.start(data, mechanism, question.workload, draws, bare, rng)
+    local = replace(settings, executor=None, progress=None)
+    shared = Assessment.start(data, mechanism, question.workload, draws, local, rng)
     work = _Work(data, question, unit, shared)
     pieces = [rows[i : i + _PIECE] for i in range(0, rows.size, _PIECE)]
     numbered = list(enumerate(pieces))
-    found: dict[int, pd.DataFrame] = {}
-    done = 0
+    frames: dict[int, pd.DataFrame] = {}
+    n_done = 0
     results = map(work, numbered) if executor is None else as_finished(executor, work, numbered)
     for number, frame in results:
-        found[number] = frame
-        done += len(frame)
+        frames[number] = frame
+        n_done += len(frame)
         if progress is not None:
-            progress(done, rows.size)
-    return pd.concat([found[i] for i in range(len(pieces))], ignore_index=True)
+            progress(n_done, rows.size)
+    return pd.concat([frames[i] for i in range(len(pieces))], ignore_index=True)
 
 
 @dataclass(eq=False)
@@ -153,8 +153,8 @@ class _Work:
                 question = self.near.ask(row)
                 if self.shared.laws(question) is None:
                     target = target_rows(self.data, {self.unit: row})
-                    others = (hypothesis(self.data, target, a) for a in self.question.alternatives)
-                    question = replace(question, datasets=(self.data, *others))
+                    worlds = (hypothesis(self.data, target, a) for a in self.question.alternatives)
+                    question = replace(question, datasets=(self.data, *worlds))
                 frame = self.shared.risks([question], truth=self.truth)[0].to_frame()
             except ArgumentError as error:
                 raise type(error)(f"target {row} of {self.unit}: {error}") from error
@@ -192,13 +192,13 @@ class _Surroundings:
         if self._whole:
             return ask(self._data, {self._unit: row}, self._question)
         code = str(self._codes[self._unit][row])
-        none = np.empty(0, dtype=np.int64)
-        rows = {name: indices.get(code, none) for name, indices in self._rows.items()}
+        empty = np.empty(0, dtype=np.int64)
+        rows = {name: indices.get(code, empty) for name, indices in self._rows.items()}
         units = {u: getattr(self._data, u).take(rows[u]) if u in rows else None for u in UNITS}
         blocks = None if self._data.blocks is None else self._data.blocks.iloc[rows["blocks"]]
         local = Microdata(units["persons"], units["households"], blocks)
-        at = int(np.searchsorted(rows[self._unit], row))
-        return ask(local, {self._unit: at}, self._question)
+        position = int(np.searchsorted(rows[self._unit], row))
+        return ask(local, {self._unit: position}, self._question)
 
 
 # -----------------------------------------------------------------------------
@@ -267,18 +267,18 @@ def compare_mechanisms(
             raise ArgumentError(f"{name} must have at least one, got none")
     details = read_options(options)
     seed = int(generator(rng).integers(2**63))
-    asked = []
-    for name, who in targets.items():
+    hypotheses = []
+    for name, record in targets.items():
         try:
-            asked.append(ask(population, who, question))
+            hypotheses.append(ask(population, record, question))
         except ArgumentError as error:
             raise type(error)(f"targets, {shown(name)}: {error}") from error
     frames = []
     for protection, mechanism in mechanisms.items():
         shared = Assessment.start(
-            asked[0].datasets[0], mechanism, question.workload, draws, details, seed
+            hypotheses[0].datasets[0], mechanism, question.workload, draws, details, seed
         )
-        for target, result in zip(targets, shared.risks(asked), strict=True):
+        for target, result in zip(targets, shared.risks(hypotheses), strict=True):
             frame = result.to_frame()
             frame.insert(0, "target", target)
             frame.insert(0, "protection", protection)
@@ -406,8 +406,8 @@ def postprocessing_effect(
     >>> effect.measured_cells, bool(effect.margin > -3 * effect.margin.error)
     (2, True)
     """
-    noise_of = getattr(mechanism, "measurement_noise", None)
-    if not callable(noise_of):
+    measurement_noise = getattr(mechanism, "measurement_noise", None)
+    if not callable(measurement_noise):
         raise ArgumentTypeError(f"mechanism must have measurement_noise(), got {shown(mechanism)}")
     check.instance(question, MechanismQuestion, "question")
     details = read_options(MechanismOptions(utility_draws=2) if options is None else options)
@@ -416,18 +416,19 @@ def postprocessing_effect(
     if measurements is not None:
         check.instance(measurements, Workload, "measurements")
     draws = check.integer(draws, "draws", lower=2)
-    known = workload if measurements is None else measurements.union(workload)
-    noise = noise_of(workload)
-    missing = sorted(set(noise) - set(known.tables))
+    definitions = workload if measurements is None else measurements.union(workload)
+    noise = measurement_noise(workload)
+    missing = sorted(set(noise) - set(definitions.tables))
     if missing:
         raise ArgumentError(
             f"measurements must define every measured table, got none for {missing[0]}"
         )
-    asked = ask(population, target, replace(question, workload=known, observed=list(noise)))
+    measurable = replace(question, workload=definitions, observed=list(noise))
+    measured = ask(population, target, measurable)
     spec = MechanismSpec("measurements", tables=noise)
     before = exact_average(
-        cell_laws(spec, asked) or [],
-        asked.prior,
+        cell_laws(spec, measured) or [],
+        measured.prior,
         draws=max(draws, _DRAWS_BEFORE),
         rng=np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,))),
         confidence=details.confidence,
@@ -436,5 +437,5 @@ def postprocessing_effect(
         population, mechanism, target, question, draws=draws, rng=seed, options=details
     )
     return PostprocessingEffect(
-        measured_cells=len(asked.cells), before=before.marginal_posterior, published=published
+        measured_cells=len(measured.cells), before=before.marginal_posterior, published=published
     )

@@ -93,7 +93,7 @@ class AverageRisk(Tabular):
     @property
     def marginal_risk(self) -> Estimate:
         """The average posterior over the prior: 1 where nothing is learned, 1 / prior at most."""
-        return self.marginal_posterior.over(self.prior)
+        return self.marginal_posterior.ratio(self.prior)
 
     @property
     def method(self) -> str:
@@ -135,8 +135,8 @@ def _estimates(
     """Return the lower estimate (each draw judged by all others) and the upper one."""
     counts = np.stack([np.bincount(row, minlength=n_values) for row in codes])
     mixture = prior @ counts
-    drawn = mixture > 0.0
-    upper = prior[truth] * (counts[truth, drawn] ** 2 / mixture[drawn]).sum() / codes.shape[1]
+    occurs = mixture > 0.0
+    upper = prior[truth] * (counts[truth, occurs] ** 2 / mixture[occurs]).sum() / codes.shape[1]
     lower = 0.0
     for h, row in enumerate(codes):
         if prior[h] == 0.0:
@@ -155,11 +155,11 @@ def _decisions(
 ) -> tuple[float, float, float, float]:
     """Return the rate of decisions for the truth, its error, and the ends of the interval."""
     codes, counts = likelihood.codes, likelihood.counts
-    own, n = codes[truth], likelihood.draws
+    true_codes, n = codes[truth], likelihood.draws
     with np.errstate(divide="ignore"):
         log_prior = np.log(prior)
     # Every draw under the truth, judged by all others.
-    left = counts[:, own] - (codes == own)
+    left = counts[:, true_codes] - (codes == true_codes)
     score = log_prior[:, None] + np.log(left + likelihood.smoothing)
     best = score >= score.max(axis=0) - 1e-12
     right = best[truth] / best.sum(axis=0)
@@ -171,11 +171,11 @@ def _decisions(
         if h == truth:
             continue
         odds = log_prior[truth] - log_prior[h] + np.log(weight[truth] / weight[h])
-        together: IntArray = np.zeros(counts.shape[1], dtype=np.int64)
+        shared: IntArray = np.zeros(counts.shape[1], dtype=np.int64)
         if likelihood.streams == "common":
-            together = np.bincount(own[own == codes[h]], minlength=counts.shape[1])
+            shared = np.bincount(true_codes[true_codes == codes[h]], minlength=counts.shape[1])
         variance = 1.0 / weight[truth] + 1.0 / weight[h]
-        variance = variance - 2.0 * together / (weight[truth] * weight[h])
+        variance = variance - 2.0 * shared / (weight[truth] * weight[h])
         reach = quantile * np.sqrt(np.maximum(variance, 0.0))
         surely &= odds > reach
         surely_not |= odds < -reach
@@ -329,11 +329,11 @@ def cell_laws(spec: MechanismSpec, question: TargetHypotheses) -> list[FloatArra
     for counts, (level, table, *_) in zip(question.counts.T, question.cells, strict=True):
         likelihood = spec.likelihood(level, table)
         releases = likelihood.releases(int(counts.min()), int(counts.max()), tail=TAIL)
-        found = likelihood.probability(releases, counts[:, None])
-        if found is None or not likelihood.independent:
+        law = likelihood.probability(releases, counts[:, None])
+        if law is None or not likelihood.independent:
             return None
         if np.ptp(counts) > 0:
-            laws.append(found)
+            laws.append(law)
     return laws
 
 
@@ -354,7 +354,7 @@ def exact_average(
         return _settled(values, prior, confidence)
     if np.prod([law.shape[1] for law in laws], dtype=float) <= _MAX_RELEASES:
         return _enumerated(laws, prior, confidence)
-    return _drawn(laws, prior, draws=draws, rng=rng, confidence=confidence)
+    return _sampled(laws, prior, draws=draws, rng=rng, confidence=confidence)
 
 
 def fixed_average(observed: IntArray, prior: FloatArray, confidence: float) -> AverageRisk:
@@ -363,9 +363,9 @@ def fixed_average(observed: IntArray, prior: FloatArray, confidence: float) -> A
     ``observed`` holds the counts or symbols that each hypothesis shows, (hypotheses, cells).
     """
     joint = np.where((observed == observed[0]).all(axis=1), prior, 0.0)
-    _, shown = np.unique(observed, axis=0, return_inverse=True)
+    _, symbol = np.unique(observed, axis=0, return_inverse=True)
     best = np.zeros(len(prior))  # the most probable hypothesis behind each thing shown
-    np.maximum.at(best, shown.ravel(), prior)
+    np.maximum.at(best, symbol.ravel(), prior)
     values = (float(prior[0] / joint.sum()), _right(joint[:, None]).item(), float(best.sum()))
     return _settled(values, prior, confidence, method="deterministic")
 
@@ -418,7 +418,7 @@ def _enumerated(laws: list[FloatArray], prior: FloatArray, confidence: float) ->
     return _settled(values, prior, confidence, max(missing, unseen) + mass.size * 2.0**-52)
 
 
-def _drawn(
+def _sampled(
     laws: list[FloatArray],
     prior: FloatArray,
     *,
@@ -433,8 +433,8 @@ def _drawn(
     # The best guess is right with the probability of the most probable, over all hypotheses,
     # which are drawn as the adversary believes in them.
     edges = np.cumsum(prior)
-    drawn = np.searchsorted(edges[:-1], rng.random(draws) * edges[-1], side="right")
-    for chosen, joint in _joints(laws, prior, drawn, rng):
+    hypotheses = np.searchsorted(edges[:-1], rng.random(draws) * edges[-1], side="right")
+    for chosen, joint in _joints(laws, prior, hypotheses, rng):
         best[chosen] = joint.max(axis=0) / joint.sum(axis=0)
     method = "closed-form likelihood, sampled releases"
     quantile = float(special.ndtri(0.5 + 0.5 * confidence))
@@ -452,15 +452,15 @@ def _drawn(
 
 
 def _joints(
-    laws: list[FloatArray], prior: FloatArray, drawn: IntArray, rng: np.random.Generator
+    laws: list[FloatArray], prior: FloatArray, hypotheses: IntArray, rng: np.random.Generator
 ) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Yield positions of ``drawn`` and, for a release drawn under each, the joint weights."""
+    """Yield positions of ``hypotheses`` and, for a release drawn under each, the joint weights."""
     with np.errstate(divide="ignore"):
         logs = [np.log(law) for law in laws]
         log_prior = np.log(prior)
-    for h in np.unique(drawn):
+    for h in np.unique(hypotheses):
         edges = [np.cumsum(law[h]) for law in laws]
-        members = np.flatnonzero(drawn == h)
+        members = np.flatnonzero(hypotheses == h)
         for start in range(0, members.size, _CHUNK):
             chosen = members[start : start + _CHUNK]
             joint = np.repeat(log_prior[:, None], chosen.size, axis=1)
@@ -515,10 +515,10 @@ class MechanismRisk(AverageRisk):
         interval = f"{self.confidence:.0%} interval "
         return [
             f"Under {self.mechanism} the belief in the truth goes from {number(self.prior)} to "
-            f"{_shown(self.marginal_posterior, interval)} on average.",
-            f"That is {_shown(self.marginal_risk)} times the prior; "
+            f"{_interval_text(self.marginal_posterior, interval)} on average.",
+            f"That is {_interval_text(self.marginal_risk)} times the prior; "
             f"1 would be nothing learned, {number(1.0 / self.prior)} everything.",
-            f"The best guess is right with probability {_shown(self.decision_accuracy)}; "
+            f"The best guess is right with probability {_interval_text(self.decision_accuracy)}; "
             f"without a release with {number(self.decision_baseline)}.",
             f"How it was computed: {self.method}"
             + (f", {self.draws:,} releases under each hypothesis." if self.draws else "."),
@@ -535,7 +535,7 @@ class MechanismRisk(AverageRisk):
         return pd.concat([frame, overall], axis=1)
 
 
-def _shown(estimate: Estimate, before: str = "") -> str:
+def _interval_text(estimate: Estimate, before: str = "") -> str:
     """Return a number and its interval, four digits each."""
     ends = f"{before}{number(estimate.lower)} to {number(estimate.upper)}"
     return f"{number(estimate.value)} ({ends})"
@@ -601,17 +601,17 @@ class Assessment:
         exactly = partial(
             exact_average, draws=self.draws, rng=sampling, confidence=self.options.confidence
         )
-        known: list[AverageRisk | None] = []
+        averages: list[AverageRisk | None] = []
         for question in questions:
             laws = self.laws(question)
-            known.append(None if laws is None else exactly(laws, question.prior))
-        unknown = [q for q, average in zip(questions, known, strict=True) if average is None]
-        others = iter(self._simulated(unknown, simulating, truth))
-        found = []
-        for question, exact in zip(questions, known, strict=True):
-            average, likelihood = next(others) if exact is None else (exact, None)
+            averages.append(None if laws is None else exactly(laws, question.prior))
+        unknown = [q for q, average in zip(questions, averages, strict=True) if average is None]
+        simulated = iter(self._simulated(unknown, simulating, truth))
+        results = []
+        for question, exact in zip(questions, averages, strict=True):
+            average, likelihood = next(simulated) if exact is None else (exact, None)
             numbers = {**vars(average), "smoothing": self.options.smoothing, "seed": self.seed}
-            found.append(
+            results.append(
                 MechanismRisk(
                     **numbers,
                     spec=self.spec,
@@ -622,7 +622,7 @@ class Assessment:
                     likelihood=likelihood,
                 )
             )
-        return found
+        return results
 
     def _simulated(
         self,
@@ -659,14 +659,14 @@ class Assessment:
             executor=self.options.executor,
             progress=self.options.progress,
         )
-        found: list[tuple[AverageRisk, SimulatedLikelihood | None]] = []
+        results: list[tuple[AverageRisk, SimulatedLikelihood | None]] = []
         for prior, rows, columns in parts:
             likelihood = whole.select(hypotheses=rows, cells=columns)
             average = simulated_marginal_posterior(
                 likelihood, prior_pmf=prior, truth=0, confidence=confidence
             )
-            found.append((average, likelihood))
-        return found
+            results.append((average, likelihood))
+        return results
 
 
 @seeded
@@ -731,7 +731,7 @@ def mechanism_risk(
     >>> result.method, round(float(result.marginal_posterior), 7)  # as marginal_posterior
     ('closed-form', 0.2254231)
     """
-    asked = ask(population, target, question)
+    query = ask(population, target, question)
     options = read_options(options)
-    shared = Assessment.start(asked.datasets[0], mechanism, question.workload, draws, options, rng)
-    return shared.risks([asked])[0]
+    shared = Assessment.start(query.datasets[0], mechanism, question.workload, draws, options, rng)
+    return shared.risks([query])[0]

@@ -70,19 +70,19 @@ class MechanismQuestion:
         if not self.alternatives:
             raise ArgumentError("alternatives must have at least one hypothesis, got none")
         self.tables()
-        self._tables_of(self.known_totals, "known_totals")
+        self._named_tables(self.known_totals, "known_totals")
         self.prior_pmf()
 
     def tables(self) -> list[tuple[str, str]]:
         """Return the (level, table) observed, and those of known totals, each once."""
-        found = self._tables_of(self.observed, "observed")
-        return list(dict.fromkeys(found + self._tables_of(self.known_totals, "known_totals")))
+        names = self._named_tables(self.observed, "observed")
+        return list(dict.fromkeys(names + self._named_tables(self.known_totals, "known_totals")))
 
-    def _tables_of(self, entries: object, name: str) -> list[tuple[str, str]]:
+    def _named_tables(self, entries: object, name: str) -> list[tuple[str, str]]:
         """Return the tables that entries name."""
         workload = self.workload
-        none = name == "observed" and not entries
-        if not isinstance(entries, Sequence) or isinstance(entries, (str, bytes)) or none:
+        empty = name == "observed" and not entries
+        if not isinstance(entries, Sequence) or isinstance(entries, (str, bytes)) or empty:
             raise ArgumentError(
                 f"{name} must be a sequence of (level, table, ...), got {shown(entries)}"
             )
@@ -99,9 +99,9 @@ class MechanismQuestion:
                 )
             key = entry[0], entry[1]
             if key not in workload.tables:
-                there = shown([*workload.tables])
                 raise ArgumentError(
-                    f"{name} must name tables of the workload, {there}, got {shown(key)}"
+                    f"{name} must name tables of the workload, {shown([*workload.tables])}, "
+                    f"got {shown(key)}"
                 )
             if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
                 raise ArgumentError(f"{name} must name cells of {key!r}, got {shown(entry[2])}")
@@ -111,8 +111,8 @@ class MechanismQuestion:
     def prior_pmf(self) -> FloatArray:
         """Return the belief in each hypothesis, the truth first; sums to 1."""
         alternatives = len(self.alternatives)
-        given = check.real_array(self.prior, "prior")
-        if given.ndim == 0:
+        beliefs = check.real_array(self.prior, "prior")
+        if beliefs.ndim == 0:
             p = float(check.probability(self.prior, "prior"))
             if alternatives != 1:
                 raise ShapeError(
@@ -163,8 +163,8 @@ class MechanismOptions:
 
 def read_options(options: MechanismOptions | None) -> MechanismOptions:
     """Return options that were given, or the usual ones."""
-    given = MechanismOptions() if options is None else options
-    return check.instance(given, MechanismOptions, "options")
+    options = MechanismOptions() if options is None else options
+    return check.instance(options, MechanismOptions, "options")
 
 
 # -----------------------------------------------------------------------------
@@ -208,15 +208,15 @@ def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
         return {key: np.unique(rows.reshape(-1))}
     identity = check.integer(value, f"target[{key!r}]")
     units = UNITS if key == "household" else ("persons",)
-    found = {}
+    unit_rows = {}
     for unit in units:
         records = getattr(data, unit)
         if records is not None and key in records.columns:
             ids = records.table.column(key).to_numpy(zero_copy_only=False)
-            found[unit] = np.flatnonzero(ids == identity)
-    if not any(rows.size for rows in found.values()):
+            unit_rows[unit] = np.flatnonzero(ids == identity)
+    if not any(rows.size for rows in unit_rows.values()):
         raise ArgumentError(f"target[{key!r}] must be in the population, got {identity}")
-    return {unit: rows for unit, rows in found.items() if rows.size}
+    return {unit: rows for unit, rows in unit_rows.items() if rows.size}
 
 
 def unit_records(data: Microdata, unit: str) -> Records:
@@ -231,24 +231,24 @@ def hypothesis(
     data: Microdata, rows: Mapping[str, IntArray], alternative: Alternative
 ) -> Microdata:
     """Return the population in which the target is absent (None), or has other values."""
-    own = {unit: unit_records(data, unit) for unit in rows}
+    units = {unit: unit_records(data, unit) for unit in rows}
     if alternative is None:
-        for unit, records in own.items():
-            own[unit] = records.take(np.delete(np.arange(len(records)), rows[unit]))
+        for unit, records in units.items():
+            units[unit] = records.take(np.delete(np.arange(len(records)), rows[unit]))
     for name, value in (alternative or {}).items():
-        holders = [unit for unit, records in own.items() if name in records.columns]
+        holders = [unit for unit, records in units.items() if name in records.columns]
         if not holders:
             raise ArgumentError(f"alternatives must name a column of the target, got {shown(name)}")
         for unit in holders:
-            schema = own[unit].schema
+            schema = units[unit].schema
             code = value
             if isinstance(value, str) and name in schema.names:
                 code = schema.attribute(name).code(value)
-            column = own[unit].table.column(name).to_pylist()
+            column = units[unit].table.column(name).to_pylist()
             for row in rows[unit].tolist():
                 column[row] = code
-            own[unit] = own[unit].replace(**{name: column})
-    persons, households = (own.get(unit, getattr(data, unit)) for unit in UNITS)
+            units[unit] = units[unit].replace(**{name: column})
+    persons, households = (units.get(unit, getattr(data, unit)) for unit in UNITS)
     return Microdata(persons, households, data.blocks)
 
 
@@ -264,30 +264,30 @@ def ask(
     part = Workload(workload.schema, {key: workload.tables[key] for key in question.tables()})
     records = [dataset.for_schema(workload.schema) for dataset in datasets]
     places = _places(data, records)
-    own = _own_places(records, workload)
-    near = _near(question, own, places)
+    target_places = _changed_places(records, workload)
+    near = _near(question, target_places, places)
     dense = _tabulated(records, part, near)
-    totals = _cells(dense, part, question.known_totals, near, own[0])
-    for (level, table, cell, place), (truth, *others) in totals.items():
-        for i, count in enumerate(others):
+    totals = _cells(dense, part, question.known_totals, near, target_places[0])
+    for (level, table, cell, place), (truth, *alternatives) in totals.items():
+        for i, count in enumerate(alternatives):
             if count != truth:
                 raise ArgumentError(
                     f"alternatives[{i}] must keep the known total of {table!r}, {cell!r}, at "
                     f"{level} {place}, {truth}, got {count}: let others make it up, such as the "
                     "target's record in another place of the group"
                 )
-    found = _cells(dense, part, question.observed, near, own[0])
-    if not found:
+    observed = _cells(dense, part, question.observed, near, target_places[0])
+    if not observed:
         raise ArgumentError(
             f"observed must have a cell that a hypothesis changes, got {shown(question.observed)}"
         )
-    _public_places(tuple(found), workload, places)
+    _public_places(tuple(observed), workload, places)
     if data.blocks is None:  # the places of all hypotheses are taken as the public list
         listed = [dataset.with_places(OCCUPIED).geoids() for dataset in datasets]
-        known = np.concatenate([codes for codes in listed if codes is not None])
-        datasets = tuple(dataset.with_places(known) for dataset in datasets)
-    counts = np.array(list(found.values()), dtype=np.int64).T
-    return TargetHypotheses(datasets, question.prior_pmf(), tuple(found), counts)
+        public = np.concatenate([codes for codes in listed if codes is not None])
+        datasets = tuple(dataset.with_places(public) for dataset in datasets)
+    counts = np.array(list(observed.values()), dtype=np.int64).T
+    return TargetHypotheses(datasets, question.prior_pmf(), tuple(observed), counts)
 
 
 def _near(
@@ -295,37 +295,37 @@ def _near(
 ) -> dict[str, TextArray]:
     """Return the places of each level asked about that are the target's, or named."""
     geography = question.workload.schema.geography
-    moved, known = np.unique(np.concatenate(target_places)), np.unique(np.concatenate(places))
+    moved, listed = np.unique(np.concatenate(target_places)), np.unique(np.concatenate(places))
     near: dict[str, TextArray] = {}
     for entry in (*question.observed, *question.known_totals):
         level = entry[0]
-        found = near.get(level, np.unique(geography.ancestors(moved, level)))
+        codes = near.get(level, np.unique(geography.ancestors(moved, level)))
         if len(entry) == 4:
-            if entry[3] not in geography.ancestors(known, level):
+            if entry[3] not in geography.ancestors(listed, level):
                 name = "observed" if entry in question.observed else "known_totals"
                 raise ArgumentError(
                     f"{name} must name places of the population, "
                     f"got {shown(entry[3])} at {shown(level)}"
                 )
-            found = np.union1d(found, [entry[3]])
-        near[level] = found
+            codes = np.union1d(codes, [entry[3]])
+        near[level] = codes
     return near
 
 
-def _own_places(records: list[Records], workload: Workload) -> list[TextArray]:
+def _changed_places(records: list[Records], workload: Workload) -> list[TextArray]:
     """Return, under each hypothesis, the places whose records are not those of the others."""
-    found = [_counted(r) for r in records]
-    own = []
-    for mine in found:
-        moved = [key for key in mine if any(mine[key] != other.get(key, 0) for other in found)]
-        own.append(np.array(sorted({place for place, _ in moved}), dtype=np.str_))
-    if not any(part.size for part in own):
+    counts = [_counted(r) for r in records]
+    changed = []
+    for tally in counts:
+        moved = [key for key in tally if any(tally[key] != other.get(key, 0) for other in counts)]
+        changed.append(np.array(sorted({place for place, _ in moved}), dtype=np.str_))
+    if not any(part.size for part in changed):
         raise ArgumentError(
             "alternatives must change what the workload counts, but every hypothesis gives the "
             "same records"
         )
     width = workload.schema.geography.widths[-1]
-    return [part.astype(f"<U{max(width, 1)}") for part in own]
+    return [part.astype(f"<U{max(width, 1)}") for part in changed]
 
 
 def _counted(records: Records) -> dict[tuple[str, int], int]:
@@ -341,8 +341,8 @@ def _places(data: Microdata, records: list[Records]) -> list[TextArray]:
     listed = [r.places()[0] for r in records]
     if data.blocks is None:
         return listed
-    known = data.blocks["block"].to_numpy(dtype=np.str_)
-    return [np.union1d(known, part) for part in listed]
+    blocks = data.blocks["block"].to_numpy(dtype=np.str_)
+    return [np.union1d(blocks, part) for part in listed]
 
 
 def _public_places(cells: Sequence[Cell], workload: Workload, places: list[TextArray]) -> None:
@@ -350,7 +350,7 @@ def _public_places(cells: Sequence[Cell], workload: Workload, places: list[TextA
     for level in {cell[0] for cell in cells}:
         listed = [set(workload.schema.geography.ancestors(p, level).tolist()) for p in places]
         for cell in cells:
-            if cell[0] == level and not all(cell[3] in some for some in listed):
+            if cell[0] == level and not all(cell[3] in codes for codes in listed):
                 raise ArgumentError(
                     f"observed place {cell[3]!r} has no record under some hypothesis: population "
                     "must list its blocks, so that a place without records is published too"
@@ -365,12 +365,12 @@ def _cells(
     target_places: TextArray,
 ) -> dict[Cell, list[int]]:
     """Return the cells that entries name, with their counts under each hypothesis."""
-    found: dict[Cell, list[int]] = {}
+    cells: dict[Cell, list[int]] = {}
     for entry in entries:
         key = entry[0], entry[1]
         names, counts, codes = workload.tables[key].cells, dense[key], near[entry[0]]
         if len(entry) == 2:
-            where = np.argwhere((counts != counts[0]).any(axis=0))
+            positions = np.argwhere((counts != counts[0]).any(axis=0))
         else:
             code = np.array(entry[3:])
             if not code.size:
@@ -380,10 +380,10 @@ def _cells(
                         f"{entry!r} must name a geoid: the target is in {code.size} places of that "
                         "level"
                     )
-            where = np.array([[int(np.searchsorted(codes, code[0])), names.index(entry[2])]])
-        for row, column in where.tolist():
-            found[*key, names[column], str(codes[row])] = counts[:, row, column].tolist()
-    return found
+            positions = np.array([[int(np.searchsorted(codes, code[0])), names.index(entry[2])]])
+        for row, column in positions.tolist():
+            cells[*key, names[column], str(codes[row])] = counts[:, row, column].tolist()
+    return cells
 
 
 def _tabulated(
@@ -395,19 +395,19 @@ def _tabulated(
     inside = np.zeros(places.shape, dtype=bool)
     for level, codes in near.items():
         inside |= np.isin(geography.ancestors(places, level), codes)
-    kept = places[inside]
+    nearby = places[inside]
     dense: dict[tuple[str, str], list[IntArray]] = {key: [] for key in workload.tables}
     for part in records:
-        taken = part.take(np.isin(part.geoids, kept))
-        published = tabulate(taken, workload, geoids=kept)
-        for key, found in dense.items():
-            codes, known = near[key[0]], published.geoids[key[0]]
+        nearby_records = part.take(np.isin(part.geoids, nearby))
+        published = tabulate(nearby_records, workload, geoids=nearby)
+        for key, layers in dense.items():
+            codes, published_codes = near[key[0]], published.geoids[key[0]]
             counts = np.zeros((codes.size, len(workload.tables[key].cells)), dtype=np.int64)
-            there = np.isin(codes, known)
-            rows = np.searchsorted(known, codes[there])
-            counts[there] = published.counts[key][rows].toarray()
-            found.append(counts)
-    return {key: np.stack(found) for key, found in dense.items()}
+            shared = np.isin(codes, published_codes)
+            rows = np.searchsorted(published_codes, codes[shared])
+            counts[shared] = published.counts[key][rows].toarray()
+            layers.append(counts)
+    return {key: np.stack(layers) for key, layers in dense.items()}
 
 
 # -----------------------------------------------------------------------------
@@ -439,7 +439,7 @@ class Drawing:
             counts: IntArray | None = watch(rng, cells)
             if counts is not None and _position(rng) != before:
                 return counts
-        return counts_of(self.draw(rng).tables, cells)
+        return released_counts(self.draw(rng).tables, cells)
 
     def draw(self, rng: np.random.Generator) -> Release:
         """Return one release."""
@@ -476,20 +476,20 @@ class TruthDraws:
     ) -> None:
         self.drawing = Drawing(mechanism, microdata, workload)
         self._keys = tuple(tables)
-        self._kept: dict[str, PublishedTables] = {}
+        self._releases: dict[str, PublishedTables] = {}
 
     def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray:
         """Return the counts of cells in the release of a stream, drawn when first asked for."""
         if self.drawing.fixed is not None:
-            return counts_of(self.drawing.fixed.tables, cells)
+            return released_counts(self.drawing.fixed.tables, cells)
         key = _position(rng)
-        if key not in self._kept:
+        if key not in self._releases:
             tables = self.drawing.draw(rng).tables
             workload = tables.workload
             part = Workload(workload.schema, {k: workload.tables[k] for k in self._keys})
             whole = dict.fromkeys(part.levels, slice(None))
-            self._kept[key] = select_rows(tables, whole, part)
-        return counts_of(self._kept[key], cells)
+            self._releases[key] = select_rows(tables, whole, part)
+        return released_counts(self._releases[key], cells)
 
 
 class ReleaseSimulation:
@@ -534,20 +534,20 @@ class ReleaseSimulation:
         return np.stack([drawing.observe(rng, self._cells) for _ in range(size)])
 
 
-def counts_of(tables: PublishedTables, cells: Sequence[Cell]) -> IntArray:
+def released_counts(tables: PublishedTables, cells: Sequence[Cell]) -> IntArray:
     """Return the released counts of cells; a suppressed one is its own symbol."""
-    found = np.empty(len(cells), dtype=np.int64)
+    counts = np.empty(len(cells), dtype=np.int64)
     for key in dict.fromkeys(cell[:2] for cell in cells):
         level, table = key
         names = tables.workload.tables[level, table].cells
         index = [i for i, cell in enumerate(cells) if cell[:2] == key]
         rows = [tables.row(level, cells[i][3]) for i in index]
         columns = [names.index(cells[i][2]) for i in index]
-        found[index] = tables.counts[level, table][rows, columns]
+        counts[index] = tables.counts[level, table][rows, columns]
         if (level, table) in tables.suppressed:
             hidden = np.asarray(tables.suppressed[level, table][rows, columns], dtype=bool)
-            found[np.array(index)[hidden]] = SUPPRESSED
-    return found
+            counts[np.array(index)[hidden]] = SUPPRESSED
+    return counts
 
 
 # -----------------------------------------------------------------------------
@@ -591,9 +591,9 @@ def utility_and_spec(
         stream = np.random.SeedSequence(seed, spawn_key=(i,))
         release = drawing.draw(np.random.default_rng(stream))
         spec = release.spec
-        for key, found in rows.items():
-            found.append(_errors(release.tables, truth, key))
-    return _summary(truth, {key: np.array(found) for key, found in rows.items()}, draws), spec
+        for key, errors in rows.items():
+            errors.append(_errors(release.tables, truth, key))
+    return _summary(truth, {key: np.array(errors) for key, errors in rows.items()}, draws), spec
 
 
 def _errors(
@@ -617,8 +617,8 @@ def _summary(truth: PublishedTables, sums: dict[Key, FloatArray], draws: int) ->
     sums[_ALL] = np.sum(list(sums.values()), axis=0)
     cells[_ALL] = sum(cells.values())
     rows = []
-    for (level, table), found in sums.items():
-        absolute, square, hidden = found.T / cells[level, table]
+    for (level, table), errors in sums.items():
+        absolute, square, hidden = errors.T / cells[level, table]
         root = float(np.sqrt(square.mean()))
         slope = 0.5 / root if root > 0.0 else 0.0
         rows.append(

@@ -43,11 +43,10 @@ OPEN = ("unverified", "undecided")
 _ROUNDING = 1e-9
 
 
-def ratio_of(posterior: FloatArray, prior: FloatArray) -> FloatArray:
+def risk_ratio(posterior: FloatArray, prior: FloatArray) -> FloatArray:
     """Return posterior over prior: infinite for a prior of 0, missing for 0 over 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: FloatArray = posterior / prior
-    return found
+        return np.asarray(posterior / prior, np.float64)
 
 
 def checked(statements: pd.DataFrame) -> pd.DataFrame:
@@ -57,19 +56,19 @@ def checked(statements: pd.DataFrame) -> pd.DataFrame:
         twice = statements.columns[statements.columns.duplicated()][0]
         raise DataError(f"statements: column {shown(twice)}: must be there once")
     frame = statements.reset_index(drop=True)
-    found: dict[str, object] = {name: frame[name].astype("str") for name in TEXTS}
-    found["people"] = _people(frame)
+    columns: dict[str, object] = {name: frame[name].astype("str") for name in TEXTS}
+    columns["people"] = _people(frame)
     for name in ("prior", "posterior", "without", "lower", "upper", "ratio"):
-        found[name] = numbers(frame, name)
-    prior, posterior = np.asarray(found["prior"]), np.asarray(found["posterior"])
+        columns[name] = numbers(frame, name)
+    prior, posterior = np.asarray(columns["prior"]), np.asarray(columns["posterior"])
     for name in ("lower", "upper"):
         if name not in frame:
-            found[name] = posterior
+            columns[name] = posterior
     if "ratio" not in frame:
-        found["ratio"] = ratio_of(posterior, prior)
-    found["correct"] = _correct(frame)
-    found["status"] = frame["status"].astype("str")
-    whole = pd.DataFrame({name: found[name] for name in COLUMNS}, index=frame.index)
+        columns["ratio"] = risk_ratio(posterior, prior)
+    columns["correct"] = _correct(frame)
+    columns["status"] = frame["status"].astype("str")
+    whole = pd.DataFrame({name: columns[name] for name in COLUMNS}, index=frame.index)
     _check_ranges(whole)
     return pd.concat([whole, frame.drop(columns=[c for c in COLUMNS if c in frame])], axis=1)
 
@@ -79,30 +78,30 @@ def _check_ranges(frame: pd.DataFrame) -> None:
         frame, "status", ~frame["status"].isin(STATUS).to_numpy(), f"one of {', '.join(STATUS)}"
     )
     _refuse(frame, "people", frame["people"].to_numpy() < 0, ">= 0")
-    has = ~frame["status"].isin(OPEN).to_numpy()
+    decided = ~frame["status"].isin(OPEN).to_numpy()
     everywhere = np.ones(len(frame), np.bool_)
     value = {name: frame[name].to_numpy(np.float64) for name in COLUMNS[6:12]}
     for name, needed in (
         ("prior", everywhere),
         ("without", ~np.isnan(value["without"])),
-        ("posterior", has),
-        ("lower", has),
-        ("upper", has),
+        ("posterior", decided),
+        ("lower", decided),
+        ("upper", decided),
     ):
         _refuse(frame, name, needed & ~((value[name] >= 0) & (value[name] <= 1)), "in [0, 1]")
     for name in ("posterior", "ratio"):
-        wrong = ~has & ~np.isnan(value[name])
+        wrong = ~decided & ~np.isnan(value[name])
         _refuse(frame, name, wrong, "missing where the status is unverified or undecided")
-    low = has & (value["lower"] > value["posterior"] + _ROUNDING)
+    low = decided & (value["lower"] > value["posterior"] + _ROUNDING)
     _refuse(frame, "lower", low, "at most the posterior")
-    high = has & (value["upper"] < value["posterior"] - _ROUNDING)
+    high = decided & (value["upper"] < value["posterior"] - _ROUNDING)
     _refuse(frame, "upper", high, "at least the posterior")
     # 0/0 is no ratio: what was impossible before and is now.
     nothing = (value["prior"] == 0) & (value["posterior"] == 0)
-    _refuse(frame, "ratio", has & ~nothing & ~(value["ratio"] >= 0), ">= 0")
-    expected = ratio_of(value["posterior"], value["prior"])
-    same = np.isclose(value["ratio"], expected, rtol=_ROUNDING, atol=0.0)
-    _refuse(frame, "ratio", has & ~nothing & ~same, "the posterior over the prior")
+    _refuse(frame, "ratio", decided & ~nothing & ~(value["ratio"] >= 0), ">= 0")
+    expected = risk_ratio(value["posterior"], value["prior"])
+    equal = np.isclose(value["ratio"], expected, rtol=_ROUNDING, atol=0.0)
+    _refuse(frame, "ratio", decided & ~nothing & ~equal, "the posterior over the prior")
 
 
 def numbers(frame: pd.DataFrame, name: str, source: str = "statements") -> FloatArray:
@@ -110,10 +109,9 @@ def numbers(frame: pd.DataFrame, name: str, source: str = "statements") -> Float
     if name not in frame:
         return np.full(len(frame), np.nan)
     try:
-        found: FloatArray = frame[name].to_numpy(np.float64, na_value=np.nan)
+        return np.asarray(frame[name].to_numpy(np.float64, na_value=np.nan))
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{source}: column {name!r} must hold numbers: {error}") from error
-    return found
 
 
 def _people(frame: pd.DataFrame) -> IntArray:
@@ -133,13 +131,13 @@ def _correct(frame: pd.DataFrame) -> pd.Series:
         ) from error
 
 
-def _refuse(frame: pd.DataFrame, name: str, bad: BoolArray, what: str) -> None:
+def _refuse(frame: pd.DataFrame, name: str, bad: BoolArray, rule: str) -> None:
     if bad.any():
         row = int(bad.argmax())
         value = frame[name].iloc[row]
         value = value.item() if isinstance(value, np.generic) else value
         raise DataError(
-            f"statements: row {row + 1}, column {name}: must be {what}, got {shown(value)}"
+            f"statements: row {row + 1}, column {name}: must be {rule}, got {shown(value)}"
         )
 
 
@@ -164,10 +162,10 @@ def _counts(patterns: CodeArray, rows: CodeArray) -> IntArray:
     from bayesrisk.reconstruction.claims.search import lattice  # compiled on first use
 
     distinct, weight = np.unique(rows, axis=0, return_counts=True)
-    asked, back = np.unique(patterns, axis=0, return_inverse=True)
-    out = np.zeros(len(asked), np.int64)
-    lattice.pattern_counts(np.ascontiguousarray(asked), np.ascontiguousarray(distinct), weight, out)
-    return out[back.ravel()]
+    kinds, inverse = np.unique(patterns, axis=0, return_inverse=True)
+    out = np.zeros(len(kinds), np.int64)
+    lattice.pattern_counts(np.ascontiguousarray(kinds), np.ascontiguousarray(distinct), weight, out)
+    return out[inverse.ravel()]
 
 
 def count_claims(result: Claims, claims: pd.DataFrame, truth: Records) -> IntArray:
@@ -197,11 +195,11 @@ def count_claims(result: Claims, claims: pd.DataFrame, truth: Records) -> IntArr
     counts = np.zeros(len(claims), np.int64)
     rows = result.coded(people)
     patterns = result.coded(claims)
-    where = people.groupby("_place").indices
-    for place, at in claims.groupby(result.level).indices.items():
-        own = where.get(place)
-        if own is not None:
-            counts[at] = _counts(patterns[at], rows[own])
+    place_rows = people.groupby("_place").indices
+    for place, index in claims.groupby(result.level).indices.items():
+        members = place_rows.get(place)
+        if members is not None:
+            counts[index] = _counts(patterns[index], rows[members])
     return counts
 
 
@@ -275,16 +273,16 @@ def claim_priors(
     rows, patterns = result.coded(people), result.coded(chosen)
     larger = geography.ancestors(people["_place"].to_numpy(dtype=np.str_), level)
     wanted = geography.ancestors(chosen[result.level].to_numpy(dtype=np.str_), level)
-    alike, there = np.zeros((2, len(chosen)))
+    agreeing, total = np.zeros((2, len(chosen)))
     for place in np.unique(wanted):
-        own, at = rows[larger == place], np.flatnonzero(wanted == place)
-        if not len(own):
+        members, index = rows[larger == place], np.flatnonzero(wanted == place)
+        if not len(members):
             raise ArgumentError(f"records must be there for {level} {str(place)!r}, got none")
-        alike[at], there[at] = _counts(patterns[at], own), len(own)
+        agreeing[index], total[index] = _counts(patterns[index], members), len(members)
     if leave_out:
         target = np.minimum(count_claims(result, chosen, records), 1)
-        alike, there = alike - target, there - target
-    share = alike / np.maximum(there, 1)  # a place of one record has no others: share 0
+        agreeing, total = agreeing - target, total - target
+    share = agreeing / np.maximum(total, 1)  # a place of one record has no others: share 0
     size = result.blocks.set_index(result.level)["records"]
     n = size.reindex(chosen[result.level]).to_numpy()
     m = chosen["multiplicity"].to_numpy()

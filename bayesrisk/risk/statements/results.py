@@ -56,7 +56,7 @@ def is_additive(spec: MechanismSpec) -> bool:
     return all(isinstance(law, (TrueCounts, NoiseSpec)) for law in spec.tables.values())
 
 
-def unit_of(data: Microdata, records: Records) -> Records:
+def counted_unit(data: Microdata, records: Records) -> Records:
     """Return the persons or households of microdata that records are of, row by row."""
     for unit in (data.persons, data.households):
         if unit is not None and len(unit) == len(records):
@@ -66,11 +66,11 @@ def unit_of(data: Microdata, records: Records) -> Records:
 
 def microdata_without(data: Microdata, records: Records, row: int) -> Microdata:
     """Return microdata without the record of a row."""
-    unit = unit_of(data, records)
-    others = unit.take(np.arange(len(records)) != row)
+    unit = counted_unit(data, records)
+    remaining = unit.take(np.arange(len(records)) != row)
     if unit is data.persons:
-        return replace(data, persons=others)
-    return replace(data, households=others)
+        return replace(data, persons=remaining)
+    return replace(data, households=remaining)
 
 
 class Counterfactual:
@@ -93,8 +93,8 @@ class Counterfactual:
             return
         if rng is None:
             raise ArgumentTypeError("rng must be the seed of the release, with mechanism: got None")
-        again = mechanism.release(truth, workload=release.tables.workload, rng=rng)
-        if again.tables != release.tables:
+        repeated = mechanism.release(truth, workload=release.tables.workload, rng=rng)
+        if repeated.tables != release.tables:
             raise ArgumentError(
                 "truth, mechanism and rng must be those of the release: they make another one"
             )
@@ -110,9 +110,10 @@ class Counterfactual:
         release, code = self._release, str(self.records.geoids[row])
         if self._additive or self._mechanism is None:
             return tables_within(release, level, code, self._cells[row : row + 1])
-        others = microdata_without(self._truth, self.records, row)
-        made = self._mechanism.release(others, workload=release.tables.workload, rng=self._rng)
-        return tables_within(made, level, code, None)
+        remaining = microdata_without(self._truth, self.records, row)
+        workload = release.tables.workload
+        reduced = self._mechanism.release(remaining, workload=workload, rng=self._rng)
+        return tables_within(reduced, level, code, None)
 
 
 def tables_within(release: Release, level: str | None, code: str, cell: IntArray | None) -> Release:
@@ -125,17 +126,17 @@ def tables_within(release: Release, level: str | None, code: str, cell: IntArray
     top = tables.workload.levels[0] if level is None else level
     levels = [one for one in tables.workload.levels if geography.rank(one) >= geography.rank(top)]
     finest = np.array([code])
-    kept = {}
+    rows = {}
     for one in levels:
         around = geography.ancestors(tables.geoids[one], top) == geography.ancestors(finest, top)
-        kept[one] = np.flatnonzero(around | (level is None))
-    part = select_rows(tables, kept)
+        rows[one] = np.flatnonzero(around | (level is None))
+    part = select_rows(tables, rows)
     if cell is not None:
         counts = {}
         for key, table in part.workload.tables.items():
-            own = part.geoids[key[0]] == geography.ancestors(finest, key[0])
-            here = sp.csr_array(own[:, None].astype(np.int64))
-            counts[key] = sp.csr_array(part.counts[key] - here @ table.incidence(schema, cell).T)
+            match = part.geoids[key[0]] == geography.ancestors(finest, key[0])
+            place = sp.csr_array(match[:, None].astype(np.int64))
+            counts[key] = sp.csr_array(part.counts[key] - place @ table.incidence(schema, cell).T)
         part = replace(part, counts=counts)
     laws = {key: release.spec.likelihood(*key) for key in part.counts}
     return Release(MechanismSpec(release.spec.mechanism, {}, laws), part)
@@ -155,7 +156,7 @@ class Composition(NamedTuple):
     prior: RecordPrior | Records
 
     @classmethod
-    def of(cls, prior: RecordPrior | Records) -> Composition:
+    def read(cls, prior: RecordPrior | Records) -> Composition:
         """Return the composition of a prior, or of records: no larger than these are many."""
         if isinstance(prior, Records):
             cells, counts = np.unique(prior.cells(), return_counts=True)
@@ -168,7 +169,7 @@ class Composition(NamedTuple):
         """Return the codes of the cells."""
         schema = self.prior.schema
         index = schema.indices(self.cells)
-        return {name: at + schema.attribute(name).first for name, at in index.items()}
+        return {name: position + schema.attribute(name).first for name, position in index.items()}
 
 
 @dataclass(frozen=True)
@@ -183,16 +184,16 @@ class AttackStatements:
     level: str | None  # of the places whose tables the attack reads together; None for all
     # Numbers of statements and of the records of the truth that each may be about, and whether it
     # is true of them
-    about: Callable[[Records], tuple[IntArray, IntArray, BoolArray]]
+    subjects: Callable[[Records], tuple[IntArray, IntArray, BoolArray]]
     # What the attack says of some statements, given another release; missing where nothing
-    again: Callable[[Release, IntArray], FloatArray]
+    rerun: Callable[[Release, IntArray], FloatArray]
 
 
-def _merged(rows: pd.DataFrame, people: pd.DataFrame, on: list[str]) -> pd.DataFrame:
+def _merged(rows: pd.DataFrame, people: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Return pairs of rows and people that agree, by their numbers, with the columns of both."""
     left = rows.assign(statement_row=np.arange(len(rows)))
     right = people.assign(record=np.arange(len(people)))
-    return left.merge(right, on=on, suffixes=("", "_true"))
+    return left.merge(right, on=keys, suffixes=("", "_true"))
 
 
 def stated_by_reconstruction(
@@ -208,8 +209,8 @@ def stated_by_reconstruction(
     space, level = result.problem.space, result.problem.level
     about_target, about_it = attributes_asked(space.schema, known, stated)
     place, columns = [level, *about_target], [level, *about_target, *about_it]
-    there = record_form(result)[columns].groupby(columns, sort=True).size()
-    rows: pd.DataFrame = there.rename("people").reset_index()
+    groups = record_form(result)[columns].groupby(columns, sort=True).size()
+    rows: pd.DataFrame = groups.rename("people").reset_index()
     rows["posterior"] = rows["people"] / rows.groupby(place)["people"].transform("sum")
     cells = pd.DataFrame(coarsened(space, space.schema.indices(prior.cells)))
     law = cells.assign(share=prior.shares)
@@ -228,35 +229,35 @@ def stated_by_reconstruction(
         taken_as_true=True,
     )
 
-    def about(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
+    def subjects(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
         people = pd.DataFrame(coarsened(space, space.schema.indices(truth.cells())))
         people[level] = truth.schema.geography.ancestors(truth.geoids, level)
         pairs = _merged(rows[columns], people, place)
-        same = np.all([pairs[n] == pairs[f"{n}_true"] for n in about_it], axis=0)
-        return pairs["statement_row"].to_numpy(), pairs["record"].to_numpy(), same
+        holds = np.all([pairs[n] == pairs[f"{n}_true"] for n in about_it], axis=0)
+        return pairs["statement_row"].to_numpy(), pairs["record"].to_numpy(), holds
 
-    def again(other: Release, numbers: IntArray) -> FloatArray:
+    def rerun(other: Release, numbers: IntArray) -> FloatArray:
         records = record_form(usual.run(other))[columns]  # type: ignore[arg-type]
-        asked = rows.iloc[numbers]
-        there, alike = (
-            asked[on].merge(records.value_counts(on).reset_index(), how="left", on=on)["count"]
-            for on in (place, columns)
+        chosen = rows.iloc[numbers]
+        in_place, agreeing = (
+            chosen[key].merge(records.value_counts(key).reset_index(), how="left", on=key)["count"]
+            for key in (place, columns)
         )
-        share: FloatArray = (alike.fillna(0.0) / there).to_numpy(np.float64)
+        share: FloatArray = (agreeing.fillna(0.0) / in_place).to_numpy(np.float64)
         return share
 
     scope = (
         None if result.extra or result.scope not in release.tables.workload.levels else result.scope
     )
-    return AttackStatements("reconstruction", "linker", rows, scope, about, again)
+    return AttackStatements("reconstruction", "linker", rows, scope, subjects, rerun)
 
 
-def _composition(rows: pd.DataFrame, law: pd.DataFrame, given: list[str]) -> FloatArray:
+def _composition(rows: pd.DataFrame, law: pd.DataFrame, names: list[str]) -> FloatArray:
     """Return the share of the records of a composition that have the values of each row."""
-    if not given:
+    if not names:
         return np.ones(len(rows))
-    sums = law.groupby(given)["share"].sum().reset_index()
-    return rows[given].merge(sums, on=given, how="left")["share"].fillna(0.0).to_numpy(np.float64)
+    sums = law.groupby(names)["share"].sum().reset_index()
+    return rows[names].merge(sums, on=names, how="left")["share"].fillna(0.0).to_numpy(np.float64)
 
 
 def stated_by_claims(
@@ -273,8 +274,8 @@ def stated_by_claims(
     if not shares.any():
         raise ArgumentError(f"prior must allow records among {dict(result.among)}")
     coded = result.coded(pd.DataFrame({name: codes[name] for name in result.columns}))
-    alike = np.array([shares[_match(one, coded)].sum() for one in patterns])
-    p = np.minimum(alike / shares.sum(), 1.0)
+    agreeing = np.array([shares[_match(one, coded)].sum() for one in patterns])
+    p = np.minimum(agreeing / shares.sum(), 1.0)
     size = result.blocks.set_index(result.level)["records"].reindex(chosen[result.level]).to_numpy()
     a = None if prior.concentration is None else prior.concentration * shares.sum()
     rows = pd.DataFrame(
@@ -289,31 +290,31 @@ def stated_by_claims(
         }
     )
 
-    def about(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
+    def subjects(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
         inside = np.ones(len(truth), np.bool_)
         for name, among in result.among.items():
             inside &= np.isin(truth.codes(name), among)
         people = result.coded(pd.DataFrame({name: truth.codes(name) for name in result.columns}))
         places = truth.schema.geography.ancestors(truth.geoids, result.level)
-        alike = [
+        matches = [
             np.flatnonzero(inside & (places == place) & _match(one, people))
             for place, one in zip(chosen[result.level], patterns, strict=True)
         ]
-        found_of = np.array([len(one) for one in alike], np.int64)
-        statement = np.repeat(np.arange(len(chosen)), found_of)
+        n_matches = np.array([len(one) for one in matches], np.int64)
+        statement = np.repeat(np.arange(len(chosen)), n_matches)
         return (
             statement,
-            np.concatenate([*alike, np.zeros(0, np.int64)]),
-            (found_of == number)[statement],
+            np.concatenate([*matches, np.zeros(0, np.int64)]),
+            (n_matches == number)[statement],
         )
 
-    def again(other: Release, numbers: IntArray) -> FloatArray:
+    def rerun(other: Release, numbers: IntArray) -> FloatArray:
         """One more record: it is the one that is missing, or the others are as many already."""
-        asked = chosen.iloc[numbers][[result.level, *result.columns]]
+        statements = chosen.iloc[numbers][[result.level, *result.columns]]
         decided = [
             verify_claims(
                 other.tables,
-                asked.assign(multiplicity=number[numbers] - less),
+                statements.assign(multiplicity=number[numbers] - less),
                 level=result.level,
                 columns=result.columns,
                 among=result.among,
@@ -323,13 +324,13 @@ def stated_by_claims(
         ]
         if len(decided[0]) < len(numbers):  # no records have such counts
             return np.full(len(numbers), np.nan)
-        fewer, same = (one.to_numpy() == Status.VERIFIED for one in decided)
+        fewer, equal = (one.to_numpy() == Status.VERIFIED for one in decided)
         m, n, q = number[numbers], size[numbers] - 1, p[numbers]
         one = q if a is None else (a * q + m - 1) / (a + n)
         more = q if a is None else (a * q + m) / (a + n)
-        return np.select([fewer, same], [one, 1.0 - more], np.nan)
+        return np.select([fewer, equal], [one, 1.0 - more], np.nan)
 
-    return AttackStatements("claims", "outsider", rows, result.level, about, again)
+    return AttackStatements("claims", "outsider", rows, result.level, subjects, rerun)
 
 
 _LEAST = 1e-300  # of a parameter of a beta law
@@ -361,49 +362,49 @@ def stated_by_majority(
     level: str = "block",
 ) -> AttackStatements:
     """Return the race and Hispanic origin that most people of a place have."""
-    which = result.releases[0] if name is None and len(result.releases) == 1 else name
-    check.choice(which, "name", result.releases)
+    release_name = result.releases[0] if name is None and len(result.releases) == 1 else name
+    check.choice(release_name, "name", result.releases)
     counts = race_ethnicity_counts(release.tables, level=level)
-    of = result.blocks[result.blocks["release"] == which].reset_index(drop=True)
-    cell = pd.to_numeric(of["majority"], errors="coerce").to_numpy(np.float64)
+    blocks = result.blocks[result.blocks["release"] == release_name].reset_index(drop=True)
+    cell = pd.to_numeric(blocks["majority"], errors="coerce").to_numpy(np.float64)
     if not np.isin(cell, counts.columns).all():
         raise ArgumentError("result must be of counts of race by Hispanic origin")
-    said = cell.astype(np.int64)
-    geoids = of["block"].astype("str").to_numpy()
+    majority = cell.astype(np.int64)
+    geoids = blocks["block"].astype("str").to_numpy()
     codes = prior.codes()
     law = np.bincount(
         2 * (codes["race"] - 1) + codes["hisp"], prior.shares, minlength=counts.shape[1]
     )
 
     def share(table: pd.DataFrame, numbers: IntArray) -> FloatArray:
-        there = table.reindex(geoids[numbers]).clip(lower=0).to_numpy(np.float64)
+        people = table.reindex(geoids[numbers]).clip(lower=0).to_numpy(np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = there[np.arange(len(numbers)), said[numbers]] / there.sum(axis=1)
+            part = people[np.arange(len(numbers)), majority[numbers]] / people.sum(axis=1)
         return np.asarray(part, np.float64)
 
-    posterior = share(counts, np.arange(len(of)))
+    posterior = share(counts, np.arange(len(blocks)))
     rows = pd.DataFrame(
         {
             "target": [f"anybody in {level} {geoid}" for geoid in geoids],
-            "statement": [f"race {one // 2 + 1} hisp {one % 2}" for one in said],
-            "people": of["population"],
-            "prior": law[said],
+            "statement": [f"race {one // 2 + 1} hisp {one % 2}" for one in majority],
+            "people": blocks["population"],
+            "prior": law[majority],
             "posterior": posterior,
             "certain": posterior == 1.0,
         }
     )
 
-    def about(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
-        own = 2 * (truth.codes("race") - 1) + truth.codes("hisp")
+    def subjects(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
+        cells = 2 * (truth.codes("race") - 1) + truth.codes("hisp")
         places = truth.schema.geography.ancestors(truth.geoids, level)
         pairs = _merged(pd.DataFrame({"place": geoids}), pd.DataFrame({"place": places}), ["place"])
-        at, record = pairs["statement_row"].to_numpy(), pairs["record"].to_numpy()
-        return at, record, own[record] == said[at]
+        row, record = pairs["statement_row"].to_numpy(), pairs["record"].to_numpy()
+        return row, record, cells[record] == majority[row]
 
-    def again(other: Release, numbers: IntArray) -> FloatArray:
+    def rerun(other: Release, numbers: IntArray) -> FloatArray:
         return share(race_ethnicity_counts(other.tables, level=level), numbers)
 
-    return AttackStatements("majority", "outsider", rows, level, about, again)
+    return AttackStatements("majority", "outsider", rows, level, subjects, rerun)
 
 
 def stated_by_occupancy(
@@ -415,53 +416,53 @@ def stated_by_occupancy(
 ) -> AttackStatements:
     """Return for every block that one of its subsidised households is over the limit."""
     schema = prior.prior.schema
-    helped, over = occupancy_cells(schema)
+    assisted, violating = occupancy_cells(schema)
     shares = np.bincount(prior.cells, prior.shares, minlength=schema.size)
     law = RecordPrior.composition(schema, shares, concentration=prior.concentration)
-    if not shares[helped].any():
+    if not shares[assisted].any():
         raise ArgumentError("prior must allow subsidised households")
-    start = float(shares[over].sum() / shares[helped].sum())
+    start = float(shares[violating].sum() / shares[assisted].sum())
     usual = attack or make_attack("occupancy", taken_as_true=True)
 
-    def believed(said: OccupancyDetection) -> pd.Series:
+    def believed(detection: OccupancyDetection) -> pd.Series:
         """Return P(a household is over the limit | one of its block's n is), by block."""
         values = []
-        for n, hit in zip(said.subsidised.tolist(), said.violation.tolist(), strict=True):
-            weight = household_weights(law, n, n) if hit else np.zeros(over.size)
-            part, rest = weight[over].sum(), weight[~over].sum()
+        for n, hit in zip(detection.subsidised.tolist(), detection.violation.tolist(), strict=True):
+            weight = household_weights(law, n, n) if hit else np.zeros(violating.size)
+            part, rest = weight[violating].sum(), weight[~violating].sum()
             values.append(part / (part + rest) if part > 0 else np.nan)
-        return pd.Series(values, said.geoids.astype(str), dtype=np.float64)
+        return pd.Series(values, detection.geoids.astype(str), dtype=np.float64)
 
-    kept = result.subsidised > 0
-    geoids = result.geoids[kept].astype(str)
-    posterior = believed(result).to_numpy()[kept]
+    inhabited = result.subsidised > 0
+    geoids = result.geoids[inhabited].astype(str)
+    posterior = believed(result).to_numpy()[inhabited]
     rows = pd.DataFrame(
         {
             "target": [f"a subsidised household in block {geoid}" for geoid in geoids],
             "statement": "over its occupancy limit",
-            "people": result.subsidised[kept],
+            "people": result.subsidised[inhabited],
             "prior": start,
             "posterior": posterior,
             "certain": posterior == 1.0,
-            "finding": np.array(result.status)[kept],
+            "finding": np.array(result.status)[inhabited],
         }
     )
 
-    def about(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
+    def subjects(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
         cells = truth.cells()
         level = release.tables.workload.levels[-1]
         places = truth.schema.geography.ancestors(truth.geoids, level)
-        people = pd.DataFrame({"place": np.where(helped[cells], places, "")})
+        people = pd.DataFrame({"place": np.where(assisted[cells], places, "")})
         pairs = _merged(pd.DataFrame({"place": geoids}), people, ["place"])
         record = pairs["record"].to_numpy()
-        return pairs["statement_row"].to_numpy(), record, over[cells[record]]
+        return pairs["statement_row"].to_numpy(), record, violating[cells[record]]
 
-    def again(other: Release, numbers: IntArray) -> FloatArray:
-        said: Any = usual.run(other)
-        return believed(said).reindex(geoids[numbers]).to_numpy(np.float64)
+    def rerun(other: Release, numbers: IntArray) -> FloatArray:
+        detection: Any = usual.run(other)
+        return believed(detection).reindex(geoids[numbers]).to_numpy(np.float64)
 
     return AttackStatements(
-        "occupancy", "outsider", rows, release.tables.workload.levels[-1], about, again
+        "occupancy", "outsider", rows, release.tables.workload.levels[-1], subjects, rerun
     )
 
 
@@ -504,7 +505,7 @@ def result_statements(
         raise ArgumentTypeError(
             f"options must be those of the attack ({names}): {error}"
         ) from error
-    composition = Composition.of(prior)
+    composition = Composition.read(prior)
     stated = state(result, release, composition, **options)
     rows = stated.rows
     silent = rows["posterior"].isna()
@@ -519,7 +520,7 @@ def result_statements(
     ).drop(columns="certain")
     if truth is not None:
         other = Counterfactual(release, read_microdata(truth, "truth"), mechanism, rng)
-        statement, record, holds = stated.about(other.records)
+        statement, record, holds = stated.subjects(other.records)
         rows["correct"] = unanimous(
             np.bincount(statement, minlength=len(rows)).astype(np.float64),
             np.bincount(statement, holds, minlength=len(rows)).astype(np.float64),
@@ -540,13 +541,13 @@ def _without(
     pairs["group"] = other.groups(record)
     for _, part in pairs.groupby("group", sort=False):
         # People with one record leave the same release behind: the attack is asked once.
-        at, times = np.unique(part["statement"].to_numpy(), return_counts=True)
-        released, said = other.without(int(part["record"].iloc[0]), stated.level), None
+        index, times = np.unique(part["statement"].to_numpy(), return_counts=True)
+        released, belief = other.without(int(part["record"].iloc[0]), stated.level), None
         if all(len(places) for places in released.tables.geoids.values()):
             with contextlib.suppress(DataError):  # counts that cannot be of anybody
-                said = stated.again(released, at)
-        said = np.full(at.size, np.nan) if said is None else said
-        total[at] += times * np.where(np.isnan(said), prior[at], said)
-        people[at] += times
+                belief = stated.rerun(released, index)
+        belief = np.full(index.size, np.nan) if belief is None else belief
+        total[index] += times * np.where(np.isnan(belief), prior[index], belief)
+        people[index] += times
     with np.errstate(divide="ignore", invalid="ignore"):
         return total / people

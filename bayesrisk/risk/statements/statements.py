@@ -37,10 +37,11 @@ from bayesrisk.risk.intervals import (
     binomial_interval,
     block_moments,
     clustered_interval,
+    group_sums,
     moment_intervals,
 )
 from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, WITHOUT, size_class
-from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked, ratio_of
+from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked, risk_ratio
 from bayesrisk.tables import Schema
 from bayesrisk.tables.microdata import OCCUPIED
 
@@ -52,32 +53,32 @@ if TYPE_CHECKING:
 
 
 def leave_one_out(
-    same: ArrayLike, population: ArrayLike, everywhere: ArrayLike, total: int, weight: float
+    agreeing: ArrayLike, population: ArrayLike, everywhere: ArrayLike, total: int, weight: float
 ) -> FloatArray:
     """Return ``(c - 1 + w s) / (n - 1 + w)``: what a guesser infers without the target's record.
 
     ``c`` of ``n`` records of a place are as stated, and a share ``s`` of all other records.
     """
-    others = np.asarray(population, np.float64) - 1.0
+    rest = np.asarray(population, np.float64) - 1.0
     share: FloatArray = (np.asarray(everywhere, np.float64) - 1.0) / max(total - 1, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        prior = (np.asarray(same, np.float64) - 1.0 + weight * share) / (others + weight)
-    return np.where(others + weight > 0, prior, share)
+        prior = (np.asarray(agreeing, np.float64) - 1.0 + weight * share) / (rest + weight)
+    return np.where(rest + weight > 0, prior, share)
 
 
 def attributes_asked(
-    schema: Schema, known: Sequence[str] | None, stated: Sequence[str] | None
+    schema: Schema, knowledge: Sequence[str] | None, stated: Sequence[str] | None
 ) -> tuple[list[str], list[str]]:
     """Return the attributes known and those stated, checked: of the schema and each once."""
     about_target, about_it = (
-        [check.choice(attribute, name, schema.names) for attribute in check.texts(given, name)]
-        for name, given in (("known", known or ()), ("stated", stated or ()))
+        [check.choice(attribute, name, schema.names) for attribute in check.texts(attributes, name)]
+        for name, attributes in (("known", knowledge or ()), ("stated", stated or ()))
     )
     if not about_it:
         raise ArgumentError(f"stated must name an attribute of {schema.name!r}, got none")
-    both = about_target + about_it
-    if len(set(both)) < len(both):
-        raise ArgumentError(f"known and stated must name an attribute once, got {both}")
+    names = about_target + about_it
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"known and stated must name an attribute once, got {names}")
     return about_target, about_it
 
 
@@ -85,37 +86,37 @@ def coarsened(space: CellSpace, index: Mapping[str, IntArray]) -> dict[str, IntA
     """Return codes, given counted from 0, with one for all that the tables do not tell apart."""
     least = {name: np.unique(space.bins[name], return_index=True)[1] for name in index}
     return {
-        name: least[name][space.bins[name][at]] + space.schema.attribute(name).first
-        for name, at in index.items()
+        name: least[name][space.bins[name][codes]] + space.schema.attribute(name).first
+        for name, codes in index.items()
     }
 
 
 def agreement(
-    rows: pd.DataFrame, people: pd.DataFrame, place: list[str], about: list[str]
+    rows: pd.DataFrame, people: pd.DataFrame, place: list[str], claim: list[str]
 ) -> pd.Series:
     """Return the truth of statements that hold for everybody, or for nobody, they are about.
 
     Missing where it is true of some of them, and where nobody of the kind lives there.
     """
-    there = people.groupby(place).size().rename("there").reset_index()
-    right = people.groupby(about).size().rename("right").reset_index()
-    known = rows[about].merge(there, on=place, how="left").merge(right, on=about, how="left")
-    everybody = known["there"].to_numpy(np.float64)
-    said = unanimous(everybody, known["right"].fillna(0.0).to_numpy(np.float64))
-    return said.set_axis(rows.index)
+    inhabitants = people.groupby(place).size().rename("there").reset_index()
+    right = people.groupby(claim).size().rename("right").reset_index()
+    counts = rows[claim].merge(inhabitants, on=place, how="left").merge(right, on=claim, how="left")
+    everybody = counts["there"].to_numpy(np.float64)
+    truth = unanimous(everybody, counts["right"].fillna(0.0).to_numpy(np.float64))
+    return truth.set_axis(rows.index)
 
 
 def unanimous(everybody: FloatArray, right: FloatArray) -> pd.Series:
     """Return whether statements hold for all of those they are about, or for none; else missing."""
-    said = pd.Series(right > 0, dtype="boolean")
-    return said.where((everybody > 0) & ((right == 0) | (right == everybody)))
+    truth = pd.Series(right > 0, dtype="boolean")
+    return truth.where((everybody > 0) & ((right == 0) | (right == everybody)))
 
 
 def in_words(labelled: pd.DataFrame, names: list[str]) -> list[str]:
     """Return each row in words, by columns; the one place has no name."""
     columns = [labelled[name].astype("str") for name in names]
-    said = (zip(names, row, strict=True) for row in zip(*columns, strict=True))
-    return [" ".join(f"{n} {t}" for n, t in pairs if t) or "anybody" for pairs in said]
+    rows = (zip(names, row, strict=True) for row in zip(*columns, strict=True))
+    return [" ".join(f"{n} {t}" for n, t in pairs if t) or "anybody" for pairs in rows]
 
 
 # -----------------------------------------------------------------------------
@@ -135,9 +136,9 @@ def claims_of_records(records: pd.DataFrame, weight: float) -> pd.DataFrame:
     rows = records.groupby(keys, sort=True).size().rename("people").reset_index()
     rows["alike"] = rows.groupby(PLACE)["people"].transform("sum")
     population = rows.groupby("block")["people"].transform("sum").to_numpy(float)
-    same = rows.groupby(["block", "cell"])["people"].transform("sum").to_numpy(float)
+    agreeing = rows.groupby(["block", "cell"])["people"].transform("sum").to_numpy(float)
     everywhere = np.bincount(records["cell"], minlength=CELLS)[rows["cell"]]
-    rows["prior"] = leave_one_out(same, population, everywhere, len(records), weight)
+    rows["prior"] = leave_one_out(agreeing, population, everywhere, len(records), weight)
     rows["race"], rows["hisp"] = rows["cell"] // 2 + 1, rows.pop("cell") % 2
     text = rows[ABOUT].astype("str")
     rows["target"] = text["block"] + " sex " + text["sex"] + " agebin " + text["agebin"]
@@ -167,20 +168,19 @@ def _confirmed(
     keys = [("block", "sex", "age"), ("block", "sex", "agebin")]
     links = match_records(records, people, keys=keys, rng=rng)
     right = race_ethnicity(records)[links.left] == race_ethnicity(people)[links.right]
-    looked = ~records["block"].isin(proved).to_numpy()[links.left]
-    stratum = _strata(records)[links.left][looked]
+    unproved = ~records["block"].isin(proved).to_numpy()[links.left]
+    stratum = _strata(records)[links.left][unproved]
     # Links of one block stand and fall together: blocks are the units, each in one class of size.
-    block, geoids = pd.factorize(records["block"].to_numpy()[links.left][looked])
+    block, geoids = pd.factorize(records["block"].to_numpy()[links.left][unproved])
     strata = 2 * len(SIZE_CLASSES)
-    pairs, at = np.unique(stratum * max(len(geoids), 1) + block, return_inverse=True)
-    moments = block_moments(np.bincount(at, right[looked]), np.bincount(at))
-    label = pairs // max(len(geoids), 1)
-    sums = np.stack([np.bincount(label, row, strata) for row in moments])
+    pairs, pair = np.unique(stratum * max(len(geoids), 1) + block, return_inverse=True)
+    moments = block_moments(np.bincount(pair, right[unproved]), np.bincount(pair))
+    sums = group_sums(moments, pairs // max(len(geoids), 1), strata)
     every = np.tile(sums.reshape(len(sums), -1, 2).sum(axis=1), len(SIZE_CLASSES))
-    known: FloatArray = np.where(sums[0] > 0, sums, every).astype(np.float64)
-    lower, upper = moment_intervals(known, confidence=confidence)
+    sums = np.where(sums[0] > 0, sums, every)
+    lower, upper = moment_intervals(sums, confidence=confidence)
     with np.errstate(invalid="ignore"):
-        return {"posterior": known[6] / known[1], "lower": lower, "upper": upper}
+        return {"posterior": sums[6] / sums[1], "lower": lower, "upper": upper}
 
 
 # -----------------------------------------------------------------------------
@@ -192,27 +192,27 @@ _SHOWN = 6  # rows of the summary that fit into ten lines
 _BRIEF = [*GROUP, "statements", "proved", "prior", "posterior", "ratio_90"]
 
 
-def _measures(rows: pd.DataFrame, marks: list[float], same: bool) -> dict[str, float | bool]:
-    """Return the columns of a summary; ``same`` if all protections state the same."""
-    known = rows[~rows["status"].isin(OPEN)]
-    judged = known if same else known[known["status"] == "proved"]
+def _measures(rows: pd.DataFrame, marks: list[float], comparable: bool) -> dict[str, float | bool]:
+    """Return the columns of a summary; ``comparable`` if all protections state the same."""
+    decided = rows[~rows["status"].isin(OPEN)]
+    judged = decided if comparable else decided[decided["status"] == "proved"]
     ratio = np.sort(judged["ratio"].dropna().to_numpy(np.float64))
-    found: dict[str, float | bool] = {
+    columns: dict[str, float | bool] = {
         "statements": len(rows),
         "targets": int(rows["target"].nunique()),
         "people": int(rows["people"].sum()),
         **{status: int((rows["status"] == status).sum()) for status in STATUS},
     }
     for name in ("prior", "posterior", "lower", "upper"):
-        found[name] = float(known[name].mean()) if len(known) else np.nan
-    found["comparable"] = same
+        columns[name] = float(decided[name].mean()) if len(decided) else np.nan
+    columns["comparable"] = comparable
     for share in (0.5, 0.9):  # of infinite ratios there is no average: take one that occurs
-        at = int(np.ceil(share * ratio.size)) - 1
-        found[f"ratio_{round(100 * share)}"] = float(ratio[at]) if ratio.size else np.nan
-    found["ratio_max"] = float(ratio[-1]) if ratio.size else np.nan
+        index = int(np.ceil(share * ratio.size)) - 1
+        columns[f"ratio_{round(100 * share)}"] = float(ratio[index]) if ratio.size else np.nan
+    columns["ratio_max"] = float(ratio[-1]) if ratio.size else np.nan
     for mark in marks:
-        found[f"at_least_{mark:g}"] = float((ratio >= mark).mean()) if ratio.size else np.nan
-    return found
+        columns[f"at_least_{mark:g}"] = float((ratio >= mark).mean()) if ratio.size else np.nan
+    return columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -341,9 +341,9 @@ class Statements(Tabular):
                     rows[name] = rows[name].where(proved, rates[name][rows["stratum"]])
                 # Nothing of the kind was linked anywhere: there is no rate.
                 rows.loc[~proved & rows["posterior"].notna(), "status"] = "estimated"
-        about = {"attack": "reconstruction", "adversary": "linker", "protection": spec.mechanism}
-        rows = rows.drop(columns="stratum").assign(**about, baseline=WITHOUT)[
-            [*(name for name in COLUMNS if name in rows or name in about), *ABOUT, "baseline"]
+        labels = {"attack": "reconstruction", "adversary": "linker", "protection": spec.mechanism}
+        rows = rows.drop(columns="stratum").assign(**labels, baseline=WITHOUT)[
+            [*(name for name in COLUMNS if name in rows or name in labels), *ABOUT, "baseline"]
         ]
         return cls(rows.assign(places=spec.places) if spec.places == OCCUPIED else rows)
 
@@ -366,13 +366,13 @@ class Statements(Tabular):
 
         An attack with a single protection and adversary does.
         """
-        found = {}
+        comparable = {}
         for attack, rows in self.frame.groupby("attack", sort=False):
-            asked = rows.groupby(["target", "statement"], sort=False).ngroup().to_numpy()
+            numbers = rows.groupby(["target", "statement"], sort=False).ngroup().to_numpy()
             parts = rows.groupby(["adversary", "protection"]).indices.values()
-            first, *others = (np.sort(asked[at]) for at in parts)
-            found[str(attack)] = all(np.array_equal(first, other) for other in others)
-        return found
+            first, *rest = (np.sort(numbers[index]) for index in parts)
+            comparable[str(attack)] = all(np.array_equal(first, other) for other in rest)
+        return comparable
 
     @property
     def learned(self) -> pd.Series:
@@ -428,9 +428,9 @@ class Statements(Tabular):
         ]
         if len(set(marks)) < len(marks):
             raise ArgumentError(f"thresholds must differ, got {marks}")
-        same = self.comparable
+        comparable = self.comparable
         lines = [
-            {**dict(zip(GROUP, key, strict=True)), **_measures(rows, marks, same[str(key[0])])}
+            dict(zip(GROUP, key, strict=True)) | _measures(rows, marks, comparable[str(key[0])])
             for key, rows in self.frame.groupby(GROUP, sort=False)
         ]
         columns = None if lines else [*GROUP, *_measures(self.frame, marks, True)]
@@ -466,7 +466,7 @@ class Statements(Tabular):
         except DataError as error:
             raise DataError(f"{file}: {error}") from error
 
-    def _said(self) -> str:
+    def _sentence(self) -> str:
         targets = self.frame["target"].nunique()
         text = (
             f"{len(self):,} statement{'' if len(self) == 1 else 's'} about {targets:,} "
@@ -483,13 +483,13 @@ class Statements(Tabular):
     def __repr__(self) -> str:
         rows = self.summary()[_BRIEF]
         if not len(rows):
-            return self._said()
+            return self._sentence()
         table = rows.head(_SHOWN).to_string(index=False, float_format="{:.4g}".format)
         rest = [f"and {len(rows) - _SHOWN} more: summary()"] if len(rows) > _SHOWN else []
-        return "\n".join([self._said(), table, *rest])
+        return "\n".join([self._sentence(), table, *rest])
 
     def _repr_html_(self) -> str:
-        return page(self._said(), self.summary()[_BRIEF], whole="summary()")
+        return page(self._sentence(), self.summary()[_BRIEF], whole="summary()")
 
 
 # -----------------------------------------------------------------------------
@@ -540,8 +540,8 @@ def statements_about_people(
     >>> rows.frame[["prior", "posterior", "ratio", "status"]].values.tolist()
     [[0.5, 1.0, 2.0, 'proved'], [0.5, 1.0, 2.0, 'proved'], [0.0, 1.0, inf, 'proved']]
     """
-    said = check.instance(statements, Statements, "statements").frame
-    said = check.frame(said, "statements", ABOUT)
+    frame = check.instance(statements, Statements, "statements").frame
+    frame = check.frame(frame, "statements", ABOUT)
     weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
     people = person_frame(truth, columns=RECORDS, source="truth")
     priors = claims_of_records(people, weight)[[*ABOUT, "statement", "prior"]]
@@ -549,7 +549,7 @@ def statements_about_people(
     targets["target"] = [f"person {number}" for number in range(1, len(targets) + 1)]
     targets["people"] = 1
     parts = []
-    for (attack, adversary, protection), rows in said.groupby(GROUP, sort=False):
+    for (attack, adversary, protection), rows in frame.groupby(GROUP, sort=False):
         twice = rows.duplicated(ABOUT)
         if twice.any():
             raise DataError(
@@ -558,19 +558,19 @@ def statements_about_people(
                 "protection of its own name"
             )
         # Records of each place, sex and age bin, and whether they are proved
-        there = rows.assign(proved=rows["status"] == "proved").groupby(PLACE, sort=False)
-        believed = there.agg(records=("people", "sum"), proved=("proved", "min")).astype("float64")
+        places = rows.assign(proved=rows["status"] == "proved").groupby(PLACE, sort=False)
+        believed = places.agg(records=("people", "sum"), proved=("proved", "min")).astype("float64")
         part = targets.merge(believed.reset_index(), on=PLACE, how="left")
         stated = rows[[*ABOUT, "people"]].rename(columns={"people": "stated"})
         part = part.merge(stated, on=ABOUT, how="left")
         silent = part["records"].isna()
         belief = (part["stated"].fillna(0.0) / part["records"]).where(~silent, part["prior"])
         status = np.where(silent, "unstated", np.where(part["proved"] == 1, "proved", "believed"))
-        ratio = np.where(silent, 1.0, ratio_of(belief.to_numpy(), part["prior"].to_numpy()))
-        about = {"attack": str(attack), "adversary": str(adversary), "protection": str(protection)}
+        ratio = np.where(silent, 1.0, risk_ratio(belief.to_numpy(), part["prior"].to_numpy()))
+        labels = {"attack": str(attack), "adversary": str(adversary), "protection": str(protection)}
         part["posterior"] = part["lower"] = part["upper"] = belief
         part["ratio"], part["status"] = ratio, status
-        parts.append(part.assign(**about, baseline=WITHOUT, correct=True))
+        parts.append(part.assign(**labels, baseline=WITHOUT, correct=True))
     columns = [*(name for name in COLUMNS if name != "without"), *ABOUT, "baseline"]
     whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     return Statements(whole[columns])
@@ -638,17 +638,17 @@ def residual_risk(
     >>> residual_risk(Statements(rows), Statements(others))["residual"].tolist()
     [0.5]
     """
-    own = check.instance(statements, Statements, "statements").frame
-    others = check.instance(control, Statements, "control").frame
+    in_data = check.instance(statements, Statements, "statements").frame
+    controls = check.instance(control, Statements, "control").frame
     check.choice(measure, "measure", ("correct", "posterior"))
     sure = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     if units is not None:
         check.text(units, "units")
-        for who, frame in (("statements", own), ("control", others)):
-            frame = check.frame(frame, who, [units])
-    groups = dict(iter(others.groupby(GROUP, sort=False)))
+        for label, frame in (("statements", in_data), ("control", controls)):
+            frame = check.frame(frame, label, [units])
+    groups = dict(iter(controls.groupby(GROUP, sort=False)))
     lines = []
-    for key, rows in own.groupby(GROUP, sort=False):
+    for key, rows in in_data.groupby(GROUP, sort=False):
         if key not in groups:
             raise DataError(f"control: must have statements of {', '.join(map(str, key))}")
         line: dict[str, object] = dict(zip(GROUP, key, strict=True))

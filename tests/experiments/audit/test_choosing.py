@@ -81,7 +81,7 @@ def test_a_weak_setting_that_is_enough_by_chance_is_not_chosen_over_a_strong_one
 
 def test_every_mechanism_says_its_own_dial():
     """By what is declared beside it; a parameter of every dial is one of its mechanism."""
-    dials = {name: mechanism_dial(name) for name in REGISTRY.own}
+    dials = {name: mechanism_dial(name) for name in REGISTRY.builtin}
     assert {name: dial.name for name, dial in dials.items() if dial is not None} == {
         "discrete-gaussian": "rho", "discrete-laplace": "epsilon",
         "rounding": "base", "suppression": "threshold", "swapping": "rate", "topdown": "rho",

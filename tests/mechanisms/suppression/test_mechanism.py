@@ -183,7 +183,7 @@ def test_release():
     hidden = sum(m.nnz for m in made.tables.suppressed.values())
     assert made.diagnostics == {"suppressed_cells": float(hidden)}
     assert hidden > 0
-    assert made.spec.count_likelihood(1, 1, level="block", table="sex") is None
+    assert made.spec.likelihood("block", "sex").probability(1, 1) is None
     again = Suppression(**made.spec.parameters).spec.for_tables(asked.tables)
     assert replace(again, places="public") == made.spec
     assert made.tables == Suppression(threshold=3).release(data, workload=asked, rng=9).tables

@@ -29,7 +29,12 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     infer,
 )
-from bayesrisk.risk.audit.attacks import MajorityAttack, ViolationAttack, infer_by_attack, tables_of
+from bayesrisk.risk.audit.attacks import (
+    MajorityAttack,
+    ViolationAttack,
+    infer_by_attack,
+    place_tables,
+)
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)
@@ -220,7 +225,7 @@ def test_the_majority_of_a_place_without_counts_is_that_of_the_next_larger():
     asked = TargetQuestion(np.ones(6, bool), np.tile(np.arange(3), 2), 3)
 
     def parts(published):
-        around = (tables_of(published, *p, NOBODY) for p in (("block", "100"), ("tract", "1")))
+        around = (place_tables(published, *p, NOBODY) for p in (("block", "100"), ("tract", "1")))
         return MajorityAttack(around, prior).weights(asked, prior)
 
     nothing = [0, 0, 0], [0] * 6
@@ -422,7 +427,7 @@ def test_occupancy_of_withheld_or_negative_counts_says_nothing():
     prior = RecordPrior.uniform_data_sets(HOMES.schema)
     asked = TargetQuestion(np.ones(HOMES.schema.size, bool), np.zeros(HOMES.schema.size, int), 1)
     code = str(tables.geoids["block"][0])
-    assert ViolationAttack(tables_of(below, "block", code, NOBODY)).weights(asked, prior) is None
+    assert ViolationAttack(place_tables(below, "block", code, NOBODY)).weights(asked, prior) is None
 
 
 def test_occupancy_is_refused_where_tables_are_not_of_households():

@@ -13,7 +13,7 @@ from bayesrisk import DiscreteGaussian, Noise, marginal_risk, risk_ratio
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference import multilevel_posterior
 from bayesrisk.risk import multilevel_marginal_posterior, risk_distribution
-from bayesrisk.risk.count.several_levels import evidence_of
+from bayesrisk.risk.count.several_levels import ratio_evidence
 
 CENSUS = [0.0509378, 0.0504878, 0.0513777, 0.0504162, 0.2464845, 0.0992264]
 SIZES = [[0.0992264], [2.5], [0.3, 0.3], [0.0992264, 0.2464845], [0.4, 1.1, 0.4]]
@@ -69,7 +69,7 @@ def test_the_evidence_of_a_ratio_against_many_digits(prior, share):
         for ratio in (1.0 - share, 1.0 + share * (1 - prior) / prior):
             p, r = mpf(prior), mpf(ratio)
             exact = mp.log((1 - p) / (1 / r - p))
-            found = float(evidence_of(np.array(ratio), prior))
+            found = float(ratio_evidence(np.array(ratio), prior))
             # A ratio next to 1 / p is itself rounded by as much as what is left.
             slack = 1e-13 + 2**-52 / (1 - p * r)
             assert abs(found - exact) <= slack * abs(exact)

@@ -168,7 +168,7 @@ def test_equal_levels_tie_at_one_half_and_a_coin_decides():
 @pytest.mark.parametrize("levels", [2, 6])
 def test_equal_levels_add_up_to_the_sum_of_their_noise(variance, levels):
     rho = 0.5 / variance
-    law = levels_law(np.full(levels, rho), there=True, left_out=1e-15)
+    law = levels_law(np.full(levels, rho), present=True, left_out=1e-15)
     total = np.rint(0.5 * (law.first / rho - levels)).astype(int)
     pmf = np.array(oracles.gaussian_sum_pmf(variance, levels, 12), dtype=float)
     near = np.abs(total) <= 12
@@ -179,11 +179,11 @@ def test_equal_levels_add_up_to_the_sum_of_their_noise(variance, levels):
 
 def test_many_levels_of_tiny_budgets_need_no_more_values_than_their_sum():
     """Six levels of variance 500,000 are one of six times that: 16 standard deviations of it."""
-    law = levels_law(np.full(6, 1e-6), there=False, left_out=1e-15)
+    law = levels_law(np.full(6, 1e-6), present=False, left_out=1e-15)
     deviation = np.sqrt(6 * 5e5)
     assert law.first.size < 17 * deviation
     total = np.array([-5200, 0, 3500])
-    found = [law.reached(2e-6 * t - 6e-6, there=True) for t in total]
+    found = [law.reached(2e-6 * t - 6e-6, present=True) for t in total]
     np.testing.assert_allclose(found, norm.sf(total / deviation), rtol=1e-6)
 
 

@@ -19,7 +19,7 @@ from bayesrisk import (
 from bayesrisk.mechanisms import Suppression, Swapping, make_mechanism
 from bayesrisk.population import population_spec
 from bayesrisk.risk import MechanismOptions, mechanism_risk_of_many
-from bayesrisk.risk.mechanism.question import counts_of
+from bayesrisk.risk.mechanism.question import released_counts
 from bayesrisk.tables import Attribute
 
 BLOCK = tables("county", "block")
@@ -173,11 +173,11 @@ def test_observed_cells_of_swapping_are_those_of_its_tables(unit):
         assert whole.spec == again.spec
         for key, counts in whole.tables.counts.items():
             assert (counts != again.tables.counts[key]).nnz == 0
-        expected = counts_of(whole.tables, cells)
+        expected = released_counts(whole.tables, cells)
         np.testing.assert_array_equal(
             prepared.observed(np.random.default_rng(seed), cells), expected
         )
-        moved += int((expected != counts_of(release.tables, cells)).sum())
+        moved += int((expected != released_counts(release.tables, cells)).sum())
     assert moved > 0  # swaps were seen
 
 
@@ -192,7 +192,7 @@ def test_records_that_were_recoded_row_by_row_are_followed_too():
     table = workload.tables["block", "votingage"]
     cells = [("block", "votingage", cell, place) for cell in table.cells]
     np.testing.assert_array_equal(
-        prepared.observed(np.random.default_rng(2), cells), counts_of(release.tables, cells)
+        prepared.observed(np.random.default_rng(2), cells), released_counts(release.tables, cells)
     )
 
 

@@ -27,7 +27,7 @@ def test_measures_are_those_of_the_slow_twin(original, protected):
     found = repeated_microdata(frame(original), frame(protected), keys=["a", "b"], target="t")
     for name, percent in repeated(original, protected).items():
         assert getattr(found, name) == pytest.approx(percent, abs=1e-12), name
-    assert (found.n_original, found.n_protected) == (len(original), len(protected))
+    assert found.n_original == len(original)
     only = repeated_microdata(frame(original), frame(protected), keys=["a", "b"])
     assert only.replicated_uniques == found.replicated_uniques
     assert only.disclosive_correct is None
