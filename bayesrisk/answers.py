@@ -6,7 +6,7 @@ Every zone may give these answers, so this module knows no other but the checks 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
@@ -196,8 +196,7 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         1.24 (1.16-1.32)
         """
         unit = check.scalar(baseline, "baseline", lower=0.0, bounds="()")
-        numbers = (getattr(self, name) / unit for name in _NUMBERS)
-        return Estimate(*numbers, self.confidence, self.method)
+        return replace(self, **{name: getattr(self, name) / unit for name in _NUMBERS})
 
     def columns(self, name: str) -> dict[str, FloatAnswer]:
         """Return the numbers as columns: ``name``, ``name_error``, ``_lower`` and ``_upper``."""
