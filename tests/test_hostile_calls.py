@@ -10,7 +10,7 @@ import bayesrisk as br
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError, shown
 from bayesrisk.experiments.by_place import split_by_place
-from bayesrisk.experiments.sweep.document import parse_config
+from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.reconstruction.claims.result import ClaimOptions
 
 PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))

@@ -12,7 +12,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk.cli import base
-from bayesrisk.cli.own import MOST_KINDS, OwnOptions, usual_tables
+from bayesrisk.cli.records import MOST_KINDS, OwnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError, shown
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.experiments import by_place
 from bayesrisk.experiments.published_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
-from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder, digest_of
 from bayesrisk.interfaces import Mechanism
@@ -670,17 +670,17 @@ def write_occupancy_report(results: OccupancyResults, folder: str | Path) -> Pat
     ends = results.ends.assign(unique=results.ends["unique"].map({True: "yes", False: "no"}))
     for name in ("putative", "hits"):  # expected ones
         ends[name] = ends[name].map("{:.1f}".format).astype("str")
-    page = html.render(
+    page = engine.render(
         "occupancy.html",
         title="Blocks with households above the occupancy limit",
         confidence=confidence,
         rows=results.table[results.table["infeasible_as"] == "apart"].to_dict(orient="records"),
         words=PROTECTION_WORDS,
         parts=config["parts"],
-        figures=[html.figure(drawn, path / "figures" / "blocks", caption)],
+        figures=[engine.figure(drawn, path / "figures" / "blocks", caption)],
         tables=[
-            html.table(_totals(results.table), f"Flagged blocks, {pooled}"),
-            html.table(html.rounded(ends), "Linkage of all flagged households"),
+            engine.table(_totals(results.table), f"Flagged blocks, {pooled}"),
+            engine.table(engine.rounded(ends), "Linkage of all flagged households"),
         ],
         source=f"Configuration {digest_of(config)}.",
         settings_title="The study",

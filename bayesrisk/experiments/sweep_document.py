@@ -32,7 +32,7 @@ from bayesrisk._files.text import named, read_toml
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES, exact_number
 from bayesrisk.exceptions import ArgumentError, ConfigError, DataError, shown
-from bayesrisk.experiments.sweep.study import (
+from bayesrisk.experiments.sweep import (
     GAUSSIAN_ONLY,
     NOISES,
     QUANTITIES,
