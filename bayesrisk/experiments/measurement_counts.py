@@ -104,12 +104,7 @@ class MeasurementSource:
             )
 
     def bounds(
-        self,
-        units: TextArray,
-        level: str,
-        target: IntArray | None,
-        *,
-        around: bool = True,
+        self, units: TextArray, level: str, target: IntArray | None, *, around: bool = True
     ) -> nmf_reader.CellBounds:
         """Return the bounds that constraints set to cells of sorted units of a level.
 

@@ -145,11 +145,7 @@ def _live_atoms(source: MeasurementSource, units: TextArray) -> tuple[IntArray, 
 
 
 def _others(
-    source: MeasurementSource,
-    near: CellSurroundings,
-    level: str,
-    codes: TextArray,
-    live: BoolArray,
+    source: MeasurementSource, near: CellSurroundings, level: str, codes: TextArray, live: BoolArray
 ) -> tuple[IntArray, BoolArray]:
     """Return which units lie in a usable place, and in which atoms others of it can be."""
     atoms = source.atoms.size
@@ -175,13 +171,7 @@ class Evidence:
         self.values = np.zeros((units, cells), dtype=np.int16)
         self._known_count = known_count
 
-    def add(
-        self,
-        units: IntArray,
-        cells: IntArray,
-        counts: IntArray,
-        sigma2: FloatArray,
-    ) -> None:
+    def add(self, units: IntArray, cells: IntArray, counts: IntArray, sigma2: FloatArray) -> None:
         """Add one noisy value for each of some units and cells: (y - k - 1/2) / sigma2."""
         index = np.ix_(units, cells)
         self.log_ratio[index] += ((counts - self._known_count) - 0.5) / sigma2[:, None]

@@ -316,9 +316,7 @@ def _totals(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def pooled_results(
-    study: OccupancyStudy,
-    frames: Mapping[str, pd.DataFrame],
-    truths: Mapping[int, pd.DataFrame],
+    study: OccupancyStudy, frames: Mapping[str, pd.DataFrame], truths: Mapping[int, pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
     """Return the frames of all shards together, held against the true households."""
     truth = pd.concat(

@@ -472,10 +472,7 @@ def _linked(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_combinations(
-    stated: pd.DataFrame,
-    tables: PublishedTables,
-    time_limit: float | None,
-    written: _Certificates,
+    stated: pd.DataFrame, tables: PublishedTables, time_limit: float | None, written: _Certificates
 ) -> pd.DataFrame:
     """Return bounds of published counts, and of the combinations that nobody published."""
     schema = tables.workload.schema

@@ -594,12 +594,7 @@ _TWO_LEVELS = (
         "found",
         "probability of being found,\nif in the cell",
     ),
-    (
-        "hierarchical_decision_accuracy",
-        "decision_accuracy",
-        "accuracy",
-        "best guess is right",
-    ),
+    ("hierarchical_decision_accuracy", "decision_accuracy", "accuracy", "best guess is right"),
 )
 
 

@@ -4,10 +4,4 @@ from bayesrisk.experiments.audit.choosing import ProtectionGoal
 from bayesrisk.experiments.audit.populations import Protection, SimulatedPopulation
 from bayesrisk.experiments.audit.study import AuditStudy, read_audit
 
-__all__ = [
-    "AuditStudy",
-    "Protection",
-    "ProtectionGoal",
-    "SimulatedPopulation",
-    "read_audit",
-]
+__all__ = ["AuditStudy", "Protection", "ProtectionGoal", "SimulatedPopulation", "read_audit"]

@@ -143,11 +143,7 @@ def proved_text(number: float, own: float) -> str:
 
 
 def interval_text(
-    value: float,
-    low: float,
-    high: float,
-    form: Callable[[float], str] = _points,
-    most: float = 1.0,
+    value: float, low: float, high: float, form: Callable[[float], str] = _points, most: float = 1.0
 ) -> str:
     """Return a value with its interval: "too few" for one that is missing, or as long as can be."""
     if math.isnan(value):
