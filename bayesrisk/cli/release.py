@@ -326,7 +326,7 @@ def _audited(
     options: WhatOptions, document: dict[str, Any], source: Path
 ) -> tuple["br.Workload", "Mechanism"]:
     """Return tables and mechanism of an audit; its schema is that of a file of records."""
-    from bayesrisk.experiments.audit.study import audited_protection
+    from bayesrisk.experiments.audit import audited_protection
 
     folder, name = str(options.from_audit), str(options.protection)
     with base.called("protection", "--protection"):

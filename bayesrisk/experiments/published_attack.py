@@ -362,7 +362,7 @@ def write_attack(
     if bounds.conflict:
         reason = next(iter(bounds.conflict.values()))
         text = f"No records fit these tables as they were read: {reason}."
-        sentences.append(engine.Linked(text, *written.add(tables, bounds, 1)))
+        sentences.append(engine.PageCell(text, href=written.add(tables, bounds, 1)[0]))
     elif bounds.counts["published"].fillna(0).max() > _MOST_RECORDS:
         sentences += [*bounds._answer(), f"More than {_MOST_RECORDS:,} records: only bounded."]
     else:
@@ -467,7 +467,7 @@ def _linked(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame whose proofs are links of a page."""
     if "proof" not in frame:
         return frame
-    links = [engine.Linked(Path(file).name, file) for file in frame["proof"]]
+    links = [engine.PageCell(Path(file).name, href=file) for file in frame["proof"]]
     return frame.assign(proof=pd.Series(links, frame.index, dtype=object))
 
 
@@ -510,7 +510,8 @@ def _claims(
     table = table.assign(**dict.fromkeys(written.column, files))
     schema = tables.workload.schema
     words = schema.labelled(frame)[list(schema.names)].fillna("any")
-    said = list[str](map(engine.Linked, sentences[:_SAID], files))
+    pairs = zip(sentences[:_SAID], files, strict=False)
+    said = list[str](engine.PageCell(text, href=file) for text, file in pairs)
     return pd.concat([table, words], axis=1), text, said
 
 
@@ -530,7 +531,7 @@ def _records(
         text += f"at most {most:.0%} of them could be others." if most else "no others fit: proved."
         if not most:
             unique = replace(made, status=(Status.UNIQUE,))
-            text = engine.Linked(text, *written.add(tables, unique, 1))
+            text = engine.PageCell(text, href=written.add(tables, unique, 1)[0])
     return frame, text
 
 

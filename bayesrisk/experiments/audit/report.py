@@ -465,7 +465,7 @@ def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, engine.PageTable]:
         some = [(h, n.split(), text) for h, n, text in [*_WHOSE, *columns] if {*n.split()} <= known]
         cells: list[list[str]] = [
             [
-                engine.Sorted(text(*(row[n] for n in names)), row[names[0]])
+                engine.PageCell(text(*(row[n] for n in names)), sort=row[names[0]])
                 for _, names, text in some
             ]
             for row in rows

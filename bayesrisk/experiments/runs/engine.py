@@ -568,28 +568,17 @@ class PageTable(NamedTuple):
     rows: list[list[str]]
 
 
-class Sorted(str):
-    """A cell whose text says more than the value that it is sorted by."""
+class PageCell(str):
+    """A text of a page, with the value that it is sorted by or a file beside it as its proof."""
 
     sort: object
-
-    def __new__(cls, text: object, sort: object) -> Self:
-        """Return the text with its value."""
-        cell = super().__new__(cls, text)
-        cell.sort = sort
-        return cell
-
-
-class Linked(str):
-    """A text with a file beside the page that proves it; ``""`` where there is none."""
-
     href: str
 
-    def __new__(cls, text: object, href: str) -> Self:
-        """Return the text with its file."""
-        linked = super().__new__(cls, text)
-        linked.href = href
-        return linked
+    def __new__(cls, text: object, **about: object) -> Self:
+        """Return the text with what is known about it; ``href=""`` where there is no file."""
+        cell = super().__new__(cls, text)
+        vars(cell).update(about)
+        return cell
 
 
 def render(template: str, **values: Any) -> str:
@@ -730,4 +719,4 @@ def _cell(value: object) -> str:
         if np.isnan(value):
             return "–"
         return f"{value:.0f}" if value == np.rint(value) and abs(value) >= 1.5 else f"{value:.5g}"
-    return value if isinstance(value, Linked) else str(value)
+    return value if isinstance(value, PageCell) else str(value)
