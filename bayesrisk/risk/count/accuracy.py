@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -390,8 +390,8 @@ class NoiseRisk(NamedTuple):
 
     parameter: float
     noise: DiscreteGaussian | DiscreteLaplace
-    posterior: Callable[..., FloatArray]
-    averages: Mapping[str, Callable[..., FloatArray]]
+    posterior: Callable[..., Any]
+    averages: Mapping[str, Callable[..., Any]]
     accuracy: Callable[..., DecisionAccuracy]
     epsilon: Callable[[float], FloatAnswer]
 
@@ -434,7 +434,7 @@ class NoiseRisk(NamedTuple):
 def gaussian_risk(rho: float, sensitivity: float) -> NoiseRisk:
     """Return the risk under discrete Gaussian noise of a zCDP budget."""
     given = {"rho": rho, "sensitivity": sensitivity}
-    averages: dict[str, Callable[..., FloatArray]] = {
+    averages: dict[str, Callable[..., Any]] = {
         "marginal_posterior": marginal_posterior,
         "marginal_risk": marginal_risk,
         "decision_threshold": decision_threshold,
@@ -488,7 +488,7 @@ def laplace_risk(rho: float, sensitivity: float) -> NoiseRisk:
         other = np.where(least > 1.0, 1.0 - always, share)
         return np.where(np.isneginf(least), always, other)
 
-    averages: dict[str, Callable[..., FloatArray]] = {
+    averages: dict[str, Callable[..., Any]] = {
         "marginal_posterior": marginal,
         "marginal_risk": lambda prior: marginal(prior) / prior,
         "decision_threshold": threshold,
