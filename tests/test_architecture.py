@@ -41,10 +41,10 @@ ZONES = [
 ROOMS = {
     "_files": "text | delimited limits parquet writing",
     "accounting": "budget | conversion",
-    "cli": "base recipes | own | attacks records release risk | app",
+    "cli": "base recipes | records | attacks release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "runs | by_place measurement_counts sweep | reconstruction | audit"
+        "runs | by_place measurement_counts sweep | reconstruction sweep_document | audit"
         " measurement_risk published_attack * | occupancy_study reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",

@@ -10,7 +10,7 @@ import bayesrisk as br
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError, shown
 from bayesrisk.experiments.by_place import split_by_place
-from bayesrisk.experiments.sweep.document import parse_config
+from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.reconstruction.claims.result import ClaimOptions
 
 PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))
@@ -91,6 +91,9 @@ CALLS = {
         lambda v: br.reconstruction.match_records(v, COLUMNS, keys=[("block",)], rng=1),
     ),
     "claims among": ("among", lambda v: br.reconstruction.find_claims(TABLES, among={"sex": v})),
+    "find_claims tables": ("tables", lambda v: br.reconstruction.find_claims([v])),
+    "tree_posterior tree": ("tree", lambda v: br.tree_posterior([v], leaf_prior="flat")),
+    "compare audit": ("audit", lambda v: br.risk.compare(v)),
     "Statements frame": ("statements", lambda v: br.Statements(v)),
     "Statements.summary thresholds": (
         "thresholds",

@@ -12,7 +12,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk.cli import base
-from bayesrisk.cli.own import MOST_KINDS, OwnOptions, usual_tables
+from bayesrisk.cli.records import MOST_KINDS, OwnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError, shown
 
 if TYPE_CHECKING:
@@ -299,7 +299,6 @@ def study(
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments.occupancy_study import write_occupancy_report
     from bayesrisk.experiments.published_attack import read_households, read_sample
     from bayesrisk.tables.exchange import Partitions
 
@@ -326,7 +325,7 @@ def study(
     )
     summary = runner.run(made, output, "occupancy")
     if figures and summary.results is not None:
-        write_occupancy_report(summary.results, output)
+        summary.results.write_report(output)
     _print(summary, output, as_json=runner.as_json)
 
 

@@ -212,10 +212,7 @@ def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
     texts = [[f"{v:.6g}" if isinstance(v, float) else str(v) for v in r.values()] for r in rows]
     lines = [[name.replace("_", " ") for name in rows[0]], *texts]
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return [
-        title,
-        *("  " + "  ".join(map(str.rjust, line, widths)) for line in lines),
-    ]
+    return [title, *("  " + "  ".join(map(str.rjust, line, widths)) for line in lines)]
 
 
 def shard_lines(summary: Any) -> Iterator[str]:
@@ -329,8 +326,7 @@ TablesArgument = Annotated[
 ]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 SchemaOption = Annotated[
-    str | None,
-    "Schema of a file of records, a name or a .toml file [the tables' own].",
+    str | None, "Schema of a file of records, a name or a .toml file [the tables' own]."
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
@@ -344,8 +340,7 @@ TakenOption = Annotated[
     ),
 ]
 RuleOption = Annotated[
-    bool,
-    typer.Option("--no-rule", help="The rule by which counts are withheld is not known."),
+    bool, typer.Option("--no-rule", help="The rule by which counts are withheld is not known.")
 ]
 SensitivityOption = Annotated[
     str,
@@ -362,7 +357,7 @@ FragmentOption = Annotated[
 def write_fragment(report: Path) -> None:
     """Write a report as a part of another page, beside it."""
     from bayesrisk._files import write_bytes
-    from bayesrisk.experiments.runs.page import fragment
+    from bayesrisk.experiments.runs.engine import fragment
 
     page = fragment(report.read_text("utf-8")).encode()
     write_bytes(report.with_name(report.name.replace("report", "fragment")), page)

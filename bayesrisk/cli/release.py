@@ -13,7 +13,7 @@ import bayesrisk as br
 from bayesrisk import _files
 from bayesrisk._files.text import IN_PIECES
 from bayesrisk.cli import base
-from bayesrisk.cli.own import OwnOptions, usual_tables
+from bayesrisk.cli.records import OwnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError, shown
 
 if TYPE_CHECKING:
@@ -216,11 +216,39 @@ def _whole(asked: _Asked, source: Path) -> None:
 
 def _report(output: Path, runner: base.RunOptions) -> str:
     """Write the report beside a release, which holds nothing else, and return its path."""
-    from bayesrisk._version import __version__
-    from bayesrisk.experiments.runs.page import release_page
+    import pandas as pd
 
+    from bayesrisk._version import __version__
+    from bayesrisk.experiments.runs.engine import drawing, findings, table
+    from bayesrisk.plotting.attacks import draw_numbers
+
+    release = _about(output, lambda _: None)  # what may be published alone
+    tables = pd.DataFrame(release["tables"])
+    exact, every = int(tables.loc[tables["exact"], "cells"].sum()), int(tables["cells"].sum())
+    alike = tables.groupby(["level", "is"], sort=False).agg(
+        tables=("table", ", ".join), counts=("cells", "sum"), withheld=("withheld", "sum")
+    )
+    laws = tables.groupby(["is"], sort=False)["cells"].sum()
+    sizes = tables.groupby("level", sort=False)["cells"].sum()
+    drawn = draw_numbers({str(name): int(n) for name, n in sizes.items()}, "counts")
+    page = findings(
+        "Release: what is published, and how it is protected",
+        [
+            f"{every:,} counts in {len(tables):,} tables are released, {exact:,} of them exactly; "
+            f"the protection is {release['mechanism']}.",
+            *(f"{n:,} of them: {law}." for law, n in laws.items()),
+            *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in release["diagnostics"].items()),
+        ],
+        source=f"Made by bayesrisk {__version__} from the release alone.",
+        settings={name: release[name] for name in ("mechanism", "parameters", "places")},
+        figures=[drawing(drawn, "Counts that are released, by level.")],
+        tables=[table(alike.reset_index().rename(columns={"is": "published"}), "Tables")],
+        warning="A simulation: whoever guesses the seed takes the protection off."
+        if release["simulation"]
+        else "",
+    )
     file = output.with_name(f"{output.name}-report.html")
-    _files.write_bytes(file, release_page(_about(output, lambda _: None), __version__))
+    _files.write_bytes(file, page)
     runner.embed(file)
     return str(file)
 
@@ -298,7 +326,7 @@ def _audited(
     options: WhatOptions, document: dict[str, Any], source: Path
 ) -> tuple["br.Workload", "Mechanism"]:
     """Return tables and mechanism of an audit; its schema is that of a file of records."""
-    from bayesrisk.experiments.audit.study import audited_protection
+    from bayesrisk.experiments.audit import audited_protection
 
     folder, name = str(options.from_audit), str(options.protection)
     with base.called("protection", "--protection"):

@@ -355,7 +355,6 @@ def measurements(
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
     from bayesrisk import _validation as check
-    from bayesrisk.experiments.runs.page import measurement_sentences
 
     counts = check.choice(which.posterior, "posterior", _POSTERIORS) == "counts"
     if output.suffix == ".parquet":
@@ -388,7 +387,7 @@ def measurements(
     figures = _figures(summary, output) if summary.complete else []
     document = {name: value for name, value in summary.to_dict().items() if name != _CURVE}
     document["figures"] = [str(file) for file in figures]
-    lines = [*measurement_sentences(summary.facts), f"files: {output}"]
+    lines = [*risks.sentences(summary.facts), f"files: {output}"]
     lines += [f"figure: {file}" for file in figures[:1]]
     base.print_answer(document, [*lines, *base.shard_lines(summary)], as_json=runner.as_json)
 

@@ -8,6 +8,5 @@ from .measurement_counts import (
 from .measurement_risk import MeasurementsStudy as MeasurementsStudy
 from .occupancy_study import OccupancyStudy as OccupancyStudy
 from .runs.engine import run as run
-from .sweep.document import load_config as load_config
-from .sweep.report import write_report as write_report
-from .sweep.study import read_results as read_results
+from .sweep import read_results as read_results, write_report as write_report
+from .sweep_document import load_config as load_config

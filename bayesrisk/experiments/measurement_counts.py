@@ -19,14 +19,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk import _files, _validation as check
+from bayesrisk._show import number
 from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.exceptions import ArgumentError, DataError, shown
-from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.engine import Study, drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.experiments.runs.page import counts_page
 from bayesrisk.inference import Tree, tree_posterior
 from bayesrisk.inference.tree.posterior import TreePosterior
+from bayesrisk.plotting.attacks import draw_numbers
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf import reader as nmf_reader
@@ -103,12 +104,7 @@ class MeasurementSource:
             )
 
     def bounds(
-        self,
-        units: TextArray,
-        level: str,
-        target: IntArray | None,
-        *,
-        around: bool = True,
+        self, units: TextArray, level: str, target: IntArray | None, *, around: bool = True
     ) -> nmf_reader.CellBounds:
         """Return the bounds that constraints set to cells of sorted units of a level.
 
@@ -477,7 +473,34 @@ class MeasurementCountsStudy(NoisyStudy):
 
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
         """Return the report."""
-        return counts_page(facts, self.config)
+        rows = [
+            {
+                "level": level,
+                "counts": size,
+                "known exactly": facts["exact"][level],
+                "standard deviation": facts["sd"][level],
+                "of its own noise": facts["noise_sd"][level] or np.nan,
+            }
+            for level, size in facts["counts"].items()
+        ]
+        drawn = draw_numbers(facts["counts"], "counts")
+        return findings(
+            "Noisy measurements: what all levels together say about each count",
+            [
+                f"{sum(facts['counts'].values()):,} counts of {facts['query']} have a posterior, "
+                f"from {facts['top']} to {facts['level']}.",
+                *(
+                    f"{row['level']}: the standard deviation is "
+                    f"{number(row['standard deviation'])}, that of its own noise "
+                    f"{number(row['of its own noise'])}."
+                    for row in rows
+                ),
+            ],
+            source=origin(self.config, "posteriors"),
+            settings=self.config,
+            figures=[drawing(drawn, "Counts that have a posterior, by level.")],
+            tables=[table(pd.DataFrame(rows), "Counts of each level")],
+        )
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return numbers of counts, and standard deviations, by level."""

@@ -16,24 +16,23 @@ import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
-from bayesrisk import _validation as check
+from bayesrisk import _show, _validation as check
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import DataError, shown
 from bayesrisk.experiments.measurement_counts import MeasurementSource, NoisyStudy
+from bayesrisk.experiments.runs.engine import drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.experiments.runs.page import measurements_page
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
+from bayesrisk.plotting import plot_noisy_measurements
 from bayesrisk.readers.nmf import reader as nmf_reader
 from bayesrisk.readers.nmf.rows import cell_labels
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _CHUNK = 2**13  # units of which all bounds are in memory
 _KEPT = 2**12  # pairs of cells that are kept, by pattern
@@ -146,11 +145,7 @@ def _live_atoms(source: MeasurementSource, units: TextArray) -> tuple[IntArray, 
 
 
 def _others(
-    source: MeasurementSource,
-    near: CellSurroundings,
-    level: str,
-    codes: TextArray,
-    live: BoolArray,
+    source: MeasurementSource, near: CellSurroundings, level: str, codes: TextArray, live: BoolArray
 ) -> tuple[IntArray, BoolArray]:
     """Return which units lie in a usable place, and in which atoms others of it can be."""
     atoms = source.atoms.size
@@ -176,13 +171,7 @@ class Evidence:
         self.values = np.zeros((units, cells), dtype=np.int16)
         self._known_count = known_count
 
-    def add(
-        self,
-        units: IntArray,
-        cells: IntArray,
-        counts: IntArray,
-        sigma2: FloatArray,
-    ) -> None:
+    def add(self, units: IntArray, cells: IntArray, counts: IntArray, sigma2: FloatArray) -> None:
         """Add one noisy value for each of some units and cells: (y - k - 1/2) / sigma2."""
         index = np.ix_(units, cells)
         self.log_ratio[index] += ((counts - self._known_count) - 0.5) / sigma2[:, None]
@@ -478,9 +467,60 @@ class MeasurementsStudy(NoisyStudy):
             "risk": cells.table(),
         }
 
+    def sentences(self, facts: Mapping[str, Any]) -> list[str]:
+        """Return the answer of a run."""
+        k, units = facts["known_count"], f"{facts['units']:,} units ({facts['level']})"
+        kinds = "; ".join(f"{cells:,} by {name}" for name, cells in facts["settled"].items())
+        known, one_more = (
+            [
+                f"{_show.number(row[f'expected_{n}'])} +- {row[f'error_{n}']:.3g}"
+                for row in facts["exceedance"]
+            ]
+            for n in ("known", "one_more")
+        )
+        sentences = [
+            f"{row['cells']:,} of {facts['cells']:,} noisy counts make it more than "
+            f"{row['risk_ratio']:g} times as probable that one more person is in the cell, where "
+            f"noise alone makes it {a} if nobody is (a true count of {k}) and {b} if somebody "
+            f"always is. Of them {row['proved_empty']:,} are proved empty by constraints; with "
+            f"constraints {row['cells_with_constraints']:,} are above."
+            for row, a, b in zip(facts["exceedance"], known, one_more, strict=True)
+        ]
+        sentences.append(f"Cells whose count constraints fix: {kinds or 'none'}.")
+        if facts["combine"]:
+            sentences.append(f"Several noisy values add up in {facts['strengthened']:,} cells.")
+        if facts["contradicted"]:
+            sentences.append(
+                f"In {facts['contradicted']:,} cells constraints say that more than {k + 1} are "
+                "there."
+            )
+        if facts["ignored"]:
+            unused = ", ".join(facts["ignored"])
+            sentences.append(f"Constraints with recodes not known are not used: {unused}.")
+        without = (
+            f"; {facts['unmeasured']:,} more have no noisy answer" if facts["unmeasured"] else ""
+        )
+        sentences.append(f"{units}, {facts['query']}, prior {facts['prior']:g}{without}.")
+        return sentences
+
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
         """Return the report."""
-        return measurements_page(facts, self.config)
+        k, rows = facts["known_count"], facts["exceedance"]
+        ratios = [row["risk_ratio"] for row in rows]
+        drawn = plot_noisy_measurements(pd.DataFrame(facts["curve"]), ratios)
+        return findings(
+            "Noisy measurements: what each noisy count says about one more person",
+            self.sentences(facts),
+            source=origin(self.config, "posteriors"),
+            settings=self.config,
+            figures=[drawing(drawn, "Cells above a risk ratio, and what noise alone would give.")],
+            tables=[table(pd.DataFrame(rows), "Cells above each risk ratio")],
+            words={
+                "risk ratio": "the probability that one more person than is known is in the cell, "
+                "after the release over before it. 1 says that nothing was learned.",
+                "known count": f"people of the cell whom the adversary knows: {k}.",
+            },
+        )
 
     def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
         """Return counts of units and cells in the finished shards."""

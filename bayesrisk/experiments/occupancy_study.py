@@ -26,7 +26,7 @@ from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
 from bayesrisk.experiments import by_place
 from bayesrisk.experiments.published_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
-from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder, digest_of
 from bayesrisk.interfaces import Mechanism
@@ -229,11 +229,94 @@ class OccupancyResults:
     ends: pd.DataFrame
     variability: pd.DataFrame
 
+    def write_report(self, folder: str | Path) -> Path:
+        """Write the figures, and return the path of ``report.html``, the totals.
+
+        The page needs no other file and no network, and shows no single block: figures that do, and
+        those of entries of a ranking, are in ``figures/confidential``, which only its owner may
+        read.
+        """
+        path, config = Path(folder), self.config
+        images, figures = path / "figures", dict[str, Any]()
+        _files.make_folder(images)
+        _files.make_folder(images / CONFIDENTIAL, private=True)
+        pairs = self.curves[["key", "unique"]].drop_duplicates()
+        for key, unique in pairs.itertuples(index=False):
+            for against in ("recall", "k"):
+                name = f"linkage-{key}-{'unique' if unique else 'all'}-{against}"
+                figures[name] = plotting.plot_occupancy_linkage(
+                    self.curves, key=key, unique=unique, against=against
+                )
+        for protection in config["protections"]:
+            figures[f"counts-{protection}"] = plotting.plot_occupancy_counts(
+                self.blocks, protection=protection
+            )
+        if len(self.variability):
+            figures["variability"] = plotting.plot_occupancy_variability(self.variability)
+        for name, figure in figures.items():
+            plotting.save_figure(figure, images / CONFIDENTIAL / name, private=True)
+        confidence = f"{config['confidence']:.0%}"
+        pooled = f"all {config['parts']:,} places together"
+        if config["parts"] == 1:
+            populations = len(config["seeds"])
+            pooled = (
+                f"all {populations:,} populations together" if populations > 1 else "one population"
+            )
+        caption = (
+            "Precision and recall of flagged blocks under each protection; intervals of "
+            f"{confidence}; a blind guess beside them."
+        )
+        drawn = plotting.plot_occupancy_blocks(self.table)
+        ends = self.ends.assign(unique=self.ends["unique"].map({True: "yes", False: "no"}))
+        for name in ("putative", "hits"):  # expected ones
+            ends[name] = ends[name].map("{:.1f}".format).astype("str")
+        apart = self.table[self.table["infeasible_as"] == "apart"]
+        page = engine.render(
+            "occupancy.html",
+            title="Blocks with households above the occupancy limit",
+            confidence=confidence,
+            rows=apart.to_dict(orient="records"),
+            words=PROTECTION_WORDS,
+            parts=config["parts"],
+            figures=[engine.figure(drawn, images / "blocks", caption)],
+            tables=[
+                engine.table(_totals(self.table), f"Flagged blocks, {pooled}"),
+                engine.table(engine.rounded(ends), "Linkage of all flagged households"),
+            ],
+            source=f"Configuration {digest_of(config)}.",
+            settings_title="The study",
+            settings=json.dumps(config, indent=2),
+        )
+        _files.write_bytes(path / "report.html", page.encode())
+        return path / "report.html"
+
+
+#: Columns of the totals in the page, and their heads there where they have others.
+_COLUMNS = (
+    "protection", "infeasible_as", "blocks", "violating", "putative", "confirmed", "infeasible",
+    "undecided", "precision", "recall",
+)  # fmt: skip
+_HEADS = {
+    "infeasible_as": "blocks that nothing fits are read as",
+    "violating": "with a violation",
+    "putative": "flagged",
+    "confirmed": "flagged and right",
+    "infeasible": "nothing fits",
+}
+
+
+def _totals(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the totals as the page shows them: rates with their intervals and blind guesses."""
+    found = table.copy()
+    for name in ("precision", "recall"):
+        ends = table[[name, f"{name}_lower", f"{name}_upper", f"{name}_baseline"]]
+        text = "{:.3f} ({:.3f} to {:.3f}); blind {:.3f}"
+        found[name] = [text.format(*row) for row in ends.itertuples(index=False)]
+    return found[list(_COLUMNS)].rename(columns=_HEADS)
+
 
 def pooled_results(
-    study: OccupancyStudy,
-    frames: Mapping[str, pd.DataFrame],
-    truths: Mapping[int, pd.DataFrame],
+    study: OccupancyStudy, frames: Mapping[str, pd.DataFrame], truths: Mapping[int, pd.DataFrame]
 ) -> dict[str, pd.DataFrame]:
     """Return the frames of all shards together, held against the true households."""
     truth = pd.concat(
@@ -599,102 +682,3 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     whole = [n for n in frame if frame[n].dtype == "Int64" and not frame[n].hasnans]
     texts = [n for n in frame if pd.api.types.is_string_dtype(frame[n])]
     return frame.astype({**dict.fromkeys(whole, np.int64), **dict.fromkeys(texts, "str")})
-
-
-# -----------------------------------------------------------------------------
-# Figures and the page of a study: totals, and no single block.
-
-
-#: Columns of the totals in the page, and their heads there where they have others.
-_COLUMNS = (
-    "protection", "infeasible_as", "blocks", "violating", "putative", "confirmed", "infeasible",
-    "undecided", "precision", "recall",
-)  # fmt: skip
-_HEADS = {
-    "infeasible_as": "blocks that nothing fits are read as",
-    "violating": "with a violation",
-    "putative": "flagged",
-    "confirmed": "flagged and right",
-    "infeasible": "nothing fits",
-}
-
-
-def write_occupancy_figures(results: OccupancyResults, folder: str | Path) -> list[Path]:
-    """Draw every figure of a study into PNG and SVG files, and return their paths.
-
-    Those that show single blocks, or entries of a ranking, go to ``confidential/`` in the folder,
-    which only its owner may read.
-    """
-    path = Path(folder)
-    _files.make_folder(path)
-    _files.make_folder(path / CONFIDENTIAL, private=True)
-    figures: dict[str, Any] = {}
-    for key, unique in results.curves[["key", "unique"]].drop_duplicates().itertuples(index=False):
-        for against in ("recall", "k"):
-            name = f"linkage-{key}-{'unique' if unique else 'all'}-{against}"
-            figures[name] = plotting.plot_occupancy_linkage(
-                results.curves, key=key, unique=unique, against=against
-            )
-    for protection in results.config["protections"]:
-        figures[f"counts-{protection}"] = plotting.plot_occupancy_counts(
-            results.blocks, protection=protection
-        )
-    if len(results.variability):
-        figures["variability"] = plotting.plot_occupancy_variability(results.variability)
-    written = plotting.save_figure(plotting.plot_occupancy_blocks(results.table), path / "blocks")
-    for name, figure in figures.items():
-        written += plotting.save_figure(figure, path / CONFIDENTIAL / name, private=True)
-    return written
-
-
-def write_occupancy_report(results: OccupancyResults, folder: str | Path) -> Path:
-    """Write the figures of a study, and return the path of ``report.html``, its totals.
-
-    The page needs no other file and no network, and shows no single block: figures that do are in
-    ``figures/confidential``.
-    """
-    path, config = Path(folder), results.config
-    write_occupancy_figures(results, path / "figures")
-    confidence = f"{config['confidence']:.0%}"
-    pooled = f"all {config['parts']:,} places together"
-    if config["parts"] == 1:
-        populations = len(config["seeds"])
-        pooled = (
-            f"all {populations:,} populations together" if populations > 1 else "one population"
-        )
-    caption = (
-        "Precision and recall of flagged blocks under each protection; intervals of "
-        f"{confidence}; a blind guess beside them."
-    )
-    drawn = plotting.plot_occupancy_blocks(results.table)
-    ends = results.ends.assign(unique=results.ends["unique"].map({True: "yes", False: "no"}))
-    for name in ("putative", "hits"):  # expected ones
-        ends[name] = ends[name].map("{:.1f}".format).astype("str")
-    page = html.render(
-        "occupancy.html",
-        title="Blocks with households above the occupancy limit",
-        confidence=confidence,
-        rows=results.table[results.table["infeasible_as"] == "apart"].to_dict(orient="records"),
-        words=PROTECTION_WORDS,
-        parts=config["parts"],
-        figures=[html.figure(drawn, path / "figures" / "blocks", caption)],
-        tables=[
-            html.table(_totals(results.table), f"Flagged blocks, {pooled}"),
-            html.table(html.rounded(ends), "Linkage of all flagged households"),
-        ],
-        source=f"Configuration {digest_of(config)}.",
-        settings_title="The study",
-        settings=json.dumps(config, indent=2),
-    )
-    _files.write_bytes(path / "report.html", page.encode())
-    return path / "report.html"
-
-
-def _totals(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the totals as the page shows them: rates with their intervals and blind guesses."""
-    found = table.copy()
-    for name in ("precision", "recall"):
-        ends = table[[name, f"{name}_lower", f"{name}_upper", f"{name}_baseline"]]
-        text = "{:.3f} ({:.3f} to {:.3f}); blind {:.3f}"
-        found[name] = [text.format(*row) for row in ends.itertuples(index=False)]
-    return found[list(_COLUMNS)].rename(columns=_HEADS)

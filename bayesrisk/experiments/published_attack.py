@@ -26,7 +26,7 @@ from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, shown
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
-from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
@@ -362,7 +362,7 @@ def write_attack(
     if bounds.conflict:
         reason = next(iter(bounds.conflict.values()))
         text = f"No records fit these tables as they were read: {reason}."
-        sentences.append(html.Linked(text, *written.add(tables, bounds, 1)))
+        sentences.append(engine.PageCell(text, href=written.add(tables, bounds, 1)[0]))
     elif bounds.counts["published"].fillna(0).max() > _MOST_RECORDS:
         sentences += [*bounds._answer(), f"More than {_MOST_RECORDS:,} records: only bounded."]
     else:
@@ -382,7 +382,7 @@ def write_attack(
         _files.write_bytes(made / "reading.toml", layouts.to_toml().encode())
         tables.write(made / "tables")
         written.write(made)
-        page = html.render(
+        page = engine.render(
             "attack.html",
             title="What these tables give away",
             sentences=sentences,
@@ -390,7 +390,9 @@ def write_attack(
             reading=layouts.lines,
             figures=_figures(frames["bounds"], made),
             tables=[
-                html.table(_linked(f.head(500)), _CAPTIONS[n]) for n, f in frames.items() if len(f)
+                engine.table(_linked(f.head(500)), _CAPTIONS[n])
+                for n, f in frames.items()
+                if len(f)
             ],
             certificates=bool(written.parts),
             source=f"Made by bayesrisk {__version__}, seed {seed}.",
@@ -465,15 +467,12 @@ def _linked(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame whose proofs are links of a page."""
     if "proof" not in frame:
         return frame
-    links = [html.Linked(Path(file).name, file) for file in frame["proof"]]
+    links = [engine.PageCell(Path(file).name, href=file) for file in frame["proof"]]
     return frame.assign(proof=pd.Series(links, frame.index, dtype=object))
 
 
 def _with_combinations(
-    stated: pd.DataFrame,
-    tables: PublishedTables,
-    time_limit: float | None,
-    written: _Certificates,
+    stated: pd.DataFrame, tables: PublishedTables, time_limit: float | None, written: _Certificates
 ) -> pd.DataFrame:
     """Return bounds of published counts, and of the combinations that nobody published."""
     schema = tables.workload.schema
@@ -511,7 +510,8 @@ def _claims(
     table = table.assign(**dict.fromkeys(written.column, files))
     schema = tables.workload.schema
     words = schema.labelled(frame)[list(schema.names)].fillna("any")
-    said = list[str](map(html.Linked, sentences[:_SAID], files))
+    pairs = zip(sentences[:_SAID], files, strict=False)
+    said = list[str](engine.PageCell(text, href=file) for text, file in pairs)
     return pd.concat([table, words], axis=1), text, said
 
 
@@ -531,7 +531,7 @@ def _records(
         text += f"at most {most:.0%} of them could be others." if most else "no others fit: proved."
         if not most:
             unique = replace(made, status=(Status.UNIQUE,))
-            text = html.Linked(text, *written.add(tables, unique, 1))
+            text = engine.PageCell(text, href=written.add(tables, unique, 1)[0])
     return frame, text
 
 
@@ -556,7 +556,7 @@ def _likely(tables: PublishedTables, seed: int) -> tuple[pd.DataFrame, str]:
     return ranked, f"{number} {text} before ({found.engine})."
 
 
-def _figures(bounds: pd.DataFrame, folder: Path) -> list[html.Figure]:
+def _figures(bounds: pd.DataFrame, folder: Path) -> list[engine.Figure]:
     """Return the figure of the counts of which most is learned."""
     ends = bounds[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(np.inf)
     width, stated = ends["high"] - ends["low"], ends["high_stated"] - ends["low_stated"]
@@ -570,4 +570,4 @@ def _figures(bounds: pd.DataFrame, folder: Path) -> list[html.Figure]:
         f"The {len(chosen)} counts of which the tables together say most. Grey: what a count says "
         "by itself, up to the edge where nobody published it; blue: what must be true"
     )
-    return [html.figure(plot_bounds(chosen.assign(label=labels)), folder / "bounds", caption)]
+    return [engine.figure(plot_bounds(chosen.assign(label=labels)), folder / "bounds", caption)]

@@ -25,9 +25,9 @@ from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
-from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.engine import Study, drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.experiments.runs.page import claims_page, reconstruction_page
+from bayesrisk.plotting.attacks import draw_numbers
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
 from bayesrisk.reconstruction.records.reconstruction import KINDS
@@ -280,6 +280,23 @@ _SHARED = ("solver", "time_limit", "taken_as_true", "known_rule")
 _SHARDS = 64  # least number of shards by default
 _MOST_BLOCKS = 250  # of such a shard
 _SHOWN = 5  # conflicts, and sentences, that a summary quotes
+_ROWS = 50  # of a table in a report
+_NAIVE = (
+    "The counts are taken as true here, although their protection may have changed them: what "
+    "is proved would only be so if they were true."
+)
+_MEANINGS = {
+    "unique": "no other records fit, which is proved",
+    "feasible": "these records fit, and others do, or might",
+    "nearest": "no records fit, and these deviate least from the tables",
+    "infeasible": "no records fit, because the counts contradict each other",
+    "contradictory": "no records fit, because the counts contradict each other",
+    "unknown": "nothing is decided, because the solver stopped at its limit",
+    "none": "nothing was looked for",
+    "undecided": "at least one claim is open, because the solver stopped at its limit",
+    "decided": "every claim is decided",
+    "empty": "nobody is there",
+}
 
 
 def shard_size(blocks: int) -> int:
@@ -340,6 +357,15 @@ def _block_facts(folder: RunFolder, taken_as_true: object) -> dict[str, Any]:
         "conflicts": conflicts,
         "taken_as_true": taken_as_true,
     }
+
+
+def _by_status(statuses: Mapping[str, int], level: str) -> list[str]:
+    """Return a sentence for each status of places."""
+    every = sum(statuses.values())
+    return [
+        f"In {number:,} of {every:,} places ({level}) {_MEANINGS.get(status, status)}."
+        for status, number in sorted(statuses.items(), key=lambda pair: -pair[1])
+    ]
 
 
 @dataclass(frozen=True)
@@ -434,13 +460,51 @@ class ReconstructionStudy(TableStudy):
         return parts
 
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
-        """Return the report."""
-
-        def parts(kind: str) -> Iterator[pd.DataFrame]:
-            return (folder.read_part(shard, kind).to_pandas() for shard in range(folder.shards))
-
-        bounds = None if self.variability is None else parts("variability")
-        return reconstruction_page(parts("blocks"), bounds, facts, self.config)
+        """Return the report; places of a nation are never held together."""
+        people: Counter[str] = Counter()
+        sums, most = np.zeros(3), pd.DataFrame()
+        for shard in range(folder.shards):
+            blocks = folder.read_part(shard, "blocks").to_pandas()
+            level = str(blocks.columns[0])
+            counted = blocks.groupby("status")["population"].sum()
+            people.update({str(name): int(n) for name, n in counted.items()})
+            if self.variability is not None:
+                part = folder.read_part(shard, "variability").to_pandas()
+                sizes = part["population"].to_numpy(dtype=float)
+                sums += [sizes.sum(), *(sizes @ part[end].to_numpy() for end in ("lower", "upper"))]
+                most = pd.concat([most, part[part["upper"] > 0]]).nlargest(_ROWS, "upper")
+        every, proved = people.total(), people["unique"]
+        answer = [
+            f"Of {every:,} reconstructed records {proved:,} are proved: no others fit the "
+            "published tables."
+            if proved
+            else f"None of {every:,} reconstructed records is proved: others may fit, too.",
+            *_by_status(facts["statuses"], level),
+        ]
+        tables = [table(pd.DataFrame({"cells": facts["conflicts"]}), "Cells that contradict")]
+        if self.variability is not None:
+            ends = dict.fromkeys(f"{share:.1%}" for share in sums[1:] / max(sums[0], 1.0))
+            answer.append(
+                f"The records that fit and are least like these differ in {' to '.join(ends)} of "
+                f"the people, on average over people ({self.variability})."
+            )
+            caption = f"Places with other records that fit, at most {_ROWS}"
+            tables.append(table(most.drop(columns="seconds", errors="ignore"), caption))
+        drawn = draw_numbers(facts["statuses"], f"places ({level})")
+        return findings(
+            "Reconstruction: which records published tables give away",
+            answer,
+            source=origin(self.config, "records"),
+            settings=self.config,
+            figures=[drawing(drawn, "Places by what is known of their records.")],
+            tables=tables,
+            words={
+                **{name: f"{_MEANINGS.get(name, name)}." for name in facts["statuses"]},
+                "other records": "those that differ in what the tables tell apart: two ages that "
+                "are one group in every table are the same here.",
+            },
+            warning=_NAIVE if facts["taken_as_true"] else "",
+        )
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of records, statuses and the first conflicts."""
@@ -622,7 +686,36 @@ class ClaimsStudy(TableStudy):
 
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
         """Return the report."""
-        return claims_page(facts, self.config)
+        coverage = pd.DataFrame(facts["coverage"])
+        figures = []
+        if facts["singletons"]:
+            some = coverage[coverage["singleton_records"] > 0].set_index("columns")
+            bars = {f"{n} columns": int(size) for n, size in some["singleton_records"].items()}
+            caption = (
+                "Records that a claim about one record describes, by the columns of the claim."
+            )
+            figures = [drawing(draw_numbers(bars, "records"), caption)]
+        return findings(
+            "Claims: what must be true of the records behind published tables",
+            [
+                f"{facts['claims']:,} statements that no table makes must be true of these "
+                f"records; {facts['singletons']:,} of them are about one record alone.",
+                *(f"For example, {example}" for example in facts["examples"]),
+                *_by_status(facts["statuses"], "finest level"),
+                *(f"No records fit: {conflict}" for conflict in facts["conflicts"]),
+            ],
+            source=origin(self.config, "claims"),
+            settings=self.config,
+            figures=figures,
+            tables=[table(coverage, "Records and claims by columns")],
+            words={
+                "claim": "a statement that some records have certain values in some columns.",
+                "must be true": "all records that have the published counts have it, not most of "
+                "them.",
+                "about one record": "exactly one record of the place has these values.",
+            },
+            warning=_NAIVE if facts["taken_as_true"] else "",
+        )
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return counts of claims and blocks."""

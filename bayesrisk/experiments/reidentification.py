@@ -22,7 +22,7 @@ from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, shown as quoted
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
-from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.folder import digest_of
 from bayesrisk.readers import record_form
 from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
@@ -487,7 +487,7 @@ def _abridged(table: pd.DataFrame) -> pd.DataFrame:
         text = table[name].map(lambda value: "–" if pd.isna(value) else f"{value:.1f}")
         table = table.assign(**{str(name): text.astype("str")})
     if "left_out_ratio" in table:
-        table = html.rounded(table)
+        table = engine.rounded(table)
     return table.head(_ROWS)
 
 
@@ -719,7 +719,7 @@ def _write(sums: LinkageSums, config: dict[str, Any], folder: Path, seed: int) -
     tables = report_tables(sums, rates, seed)
     for name, table in tables.items():
         _files.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
-    page = html.render(
+    page = engine.render(
         "reidentification.html",
         title="Re-identification of reconstructed records",
         confidence=f"{links.confidence:.0%}",
@@ -728,7 +728,7 @@ def _write(sums: LinkageSums, config: dict[str, Any], folder: Path, seed: int) -
         taken_as_true=config["taken_as_true"],
         attackers=[_attacker(rates, name, drawn, links) for name in links.attackers],
         figures=_figures(sums, tables.get("variability"), drawn),
-        tables=[html.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()],
+        tables=[engine.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()],
         source=f"Seed {seed}.",
         settings_title="The reconstruction",
         settings=json.dumps(config, indent=2),
@@ -755,25 +755,27 @@ def _attacker(
                 f"Precision by block size, {panel} targets, and its ratio to what a guesser "
                 "reaches without the target's record"
             )
-            figures.append(html.figure(figure, folder / f"precision-{number}-{panel}", label))
+            figures.append(engine.figure(figure, folder / f"precision-{number}-{panel}", label))
     own = overall[overall["source"] == SOURCE].set_index("panel")
     return {
         "name": attacker,
         "rates": own.loc["all"].to_dict(),
         "nonmodal": own.loc["nonmodal"].to_dict(),
-        "table": html.table(html.rounded(everybody), caption),
+        "table": engine.table(engine.rounded(everybody), caption),
         "figures": figures,
     }
 
 
-def _figures(sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path) -> list[html.Figure]:
+def _figures(
+    sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path
+) -> list[engine.Figure]:
     """Return the figures of the records and the truth."""
     inferred = linkage.MajorityInference(sums.majority, (SOURCE,))
     curves = plotting.plot_majority(pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS))
     caption = "Majority inference from the reconstructed records: precision over the population"
-    figures = [html.figure(curves, folder / "majority", caption)]
+    figures = [engine.figure(curves, folder / "majority", caption)]
     if quantiles is not None:
         drawn = plotting.plot_variability(quantiles)
         caption = "Solution variability over the population"
-        figures.append(html.figure(drawn, folder / "variability", caption))
+        figures.append(engine.figure(drawn, folder / "variability", caption))
     return figures

@@ -195,11 +195,7 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
     axes = canvas.panel(ax, 3.9, 3.6)
     axes.plot([0.0, 1.0], [0.0, 1.0], zorder=0, **canvas.GREY)
     for i, (name, frame) in enumerate(curves.items()):
-        axes.plot(
-            *(frame[rate] for rate in _RATES),
-            label=canvas.as_text(name),
-            **canvas.look(i),
-        )
+        axes.plot(*(frame[rate] for rate in _RATES), label=canvas.as_text(name), **canvas.look(i))
     axes.set(
         xlim=(0.0, 1.0), ylim=(0.0, 1.0), xlabel="false positive rate",
         ylabel="true positive rate", aspect="equal",
@@ -214,10 +210,7 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
 
 @canvas.styled
 def plot_statements(
-    statements: pd.DataFrame,
-    *,
-    comparable: Mapping[str, bool] | None = None,
-    ax: Where = None,
+    statements: pd.DataFrame, *, comparable: Mapping[str, bool] | None = None, ax: Where = None
 ) -> Panels:
     """Return panels of the share of statements whose ratio to the prior is at least so large.
 
@@ -287,10 +280,7 @@ def _lines(statements: pd.DataFrame) -> pd.DataFrame:
 
 
 def _panel(
-    axes: Axes,
-    rows: pd.DataFrame,
-    protections: list[str],
-    span: tuple[float, float],
+    axes: Axes, rows: pd.DataFrame, protections: list[str], span: tuple[float, float]
 ) -> None:
     """Draw one attack."""
     low, high = span

@@ -611,6 +611,9 @@ def prove(
     tables = one_release(tables)
     if most is not None:
         check.integer(most, "most", lower=0)
+    if queries is not None:
+        check.instance(queries, Workload, "queries")
+    check.integer(node_limit, "node_limit", lower=1)
     work, finest = tables.workload, tables.workload.levels[-1]
     rules, cells, others, taken = Rules(False, "merged", ()), None, list[Table](), False
     if isinstance(result, Claims):

@@ -102,7 +102,7 @@ class PopulationChange:
             if PRESENCE in schema.names:
                 raise ArgumentError(f"schema must have no attribute {PRESENCE!r}")
         else:
-            schema.attribute(self.age)
+            check.choice(self.age, "age", schema.names)
         values: dict[str, object] = {
             "years": years,
             "starts": None if self.age is None else self._checked_starts(self.age),

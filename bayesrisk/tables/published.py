@@ -491,7 +491,7 @@ def one_release(tables: SeveralTables) -> PublishedTables:
     if isinstance(tables, PublishedTables):
         return tables
     if isinstance(tables, (Mapping, list, tuple)):
-        return PublishedTables.combine(tables)
+        return PublishedTables.combine(by_release(tables, PublishedTables, "tables"))
     raise ArgumentTypeError(
         f"tables must be PublishedTables, or a list of them, got {type(tables).__name__}"
     )
@@ -507,7 +507,7 @@ def level_and_kind(
     """
     options = {level: (level, "") for level in (levels[-1:] if kinds else levels)}
     options |= {f"{level}-{kind}": (level, kind) for level in levels[:-1] for kind in kinds}
-    if kinds and scope == "block" and "block" not in levels:
+    if kinds and isinstance(scope, str) and scope == "block" and "block" not in levels:
         return levels[-1], ""
     return options[check.choice(scope, name, tuple(options))]
 
@@ -535,19 +535,21 @@ def read_tables(
     return tables, read, assumed_true(tables.laws, keys, taken_as_true=taken_as_true)
 
 
-def by_release(releases: Mapping[str, P] | Sequence[P], kind: type[P]) -> dict[str, P]:
+def by_release(
+    releases: Mapping[str, P] | Sequence[P], kind: type[P], argument: str = "releases"
+) -> dict[str, P]:
     """Return releases by name, those of a sequence by number; there must be one at least."""
     if isinstance(releases, Mapping):
-        parts = {check.text(name, "releases"): part for name, part in releases.items()}
+        parts = {check.text(name, argument): part for name, part in releases.items()}
     elif isinstance(releases, Sequence) and not isinstance(releases, str | bytes):
         parts = {str(number): part for number, part in enumerate(releases, 1)}
     else:
         raise ArgumentTypeError(
-            f"releases must be a mapping or a sequence, got {type(releases).__name__}"
+            f"{argument} must be a mapping or a sequence, got {type(releases).__name__}"
         )
     if not parts:
-        raise ArgumentError("releases must have at least one, got none")
-    return {name: check.instance(part, kind, f"releases[{name!r}]") for name, part in parts.items()}
+        raise ArgumentError(f"{argument} must have at least one, got none")
+    return {n: check.instance(part, kind, f"{argument}[{n!r}]") for n, part in parts.items()}
 
 
 def _common_places(parts: Iterable[PublishedTables], level: str) -> TextArray:

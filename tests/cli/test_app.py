@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import bayesrisk
-from bayesrisk.experiments.runs.page import fragment
+from bayesrisk.experiments.runs.engine import fragment
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

@@ -14,7 +14,7 @@ from figures import quick_figures
 from writing_cases import SWEEP, commands, content, inputs, leftovers, run
 
 from bayesrisk import _interrupts
-from bayesrisk.experiments.sweep.study import SweepStudy
+from bayesrisk.experiments.sweep import SweepStudy
 
 _ROOT = Path(__file__).parents[2]
 

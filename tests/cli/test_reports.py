@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import bayesrisk as br
 from bayesrisk.cli.app import app
 from bayesrisk.experiments.reconstruction import read_reconstruction
-from bayesrisk.experiments.runs.page import fragment
+from bayesrisk.experiments.runs.engine import fragment
 
 COMMANDS = {
     "reconstruct": "reconstruct {}/tables -o {}/reconstruct --scope block --variability block",

@@ -12,13 +12,7 @@ from printed import compare, surely_less
 from studies import run_occupancy
 
 from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.experiments.occupancy_study import (
-    PROTECTIONS,
-    OccupancyStudy,
-    synthetic_households,
-    write_occupancy_figures,
-    write_occupancy_report,
-)
+from bayesrisk.experiments.occupancy_study import PROTECTIONS, OccupancyStudy, synthetic_households
 from bayesrisk.experiments.published_attack import read_households, read_sample
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import Records, Schema
@@ -90,15 +84,16 @@ def test_files_hold_the_frames(study, folder, tmp_path):
     assert len(pd.read_csv(private / "blocks.csv")) == len(study.blocks)
     assert json.loads((folder / "config.json").read_text()) == json.loads(json.dumps(study.config))
     assert study.config["seeds"] == (3, 4)
-    figures = write_occupancy_figures(study, tmp_path / "figures")
+    study.write_report(tmp_path)
+    figures = [f for f in (tmp_path / "figures").rglob("*") if f.is_file()]
     assert len(figures) == 2 * (1 + 12 + 6 + 1)
     assert all(f.stat().st_size > 1000 for f in figures)
-    assert not [f for f in (tmp_path / "figures").iterdir() if f.name.startswith(".")]
+    assert not [f for f in figures if f.name.startswith(".")]
 
 
 def test_the_report_says_the_totals_and_no_block(study, tmp_path):
     with quick_figures():
-        page = write_occupancy_report(study, tmp_path)
+        page = study.write_report(tmp_path)
     text = page.read_text(encoding="utf-8")
     start = text.index('class="answer"')
     answer = " ".join(re.sub("<[^>]*>", "", text[start : text.index("</div>", start)]).split())
@@ -115,7 +110,7 @@ def test_the_report_says_the_totals_and_no_block(study, tmp_path):
     assert text.count("data:image/png;base64,") == 1
     before = page.read_bytes()
     with quick_figures():
-        assert write_occupancy_report(study, tmp_path).read_bytes() == before
+        assert study.write_report(tmp_path).read_bytes() == before
     assert (tmp_path / "figures" / "confidential").stat().st_mode & 0o077 == 0
 
 

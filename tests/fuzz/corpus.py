@@ -23,7 +23,7 @@ from bayesrisk.cli.release import WhatOptions
 from bayesrisk.experiments import load_config, read_results
 from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.experiments.reidentification import read_persons as read_known
-from bayesrisk.experiments.sweep.document import parse_config
+from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.readers import NoisyMeasurements
 from bayesrisk.readers.nmf.reader import rows_between

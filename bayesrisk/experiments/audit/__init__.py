@@ -2,12 +2,13 @@
 
 from bayesrisk.experiments.audit.choosing import ProtectionGoal
 from bayesrisk.experiments.audit.populations import Protection, SimulatedPopulation
-from bayesrisk.experiments.audit.study import AuditStudy, read_audit
+from bayesrisk.experiments.audit.study import AuditStudy, audited_protection, read_audit
 
 __all__ = [
     "AuditStudy",
     "Protection",
     "ProtectionGoal",
     "SimulatedPopulation",
+    "audited_protection",
     "read_audit",
 ]

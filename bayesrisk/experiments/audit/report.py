@@ -20,7 +20,7 @@ import pandas as pd
 from bayesrisk import plotting
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk.experiments.audit.populations import POPULATION, of_population, population_names
-from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.runs import engine
 from bayesrisk.risk.audit import METHODS
 from bayesrisk.risk.audit.measures import BEST_READINGS, unexplained
 
@@ -143,11 +143,7 @@ def proved_text(number: float, own: float) -> str:
 
 
 def interval_text(
-    value: float,
-    low: float,
-    high: float,
-    form: Callable[[float], str] = _points,
-    most: float = 1.0,
+    value: float, low: float, high: float, form: Callable[[float], str] = _points, most: float = 1.0
 ) -> str:
     """Return a value with its interval: "too few" for one that is missing, or as long as can be."""
     if math.isnan(value):
@@ -240,7 +236,7 @@ def screen_lines(screen: Screen) -> dict[str, str]:
     }
 
 
-def screen_table(screen: Screen) -> html.PageTable:
+def screen_table(screen: Screen) -> engine.PageTable:
     """Return the table of the first screen."""
     several, lines, above = len(screen.rows) > 1, [], ""
     plain = screen.plain if several else None
@@ -260,7 +256,7 @@ def screen_table(screen: Screen) -> html.PageTable:
         others = ([plain] if plain else []) + ([above] if several else [])
         lines.append(cells + [_verdict(screen.told.get((name, other))) for other in others])
         above = name
-    return html.PageTable("", heads, lines)
+    return engine.PageTable("", heads, lines)
 
 
 def _verdict(row: Row | None) -> str:
@@ -461,20 +457,23 @@ _PLAIN = {
 }
 
 
-def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, html.PageTable]:
+def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, engine.PageTable]:
     """Return tables by the frames that they show; columns that a frame has not are left out."""
     found = {}
     for caption, (kind, columns) in _TABLES.items():
         rows, known = frames[kind].to_dict(orient="records"), {*frames[kind].columns}
         some = [(h, n.split(), text) for h, n, text in [*_WHOSE, *columns] if {*n.split()} <= known]
         cells: list[list[str]] = [
-            [html.Sorted(text(*(row[n] for n in names)), row[names[0]]) for _, names, text in some]
+            [
+                engine.PageCell(text(*(row[n] for n in names)), sort=row[names[0]])
+                for _, names, text in some
+            ]
             for row in rows
         ]
-        found[caption] = html.PageTable(caption, [head for head, *_ in some], cells)
+        found[caption] = engine.PageTable(caption, [head for head, *_ in some], cells)
     for name, caption in _PLAIN.items():
         if name in frames:
-            found[caption] = html.table(frames[name].round(3), caption)
+            found[caption] = engine.table(frames[name].round(3), caption)
     return found
 
 
@@ -575,7 +574,7 @@ def audit_files(
     undecided = statements[statements["status"] == "undecided"]
     keys = [POPULATION, "protection", "attack", "adversary", "release", "target"]
     data = {name: base64.b64encode(csv_bytes(frames[name])).decode() for name in _DOWNLOADS}
-    page = html.render(
+    page = engine.render(
         "audit.html",
         title="Audit of protections: what is learned from people's own records",
         made_up=bool(config.get("made_up", False)),
@@ -637,7 +636,7 @@ def _figures(
     folder: Path,
     end: str,
     title: str,
-) -> dict[str, list[html.Figure]]:
+) -> dict[str, list[engine.Figure]]:
     """Return the figure that answers, a panel for each adversary, and further ones."""
     drawn, panels, more = {}, [], []
     for name, mine in headline_rows(measures).groupby("adversary", sort=False):
@@ -647,7 +646,7 @@ def _figures(
         axes.set_ylim(min(ends), max(ends))
         caption = f"{title}gain of {adversary_words(name, [])} against the cost of each protection"
         file = folder / f"gain-against-cost{end}{f'-adversary-{number + 1}' if number else ''}"
-        panels.append(html.figure(axes, file, caption))
+        panels.append(engine.figure(axes, file, caption))
     beliefs = {
         EVERYBODY: "Probability of the truth: before any release, after one without the person's "
         "record, and after the release",
@@ -657,5 +656,5 @@ def _figures(
         mine = measures[measures["group"] == group]
         if len(mine):
             file = folder / f"beliefs{'-unlike' if number else ''}{end}"
-            more.append(html.figure(plotting.plot_beliefs(mine), file, f"{title}{caption}"))
+            more.append(engine.figure(plotting.plot_beliefs(mine), file, f"{title}{caption}"))
     return {"figures": panels, "more_figures": more}

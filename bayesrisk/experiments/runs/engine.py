@@ -1,4 +1,4 @@
-"""Studies, computations in shards, and the one function that runs them on an executor.
+"""Studies, computations in shards, the one function that runs them on an executor, and their pages.
 
 A run is resumable, and its bytes do not depend on the executor of ``concurrent.futures``: this
 process, worker processes, or a Dask cluster.  Others register in the entry-point group
@@ -6,11 +6,15 @@ process, worker processes, or a Dask cluster.  Others register in the entry-poin
 or through ``REGISTRY``.  A plug-in that fails to load is skipped with a warning.
 """
 
+import base64
 import functools
+import hashlib
 import json
 import logging
 import multiprocessing
 import os
+import platform
+import re
 import signal
 import threading
 from abc import ABC, abstractmethod
@@ -25,11 +29,18 @@ from concurrent.futures import (
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields
+from importlib.metadata import version
+from importlib.resources import files
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
-from bayesrisk import _interrupts, _validation as check
+import numpy as np
+import pandas as pd
+
+from bayesrisk import _interrupts, _validation as check, plotting
 from bayesrisk._plugins import Registry
 from bayesrisk._show import displayed, short
 from bayesrisk._version import __version__
@@ -41,6 +52,9 @@ from bayesrisk.exceptions import (
     shown,
 )
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _R = TypeVar("_R")
 #: Workers that may die of the same call.
@@ -222,7 +236,7 @@ def run(
     --------
     >>> import tempfile
     >>> from bayesrisk.experiments import run
-    >>> from bayesrisk.experiments.sweep.document import parse_config
+    >>> from bayesrisk.experiments.sweep_document import parse_config
     >>> study = parse_config({
     ...     "quantities": ["marginal_risk"], "grid": {"rho": [0.1, 1.0], "prior": [0.1]},
     ... })
@@ -528,3 +542,183 @@ class DaskExecutor(Executor):
 
 def _has_no_traceback(record: logging.LogRecord) -> bool:
     return not record.exc_info
+
+
+# -----------------------------------------------------------------------------
+# Pages: templates filled in, every text escaped, figures embedded.
+#
+# The templates are in ``bayesrisk/experiments/templates``.  A page holds no date and no path.  It
+# is whole without its script, which lets tables be sorted and filtered.
+
+
+_PIXELS_PER_INCH = 125
+
+
+class Figure(NamedTuple):
+    """A figure for a template: caption or what it is made of, width in pixels, PNG in base 64."""
+
+    caption: str | dict[str, object]
+    width: int
+    data: str
+
+
+class PageTable(NamedTuple):
+    """A table for a template, every cell as text."""
+
+    caption: str
+    heads: list[str]
+    rows: list[list[str]]
+
+
+class PageCell(str):
+    """A text of a page, with the value that it is sorted by or a file beside it as its proof."""
+
+    sort: object
+    href: str
+
+    def __new__(cls, text: object, **about: object) -> Self:
+        """Return the text with what is known about it; ``href=""`` where there is no file."""
+        cell = super().__new__(cls, text)
+        vars(cell).update(about)
+        return cell
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a template of the package filled in: all that is no markup of its own is escaped.
+
+    A name that the template uses and nobody gave is an error.
+    """
+    return _environment().get_template(template).render(versions=_versions(), **values)
+
+
+@functools.cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # only reports need it
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("bayesrisk.experiments", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    for name, file in (("style", "style.css"), ("script", "report.js")):
+        text = files("bayesrisk.experiments").joinpath("templates", file).read_text("utf-8")
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+        # The package's own, and so no text to be escaped: a policy lets in exactly these bytes.
+        environment.globals |= {name: Markup(text), f"{name}_digest": f"sha256-{digest}"}  # noqa: S704
+    return environment
+
+
+def _printable(value: object) -> object:
+    """Return a value as text without control characters, which HTML may not hold; markup as is."""
+    if hasattr(value, "__html__"):
+        return value
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
+def _versions() -> str:
+    """Return the versions of what computed and drew."""
+    packages = ["numpy", "scipy", "numba", "pandas", "pyarrow", "matplotlib"]
+    found = {package: version(package) for package in packages}
+    found |= {"bayesrisk": __version__, "python": platform.python_version()}
+    return ", ".join(f"{k} {v}" for k, v in sorted(found.items()))
+
+
+def findings(
+    title: str,
+    answer: Sequence[str],
+    *,
+    source: str,
+    settings: Mapping[str, object],
+    figures: Sequence[Figure] = (),
+    tables: Sequence[PageTable] = (),
+    words: Mapping[str, str] = MappingProxyType({}),
+    warning: str = "",
+) -> bytes:
+    """Return a page that begins with the answer in sentences, the first of them large."""
+    text = json.dumps(settings, indent=2, sort_keys=True, default=str)
+    return render(
+        "findings.html", title=title, answer=answer, source=source, figures=figures,
+        tables=[rows for rows in tables if rows.rows], words=words, warning=warning,
+        settings_title="Settings", settings=text,
+    ).encode()  # fmt: skip
+
+
+def origin(config: Mapping[str, Any], content: str) -> str:
+    """Return the sentence about where a report comes from, and what the files beside it hold."""
+    digest = str(config.get("tables") or config["measurements"])[:16]
+    return (
+        f"Made by bayesrisk {config['version']} from nothing but what was published, of digest "
+        f"{digest}…; the {content} themselves are in the files beside this page."
+    )
+
+
+_CLASS = "bayesrisk-report"
+
+
+def fragment(page: str) -> str:
+    """Return a page as a part of another one, such as of Quarto or Jupyter.
+
+    The style holds inside of it alone, by nested rules, and there is no script.
+    """
+    style = _environment().globals["style"]
+    rules = re.sub(r"@page \{[^}]*\}", "", re.sub(r"(?m)^(\s*)body \{", r"\1& {", str(style)))
+    inside = page.split("<main>", 1)[1].rsplit("</main>", 1)[0]
+    return (
+        f'<div class="{_CLASS}">\n<style>.{_CLASS} {{\n{rules}}}</style>\n'
+        f"<main>{inside}</main>\n</div>\n"
+    )
+
+
+def drawing(drawn: Any, caption: str) -> Figure:
+    """Return a figure for a page that alone shows it."""
+    with TemporaryDirectory() as folder:
+        return figure(drawn, Path(folder) / "figure", caption)
+
+
+def figure(drawn: Any, stem: Path, caption: str | dict[str, object]) -> Figure:
+    """Write a figure beside the page and return it for the page."""
+    png = plotting.save_figure(drawn, stem)[0]
+    width = round(float(plotting.figure_of(drawn).get_figwidth()) * _PIXELS_PER_INCH)
+    data = base64.b64encode(png.read_bytes()).decode("ascii")
+    return Figure(caption, width, data)
+
+
+def table(frame: pd.DataFrame, caption: str) -> PageTable:
+    """Return a frame for the page; numbers to five significant digits, none as a dash."""
+    heads = [str(name).replace("_", " ") for name in frame.columns]
+    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return PageTable(caption, heads, rows)
+
+
+def rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose rates have three decimals, and whose intervals are one column each."""
+    numbers = [str(c) for c in table if table[c].dtype.kind == "f"]
+    text = {
+        name: table[name].map(lambda value: "–" if pd.isna(value) else f"{value:.3f}").astype("str")
+        for name in numbers
+    }
+    wide = table.assign(**text)
+    for name in [c.removesuffix("_lower") for c in numbers if c.endswith("_lower")]:
+        low, high = f"{name}_lower", f"{name}_upper"
+        # None is a dash alone: a column sorts as numbers where all others are.
+        wide[low] = (wide[low] + " to " + wide[high]).replace("– to –", "–")
+        wide = wide.drop(columns=high).rename(columns={low: f"{name} interval"})
+    return wide
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        if np.isnan(value):
+            return "–"
+        return f"{value:.0f}" if value == np.rint(value) and abs(value) >= 1.5 else f"{value:.5g}"
+    return value if isinstance(value, PageCell) else str(value)

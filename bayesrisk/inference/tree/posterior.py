@@ -17,6 +17,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, sh
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree.leaf_prior import LeafPrior, LeafPriors, Plan, plan_tree
 from bayesrisk.inference.tree.structure import SeveralTrees, Tree
+from bayesrisk.tables.published import by_release
 
 
 @displayed
@@ -178,7 +179,7 @@ def tree_posterior(
     if not isinstance(use_targets, bool):
         raise ArgumentTypeError(f"use_targets must be True or False, got {shown(use_targets)}")
     if isinstance(tree, (Mapping, list, tuple)):
-        tree = Tree.combine(tree)
+        tree = Tree.combine(by_release(tree, Tree, "tree"))
     tree = check.instance(tree, Tree, "tree")
     plan, name = plan_tree(tree, leaf_prior, targets=use_targets)
     check.scalar(tail, "tail", lower=0.0, upper=1e-3, bounds="(]")

@@ -283,7 +283,7 @@ class Tree:
         """
         if isinstance(release, Release):
             return cls.from_frame(frame_of_release(release, table, cell, place))
-        several, about = by_release(release, Release), (table, cell, place)
+        several, about = by_release(release, Release, "release"), (table, cell, place)
         frames = {name: frame_of_release(part, *about) for name, part in several.items()}
         return cls.combine({name: cls.from_frame(frame) for name, frame in frames.items()})
 
@@ -302,7 +302,7 @@ class Tree:
             Trees with the same nodes, by the name of their release, which is its number in a
             sequence; targets and bounds belong to the first one, and none has priors of groups.
         """
-        (title, first), *others = by_release(trees, Tree).items()
+        (title, first), *others = by_release(trees, Tree, "trees").items()
         names, above, n = list(first.names), first.parent.tolist(), first.n_nodes
         top, exact, noise = list(range(n)), first.exact, [(first.noisy, first.precision)]
         source = np.full(n, title, dtype=object)

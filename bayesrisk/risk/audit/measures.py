@@ -98,10 +98,15 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     >>> targets[["truth_prior", "truth_without", "truth_posterior"]].values.tolist()
     [[0.5, 0.4, 0.9]]
     """
+    return _targets(statements, "statements")
+
+
+def _targets(statements: pd.DataFrame, source: str) -> pd.DataFrame:
+    """Return the targets of statements, which an argument of a name gave."""
     errors = ("without_error", "posterior_error")
     frame = whole_columns(
         statements,
-        "statements",
+        source,
         (*KEYS, "target", "status", "place"),
         ("release", *THREE, *errors, "place_size", "alike", "correct", "nonmodal", "randomised"),
     )
@@ -658,9 +663,10 @@ def compare(
     [['withheld', 'none', -0.25, 'less']]
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    targets = audit if "truth_posterior" in audit else audit_targets(audit)
+    frame = check.frame(audit, "audit")
+    targets = frame if "truth_posterior" in frame else _targets(frame, "audit")
     numbers = ("release", "randomised", "error", "truth_without", "truth_posterior")
-    frame = whole_columns(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
+    frame = whole_columns(targets, "audit", (*KEYS, "place", "target", "status"), numbers)
     share = share_asked(frame, people)
     constructible = set(check.instances(constructions, tuple, "constructions"))
     rows = frame[compared_targets(frame) & frame["attack"].isin(BEST_READINGS).to_numpy()]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 from bayesrisk.inference import MemberQuestion, RecordPrior, microdata_posterior
 from bayesrisk.inference.microdata.posterior import absent_member_posterior
 from bayesrisk.interfaces import Mechanism
@@ -78,8 +78,13 @@ def statements_about_members(
     >>> statements.frame[["prior", "posterior"]].round(9).to_numpy().tolist()
     [[0.5, 1.0], [0.5, 0.0]]
     """
-    seed, level = check.integer(rng, "rng", lower=0), workload.levels[-1]
+    if not isinstance(mechanism, Mechanism):
+        raise ArgumentTypeError(f"mechanism must be a Mechanism, got {shown(mechanism)}")
+    check.instance(records, Records, "records")
+    check.instance(link, HouseholdLink, "link")
     check.instance(question, AuditQuestion, "question")
+    level = check.instance(workload, Workload, "workload").levels[-1]
+    seed = check.integer(rng, "rng", lower=0)
     if question.workload.schema != link.persons or any(a.neighbours for a in question.adversaries):
         raise ArgumentError("question must be about persons of the link, and targets known alone")
     if level != link.schema.geography.finest:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,13 +15,24 @@ from bayesrisk import _validation as check
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
+from bayesrisk.accounting import rho_to_epsilon
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.distributions.kernels import LogTable
 from bayesrisk.exceptions import ArgumentError, ShapeError
-from bayesrisk.inference.count.posterior import threshold_offset
-from bayesrisk.risk.count.averages import pair_tail
+from bayesrisk.inference.count.posterior import (
+    count_posterior,
+    decision_threshold,
+    posterior_probability,
+    threshold_offset,
+)
+from bayesrisk.risk.count.averages import (
+    correct_decision_probability,
+    marginal_posterior,
+    marginal_risk,
+    pair_tail,
+)
 
 # -----------------------------------------------------------------------------
 # The law of the adversary's evidence over releases, a sum of independent terms, one for each: kept
@@ -358,57 +372,137 @@ def decision_accuracy(
 
 
 # -----------------------------------------------------------------------------
-# Risk of one count under discrete Laplace noise, in closed form.
-#
-# The evidence of a release for X = k + 1 against X = k is one of two values: +1/b from k + 1
-# upwards, -1/b below.  So there are two posteriors, and every average is a sum of two terms.  The
-# general form, :func:`marginal_count_posterior`, gives the same by summation; this one holds at any
-# scale.
+# All that is asked of one noisy count, under either law of a zCDP budget.
 
 
-def _posteriors(scale: float, prior: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the posterior after a release above, and after one not above, the known count."""
-    with np.errstate(over="ignore"):
-        decay = np.exp(-1.0 / scale)
-        growth = np.exp(1.0 / scale)
-        return prior / (prior + (1.0 - prior) * decay), prior / (prior + (1.0 - prior) * growth)
+_DRAWS_AT_ONCE = 2**20  # 8 MiB
+_TAIL = 2.0**-60  # of the noise left out on each side
+_VALUES = 2**13
+_ROUNDING = 1e-11  # relative standard errors below it are rounding, not chance
 
 
-def _share_above(scale: float) -> float:
-    """Return P(Y > k | X = k + 1) = P(noise >= 0)."""
-    return float(DiscreteLaplace(scale).sf(-1))
+class NoiseRisk(NamedTuple):
+    """The risk of one noisy count under a law of noise, for counts measured from the known one.
 
-
-def laplace_marginal_posterior(scale: float, prior: FloatArray) -> FloatArray:
-    """Return the posterior averaged over all releases, if the target is in the cell."""
-    above, below = _posteriors(scale, prior)
-    share = _share_above(scale)
-    return np.asarray(share * above + (1.0 - share) * below)
-
-
-def laplace_threshold(scale: float, prior: FloatArray) -> FloatArray:
-    """Return the smallest release, minus k, at which the posterior is at least 1/2.
-
-    1, or minus infinity (any release will do), or plus infinity (none does).
+    The law's parameter; functions of released counts and a prior, of priors by quantity, and of
+    delta.
     """
-    above, below = _posteriors(scale, prior)
-    return np.where(below >= 0.5, -np.inf, np.where(above >= 0.5, 1.0, np.inf))
+
+    parameter: float
+    noise: DiscreteGaussian | DiscreteLaplace
+    posterior: Callable[..., Any]
+    averages: Mapping[str, Callable[..., Any]]
+    accuracy: Callable[..., DecisionAccuracy]
+    epsilon: Callable[[float], FloatAnswer]
+
+    def simulated(
+        self, priors: FloatArray, releases: int, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the posterior averaged over simulated releases, and its standard error."""
+        seen: Counter[int] = Counter()
+        for start in range(0, releases, _DRAWS_AT_ONCE):
+            draws = 1 + self.noise.rvs(min(_DRAWS_AT_ONCE, releases - start), rng)
+            values, repeats = np.unique(draws, return_counts=True)
+            seen.update(dict(zip(values.tolist(), repeats.tolist(), strict=True)))
+        noisy, times = np.array(sorted(seen.items())).T
+        posterior = np.array([self.posterior(noisy, prior=prior) for prior in priors])
+        mean = posterior @ times / releases
+        variance = ((posterior - mean[:, None]) ** 2) @ times / (releases - 1)
+        return mean, np.sqrt(variance / releases)
+
+    def effective_releases(self, priors: FloatArray, releases: int) -> FloatArray:
+        """Return the number of simulated releases on which the standard error rests.
+
+        With d the distance of the posterior from its average, n E[d^2]^2 / E[d^4]: n/3 for a normal
+        d, the expected number of rare releases where these make all of it.  It is computed from the
+        law and not from the draws: a release so rare that it was not drawn is what the draws cannot
+        tell.  0 where the posterior is the same to rounding for every release.
+        """
+        first, last = int(self.noise.ppf(_TAIL)), int(self.noise.isf(_TAIL))
+        # Noise that is spread over more values than these is smooth: some of them will do.
+        noisy = 1 + np.arange(first, last + 1, 1 + (last - first) // _VALUES)
+        mass = np.asarray(self.noise.pmf(noisy - 1))
+        mass = mass / mass.sum()
+        posterior = np.array([self.posterior(noisy, prior=prior) for prior in priors])
+        distance = np.abs(posterior / (posterior @ mass)[:, None] - 1.0)
+        second, fourth = distance**2 @ mass, distance**4 @ mass
+        with np.errstate(invalid="ignore", divide="ignore"):
+            effective = releases * second**2 / fourth
+        return np.where(np.sqrt(second / releases) > _ROUNDING, effective, 0.0)
 
 
-def laplace_correct_decision(scale: float, prior: FloatArray) -> FloatArray:
-    """Return the probability that the target is found, if it is in the cell."""
-    threshold, share = laplace_threshold(scale, prior), _share_above(scale)
-    return np.where(np.isneginf(threshold), 1.0, np.where(threshold > 1.0, 0.0, share))
+def gaussian_risk(rho: float, sensitivity: float) -> NoiseRisk:
+    """Return the risk under discrete Gaussian noise of a zCDP budget."""
+    given = {"rho": rho, "sensitivity": sensitivity}
+    averages: dict[str, Callable[..., Any]] = {
+        "marginal_posterior": marginal_posterior,
+        "marginal_risk": marginal_risk,
+        "decision_threshold": decision_threshold,
+        "correct_decision_probability": correct_decision_probability,
+    }
+    sigma2 = sensitivity**2 / (2.0 * rho)
+    return NoiseRisk(
+        sigma2,
+        DiscreteGaussian(sigma2),
+        partial(posterior_probability, **given),
+        {name: partial(function, **given) for name, function in averages.items()},
+        partial(decision_accuracy, **given),
+        partial(rho_to_epsilon, rho),
+    )
 
 
-def laplace_accuracy(scale: float, prior: FloatArray) -> DecisionAccuracy:
-    """Return the rate of right best guesses, the target in the cell or not.
+def laplace_risk(rho: float, sensitivity: float) -> NoiseRisk:
+    """Return the risk under discrete Laplace noise of the same budget, in closed form.
 
-    Noise is symmetric: P(Y <= k | X = k) = P(noise <= 0) = P(noise >= 0).
+    With epsilon = sqrt(2 rho) and delta = 0.  The evidence of a release for X = k + 1 against X = k
+    is one of two values: +1/b from k + 1 upwards, -1/b below.  So there are two posteriors, and
+    every average is a sum of two terms.  The general form, :func:`marginal_count_posterior`, gives
+    the same by summation; this one holds at any scale b.
     """
-    threshold, share = laplace_threshold(scale, prior), _share_above(scale)
-    cleared = np.where(np.isneginf(threshold), 0.0, np.where(threshold > 1.0, 1.0, share))
-    return combine(prior, laplace_correct_decision(scale, prior), cleared)
+    epsilon = float(np.sqrt(2.0 * rho))
+    scale = sensitivity / epsilon
+    noise = DiscreteLaplace(scale)
+    share = float(noise.sf(-1))  # P(Y > k | X = k + 1) = P(noise >= 0) = P(Y <= k | X = k)
+
+    def posterior(noisy: IntArray, *, prior: float) -> FloatArray:
+        found = count_posterior(noisy, noise=noise, prior_pmf=[1.0 - prior, prior])
+        return np.asarray(found)[..., 1]
+
+    def posteriors(prior: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the posterior after a release above, and after one not above, the known count."""
+        with np.errstate(over="ignore"):
+            decay, growth = np.exp(-1.0 / scale), np.exp(1.0 / scale)
+            return prior / (prior + (1.0 - prior) * decay), prior / (prior + (1.0 - prior) * growth)
+
+    def marginal(prior: FloatArray) -> FloatArray:
+        above, below = posteriors(prior)
+        return np.asarray(share * above + (1.0 - share) * below)
+
+    def threshold(prior: FloatArray) -> FloatArray:
+        above, below = posteriors(prior)
+        return np.where(below >= 0.5, -np.inf, np.where(above >= 0.5, 1.0, np.inf))
+
+    def reached(prior: FloatArray, always: float) -> FloatArray:
+        """Return the chance of the guess that needs a release, where it depends on one."""
+        least = threshold(prior)
+        other = np.where(least > 1.0, 1.0 - always, share)
+        return np.where(np.isneginf(least), always, other)
+
+    averages: dict[str, Callable[..., Any]] = {
+        "marginal_posterior": marginal,
+        "marginal_risk": lambda prior: marginal(prior) / prior,
+        "decision_threshold": threshold,
+        "correct_decision_probability": lambda prior: reached(prior, 1.0),
+    }
+
+    def accuracy(prior: FloatArray) -> DecisionAccuracy:
+        return combine(prior, reached(prior, 1.0), reached(prior, 0.0))
+
+    return NoiseRisk(scale, noise, posterior, averages, accuracy, lambda _: epsilon)
+
+
+#: The risk of a budget and a sensitivity by the law of the noise; the first is the usual one.
+LAWS = {"discrete-gaussian": gaussian_risk, "discrete-laplace": laplace_risk}
 
 
 # -----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from bayesrisk import run
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments.by_place import NationStudy, split_by_place
-from bayesrisk.experiments.occupancy_study import OccupancyStudy, write_occupancy_report
+from bayesrisk.experiments.occupancy_study import OccupancyStudy
 from bayesrisk.population import population_spec
 from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata
@@ -137,7 +137,7 @@ def test_the_page_says_that_places_are_protected_by_themselves(parted, whole, tm
     """And shows all that it shows of one file; no place, block or household by its code."""
     pages = {}
     for name, results in (("parted", parted), ("whole", whole)):
-        pages[name] = write_occupancy_report(results, tmp_path / name).read_text()
+        pages[name] = results.write_report(tmp_path / name).read_text()
     drawn = [
         sorted(str(f.relative_to(tmp_path / name)) for f in (tmp_path / name).rglob("*.*"))
         for name in pages

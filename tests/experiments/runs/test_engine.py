@@ -18,7 +18,7 @@ from bayesrisk.experiments.published_attack import OccupancyAttackStudy
 from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy, shard_size
 from bayesrisk.experiments.runs.engine import RunSummary, Study
 from bayesrisk.experiments.runs.folder import Layout
-from bayesrisk.experiments.sweep.document import parse_config
+from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.population.simulate import Nation
 from bayesrisk.readers import write_nmf

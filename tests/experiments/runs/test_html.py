@@ -15,7 +15,7 @@ import pytest
 from jinja2 import Template, UndefinedError, meta
 from report_pages import HOSTILE, OCCUPANCY
 
-from bayesrisk.experiments.runs import page
+from bayesrisk.experiments.runs import engine as page
 
 TEMPLATES = files("bayesrisk.experiments") / "templates"
 SCRIPT = (TEMPLATES / "report.js").read_text(encoding="utf-8")

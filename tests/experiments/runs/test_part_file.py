@@ -14,7 +14,7 @@ from bayesrisk._show import arrow_table
 from bayesrisk.exceptions import DataError, PartFileError
 from bayesrisk.experiments import read_results
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.experiments.sweep.study import SweepStudy
+from bayesrisk.experiments.sweep import SweepStudy
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from browser import Browser, needs_browser
 from report_pages import HOSTILE, OCCUPANCY
 
 from bayesrisk import plotting
-from bayesrisk.experiments.runs import page as html
+from bayesrisk.experiments.runs import engine as html
 
 pytestmark = [needs_browser, pytest.mark.slow]
 

@@ -8,8 +8,8 @@ import pytest
 
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError
 from bayesrisk.experiments import load_config
-from bayesrisk.experiments.sweep.document import parse_config
-from bayesrisk.experiments.sweep.study import SweepStudy
+from bayesrisk.experiments.sweep import SweepStudy
+from bayesrisk.experiments.sweep_document import parse_config
 
 
 def test_sample_is_resolved():

@@ -7,7 +7,7 @@ from studies import run_sweep
 
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments import read_results, write_report
-from bayesrisk.experiments.sweep.document import parse_config
+from bayesrisk.experiments.sweep_document import parse_config
 
 
 @pytest.fixture(scope="module")

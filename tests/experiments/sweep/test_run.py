@@ -13,7 +13,7 @@ from studies import contents, run_sweep
 
 from bayesrisk.exceptions import BayesRiskWarning, OutputError, PartFileError
 from bayesrisk.experiments import read_results
-from bayesrisk.experiments.sweep.document import parse_config
+from bayesrisk.experiments.sweep_document import parse_config
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_same_bytes_on_dask(config, document, tmp_path):
     code = (
         "import json, sys\n"
         "from bayesrisk.experiments import run\n"
-        "from bayesrisk.experiments.sweep.document import parse_config\n"
+        "from bayesrisk.experiments.sweep_document import parse_config\n"
         "if __name__ == '__main__':\n"
         "    study = parse_config(json.loads(sys.argv[1]))\n"
         "    run(study, sys.argv[2], workers=2, executor='dask')\n"
@@ -98,7 +98,7 @@ def test_a_process_killed_while_it_works_loses_nothing(document, tmp_path):
     code = (
         "import json, sys\n"
         "from bayesrisk.experiments import run\n"
-        "from bayesrisk.experiments.sweep.study import SweepStudy\n"
+        "from bayesrisk.experiments.sweep import SweepStudy\n"
         "run(SweepStudy.from_dict(json.loads(sys.argv[1])), sys.argv[2])\n"
     )
     out = tmp_path / "out"

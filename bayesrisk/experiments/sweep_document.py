@@ -32,7 +32,7 @@ from bayesrisk._files.text import named, read_toml
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES, exact_number
 from bayesrisk.exceptions import ArgumentError, ConfigError, DataError, shown
-from bayesrisk.experiments.sweep.study import (
+from bayesrisk.experiments.sweep import (
     GAUSSIAN_ONLY,
     NOISES,
     QUANTITIES,
@@ -242,8 +242,7 @@ class GridKeys(_Keys):
     rho: _Budgets
     prior: Annotated[_Several[_Prior], AfterValidator(_distinct)]
     sensitivity: Annotated[
-        tuple[Budget, ...],
-        Several(read=Annotated[list[_Sensitivity], AfterValidator(_distinct)]),
+        tuple[Budget, ...], Several(read=Annotated[list[_Sensitivity], AfterValidator(_distinct)])
     ] = (Budget("add-remove", SENSITIVITIES["add-remove"]),)
     noise: Annotated[tuple[str, ...], _names_of(NOISES)] = NOISES[:1]
     released: (  # released count minus the count of the others

@@ -1,1 +1,0 @@
-"""Sweeps over rho, and their report."""
