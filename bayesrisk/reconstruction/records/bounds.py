@@ -16,20 +16,14 @@ from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk.reconstruction.records.kernels import HIDDEN, LOOSE, TOPLESS, UNBOUNDED
 from bayesrisk.reconstruction.records.parts import margin_problem, parts_of
 from bayesrisk.reconstruction.records.problem import (
+    BlockBounds,
     CountRanges,
     Problem,
     RowSource,
     entries,
     published_problem,
 )
-from bayesrisk.reconstruction.records.program import (
-    BlockBounds,
-    Program,
-    block_bounds,
-    ceiling,
-    open_program,
-    solution_model,
-)
+from bayesrisk.reconstruction.records.program import Program, open_program, solution_model
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
 from bayesrisk.reconstruction.records.system import Queries, queries as queries_over
 from bayesrisk.reconstruction.registry import Status
@@ -303,17 +297,18 @@ _LARGER = 2
 
 
 def _problem_of(
-    problem: Problem, bounds: BlockBounds, star: sp.csr_array, asked: Sequence[_Question]
+    problem: Problem, star: sp.csr_array, asked: Sequence[_Question]
 ) -> tuple[Problem, BlockBounds, sp.csr_array, list[sp.csr_array]]:
     """Return the problem that is asked about, with bounds and a solution, and the rows asked for.
 
     Its cells are those of margins where these are fewer, and its first rows those of ``asked``.
     """
     sets = [(one.queries, one.ranges, one.group) for one in asked if one.rows is not None]
+    bounds = problem.bounds
     if len(sets) == len(asked):
         parts = parts_of(problem.space, [one.queries for one in asked])
         if bounds.cell.size > _LARGER * parts.size * problem.geoids.size:
-            made = margin_problem(problem, parts, bounds, star, sets)
+            made = margin_problem(problem, parts, star, sets)
             return *made, [parts.rows(at, one.queries.matrix) for at, one in enumerate(asked)]
     sources = [
         RowSource.over(one.rows, one.ranges, one.group, asked=True)
@@ -330,13 +325,13 @@ def _problem_of(
     return replace(problem, rows=tuple(sources), larger=()), bounds, star, rows
 
 
-def _endless(problem: Problem, bounds: BlockBounds) -> dict[int, BoolArray]:
+def _endless(problem: Problem) -> dict[int, BoolArray]:
     """Return for blocks with cells that may hold any number which cells these are."""
     matrix, found = problem.system.queries.matrix, {}
-    for b in np.flatnonzero(np.isin(bounds.status, (LOOSE, TOPLESS))).tolist():
+    for b in np.flatnonzero(np.isin(problem.bounds.status, (LOOSE, TOPLESS))).tolist():
         closed = problem.ranges.whole([b])[1][0] < UNBOUNDED
         limited = closed.astype(np.int64) @ matrix
-        top = ceiling(problem, b)[0]
+        top = problem.ceiling(b)[0]
         found[b] = (limited == 0) & (top == UNBOUNDED)
     return found
 
@@ -358,14 +353,14 @@ def _answers(
     limits: Limits,
 ) -> list[_Answers]:
     """Return the ends of all counts that are asked for; those without a solution are as stated."""
-    good, bounds = solution.solved, solution.bounds or block_bounds(problem)
-    made, found, star, rows = _problem_of(problem, bounds, solution.histogram(problem), asked)
+    good = solution.solved
+    made, found, star, rows = _problem_of(problem, solution.histogram(problem), asked)
     program, _, low, high = open_program(made, found, good)
     inside = np.flatnonzero(good[found.block])[program.entry]
     program = replace(program, low=low[inside], high=high[inside])
     point = entries(star, program.block, program.cell)
     *ends, below, above = _row_ends(program, point, solver, limits)
-    endless, given, answers, number = _endless(problem, bounds), iter(rows), [], 0
+    endless, given, answers, number = _endless(problem), iter(rows), [], 0
     for one in asked:
         least, most = one.ranges.whole(slice(None))
         stated, size = (least.copy(), most.copy()), one.geoids.size

@@ -15,7 +15,6 @@ from bayesrisk._numba import kernel, lean_kernel
 from bayesrisk._validation import IntArray
 from bayesrisk.reconstruction.records.kernels import OPEN, UNBOUNDED
 from bayesrisk.reconstruction.records.problem import WHOLE, Problem
-from bayesrisk.reconstruction.records.program import BlockBounds, block_bounds
 from bayesrisk.reconstruction.records.system import CellSystem
 
 #: Changes after which a climb ends, beside four for each record; from one first cell to the next.
@@ -256,11 +255,10 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
     system, ranges = problem.system, problem.rows[0].ranges
     rows, n_rows = (system.cell_ptr, system.cell_row), system.family.size
     every: IntArray = np.arange(problem.space.size)
-    bounds: BlockBounds | None = None
     nobody, endless = np.zeros_like(every), np.full_like(every, UNBOUNDED)
-    if not ranges.zero[:n_rows].any():
-        # Counts that are not listed are 0: bounds leave few cells.
-        bounds = block_bounds(problem)
+    # Where counts that are not listed are 0, bounds leave few cells.
+    bounds = None if ranges.zero[:n_rows].any() else problem.bounds
+    if bounds is not None:
         ptr = np.searchsorted(bounds.block, np.arange(problem.geoids.size + 1))
     else:
         all_links = linked(*rows, every, n_rows)

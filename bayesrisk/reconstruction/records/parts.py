@@ -19,8 +19,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._validation import IntArray
-from bayesrisk.reconstruction.records.problem import CountRanges, Problem, RowSource
-from bayesrisk.reconstruction.records.program import BlockBounds
+from bayesrisk.reconstruction.records.problem import BlockBounds, CountRanges, Problem, RowSource
 from bayesrisk.reconstruction.records.system import CellSpace, Queries
 
 #: For every attribute the group that each of its bins is in.
@@ -220,7 +219,6 @@ def _cells(space: CellSpace, margin: Margin) -> IntArray:
 def margin_problem(
     problem: Problem,
     parts: Parts,
-    bounds: BlockBounds,
     star: sp.csr_array,
     asked: Sequence[tuple[Queries, CountRanges, IntArray]],
 ) -> tuple[Problem, BlockBounds, sp.csr_array]:
@@ -230,7 +228,7 @@ def margin_problem(
     that fit, and are returned on the cells of the problem.  Two margins v and w with
     a common cell of at most N records have the rows ``sum v + s = N`` and ``sum w + s = N``.
     """
-    size = problem.geoids.size
+    size, bounds = problem.geoids.size, problem.bounds
     low = parts.sums(bounds.block, bounds.cell, bounds.low, size)
     high = parts.sums(bounds.block, bounds.cell, bounds.high, size)
     width, sources = parts.width, []

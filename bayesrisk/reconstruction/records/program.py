@@ -1,13 +1,12 @@
-"""Bounds of cells, and programs of what they leave open: components, their solutions, the farthest.
+"""Programs of what bounds of cells leave open: components, their solutions, the farthest.
 
 A program has the cells whose bounds are apart and the rows that bind them, sorted by components,
 each of which is searched by itself, and put to a solver where the search comes to its limit.
 """
 
-import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,107 +18,15 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import (
     FIXED,
-    LOOSE,
     OPEN,
-    TOPLESS,
     UNBOUNDED,
     ProgramArrays,
     SearchWork,
 )
-from bayesrisk.reconstruction.records.problem import WHOLE, Problem, RowSource, entries
+from bayesrisk.reconstruction.records.problem import BlockBounds, Problem, RowSource, entries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
-
-# -----------------------------------------------------------------------------
-# Bounds of the cells of every block from its own rows, by interval propagation.
-
-
-@dataclass(frozen=True)
-class BlockBounds:
-    """Every cell that can hold somebody with its bounds, and a status of each block.
-
-    The status is ``FIXED``, ``OPEN``, ``INFEASIBLE``, ``LOOSE`` or ``TOPLESS`` of the kernels;
-    ``culprit`` is the row that contradicts, or -1.
-    """
-
-    status: IntArray
-    culprit: IntArray
-    block: IntArray
-    cell: IntArray
-    low: IntArray
-    high: IntArray
-
-
-def block_bounds(problem: Problem) -> BlockBounds:
-    """Return bounds of the cells of every block: the fixed point of interval propagation."""
-    size, bounds = problem.geoids.size, row_bounds(problem, problem.rows[0])
-    if not problem.larger or not np.any(np.isin(bounds.status, (LOOSE, TOPLESS))):
-        return bounds
-    # Cells that a block's own tables leave unbounded are bounded by those of its larger places.
-    places = np.stack([larger.group for larger in problem.larger])
-    change = np.flatnonzero(np.any(places[:, 1:] != places[:, :-1], axis=0)) + 1
-    edges = [0, *change.tolist(), size]
-    return _joined(
-        [
-            _bounds_of(problem, first, last, *ceiling(problem, first))
-            for first, last in itertools.pairwise(edges)
-        ]
-    )
-
-
-def row_bounds(problem: Problem, rows: RowSource) -> BlockBounds:
-    """Return the bounds of blocks, each by itself, with other counts of the same rows."""
-    size, none = rows.ranges.low.shape[0], np.zeros(problem.space.size, np.int64)
-    alone = replace(problem, rows=(rows,), larger=())
-    return _bounds_of(alone, 0, size, np.full_like(none, UNBOUNDED), none)
-
-
-def _joined(parts: Sequence[BlockBounds]) -> BlockBounds:
-    """Return the bounds of runs of blocks as those of all of them."""
-    return BlockBounds(*(np.concatenate(part) for part in zip(*map(astuple, parts), strict=True)))
-
-
-def _bounds_of(
-    problem: Problem, first: int, last: int, ceiling: IntArray, need: IntArray
-) -> BlockBounds:
-    """Return the bounds of the blocks from ``first`` to ``last``."""
-    s, ranges = problem.system, problem.rows[0].ranges
-    # Where a published zero is a range, all rows of a block count: few blocks are held so.
-    if ranges.zero.any() and last - first > WHOLE:
-        edges = [*range(first, last, WHOLE), last]
-        return _joined(
-            [_bounds_of(problem, a, b, ceiling, need) for a, b in itertools.pairwise(edges)]
-        )
-    size = last - first
-    outcome = kernels.BlockOutcome(
-        np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size + 1, np.int64)
-    )
-    system = kernels.BlockRows(
-        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling, need
-    )
-    cell, low, high = kernels.solve_blocks(system, ranges.listed(slice(first, last)), outcome)
-    block = np.repeat(np.arange(first, last), np.diff(outcome.ptr))
-    return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
-
-
-def ceiling(problem: Problem, block: int) -> tuple[IntArray, IntArray]:
-    """Return the largest numbers of all cells by the larger places of a block, and those asked for.
-
-    The first are ``UNBOUNDED`` where no row of them has an upper end; the second are of all rows.
-    """
-    most = np.full(problem.space.size, UNBOUNDED, np.int64)
-    need = np.zeros(problem.space.size, np.int64)
-    for larger, source in zip(problem.larger, problem.rows[1:], strict=True):
-        low, high = (side.ravel() for side in source.ranges.whole([int(larger.group[block])]))
-        rows = larger.coupling.rows
-        row = np.repeat(np.arange(low.size), np.diff(rows.indptr))
-        closed = high[row] < UNBOUNDED
-        bound: IntArray = np.maximum(high[row], 0) // rows.data
-        np.minimum.at(most, rows.indices[closed], bound[closed])
-        np.maximum.at(need, rows.indices, -(-low[row] // rows.data))
-    return most, need
-
 
 # -----------------------------------------------------------------------------
 # Programs: cells whose bounds are apart, with the rows that bind them, in components.
@@ -547,7 +454,7 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
 
 
 # -----------------------------------------------------------------------------
-# All of it: bounds, then programs of the blocks without a contradiction, then components.
+# All of it: programs of the blocks without a contradiction, then their components.
 
 #: A row: its source, its group and its number.
 Row: TypeAlias = tuple[int, int, int]
@@ -566,22 +473,21 @@ class Clash(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """Bounds, a solution, open components and clashes of the blocks, in numbers.
+    """A solution, open components and clashes of the blocks, in numbers.
 
-    ``value`` is the number of records in each cell of ``bounds``, of a solution where there is one;
+    ``value`` is the number of records in each cell that has bounds, where there is a solution;
     ``components`` are the kernels' findings, each with its blocks, of those whose solution is not
     unique; ``clashes`` are by block, of the blocks without a solution.
     """
 
-    bounds: BlockBounds
     value: IntArray
     components: list[tuple[int, IntArray]]
     clashes: dict[int, Clash]
 
 
 def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findings:
-    """Return bounds, components and clashes of all blocks, ``limits`` being of a component."""
-    bounds, good = block_bounds(problem), np.ones(problem.geoids.size, bool)
+    """Return a solution, components and clashes of all blocks, ``limits`` being of a component."""
+    bounds, good = problem.bounds, np.ones(problem.geoids.size, bool)
     none = np.flatnonzero(bounds.status == kernels.INFEASIBLE).tolist()
     clashes = _excluded(
         problem, {b: Clash([(0, b, int(bounds.culprit[b]))], np.array([b]), True) for b in none}
@@ -604,7 +510,7 @@ def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findin
         if found[k] == kernels.NONE:
             clash = _component_clash(program, k)
             without |= dict.fromkeys(clash.blocks.tolist(), clash)
-    return Findings(bounds, value, components, clashes | _excluded(problem, without))
+    return Findings(value, components, clashes | _excluded(problem, without))
 
 
 def _excluded(problem: Problem, causes: Mapping[int, Clash]) -> dict[int, Clash]:
@@ -701,7 +607,6 @@ def fixed_totals(program: Program) -> BoolArray:
 
 def farthest_solutions(
     problem: Problem,
-    bounds: BlockBounds | None,
     star: sp.csr_array,
     solved: BoolArray,
     *,
@@ -715,7 +620,7 @@ def farthest_solutions(
     all blocks together (``joint``).  The solver is asked for components that the search does not
     settle; the gap is chosen here.
     """
-    bounds = bounds or block_bounds(problem)
+    bounds = problem.bounds
     solved = solved & np.isin(bounds.status, (FIXED, OPEN))
     if kind == "joint":
         for larger in problem.larger:  # a place counts when all of its blocks do

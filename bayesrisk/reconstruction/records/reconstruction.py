@@ -494,7 +494,6 @@ def solution_variability(
     star = starting_solution(problem, given, solver=backend, limits=replace(limits, nodes=None))
     answer = farthest_solutions(
         problem,
-        star.bounds,
         star.histogram(problem),
         star.solved,
         kind=kind,

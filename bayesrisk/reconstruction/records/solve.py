@@ -14,7 +14,7 @@ from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.climb import climbed_records
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import CountRanges, LargerLevel, Problem
-from bayesrisk.reconstruction.records.program import BlockBounds, Clash, Row, row_bounds, settle
+from bayesrisk.reconstruction.records.program import Clash, Row, settle
 from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits
@@ -27,10 +27,9 @@ class Solution:
 
     ``status`` is ``unique``, ``feasible``, ``infeasible`` or ``unknown``; ``conflict`` names, for
     blocks without a solution, the published cells that contradict; ``block``, ``cell`` and
-    ``count`` are the histograms, ``bounds`` those of their cells where these are known.
-    ``unbounded`` are blocks with a cell that no published count holds, in words; their other cells
-    have values, which the rows of larger places need, until these were checked.  ``extra`` are
-    finer columns of the records, from larger places.
+    ``count`` are the histograms.  ``unbounded`` are blocks with a cell that no published count
+    holds, in words; their other cells have values, which the rows of larger places need, until
+    these were checked.  ``extra`` are finer columns of the records, from larger places.
     """
 
     status: list[str]
@@ -38,7 +37,6 @@ class Solution:
     block: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     cell: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    bounds: BlockBounds | None = None
     unbounded: dict[int, str] = field(default_factory=dict)
     extra: dict[str, IntArray] = field(default_factory=dict)
 
@@ -111,10 +109,9 @@ def solve(
     any number keep their other records where ``loose``.
     """
     findings = settle(problem, solver=solver, limits=limits)
-    bounds, size = findings.bounds, problem.geoids.size
-    solution = Solution([Status.UNIQUE] * size, bounds=bounds)
+    bounds, solution = problem.bounds, Solution([Status.UNIQUE] * problem.geoids.size)
     if not loose:
-        solution.unbounded = _unbounded(problem, bounds)
+        solution.unbounded = _unbounded(problem)
     for finding, blocks in findings.components:
         for b in blocks.tolist():
             if finding == kernels.UNKNOWN:
@@ -139,13 +136,13 @@ def solve(
     return solution
 
 
-def _unbounded(problem: Problem, bounds: BlockBounds) -> dict[int, str]:
+def _unbounded(problem: Problem) -> dict[int, str]:
     """Return for blocks with any number of records in some cell a sentence that says so."""
     names = ", ".join(larger.level for larger in problem.larger)
     larger = f" (nor in one of its {names})" if names else ""
     return {
         int(b): f"{problem.level} {problem.geoids[b]}: some cell is in no published count{larger}"
-        for b in np.flatnonzero(bounds.status == kernels.LOOSE)
+        for b in np.flatnonzero(problem.bounds.status == kernels.LOOSE)
     }
 
 
@@ -180,17 +177,17 @@ def _clash_text(problem: Problem, clash: Clash, solver: SolverBackend) -> str:
 
 def _clashing_rows(problem: Problem, clash: Clash) -> list[Row]:
     """Return rows of a block that contradict each other by propagation, among which fewer may."""
-    source, block = problem.rows[0], int(clash.blocks[0])
-    low, high = (side[0] for side in source.ranges.whole([block]))
+    alone = problem.part(clash.blocks)
+    low, high = (side[0] for side in alone.rows[0].ranges.whole([0]))
 
     def clashes(rows: IntArray) -> bool:
         least, most = np.zeros_like(low), np.full_like(high, UNBOUNDED)
         least[rows], most[rows] = low[rows], high[rows]
         given = CountRanges.of_support(least[None], most[None], np.zeros_like(low))
-        bounds = row_bounds(problem, replace(source, ranges=given))
+        bounds = replace(alone, rows=(replace(alone.rows[0], ranges=given),)).bounds
         return bool(bounds.status[0] == kernels.INFEASIBLE)
 
-    return [(0, block, int(row)) for row in _fewest(np.arange(low.size), clashes)]
+    return [(0, int(clash.blocks[0]), int(row)) for row in _fewest(np.arange(low.size), clashes)]
 
 
 def _fewest(rows: IntArray, clashes: Callable[[IntArray], bool]) -> IntArray:
