@@ -10,10 +10,10 @@ from oracles.reconstruction import people, person_tables, solutions
 from random_places import publish
 
 from bayesrisk.reconstruction import reconstruct
-from bayesrisk.reconstruction.records import climb as module
-from bayesrisk.reconstruction.records.climb import Climb, climb, climb_block, has_others, linked
+from bayesrisk.reconstruction.records import solve as module
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import published_problem
+from bayesrisk.reconstruction.records.solve import Climb, climb, climb_block, has_others, linked
 from bayesrisk.release import RangeSpec, RoundingSpec
 
 RANGES = RangeSpec((0, 1, 3, 6), (0, 1, 3, 6))
