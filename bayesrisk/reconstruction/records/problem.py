@@ -13,9 +13,9 @@ from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, shown
 from bayesrisk.reconstruction.records.kernels import (
     HIDDEN,
-    LOOSE,
-    TOPLESS,
     UNBOUNDED,
+    UNCOUNTED,
+    UNLIMITED,
     BlockCounts,
     BlockOutcome,
     BlockRows,
@@ -162,7 +162,7 @@ class LargerLevel:
 class BlockBounds:
     """Every cell that can hold somebody with its bounds, and a status of each block.
 
-    The status is ``FIXED``, ``OPEN``, ``INFEASIBLE``, ``LOOSE`` or ``TOPLESS`` of the kernels;
+    The status is ``FIXED``, ``OPEN``, ``INFEASIBLE``, ``UNCOUNTED`` or ``UNLIMITED`` of the kernels;
     ``culprit`` is the row that contradicts, or -1.
     """
 
@@ -218,7 +218,7 @@ class Problem:
         """Bounds of the cells of every block: the fixed point of interval propagation."""
         size, none = self.geoids.size, np.zeros(self.space.size, np.int64)
         found = _bounds(self, 0, size, np.full_like(none, UNBOUNDED), none)
-        if not self.larger or not np.any(np.isin(found.status, (LOOSE, TOPLESS))):
+        if not self.larger or not np.any(np.isin(found.status, (UNCOUNTED, UNLIMITED))):
             return found
         # Cells that a block's own tables leave unbounded are bounded by those of its larger places.
         places = np.stack([larger.group for larger in self.larger])
@@ -243,6 +243,13 @@ class Problem:
             np.minimum.at(most, rows.indices[closed], bound[closed])
             np.maximum.at(need, rows.indices, -(-low[row] // rows.data))
         return most, need
+
+    def histograms(self, block: IntArray, cell: IntArray, count: IntArray) -> sp.csr_array:
+        """Return numbers of records as a matrix, blocks by cells."""
+        shape = self.geoids.size, self.space.size
+        found = sp.csr_array((count, (block, cell)), shape=shape)
+        found.sum_duplicates()
+        return found
 
     def part(self, blocks: IntArray) -> "Problem":
         """Return the problem of some blocks, each by itself; bounds that are known stay."""

@@ -708,15 +708,15 @@ def _solve_distance(
     even: bool,
 ) -> tuple[int, int, int, float]:
     """Return bounds of the largest distance within a component, records more, and the time."""
-    problem = distance_model(program, star, component)
+    distance = distance_model(program, star, component)
     start = time.perf_counter()
     limits = replace(limits, gap=1.99 if even else 0.99)
-    answer = solver.solve(problem.model, problem.objective, limits=limits)
+    answer = solver.solve(distance.model, distance.objective, limits=limits)
     lower, more = 0, 0
     if answer.value is not None and answer.values is not None:
         lower = int(answer.value)
-        more = 2 * int(answer.values[: problem.gains].sum()) - lower
-    upper = int(problem.objective @ problem.model.high)
+        more = 2 * int(answer.values[: distance.gains].sum()) - lower
+    upper = int(distance.objective @ distance.model.high)
     if np.isfinite(answer.bound):
         # The largest distance below the solver's bound: a multiple of 2 where the total is fixed.
         step = 2 if even else 1

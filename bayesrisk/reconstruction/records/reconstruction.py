@@ -119,10 +119,7 @@ class Reconstruction(AttackResult, Tabular):
 
     def histogram(self) -> sp.csr_array:
         """Return the histograms, blocks by cells."""
-        shape = (self.geoids.size, self.problem.space.size)
-        found = sp.csr_array((self.count, (self.block, self.cell)), shape=shape)
-        found.sort_indices()
-        return found
+        return self.problem.histograms(self.block, self.cell, self.count)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each record.

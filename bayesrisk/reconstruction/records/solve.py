@@ -17,7 +17,7 @@ from bayesrisk.reconstruction.records.problem import WHOLE, CountRanges, LargerL
 from bayesrisk.reconstruction.records.program import settle
 from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits
+from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 
 
@@ -47,10 +47,7 @@ class Solution:
 
     def histogram(self, problem: Problem) -> sp.csr_array:
         """Return the histograms over the cells of a problem, blocks by cells."""
-        shape = (problem.geoids.size, problem.space.size)
-        found = sp.csr_array((self.count, (self.block, self.cell)), shape=shape)
-        found.sum_duplicates()
-        return found
+        return problem.histograms(self.block, self.cell, self.count)
 
     def keep(self, kept: BoolArray) -> None:
         """Leave out the cells that are not kept."""
@@ -123,7 +120,7 @@ def solve(
     for b, text in findings.conflicts.items():
         solution.status[b], solution.conflict[b] = Status.INFEASIBLE, text
     # One more record in a cell that no count bounds fits, too.
-    for b in np.flatnonzero(bounds.status == kernels.TOPLESS):
+    for b in np.flatnonzero(bounds.status == kernels.UNLIMITED):
         if solution.status[b] == Status.UNIQUE:
             solution.status[b] = Status.FEASIBLE
     kept = solution.solved[bounds.block] & (findings.value > 0)
@@ -139,7 +136,7 @@ def _unbounded(problem: Problem) -> dict[int, str]:
     larger = f" (nor in one of its {names})" if names else ""
     return {
         int(b): f"{problem.level} {problem.geoids[b]}: some cell is in no published count{larger}"
-        for b in np.flatnonzero(problem.bounds.status == kernels.LOOSE)
+        for b in np.flatnonzero(problem.bounds.status == kernels.UNCOUNTED)
     }
 
 
@@ -183,7 +180,7 @@ class Climb(NamedTuple):
 
 
 @kernel
-def linked(
+def incidence(
     cell_ptr: IntArray, cell_row: IntArray, cell: IntArray, n_rows: int
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return the rows of some cells, after pointers to them, and the cells of every row."""
@@ -207,7 +204,7 @@ def linked(
 
 
 @lean_kernel
-def outside(w: Climb, row: int, more: int) -> int:
+def violation(w: Climb, row: int, more: int) -> int:
     """Return d = max(L - t, 0) + max(t - H, 0) of a row, t its total and some more."""
     total = w.total[row] + more
     distance: int = max(w.low[row] - total, 0) + max(total - w.high[row], 0)
@@ -218,22 +215,22 @@ def outside(w: Climb, row: int, more: int) -> int:
 def add_gain(w: Climb, row: int, sign: int) -> None:
     """Add the share of a row to the gains of its cells, or take it off."""
     # w_r (d_r(t + 1) - d_r(t)), which is -w_r, 0 or w_r.
-    share = sign * w.weight[row] * (outside(w, row, 1) - outside(w, row, 0))
+    share = sign * w.weight[row] * (violation(w, row, 1) - violation(w, row, 0))
     if share != 0:
         for k in range(w.row_ptr[row], w.row_ptr[row + 1]):
             w.gain[w.row_cell[k]] += share
 
 
 @lean_kernel
-def put(w: Climb, cell: int, by: int) -> int:
+def change_cell(w: Climb, cell: int, by: int) -> int:
     """Put a record into a cell, or take one (-1); return the change of the total distance."""
     change = 0
     for k in range(w.cell_ptr[cell], w.cell_ptr[cell + 1]):
         row = w.cell_row[k]
-        before, after = outside(w, row, 0), outside(w, row, by)
+        before, after = violation(w, row, 0), violation(w, row, by)
         change += after - before
         # One more record of the row changes its distance by -1, 0 or 1, before and after.
-        if outside(w, row, 1) - before != outside(w, row, by + 1) - after:
+        if violation(w, row, 1) - before != violation(w, row, by + 1) - after:
             add_gain(w, row, -1)
             w.total[row] += by
             add_gain(w, row, 1)
@@ -250,7 +247,7 @@ def loss(w: Climb, cell: int) -> int:
     change = 0
     for k in range(w.cell_ptr[cell], w.cell_ptr[cell + 1]):
         row = w.cell_row[k]
-        change += w.weight[row] * (outside(w, row, -1) - outside(w, row, 0))
+        change += w.weight[row] * (violation(w, row, -1) - violation(w, row, 0))
     return change
 
 
@@ -262,13 +259,13 @@ def start_over(w: Climb) -> int:
     w.tabu[:] = 0
     left = 0
     for row in range(w.total.size):
-        left += outside(w, row, 0)
+        left += violation(w, row, 0)
         add_gain(w, row, 1)
     return left
 
 
 @lean_kernel
-def coming(w: Climb, step: int, first: int) -> int:
+def least_gain_cell(w: Climb, step: int, first: int) -> int:
     """Return a cell of least gain of those that may hold more, from a first one on, or -1."""
     n_cells, least, best = w.gain.size, UNBOUNDED, -1
     for cell in range(n_cells):
@@ -302,7 +299,7 @@ def climb(w: Climb, steps: int) -> bool:
             return True
         # Ties go to another cell each time: cells alike share the records.
         first = (first + _STRIDE) % n_cells
-        best, by = coming(w, step, first), 1
+        best, by = least_gain_cell(w, step, first), 1
         least = w.gain[best] if best >= 0 else UNBOUNDED
         if least >= 0:
             for cell in range(n_cells):
@@ -312,13 +309,13 @@ def climb(w: Climb, steps: int) -> bool:
                         best, least, by = cell, change, -1
         stuck = stuck or least >= 0
         if best >= 0:
-            left += put(w, best, by)
+            left += change_cell(w, best, by)
             if stuck:
                 w.tabu[best] = step + _TABU + step % _TABU
         if least >= 0:
             # No change lowers the sum: w_r grows by one where d_r > 0.
             for row in range(n_rows):
-                if outside(w, row, 0) > 0:
+                if violation(w, row, 0) > 0:
                     add_gain(w, row, -1)
                     w.weight[row] += 1
                     add_gain(w, row, 1)
@@ -338,30 +335,30 @@ def has_others(w: Climb) -> bool:
         if w.records[cell] > w.least[cell]:
             # x - e_i + e_j: a record elsewhere must win back what this one costs.
             lost, found = loss(w, cell), False
-            put(w, cell, -1)
+            change_cell(w, cell, -1)
             for other in range(w.records.size):
                 room = other != cell and w.records[other] < w.most[other]
                 found = found or (room and w.gain[other] == -lost)
-            put(w, cell, 1)
+            change_cell(w, cell, 1)
             if found:
                 return True
     return False
 
 
 @lean_kernel
-def strays(w: Climb, star: IntArray) -> bool:
+def distant_records(w: Climb, star: IntArray) -> bool:
     """Return whether a short climb from one record less of some cell ends at other records."""
     for cell in range(star.size):
         if star[cell] > w.least[cell]:
             most = w.most[cell]
             w.most[cell] = star[cell] - 1
-            put(w, cell, -1)
+            change_cell(w, cell, -1)
             if climb(w, _SHORT):
                 return True
             w.most[cell] = most
             for at in range(star.size):
                 while w.records[at] != star[at]:
-                    put(w, at, 1 if star[at] > w.records[at] else -1)
+                    change_cell(w, at, 1 if star[at] > w.records[at] else -1)
     return False
 
 
@@ -383,7 +380,7 @@ def climb_block(
     )  # fmt: skip
     if not climb(w, _STEPS + 4 * low.max()):
         return False, w.records
-    return has_others(w) or strays(w, w.records.copy()), w.records
+    return has_others(w) or distant_records(w, w.records.copy()), w.records
 
 
 def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
@@ -397,7 +394,7 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
     if bounds is not None:
         ptr = np.searchsorted(bounds.block, np.arange(problem.geoids.size + 1))
     else:
-        all_links = linked(*rows, every, n_rows)
+        all_links = incidence(*rows, every, n_rows)
     star, rest = [np.zeros((3, 0), np.int64)], []
     for first in range(0, problem.geoids.size, WHOLE):
         # Without the row of all cells, uncounted.
@@ -413,7 +410,7 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
                 limited, part = bool(bounds.status[at] == OPEN), slice(ptr[at], ptr[at + 1])
                 cell, least, most = bounds.cell[part], bounds.low[part], bounds.high[part]
             if limited and cell.size:
-                links = all_links if cell is every else linked(*rows, cell, n_rows)
+                links = all_links if cell is every else incidence(*rows, cell, n_rows)
                 found, count = climb_block(links, low, high, least, most)
             if found:
                 here = np.flatnonzero(count)
@@ -642,7 +639,11 @@ def nearest_records(
     found = answer.values[:size]
     sums = kept @ found
     deviation = fixed + int(np.maximum(low - sums, 0).sum() + np.maximum(sums - high, 0).sum())
-    bound = fixed + max(0, int(np.ceil(-answer.bound - 1e-6))) if np.isfinite(answer.bound) else 0
+    bound = (
+        fixed + max(0, int(np.ceil(-answer.bound - BOUND_ERROR)))
+        if np.isfinite(answer.bound)
+        else 0
+    )
     here = np.flatnonzero(found)
     return Nearest(answer.status, cell[here], found[here], deviation, bound)
 

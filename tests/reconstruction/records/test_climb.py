@@ -13,7 +13,7 @@ from bayesrisk.reconstruction import reconstruct
 from bayesrisk.reconstruction.records import solve as module
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import published_problem
-from bayesrisk.reconstruction.records.solve import Climb, climb, climb_block, has_others, linked
+from bayesrisk.reconstruction.records.solve import Climb, climb, climb_block, has_others, incidence
 from bayesrisk.release import RangeSpec, RoundingSpec
 
 RANGES = RangeSpec((0, 1, 3, 6), (0, 1, 3, 6))
@@ -29,7 +29,7 @@ def climbed(matrix, low, high):
     """Return the cells that may be used, the state after the climb, and whether it arrived."""
     cell = np.flatnonzero([(high[column > 0] > 0).all() for column in np.asarray(matrix).T])
     rows, cells = low.size, cell.size
-    links = linked(*columns(matrix), cell, rows)
+    links = incidence(*columns(matrix), cell, rows)
     sizes = cells, rows, rows, cells, cells
     work = (np.zeros(size, np.int64) for size in sizes)
     w = Climb(*links, low, high, np.zeros(cells, np.int64), np.full(cells, UNBOUNDED), *work)
@@ -95,7 +95,7 @@ def test_a_climb_within_bounds_is_of_several_that_fit_or_says_nothing(problem, d
     size = matrix.shape[1]
     ends = st.lists(st.integers(0, 3), min_size=size, max_size=size)
     least, more = (np.array(data.draw(ends), np.int64) for _ in range(2))
-    links = linked(*columns(matrix), np.arange(size), low.size)
+    links = incidence(*columns(matrix), np.arange(size), low.size)
     found, x = climb_block(links, low, high, least, least + more)
     known = list(solutions(matrix, least, least + more, low, high))
     if found:
@@ -107,7 +107,7 @@ def test_others_that_are_two_records_away_are_found():
     """Two binary margins of two people each: only an exchange between two records leads on."""
     matrix = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
     ends, none = np.ones(4, np.int64), np.zeros(4, np.int64)
-    links = linked(*columns(matrix), np.arange(4), 4)
+    links = incidence(*columns(matrix), np.arange(4), 4)
     found, x = climb_block(links, ends, ends, none, none + 9)
     assert found
     assert np.array_equal(matrix @ x, ends)
