@@ -189,7 +189,7 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
 def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> IntArray:
     """Bound the cells of every block; return cells, lower and upper bounds, (3, cells in order).
 
-    Cells without a bound are not returned, and make the block ``UNCOUNTED``.  ``outcome`` is filled.
+    Cells without a bound are not returned; their block is ``UNCOUNTED``.  ``outcome`` is filled.
     """
     n_rows, n_cells = s.cover_ptr.size - 1, s.cell_ptr.size - 1
     row_low, row_high = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)

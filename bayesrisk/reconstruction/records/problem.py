@@ -162,8 +162,8 @@ class LargerLevel:
 class BlockBounds:
     """Every cell that can hold somebody with its bounds, and a status of each block.
 
-    The status is ``FIXED``, ``OPEN``, ``INFEASIBLE``, ``UNCOUNTED`` or ``UNLIMITED`` of the kernels;
-    ``culprit`` is the row that contradicts, or -1.
+    The status is one of the kernels, from ``FIXED`` to ``UNLIMITED``; ``culprit`` is the row that
+    contradicts, or -1.
     """
 
     status: IntArray
