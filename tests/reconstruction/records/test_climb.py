@@ -9,12 +9,12 @@ from hypothesis import given, settings, strategies as st
 from oracles.reconstruction import people, person_tables, solutions
 from random_places import publish
 
-from bayesrisk.reconstruction import reconstruct
-from bayesrisk.reconstruction.records import solve as module
+from bayesrisk.reconstruction import count_bounds, reconstruct
+from bayesrisk.reconstruction.records import problem as sets, solve as module
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.reconstruction.records.solve import Climb, climb, climb_block, has_others, incidence
-from bayesrisk.release import RangeSpec, RoundingSpec
+from bayesrisk.release import RangeSpec, RoundingSpec, SuppressedCounts
 
 RANGES = RangeSpec((0, 1, 3, 6), (0, 1, 3, 6))
 
@@ -144,10 +144,9 @@ def coarse(law, sizes=(3, 6, 9, 20)):
     """Return tables of persons of some blocks under a law."""
     true = person_tables(people(np.random.default_rng(3), list(sizes), spread=0.5), tract=False)
     rng = np.random.default_rng(4)
-    counts = {
-        key: sp.csr_array(publish(rng, law, part.toarray())[0]) for key, part in true.counts.items()
-    }
-    return replace(true, counts=counts, laws=dict.fromkeys(counts, law))
+    made = {key: publish(rng, law, part.toarray()) for key, part in true.counts.items()}
+    counts, hidden = ({k: sp.csr_array(m[at]) for k, m in made.items()} for at in range(2))
+    return replace(true, counts=counts, suppressed=hidden, laws=dict.fromkeys(counts, law))
 
 
 def test_records_are_the_same_each_time_and_in_any_company():
@@ -163,6 +162,28 @@ def test_records_are_the_same_each_time_and_in_any_company():
             geoids = {"block": tables.geoids["block"][[at]]}
             alone = reconstruct(replace(tables, geoids=geoids, counts=counts), scope="block")
             assert np.array_equal(alone.histogram().toarray()[0], held[at])
+
+
+def test_bounds_of_cells_are_made_once_for_climb_programs_and_ends_of_counts(monkeypatch):
+    """Blocks that the climb leaves to programs, too: the kernel of bounds runs once for all."""
+    tables, calls, bound, right = coarse(SuppressedCounts(1, 2)), [], sets.solve_blocks, climb_block
+
+    def small(links, low, *ends):
+        found, count = right(links, low, *ends)
+        return found and low.max() < 4, count
+
+    monkeypatch.setattr(sets, "solve_blocks", lambda *given: calls.append(1) or bound(*given))
+    monkeypatch.setattr(module, "climb_block", small)
+    assert set(reconstruct(tables, scope="block").status) <= {"unique", "feasible"}
+    assert len(calls) == 1
+    count_bounds(tables, node_limit=5)
+    assert len(calls) == 2
+    problem = published_problem(tables, scope="block")
+    alone = problem.part(np.array([1, 3])).bounds
+    assert set(module.climbed_records(problem)[1].tolist()) >= {1, 2, 3}
+    known = vars(problem.part(np.array([1, 3])))["bounds"]
+    for name in ("status", "culprit", "block", "cell", "low", "high"):
+        assert np.array_equal(getattr(alone, name), getattr(known, name))
 
 
 def test_a_block_that_contradicts_itself_is_left_to_programs():
