@@ -11,16 +11,8 @@ import scipy.sparse as sp
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, shown
-from bayesrisk.reconstruction.records.kernels import (
-    HIDDEN,
-    UNBOUNDED,
-    UNCOUNTED,
-    UNLIMITED,
-    BlockCounts,
-    BlockOutcome,
-    BlockRows,
-    solve_blocks,
-)
+from bayesrisk.reconstruction.records import kernels
+from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED
 from bayesrisk.reconstruction.records.system import (
     CellSpace,
     CellSystem,
@@ -102,14 +94,14 @@ class CountRanges:
         """Return the ranges of some groups."""
         return CountRanges(self.low[groups], self.high[groups], self.zero)
 
-    def listed(self, groups: slice) -> BlockCounts:
+    def listed(self, groups: slice) -> kernels.BlockCounts:
         """Return the rows of some groups whose counts are not 0."""
         held = self.part(groups)
         if self.zero.any():
             held = CountRanges.of_support(*self.whole(groups), np.zeros_like(self.zero))
         high = held.high
         ptr, row = high.indptr.astype(np.int64), high.indices.astype(np.int64)
-        return BlockCounts(ptr, row, held.low.data, high.data)
+        return kernels.BlockCounts(ptr, row, held.low.data, high.data)
 
 
 @dataclass(frozen=True)
@@ -218,7 +210,8 @@ class Problem:
         """Bounds of the cells of every block: the fixed point of interval propagation."""
         size, none = self.geoids.size, np.zeros(self.space.size, np.int64)
         found = _bounds(self, 0, size, np.full_like(none, UNBOUNDED), none)
-        if not self.larger or not np.any(np.isin(found.status, (UNCOUNTED, UNLIMITED))):
+        endless = np.isin(found.status, (kernels.UNCOUNTED, kernels.UNLIMITED))
+        if not self.larger or not endless.any():
             return found
         # Cells that a block's own tables leave unbounded are bounded by those of its larger places.
         places = np.stack([larger.group for larger in self.larger])
@@ -295,13 +288,13 @@ def _bounds(
         edges = itertools.pairwise([*range(first, last, WHOLE), last])
         return _joined([_bounds(problem, a, b, ceiling, need) for a, b in edges])
     size = last - first
-    outcome = BlockOutcome(
+    outcome = kernels.BlockOutcome(
         np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size + 1, np.int64)
     )
-    system = BlockRows(
+    system = kernels.BlockRows(
         s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling, need
     )
-    cell, low, high = solve_blocks(system, ranges.listed(slice(first, last)), outcome)
+    cell, low, high = kernels.solve_blocks(system, ranges.listed(slice(first, last)), outcome)
     block = np.repeat(np.arange(first, last), np.diff(outcome.ptr))
     return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
 

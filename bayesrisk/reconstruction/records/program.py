@@ -16,13 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records.kernels import (
-    FIXED,
-    OPEN,
-    UNBOUNDED,
-    ProgramArrays,
-    SearchWork,
-)
+from bayesrisk.reconstruction.records.kernels import UNBOUNDED, ProgramArrays, SearchWork
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
     CountRanges,
@@ -759,7 +753,7 @@ def farthest_solutions(
     settle; the gap is chosen here.
     """
     bounds = problem.bounds
-    solved = solved & np.isin(bounds.status, (FIXED, OPEN))
+    solved = solved & np.isin(bounds.status, (kernels.FIXED, kernels.OPEN))
     if kind == "joint":
         for larger in problem.larger:  # a place counts when all of its blocks do
             solved &= ~np.isin(larger.group, larger.group[~solved])

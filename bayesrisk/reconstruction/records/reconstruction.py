@@ -229,18 +229,11 @@ def reconstruct(
         tables, scope=scope, taken_as_true=taken_as_true, known_rule=known_rule
     )
     solution, deviation = solve_blocks(problem, solver=backend, limits=limits, nearest=nearest)
+    conflict = tuple(solution.conflict.get(b, "") for b in range(problem.geoids.size))
     return Reconstruction(
-        problem,
-        scope,
-        tuple(solution.status),
-        tuple(solution.conflict.get(b, "") for b in range(problem.geoids.size)),
-        solution.block,
-        solution.cell,
-        solution.count,
-        solution.extra,
-        deviation,
-        backend.name,
-    )
+        problem, scope, tuple(solution.status), conflict, solution.block, solution.cell,
+        solution.count, solution.extra, deviation, backend.name,
+    )  # fmt: skip
 
 
 # -----------------------------------------------------------------------------
@@ -489,13 +482,9 @@ def solution_variability(
     )
     kind = scope.removeprefix(f"{problem.scope}-") if problem.larger else ""
     star = starting_solution(problem, given, solver=backend, limits=replace(limits, nodes=None))
+    histogram = star.histogram(problem)
     answer = farthest_solutions(
-        problem,
-        star.histogram(problem),
-        star.solved,
-        kind=kind,
-        solver=backend,
-        limits=limits,
+        problem, histogram, star.solved, kind=kind, solver=backend, limits=limits
     )
     return _result(problem, answer, star, scope, backend.name)
 

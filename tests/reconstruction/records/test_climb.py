@@ -10,7 +10,7 @@ from oracles.reconstruction import people, person_tables, solutions
 from random_places import publish
 
 from bayesrisk.reconstruction import count_bounds, reconstruct
-from bayesrisk.reconstruction.records import problem as sets, solve as module
+from bayesrisk.reconstruction.records import kernels, solve as module
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.reconstruction.records.solve import Climb, climb, climb_block, has_others, incidence
@@ -166,13 +166,14 @@ def test_records_are_the_same_each_time_and_in_any_company():
 
 def test_bounds_of_cells_are_made_once_for_climb_programs_and_ends_of_counts(monkeypatch):
     """Blocks that the climb leaves to programs, too: the kernel of bounds runs once for all."""
-    tables, calls, bound, right = coarse(SuppressedCounts(1, 2)), [], sets.solve_blocks, climb_block
+    tables, calls = coarse(SuppressedCounts(1, 2)), []
+    bound, right = kernels.solve_blocks, climb_block
 
     def small(links, low, *ends):
         found, count = right(links, low, *ends)
         return found and low.max() < 4, count
 
-    monkeypatch.setattr(sets, "solve_blocks", lambda *given: calls.append(1) or bound(*given))
+    monkeypatch.setattr(kernels, "solve_blocks", lambda *given: calls.append(1) or bound(*given))
     monkeypatch.setattr(module, "climb_block", small)
     assert set(reconstruct(tables, scope="block").status) <= {"unique", "feasible"}
     assert len(calls) == 1
