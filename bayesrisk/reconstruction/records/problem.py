@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -166,11 +166,13 @@ class BlockBounds:
     high: IntArray
 
     def part(self, blocks: IntArray) -> "BlockBounds":
-        """Return the bounds of some blocks, which are sorted."""
-        kept = np.isin(self.block, blocks)
-        block = np.searchsorted(blocks, self.block[kept])
-        cells = self.cell[kept], self.low[kept], self.high[kept]
-        return BlockBounds(self.status[blocks], self.culprit[blocks], block, *cells)
+        """Return the bounds of some blocks; cells are in the order of blocks."""
+        first, last = (np.searchsorted(self.block, blocks, side) for side in ("left", "right"))
+        size = last - first
+        kept = np.repeat(last - np.cumsum(size), size) + np.arange(size.sum())
+        block, cells = np.repeat(np.arange(blocks.size), size), (self.cell, self.low, self.high)
+        own = self.status[blocks], self.culprit[blocks]
+        return BlockBounds(*own, block, *(part[kept] for part in cells))
 
 
 @dataclass(frozen=True)
@@ -275,7 +277,8 @@ class Problem:
 
 def _joined(parts: Sequence[BlockBounds]) -> BlockBounds:
     """Return the bounds of runs of blocks as those of all of them."""
-    return BlockBounds(*(np.concatenate(part) for part in zip(*map(astuple, parts), strict=True)))
+    fields = zip(*(vars(part).values() for part in parts), strict=True)
+    return BlockBounds(*(np.concatenate(field) for field in fields))
 
 
 def _bounds(
