@@ -145,7 +145,8 @@ def coarse(law, sizes=(3, 6, 9, 20)):
     true = person_tables(people(np.random.default_rng(3), list(sizes), spread=0.5), tract=False)
     rng = np.random.default_rng(4)
     made = {key: publish(rng, law, part.toarray()) for key, part in true.counts.items()}
-    counts, hidden = ({k: sp.csr_array(m[at]) for k, m in made.items()} for at in range(2))
+    counts = {key: sp.csr_array(given) for key, (given, _) in made.items()}
+    hidden = {key: sp.csr_array(own) for key, (_, own) in made.items() if own.any()}
     return replace(true, counts=counts, suppressed=hidden, laws=dict.fromkeys(counts, law))
 
 
