@@ -1,4 +1,4 @@
-"""The problem that published tables pose: rows of cells with the counts that each row may have."""
+"""The problem that published tables pose: rows of cells, counts of each row, bounds of the cells."""
 
 import itertools
 from collections.abc import Iterable, Sequence

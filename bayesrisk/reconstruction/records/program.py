@@ -1,4 +1,4 @@
-"""Programs of what bounds of cells leave open: components, their solutions, the farthest.
+"""Programs of what bounds of cells leave open: solutions, contradictions, the farthest solution.
 
 A program has the cells whose bounds are apart and the rows that bind them, sorted by components,
 each of which is searched by itself, and put to a solver where the search comes to its limit.
