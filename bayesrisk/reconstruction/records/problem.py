@@ -1,4 +1,4 @@
-"""The problem that published tables pose: rows of cells, counts of each row, bounds of the cells."""
+"""The problem that published tables pose: rows of cells, their counts, and bounds of the cells."""
 
 import itertools
 from collections.abc import Iterable, Sequence
