@@ -12,7 +12,6 @@ from targets import as_long, faster
 from bayesrisk.population.simulate import Nation
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import published_problem
-from bayesrisk.reconstruction.records.program import block_bounds
 from bayesrisk.release import RangeSpec, RoundingSpec
 from bayesrisk.tables import Workload, tabulate
 
@@ -39,13 +38,13 @@ def slow(tables, blocks):
 
 def test_blocks_propagation(compare, county):
     problem = published_problem(county, scope="block")
-    bounds = block_bounds(problem)
+    bounds = problem.bounds
     some = np.flatnonzero(bounds.status == 0)[:8]
     for b, found in zip(some, slow(county, some), strict=True):
         here = bounds.block == b
         assert np.array_equal(found[bounds.cell[here]], bounds.low[here])
     compare(
-        lambda: block_bounds(problem),
+        lambda: replace(problem).bounds,  # of a copy, which knows none yet
         lambda: slow(county, some),
         aims={"bounds of all cells of a block, beside the published program": faster(1000)},
         ours_units=len(problem.geoids),

@@ -229,17 +229,11 @@ def _collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
         }
     )
     per_row = np.repeat(places, [len(f.rows) for f in studies])
+    rows = _decoded(problem, per_row, _joined(studies, "rows"))
     return Claims(
-        frame,
-        blocks,
-        _decoded(problem, per_row, _joined(studies, "rows")),
-        level,
-        problem.columns,
-        _grouped(problem),
-        problem.among,
-        problem.space.schema,
-        taken_as_true=problem.taken_as_true,
-    )
+        frame, blocks, rows, level, problem.columns, _grouped(problem), problem.among,
+        problem.space.schema, problem.taken_as_true,
+    )  # fmt: skip
 
 
 def _joined(studies: Sequence[BlockClaims], name: str) -> NDArray[Any]:
@@ -472,22 +466,12 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     if values > _MOST_CLAIMS:
         raise ArgumentError(f"columns must have at most 2**62 partial assignments, got {values}")
     most = len(columns) if options.max_columns is None else options.max_columns
+    sets = subsets([schema.names.index(name) for name in columns], min(most, len(columns)))
     return ClaimProblem(
-        level,
-        tables.geoids[level],
-        columns,
-        kept,
-        space,
-        *stated,
-        subsets([schema.names.index(name) for name in columns], min(most, len(columns))),
-        make_solver(options.solver),
-        options.time_limit,
-        options.n_solutions,
-        options.rng,
-        options.refuted,
-        assumed,
-        coarsened,
-    )
+        level, tables.geoids[level], columns, kept, space, *stated, sets,
+        make_solver(options.solver), options.time_limit, options.n_solutions, options.rng,
+        options.refuted, assumed, coarsened,
+    )  # fmt: skip
 
 
 # -----------------------------------------------------------------------------

@@ -211,15 +211,9 @@ def reconstruct_occupancy(
     if scale is not None:
         scale = check.scalar(scale, "scale", lower=0.0, upper=100.0, bounds="(]")
     backend, limits = solver_and_limits(solver, time_limit)
+    wanted = check.integer(count, "count", lower=1, upper=10**6)
     plan = _SolutionPlan(
-        law,
-        check.integer(count, "count", lower=1, upper=10**6),
-        method,
-        scale or 0.0,
-        error,
-        bool(likelihood),
-        backend,
-        limits,
+        law, wanted, method, scale or 0.0, error, bool(likelihood), backend, limits
     )
     return _collected(blocks, law, [_solve(blocks, i, plan, random) for i in range(len(blocks))])
 
@@ -307,17 +301,11 @@ def _collected(
         tuple(f.status for f in solutions),
         np.array([f.outside for f in solutions], dtype=bool),
         np.array([len(f.rows) for f in solutions], dtype=np.int64),
-        block,
-        solution,
-        law.size[kind],
-        law.race_ethnicity[kind],
-        law.children[kind],
-        rooms,
-        (rooms > 0).astype(np.int64),
-        homes,
+        block, solution, law.size[kind], law.race_ethnicity[kind], law.children[kind], rooms,
+        (rooms > 0).astype(np.int64), homes,
         tuple(f.log_likelihood for f in solutions),
         tuple(f.misfit for f in solutions),
-    )
+    )  # fmt: skip
 
 
 # -----------------------------------------------------------------------------

@@ -2,237 +2,291 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
-from bayesrisk.reconstruction.records.kernels import HIDDEN, LOOSE, TOPLESS, UNBOUNDED
-from bayesrisk.reconstruction.records.parts import margin_problem, parts_of
+from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED, UNCOUNTED, UNLIMITED
 from bayesrisk.reconstruction.records.problem import (
+    BlockBounds,
     CountRanges,
     Problem,
     RowSource,
     entries,
     published_problem,
 )
-from bayesrisk.reconstruction.records.program import (
-    BlockBounds,
-    Program,
-    block_bounds,
-    ceiling,
-    open_program,
-    solution_model,
-)
+from bayesrisk.reconstruction.records.program import Program, open_program, solution_model
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
-from bayesrisk.reconstruction.records.system import Queries, queries as queries_over
+from bayesrisk.reconstruction.records.system import CellSpace, Queries, queries as queries_over
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel
-from bayesrisk.reconstruction.solvers.branching import reduced_values
-from bayesrisk.reconstruction.solvers.model import (
-    Deadline,
-    Limits,
-    SolverBackend,
-    solver_and_limits,
-)
+from bayesrisk.reconstruction.solvers import Limits
+from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend, solver_and_limits
 from bayesrisk.tables.published import SeveralTables
 from bayesrisk.tables.workload import Workload
 
 # -----------------------------------------------------------------------------
-# The ends of the rows of one component.
+# Histograms taken apart: margins that fit each other, each for some of the tables.
+#
+# Where the tables fall into two sets, each set sees a margin of the histogram, and both see the
+# coarsest margin that is a sum of either.  If every two cells of the margins that lie in one common
+# cell share a cell of the histogram, then any two margins with equal sums in all common cells are
+# those of a histogram of whole numbers: the records of a common cell are paired in any order.  So
+# the unknown counts are those of the margins, which are far fewer than the cells of the histogram,
+# and the rows are the published counts and the equal sums.
 
 
-#: Variables up to which a relaxation begins with all of them.
-_FEW = 300
-#: Nodes of a dive, rounds without a new count after which ends are asked for one by one.
-_NODES, _FRUITLESS = 300, 3
-#: Nodes of a dive for many ends, which are asked for in halves where it finds nothing.
-_QUICK = 20
-#: Share of the open ends that a round aims at, after one at all of them.
-_SHARE = 0.5
-#: Nodes of a question to the general solver where there is a limit: it counts as so many programs.
-_ASKED = 50
+#: For every attribute the group that each of its bins is in.
+_Margin: TypeAlias = Mapping[str, IntArray]
 
 
-class _Ends:
-    """Largest values of the rows of a model, and of their negatives: what is proved, and reached.
+@dataclass(frozen=True)
+class _Link:
+    """Two margins, by number, and for each cell of the histogram the common cell that it is in."""
 
-    The first half of all arrays is of the rows, the second of their negatives; ``goal`` is what no
-    solution exceeds, ``seen`` the largest value of a solution.
+    margins: tuple[int, int]
+    common: IntArray
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Margins of a histogram, their cells one after the other, and what they have in common.
+
+    ``cell`` (cells of the histogram, margins) is the cell of each margin that a cell is in;
+    ``first`` is the first cell of the histogram in each of them; ``home`` is for each set of
+    queries the margin of every query.
     """
 
-    def __init__(
-        self, model: IntegerModel, star: IntArray, solver: SolverBackend, deadline: Deadline
-    ) -> None:
-        from bayesrisk.reconstruction.solvers.highs import Sifted  # slow to load
-
-        self._model, self._solver, self._deadline = model, solver, deadline
-        self._rows = sp.csr_array(sp.vstack([model.rows, -model.rows], format="csr"))
-        least, most = model.rows @ model.low, model.rows @ model.high
-        low, high = np.maximum(model.row_low, least), np.minimum(model.row_high, most)
-        self.goal = np.concatenate([high, -low])
-        self.seen = self._rows @ star
-        # Rows that their variables' bounds fill, or of one variable, bind nothing.
-        kept = (np.diff(model.rows.indptr) > 1) & ((low > least) | (high < most))
-        self._lean = IntegerModel(
-            model.low, model.high, sp.csr_array(model.rows[kept]), model.row_low[kept],
-            model.row_high[kept],
-        )  # fmt: skip
-        begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
-        self._linear = Sifted(self._lean, begin, deadline=deadline)
+    cell: IntArray
+    first: IntArray
+    home: tuple[IntArray, ...]
+    links: tuple[_Link, ...]
 
     @property
-    def open(self) -> IntArray:
-        """The ends that are not known."""
-        return np.flatnonzero(self.seen < self.goal)
+    def size(self) -> int:
+        """Number of cells of all margins."""
+        return int(self.first.size)
 
-    def settle(self) -> None:
-        """Find all ends, as far as the time goes."""
-        self._together()
-        self._at_once(self._least(self.open))
-        for end in self.open.tolist():
-            while self.seen[end] < self.goal[end] and not self._deadline.late:
-                if not self._asked(end):
-                    break
+    @property
+    def width(self) -> int:
+        """Number of cells of all margins and of what they have in common."""
+        return self.size + sum(int(link.common.max()) + 1 for link in self.links)
 
-    def _find(
-        self, objective: IntArray, least: int | None, nodes: int = _NODES
-    ) -> tuple[str, bool]:
-        """Look for a solution of a large objective; return the finding, and whether it is new."""
-        status, values = self._linear.find(objective, least, nodes=nodes)
-        return status, values is not None and self._note(values)
+    def rows(self, number: int, matrix: sp.csr_array) -> sp.csr_array:
+        """Return a set of queries, given over the histogram, over the cells of their margins."""
+        over = sp.coo_array(matrix[:, self.first])
+        margin = np.searchsorted(self.cell.max(axis=0), over.coords[1])
+        kept = margin == self.home[number][over.coords[0]]
+        place = tuple(part[kept] for part in over.coords)
+        return sp.csr_array((over.data[kept], place), shape=(matrix.shape[0], self.width))
 
-    def _note(self, values: IntArray) -> bool:
-        """Note the values of a solution; return whether any is larger than those before."""
-        if not self._model.holds(values):
-            return False
-        sums = self._rows @ values
-        larger = bool((sums > self.seen).any())
-        self.seen = np.maximum(self.seen, sums)
-        return larger
-
-    def _together(self) -> None:
-        """Look for solutions that reach many ends at once."""
-        rng, fruitless, share = np.random.default_rng(0), 0, 1.0
-        while fruitless < _FRUITLESS and self.open.size and not self._deadline.late:
-            chosen = self.open[rng.random(self.open.size) <= share]
-            new = self._find(self._sum(chosen), None)[1]
-            fruitless, share = (0 if new else fruitless + 1), _SHARE
-
-    def _sum(self, ends: IntArray) -> IntArray:
-        """Return the sum of the rows of some ends."""
-        weight = np.bincount(ends, minlength=self.goal.size)
-        found: IntArray = (weight @ self._rows).astype(np.int64)
+    def sums(self, block: IntArray, cell: IntArray, count: IntArray, size: int) -> IntArray:
+        """Return the sums of counts over the cells of all margins, (blocks, cells of margins)."""
+        found = np.zeros((size, self.size), np.int64)
+        for column in self.cell.T:
+            np.add.at(found, (block, column[cell]), count)
         return found
 
-    def _bound(self, objective: IntArray) -> int | None:
-        """Return an upper bound of an objective, proved in whole numbers, or None."""
-        duals = self._linear.maximise(objective).duals
-        if duals is None:
-            return None
-        model = self._lean
-        bound = reduced_values(model, objective, model.low, model.high, duals)[0]
-        return int(np.floor(bound)) if np.isfinite(bound) else None
 
-    def _least(self, ends: IntArray) -> IntArray:
-        """Return the ends that were never seen above the least that they can be."""
-        half = self.goal.size // 2
-        found: IntArray = ends[self.seen[ends] == -self.goal[(ends + half) % (2 * half)]]
-        return found
-
-    def _at_once(self, ends: IntArray) -> None:
-        """Prove that some ends stay at the least that they can be, or reach some of them.
-
-        Where each is at least its smallest value, and their sum is at most that of these, each is
-        its smallest value.
-        """
-        while ends.size > 1 and not self._deadline.late:
-            objective = self._sum(ends)
-            bound, least = self._bound(objective), int(self.seen[ends].sum())
-            if bound is None:
-                return
-            status, new = "none", False
-            if bound > least:
-                status, new = self._find(objective, least + 1, _QUICK)
-            if status == "none":
-                self.goal[ends] = self.seen[ends]
-                return
-            ends = self._least(ends)
-            if not new:
-                half = ends.size // 2
-                self._at_once(ends[:half])
-                self._at_once(self._least(ends[half:]))
-                return
-
-    def _asked(self, end: int) -> bool:
-        """Ask for one end: lower what is proved or find more; return whether either was done."""
-        objective = self._rows[[end]].toarray()[0]
-        bound = self._bound(objective)
-        if bound is not None and bound < self.goal[end]:
-            self.goal[end] = max(bound, int(self.seen[end]))
-            return True
-        status, new = self._find(objective, int(self.goal[end]))
-        if new:
-            return True
-        if status == "none":
-            self.goal[end] -= 1
-            return True
-        if self._deadline.late:
-            return False
-        # A general solver looks for anything above what was seen: that there is none, it confirms.
-        beyond = self._model.beyond(objective, int(self.seen[end]) + 1, int(self.goal[end]))
-        nothing, limits = np.zeros(objective.size, np.int64), self._deadline.limits
-        if limits.nodes is not None:
-            limits = replace(limits, nodes=min(limits.nodes, _ASKED))
-            self._deadline.spend(_ASKED)
-        answer = self._solver.solve(beyond, nothing, limits=limits)
-        if answer.values is not None:
-            return self._note(answer.values)
-        if answer.status == Status.INFEASIBLE:
-            self.goal[end] = self.seen[end]
-        return answer.status == Status.INFEASIBLE
+def _margin(space: CellSpace, factors: Iterable[Mapping[str, IntArray]]) -> dict[str, IntArray]:
+    """Return the groups of bins between which none of some queries distinguishes."""
+    given = list(factors)
+    margin = {}
+    for name, size in zip(space.schema.names, space.shape, strict=True):
+        stacked = np.concatenate([np.zeros((1, size), np.int64), *(f[name] for f in given)])
+        columns = np.unique(stacked, axis=0)
+        margin[name] = np.unique(columns, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
+    return margin
 
 
-def _distinct(model: IntegerModel) -> tuple[IntegerModel, IntArray]:
-    """Return a model with each row once, within all of its ends, and where each row is in it."""
-    rows = model.rows
-    number: dict[tuple[bytes, bytes], int] = {}
-    at = np.empty(rows.shape[0], np.int64)
-    for row in range(at.size):
-        part = slice(rows.indptr[row], rows.indptr[row + 1])
-        key = rows.indices[part].tobytes(), rows.data[part].tobytes()
-        at[row] = number.setdefault(key, len(number))
-    first = np.unique(at, return_index=True)[1]
-    low, high = model.row_low[first], model.row_high[first]
-    np.maximum.at(low, at, model.row_low)
-    np.minimum.at(high, at, model.row_high)
-    return IntegerModel(model.low, model.high, sp.csr_array(rows[first]), low, high), at
+def _margin_size(margin: _Margin) -> int:
+    """Return the number of cells of a margin."""
+    return int(np.prod([group.max() + 1 for group in margin.values()]))
 
 
-def _row_ends(
-    program: Program, point: IntArray, solver: SolverBackend, limits: Limits
-) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
-    """Return the ends of all rows of a program, and whether each of them is reached."""
-    p = program.arrays
-    low, high = p.row_low.copy(), p.row_high.copy()
-    sure = np.ones((2, low.size), np.bool_)
-    for k in range(program.n_components):
-        a, b = p.first_row[k], p.first_row[k + 1]
-        model, at = _distinct(solution_model(program, [k]))
-        star = point[p.first_var[k] : p.first_var[k + 1]]
-        ends = _Ends(model, star, solver, Deadline(limits.seconds, limits.nodes))
-        ends.settle()
-        most, least = np.split(ends.goal, 2)
-        low[a:b], high[a:b] = -least[at], most[at]
-        above, below = np.split(ends.goal == ends.seen, 2)
-        sure[0, a:b], sure[1, a:b] = below[at], above[at]
-    return low, high, sure[0], sure[1]
+def _as_factors(margin: _Margin) -> dict[str, IntArray]:
+    """Return a margin as the factors of one query that distinguishes what the margin does."""
+    return {name: group[None, :] for name, group in margin.items()}
+
+
+def _refines(fine: _Margin, coarse: _Margin) -> bool:
+    """Return whether each group of one margin lies in one group of the other."""
+    return all(
+        np.unique(np.stack([fine[name], coarse[name]]), axis=1).shape[1] == fine[name].max() + 1
+        for name in fine
+    )
+
+
+def _common(a: IntArray, b: IntArray) -> IntArray | None:
+    """Return the finest groups that are unions of groups of both, or None where two do not meet."""
+    pairs = np.unique(np.stack([a, b]), axis=1)
+    sizes = int(a.max()) + 1, int(b.max()) + 1
+    graph = sp.coo_array((np.ones(pairs.shape[1], np.int8), tuple(pairs)), shape=sizes)
+    square = sp.block_array([[None, graph], [graph.T, None]], format="csr")
+    label = connected_components(square, directed=False)[1]
+    count = [np.bincount(side) for side in (label[: sizes[0]], label[sizes[0] :])]
+    # In every common group all groups of one side meet all of the other.
+    if int(count[0] @ count[1]) != pairs.shape[1]:
+        return None
+    found: IntArray = label[a].astype(np.int64)
+    return found
+
+
+@dataclass(frozen=True)
+class _Item:
+    """Queries of one table (set and positions), or a margin that is shared with margin ``link``."""
+
+    factors: Mapping[str, IntArray]
+    number: int = -1
+    at: IntArray | None = None
+    link: int = -1
+
+
+#: The last parts: many blocks with one workload need them.
+_KEPT: deque[tuple[Sequence[Queries], _Parts]] = deque(maxlen=8)
+
+
+def _parts_of(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
+    """Return margins that are those of a histogram where their sums agree, few cells in all."""
+    for kept, parts in _KEPT:
+        if len(kept) == len(sets) and all(a is b for a, b in zip(kept, sets, strict=True)):
+            return parts
+    parts = _split_apart(space, sets)
+    _KEPT.append((tuple(sets), parts))
+    return parts
+
+
+def _split_apart(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
+    """Return the margins of tables that are split off one after the other.
+
+    Tables whose attributes are among those of one table are split off together, the best first, as
+    long as that makes fewer cells.
+    """
+    rest: list[_Item] = []
+    for number, asked in enumerate(sets):
+        ends = np.cumsum([0, *asked.table_sizes])
+        for a, b in itertools.pairwise(ends):
+            factors = {name: factor[a:b] for name, factor in asked.factors.items()}
+            rest.append(_Item(factors, number, np.arange(a, b)))
+    home = tuple(np.zeros(len(asked.names), np.int64) for asked in sets)
+    margins: list[_Margin] = []
+    links: list[_Link] = []
+    while rest:
+        own, margin, common = _split(space, rest)
+        for item in own:
+            if item.at is not None:
+                home[item.number][item.at] = len(margins)
+            else:
+                shared = {name: factor[0] for name, factor in item.factors.items()}
+                links.append(_Link((item.link, len(margins)), _margin_cells(space, shared)))
+        rest = [item for item in rest if all(item is not other for other in own)]
+        if rest:
+            rest.append(_Item(_as_factors(common), link=len(margins)))
+        margins.append(margin)
+    cells = [_margin_cells(space, margin) for margin in margins]
+    offset = np.cumsum([0, *(_margin_size(margin) for margin in margins)])
+    first = np.concatenate([np.unique(part, return_index=True)[1] for part in cells])
+    cell = np.stack([part + at for part, at in zip(cells, offset[:-1], strict=True)], axis=1)
+    return _Parts(cell, first.astype(np.int64), home, tuple(links))
+
+
+def _split(space: CellSpace, rest: list[_Item]) -> tuple[list[_Item], _Margin, _Margin]:
+    """Return items to split off, their margin, and what it has in common with that of the rest."""
+    whole = _margin(space, (item.factors for item in rest))
+    best, least = (rest, whole, whole), _margin_size(whole)
+    tables = [item for item in rest if item.at is not None]
+    used = {
+        id(t): frozenset(n for n, f in t.factors.items() if np.any(f != f[:, :1])) for t in tables
+    }
+    for names in dict.fromkeys(used.values()):
+        own = [t for t in tables if used[id(t)] <= names]
+        if len(own) == len(tables):
+            continue
+        margin = _margin(space, (item.factors for item in own))
+        for item in rest:
+            shared = {name: factor[0] for name, factor in item.factors.items()}
+            if item.at is None and _refines(margin, shared):
+                own.append(item)
+        others = [item for item in rest if all(item is not t for t in own)]
+        beside = _margin(space, (item.factors for item in others))
+        size = _margin_size(margin) + _margin_size(beside)
+        if size >= least:
+            continue
+        common = {name: _common(margin[name], beside[name]) for name in margin}
+        agreed = {name: group for name, group in common.items() if group is not None}
+        if len(agreed) == len(common):
+            best, least = (own, margin, agreed), size
+    return best
+
+
+def _margin_cells(space: CellSpace, margin: _Margin) -> IntArray:
+    """Return the cell of a margin that each cell of the histogram is in."""
+    shape = tuple(int(margin[name].max()) + 1 for name in space.schema.names)
+    index = np.broadcast_arrays(*np.ix_(*(margin[name] for name in space.schema.names)))
+    return np.ravel_multi_index(tuple(index), shape).ravel().astype(np.int64)
+
+
+def _margin_problem(
+    problem: Problem,
+    parts: _Parts,
+    star: sp.csr_array,
+    asked: Sequence[tuple[Queries, CountRanges, IntArray]],
+) -> tuple[Problem, BlockBounds, sp.csr_array]:
+    """Return a problem whose cells are those of margins and slacks of what they have in common.
+
+    ``asked`` are queries with their ranges, and the group of every block; ``star`` are histograms
+    that fit, and are returned on the cells of the problem.  Two margins v and w with
+    a common cell of at most N records have the rows ``sum v + s = N`` and ``sum w + s = N``.
+    """
+    size, bounds = problem.geoids.size, problem.bounds
+    low = parts.sums(bounds.block, bounds.cell, bounds.low, size)
+    high = parts.sums(bounds.block, bounds.cell, bounds.high, size)
+    width, sources = parts.width, []
+    for number, (queries, ranges, group) in enumerate(asked):
+        rows = parts.rows(number, queries.matrix)
+        sources.append(RowSource.over(rows, ranges, group, asked=True))
+    held = star.tocoo()
+    at = held.coords[0].astype(np.int64), held.coords[1].astype(np.int64)
+    values = [parts.sums(*at, held.data, size)]
+    slack, row = parts.size, 0
+    places: list[IntArray] = []
+    slacks, totals = [low[:, :0]], [low[:, :0]]
+    for link in parts.links:
+        n_common = int(link.common.max()) + 1
+        cells = [np.unique(parts.cell[:, margin]) for margin in link.margins]
+        total = np.zeros((size, n_common), np.int64)
+        np.add.at(total.T, link.common[parts.first[cells[0]]], high[:, cells[0]].T)
+        for side in cells:
+            places.append(np.stack([row + link.common[parts.first[side]], side]))
+            places.append(np.stack([row + np.arange(n_common), slack + np.arange(n_common)]))
+            totals.append(total)
+            row += n_common
+        slacks.append(total)
+        there = np.zeros_like(total)
+        np.add.at(there, (at[0], link.common[at[1]]), held.data)
+        values.append(total - there)
+        slack += n_common
+    if parts.links:
+        entry = np.concatenate(places, axis=1)
+        rows = sp.csr_array((np.ones(entry.shape[1], np.int64), tuple(entry)), shape=(row, width))
+        counts = CountRanges.of_counts(sp.csr_array(np.concatenate(totals, axis=1)))
+        sources.append(RowSource.over(rows, counts, np.arange(size)))
+    most = np.concatenate([high, *slacks], axis=1)
+    least = np.concatenate([low, np.zeros((size, width - parts.size), np.int64)], axis=1)
+    block, cell = np.nonzero(most)
+    found = replace(bounds, block=block, cell=cell, low=least[block, cell], high=most[block, cell])
+    made = sp.csr_array(np.concatenate(values, axis=1))
+    return replace(problem, rows=tuple(sources), larger=()), found, made
 
 
 # -----------------------------------------------------------------------------
@@ -262,15 +316,10 @@ def _published(problem: Problem) -> list[_Question]:
     blocks = np.arange(problem.geoids.size)
     asked = [
         _Question(
-            problem.level,
-            problem.geoids,
-            blocks,
-            own,
-            problem.ranges,
-            problem.published,
+            problem.level, problem.geoids, blocks, own, problem.ranges, problem.published,
             own.matrix,
         )
-    ]
+    ]  # fmt: skip
     for larger in problem.larger:
         coupling = larger.coupling
         rows = coupling.queries.matrix if coupling.detail is None else None
@@ -303,17 +352,18 @@ _LARGER = 2
 
 
 def _problem_of(
-    problem: Problem, bounds: BlockBounds, star: sp.csr_array, asked: Sequence[_Question]
+    problem: Problem, star: sp.csr_array, asked: Sequence[_Question]
 ) -> tuple[Problem, BlockBounds, sp.csr_array, list[sp.csr_array]]:
     """Return the problem that is asked about, with bounds and a solution, and the rows asked for.
 
     Its cells are those of margins where these are fewer, and its first rows those of ``asked``.
     """
     sets = [(one.queries, one.ranges, one.group) for one in asked if one.rows is not None]
+    bounds = problem.bounds
     if len(sets) == len(asked):
-        parts = parts_of(problem.space, [one.queries for one in asked])
+        parts = _parts_of(problem.space, [one.queries for one in asked])
         if bounds.cell.size > _LARGER * parts.size * problem.geoids.size:
-            made = margin_problem(problem, parts, bounds, star, sets)
+            made = _margin_problem(problem, parts, star, sets)
             return *made, [parts.rows(at, one.queries.matrix) for at, one in enumerate(asked)]
     sources = [
         RowSource.over(one.rows, one.ranges, one.group, asked=True)
@@ -330,13 +380,13 @@ def _problem_of(
     return replace(problem, rows=tuple(sources), larger=()), bounds, star, rows
 
 
-def _endless(problem: Problem, bounds: BlockBounds) -> dict[int, BoolArray]:
+def _endless(problem: Problem) -> dict[int, BoolArray]:
     """Return for blocks with cells that may hold any number which cells these are."""
     matrix, found = problem.system.queries.matrix, {}
-    for b in np.flatnonzero(np.isin(bounds.status, (LOOSE, TOPLESS))).tolist():
+    for b in np.flatnonzero(np.isin(problem.bounds.status, (UNCOUNTED, UNLIMITED))).tolist():
         closed = problem.ranges.whole([b])[1][0] < UNBOUNDED
         limited = closed.astype(np.int64) @ matrix
-        top = ceiling(problem, b)[0]
+        top = problem.ceiling(b)[0]
         found[b] = (limited == 0) & (top == UNBOUNDED)
     return found
 
@@ -350,6 +400,25 @@ class _Answers:
     status: NDArray[np.object_]
 
 
+def _row_ends(
+    program: Program, point: IntArray, solver: SolverBackend, limits: Limits
+) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
+    """Return the ends of all rows of a program, and whether each of them is reached."""
+    from bayesrisk.reconstruction.solvers.highs import row_ends  # slow to load
+
+    p = program.arrays
+    low, high = p.row_low.copy(), p.row_high.copy()
+    sure = np.ones((2, low.size), np.bool_)
+    for k in range(program.n_components):
+        a, b = p.first_row[k], p.first_row[k + 1]
+        star = point[p.first_var[k] : p.first_var[k + 1]]
+        deadline = Deadline(limits.seconds, limits.nodes)
+        low[a:b], high[a:b], sure[0, a:b], sure[1, a:b] = row_ends(
+            solution_model(program, [k]), star, solver, deadline
+        )
+    return low, high, sure[0], sure[1]
+
+
 def _answers(
     problem: Problem,
     solution: Solution,
@@ -358,14 +427,14 @@ def _answers(
     limits: Limits,
 ) -> list[_Answers]:
     """Return the ends of all counts that are asked for; those without a solution are as stated."""
-    good, bounds = solution.solved, solution.bounds or block_bounds(problem)
-    made, found, star, rows = _problem_of(problem, bounds, solution.histogram(problem), asked)
+    good = solution.solved
+    made, found, star, rows = _problem_of(problem, solution.histogram(problem), asked)
     program, _, low, high = open_program(made, found, good)
     inside = np.flatnonzero(good[found.block])[program.entry]
     program = replace(program, low=low[inside], high=high[inside])
     point = entries(star, program.block, program.cell)
     *ends, below, above = _row_ends(program, point, solver, limits)
-    endless, given, answers, number = _endless(problem, bounds), iter(rows), [], 0
+    endless, given, answers, number = _endless(problem), iter(rows), [], 0
     for one in asked:
         least, most = one.ranges.whole(slice(None))
         stated, size = (least.copy(), most.copy()), one.geoids.size

@@ -14,7 +14,7 @@ UNBOUNDED = 2**52
 
 #: Status of a block: one solution is left, several may be, none fits; some cell is in no row with
 #: a count; some cell may hold any number, though its rows ask for somebody.
-FIXED, OPEN, INFEASIBLE, LOOSE, TOPLESS = 0, 1, 2, 3, 4
+FIXED, OPEN, INFEASIBLE, UNCOUNTED, UNLIMITED = 0, 1, 2, 3, 4
 
 
 class BlockRows(NamedTuple):
@@ -119,7 +119,7 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
 
     ``rows`` are the rows of the block that are not zero: only the cells of the cover rows among
     them are looked at, and those listed that no row excludes.  Those without a bound in larger
-    places either make the block ``LOOSE``, or ``TOPLESS`` where a row asks for them.
+    places either make the block ``UNCOUNTED``, or ``UNLIMITED`` where a row asks for them.
     """
     cell_ptr, cell_row, cell_coef = s.cell_ptr, s.cell_row, s.cell_coef
     row_low, row_high, least, most, cell, low, high = w
@@ -153,10 +153,10 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
                 for k in range(cell_ptr[candidate], cell_ptr[candidate + 1]):
                     top = max(top, -(-row_low[cell_row[k]] // cell_coef[k]))
                 if top > 0:
-                    status = TOPLESS if status == FIXED else status
+                    status = UNLIMITED if status == FIXED else status
                 else:  # nobody asks for it: it changes nothing for other cells
                     top = UNBOUNDED
-                    status = LOOSE
+                    status = UNCOUNTED
             if top > 0:
                 cell[found], low[found], high[found] = candidate, 0, top
                 found += 1
@@ -189,7 +189,7 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
 def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> IntArray:
     """Bound the cells of every block; return cells, lower and upper bounds, (3, cells in order).
 
-    Cells without a bound are not returned, and make the block ``LOOSE``.  ``outcome`` is filled.
+    Cells without a bound are not returned; their block is ``UNCOUNTED``.  ``outcome`` is filled.
     """
     n_rows, n_cells = s.cover_ptr.size - 1, s.cell_ptr.size - 1
     row_low, row_high = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)

@@ -1,7 +1,9 @@
-"""The problem that published tables pose: rows of cells with the counts that each row may have."""
+"""The problem that published tables pose: rows of cells, their counts, and bounds of the cells."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,7 +11,8 @@ import scipy.sparse as sp
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, shown
-from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED, BlockCounts
+from bayesrisk.reconstruction.records import kernels
+from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED
 from bayesrisk.reconstruction.records.system import (
     CellSpace,
     CellSystem,
@@ -91,14 +94,14 @@ class CountRanges:
         """Return the ranges of some groups."""
         return CountRanges(self.low[groups], self.high[groups], self.zero)
 
-    def listed(self, groups: slice) -> BlockCounts:
+    def listed(self, groups: slice) -> kernels.BlockCounts:
         """Return the rows of some groups whose counts are not 0."""
         held = self.part(groups)
         if self.zero.any():
             held = CountRanges.of_support(*self.whole(groups), np.zeros_like(self.zero))
         high = held.high
         ptr, row = high.indptr.astype(np.int64), high.indices.astype(np.int64)
-        return BlockCounts(ptr, row, held.low.data, high.data)
+        return kernels.BlockCounts(ptr, row, held.low.data, high.data)
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,31 @@ class LargerLevel:
 
 
 @dataclass(frozen=True)
+class BlockBounds:
+    """Every cell that can hold somebody with its bounds, and a status of each block.
+
+    The status is one of the kernels, from ``FIXED`` to ``UNLIMITED``; ``culprit`` is the row that
+    contradicts, or -1.
+    """
+
+    status: IntArray
+    culprit: IntArray
+    block: IntArray
+    cell: IntArray
+    low: IntArray
+    high: IntArray
+
+    def part(self, blocks: IntArray) -> "BlockBounds":
+        """Return the bounds of some blocks; cells are in the order of blocks."""
+        first, last = (np.searchsorted(self.block, blocks, side) for side in ("left", "right"))
+        size = last - first
+        kept = np.repeat(last - np.cumsum(size), size) + np.arange(size.sum())
+        block, cells = np.repeat(np.arange(blocks.size), size), (self.cell, self.low, self.high)
+        own = self.status[blocks], self.culprit[blocks]
+        return BlockBounds(*own, block, *(part[kept] for part in cells))
+
+
+@dataclass(frozen=True)
 class Problem:
     """The histograms of blocks as published tables bound them: made once, never changed.
 
@@ -179,15 +207,57 @@ class Problem:
         """The largest level whose tables are read."""
         return self.larger[0].level if self.larger else self.level
 
+    @cached_property
+    def bounds(self) -> BlockBounds:
+        """Bounds of the cells of every block: the fixed point of interval propagation."""
+        size, none = self.geoids.size, np.zeros(self.space.size, np.int64)
+        found = _bounds(self, 0, size, np.full_like(none, UNBOUNDED), none)
+        endless = np.isin(found.status, (kernels.UNCOUNTED, kernels.UNLIMITED))
+        if not self.larger or not endless.any():
+            return found
+        # Cells that a block's own tables leave unbounded are bounded by those of its larger places.
+        places = np.stack([larger.group for larger in self.larger])
+        change = np.flatnonzero(np.any(places[:, 1:] != places[:, :-1], axis=0)) + 1
+        edges = itertools.pairwise([0, *change.tolist(), size])
+        return _joined([_bounds(self, a, b, *self.ceiling(a)) for a, b in edges])
+
+    def ceiling(self, block: int) -> tuple[IntArray, IntArray]:
+        """Return the largest numbers of all cells by a block's larger places, and those asked for.
+
+        The first are ``UNBOUNDED`` where no row of them has an upper end; the second are of all
+        rows.
+        """
+        most = np.full(self.space.size, UNBOUNDED, np.int64)
+        need = np.zeros(self.space.size, np.int64)
+        for larger, source in zip(self.larger, self.rows[1:], strict=True):
+            low, high = (side.ravel() for side in source.ranges.whole([int(larger.group[block])]))
+            rows = larger.coupling.rows
+            row = np.repeat(np.arange(low.size), np.diff(rows.indptr))
+            closed = high[row] < UNBOUNDED
+            bound: IntArray = np.maximum(high[row], 0) // rows.data
+            np.minimum.at(most, rows.indices[closed], bound[closed])
+            np.maximum.at(need, rows.indices, -(-low[row] // rows.data))
+        return most, need
+
+    def histograms(self, block: IntArray, cell: IntArray, count: IntArray) -> sp.csr_array:
+        """Return numbers of records as a matrix, blocks by cells."""
+        shape = self.geoids.size, self.space.size
+        found = sp.csr_array((count, (block, cell)), shape=shape)
+        found.sum_duplicates()
+        return found
+
     def part(self, blocks: IntArray) -> "Problem":
-        """Return the problem of some blocks, each by itself."""
+        """Return the problem of some blocks, each by itself; bounds that are known stay."""
         rows = replace(
             self.rows[0], ranges=self.rows[0].ranges.part(blocks), group=np.arange(blocks.size)
         )
-        return replace(
+        made = replace(
             self, geoids=self.geoids[blocks], published=self.published[blocks],
             ranges=self.ranges.part(blocks), rows=(rows,), larger=(),
         )  # fmt: skip
+        if "bounds" in vars(self) and not self.larger:
+            vars(made)["bounds"] = self.bounds.part(blocks)
+        return made
 
     def bound_together(self, blocks: Iterable[int]) -> dict[int, int]:
         """Return the blocks that stand or fall with some of them, and with which.
@@ -203,6 +273,33 @@ class Problem:
             others = np.flatnonzero(np.isin(place, list(because)))
             return {int(b): because[int(place[b])] for b in others} | chosen
         return chosen
+
+
+def _joined(parts: Sequence[BlockBounds]) -> BlockBounds:
+    """Return the bounds of runs of blocks as those of all of them."""
+    fields = zip(*(vars(part).values() for part in parts), strict=True)
+    return BlockBounds(*(np.concatenate(field) for field in fields))
+
+
+def _bounds(
+    problem: Problem, first: int, last: int, ceiling: IntArray, need: IntArray
+) -> BlockBounds:
+    """Return the bounds of the blocks from ``first`` to ``last`` by their own rows."""
+    s, ranges = problem.system, problem.rows[0].ranges
+    # Where a published zero is a range, all rows of a block count: few blocks are held so.
+    if ranges.zero.any() and last - first > WHOLE:
+        edges = itertools.pairwise([*range(first, last, WHOLE), last])
+        return _joined([_bounds(problem, a, b, ceiling, need) for a, b in edges])
+    size = last - first
+    outcome = kernels.BlockOutcome(
+        np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size + 1, np.int64)
+    )
+    system = kernels.BlockRows(
+        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling, need
+    )
+    cell, low, high = kernels.solve_blocks(system, ranges.listed(slice(first, last)), outcome)
+    block = np.repeat(np.arange(first, last), np.diff(outcome.ptr))
+    return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
 
 
 def published_problem(

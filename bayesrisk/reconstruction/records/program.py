@@ -1,13 +1,12 @@
-"""Bounds of cells, and programs of what they leave open: components, their solutions, the farthest.
+"""Programs of what bounds of cells leave open: solutions, contradictions, the farthest solution.
 
 A program has the cells whose bounds are apart and the rows that bind them, sorted by components,
 each of which is searched by itself, and put to a solver where the search comes to its limit.
 """
 
-import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,109 +16,18 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records.kernels import (
-    FIXED,
-    LOOSE,
-    OPEN,
-    TOPLESS,
-    UNBOUNDED,
-    ProgramArrays,
-    SearchWork,
+from bayesrisk.reconstruction.records.kernels import UNBOUNDED, ProgramArrays, SearchWork
+from bayesrisk.reconstruction.records.problem import (
+    BlockBounds,
+    CountRanges,
+    Problem,
+    RowSource,
+    entries,
 )
-from bayesrisk.reconstruction.records.problem import WHOLE, Problem, RowSource, entries
+from bayesrisk.reconstruction.records.system import CellSystem
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
-
-# -----------------------------------------------------------------------------
-# Bounds of the cells of every block from its own rows, by interval propagation.
-
-
-@dataclass(frozen=True)
-class BlockBounds:
-    """Every cell that can hold somebody with its bounds, and a status of each block.
-
-    The status is ``FIXED``, ``OPEN``, ``INFEASIBLE``, ``LOOSE`` or ``TOPLESS`` of the kernels;
-    ``culprit`` is the row that contradicts, or -1.
-    """
-
-    status: IntArray
-    culprit: IntArray
-    block: IntArray
-    cell: IntArray
-    low: IntArray
-    high: IntArray
-
-
-def block_bounds(problem: Problem) -> BlockBounds:
-    """Return bounds of the cells of every block: the fixed point of interval propagation."""
-    size, bounds = problem.geoids.size, row_bounds(problem, problem.rows[0])
-    if not problem.larger or not np.any(np.isin(bounds.status, (LOOSE, TOPLESS))):
-        return bounds
-    # Cells that a block's own tables leave unbounded are bounded by those of its larger places.
-    places = np.stack([larger.group for larger in problem.larger])
-    change = np.flatnonzero(np.any(places[:, 1:] != places[:, :-1], axis=0)) + 1
-    edges = [0, *change.tolist(), size]
-    return _joined(
-        [
-            _bounds_of(problem, first, last, *ceiling(problem, first))
-            for first, last in itertools.pairwise(edges)
-        ]
-    )
-
-
-def row_bounds(problem: Problem, rows: RowSource) -> BlockBounds:
-    """Return the bounds of blocks, each by itself, with other counts of the same rows."""
-    size, none = rows.ranges.low.shape[0], np.zeros(problem.space.size, np.int64)
-    alone = replace(problem, rows=(rows,), larger=())
-    return _bounds_of(alone, 0, size, np.full_like(none, UNBOUNDED), none)
-
-
-def _joined(parts: Sequence[BlockBounds]) -> BlockBounds:
-    """Return the bounds of runs of blocks as those of all of them."""
-    return BlockBounds(*(np.concatenate(part) for part in zip(*map(astuple, parts), strict=True)))
-
-
-def _bounds_of(
-    problem: Problem, first: int, last: int, ceiling: IntArray, need: IntArray
-) -> BlockBounds:
-    """Return the bounds of the blocks from ``first`` to ``last``."""
-    s, ranges = problem.system, problem.rows[0].ranges
-    # Where a published zero is a range, all rows of a block count: few blocks are held so.
-    if ranges.zero.any() and last - first > WHOLE:
-        edges = [*range(first, last, WHOLE), last]
-        return _joined(
-            [_bounds_of(problem, a, b, ceiling, need) for a, b in itertools.pairwise(edges)]
-        )
-    size = last - first
-    outcome = kernels.BlockOutcome(
-        np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size + 1, np.int64)
-    )
-    system = kernels.BlockRows(
-        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling, need
-    )
-    cell, low, high = kernels.solve_blocks(system, ranges.listed(slice(first, last)), outcome)
-    block = np.repeat(np.arange(first, last), np.diff(outcome.ptr))
-    return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
-
-
-def ceiling(problem: Problem, block: int) -> tuple[IntArray, IntArray]:
-    """Return the largest numbers of all cells by the larger places of a block, and those asked for.
-
-    The first are ``UNBOUNDED`` where no row of them has an upper end; the second are of all rows.
-    """
-    most = np.full(problem.space.size, UNBOUNDED, np.int64)
-    need = np.zeros(problem.space.size, np.int64)
-    for larger, source in zip(problem.larger, problem.rows[1:], strict=True):
-        low, high = (side.ravel() for side in source.ranges.whole([int(larger.group[block])]))
-        rows = larger.coupling.rows
-        row = np.repeat(np.arange(low.size), np.diff(rows.indptr))
-        closed = high[row] < UNBOUNDED
-        bound: IntArray = np.maximum(high[row], 0) // rows.data
-        np.minimum.at(most, rows.indices[closed], bound[closed])
-        np.maximum.at(need, rows.indices, -(-low[row] // rows.data))
-    return most, need
-
 
 # -----------------------------------------------------------------------------
 # Programs: cells whose bounds are apart, with the rows that bind them, in components.
@@ -547,7 +455,7 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
 
 
 # -----------------------------------------------------------------------------
-# All of it: bounds, then programs of the blocks without a contradiction, then components.
+# All of it: programs of the blocks without a contradiction, then their components.
 
 #: A row: its source, its group and its number.
 Row: TypeAlias = tuple[int, int, int]
@@ -566,22 +474,21 @@ class Clash(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """Bounds, a solution, open components and clashes of the blocks, in numbers.
+    """A solution, open components, and the blocks without a solution.
 
-    ``value`` is the number of records in each cell of ``bounds``, of a solution where there is one;
+    ``value`` is the number of records in each cell that has bounds, where there is a solution;
     ``components`` are the kernels' findings, each with its blocks, of those whose solution is not
-    unique; ``clashes`` are by block, of the blocks without a solution.
+    unique; ``conflicts`` are the published cells that contradict, by block.
     """
 
-    bounds: BlockBounds
     value: IntArray
     components: list[tuple[int, IntArray]]
-    clashes: dict[int, Clash]
+    conflicts: dict[int, str]
 
 
 def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findings:
-    """Return bounds, components and clashes of all blocks, ``limits`` being of a component."""
-    bounds, good = block_bounds(problem), np.ones(problem.geoids.size, bool)
+    """Return a solution, components and conflicts of all blocks; ``limits`` are of a component."""
+    bounds, good = problem.bounds, np.ones(problem.geoids.size, bool)
     none = np.flatnonzero(bounds.status == kernels.INFEASIBLE).tolist()
     clashes = _excluded(
         problem, {b: Clash([(0, b, int(bounds.culprit[b]))], np.array([b]), True) for b in none}
@@ -604,7 +511,10 @@ def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findin
         if found[k] == kernels.NONE:
             clash = _component_clash(program, k)
             without |= dict.fromkeys(clash.blocks.tolist(), clash)
-    return Findings(bounds, value, components, clashes | _excluded(problem, without))
+    clashes |= _excluded(problem, without)
+    distinct = {id(clash): clash for clash in clashes.values()}
+    texts = {key: _clash_text(problem, clash, solver) for key, clash in distinct.items()}
+    return Findings(value, components, {b: texts[id(clash)] for b, clash in clashes.items()})
 
 
 def _excluded(problem: Problem, causes: Mapping[int, Clash]) -> dict[int, Clash]:
@@ -625,6 +535,134 @@ def _row_clash(problem: Problem, program: Program, row: int) -> Clash:
     clash = _component_clash(program, component)
     own = row - int(program.arrays.first_row[component])
     return clash if problem.coarsened else clash._replace(rows=[clash.rows[own]])
+
+
+# -----------------------------------------------------------------------------
+# Published counts that contradict each other, in words.
+
+#: Rows that are named; coefficients up to which the fewest are looked for; seconds of a look.
+_NAMED, _SMALL, _SECONDS = 3, 2_000_000, 1.0
+
+
+def _clash_text(problem: Problem, clash: Clash, solver: SolverBackend) -> str:
+    """Return rows that have no solution together, the fewest that are found."""
+    rows = clash.rows
+    if clash.propagated and problem.coarsened:
+        rows = _sifted(problem, _clashing_rows(problem, clash), solver)
+    elif problem.coarsened:
+        # Counts that are settled have settled the cells around: their rows clash with these.
+        every = [
+            (number, group, row)
+            for number, source in enumerate(problem.rows)
+            for group in np.unique(source.group[clash.blocks]).tolist()
+            for row in range(_matrix(problem, number).shape[0])
+        ]
+        if len(every) * problem.space.size * clash.blocks.size <= _SMALL:
+            rows = _sifted(problem, every, solver)
+    texts = [_row_text(problem, *row) for row in rows[:_NAMED]]
+    if len(rows) == 1:
+        return texts[0]
+    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return f"together without a solution: {'; '.join(texts)}{more}"
+
+
+def _clashing_rows(problem: Problem, clash: Clash) -> list[Row]:
+    """Return rows of a block that contradict each other by propagation, among which fewer may."""
+    alone = problem.part(clash.blocks)
+    low, high = (side[0] for side in alone.rows[0].ranges.whole([0]))
+
+    def clashes(rows: IntArray) -> bool:
+        least, most = np.zeros_like(low), np.full_like(high, UNBOUNDED)
+        least[rows], most[rows] = low[rows], high[rows]
+        given = CountRanges.of_support(least[None], most[None], np.zeros_like(low))
+        bounds = replace(alone, rows=(replace(alone.rows[0], ranges=given),)).bounds
+        return bool(bounds.status[0] == kernels.INFEASIBLE)
+
+    return [(0, int(clash.blocks[0]), int(row)) for row in _fewest(np.arange(low.size), clashes)]
+
+
+def _fewest(rows: IntArray, clashes: Callable[[IntArray], bool]) -> IntArray:
+    """Return some of rows that clash which still do, none of which can be left out."""
+    step = max(rows.size // 2, 1)
+    while True:
+        at = 0
+        while at < rows.size:
+            rest = np.delete(rows, slice(at, at + step))
+            if clashes(rest):
+                rows = rest
+            else:
+                at += step
+        if step == 1:
+            return rows
+        step = max(step // 2, 1)
+
+
+def _matrix(problem: Problem, source: int) -> sp.csr_array:
+    """Return the rows of a source over the cells of one block."""
+    if source > 0:
+        return problem.larger[source - 1].coupling.rows
+    return sp.csr_array(problem.system.derivation @ problem.system.queries.matrix)
+
+
+def _sifted(problem: Problem, rows: Sequence[Row], solver: SolverBackend) -> list[Row]:
+    """Return the fewest of rows without a common solution that are found to have none."""
+    size, parts, ends = problem.space.size, [], []
+    blocks = np.unique(
+        np.concatenate([np.flatnonzero(problem.rows[s].group == g) for s, g, _ in set(rows)])
+    )
+    matrices = [_matrix(problem, source) for source in range(len(problem.rows))]
+    for number, group, row in rows:
+        source = problem.rows[number]
+        inside = sp.coo_array((source.group[blocks] == group).astype(np.int64)[None])
+        parts.append(sp.kron(inside, matrices[number][[row]], format="csr"))
+        ends.append([side[0, row] for side in source.ranges.whole([group])])
+    matrix = sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
+    low, high = np.array(ends, np.int64).T
+    # No cell needs more than the largest end of a row.
+    top = max(int(high[high < UNBOUNDED].max(initial=0)), int(low.max(initial=0)), 0)
+
+    def clashes(chosen: IntArray) -> bool:
+        some = sp.csc_array(matrix[chosen])
+        used = np.flatnonzero(np.diff(some.indptr))
+        columns = np.unique(some[:, used].toarray(), axis=1)
+        count = columns.shape[1]
+        most = np.minimum(high[chosen], columns @ np.full(count, top))
+        if np.any(low[chosen] > most) or np.any(most < 0):
+            return True
+        model = IntegerModel(
+            np.zeros(count, np.int64), np.full(count, top), sp.csr_array(columns), low[chosen], most
+        )
+        # Easy contradictions are proved soon; without a proof a row stays.
+        answer = solver.solve(model, model.low, limits=Limits(_SECONDS))
+        return answer.status == Status.INFEASIBLE
+
+    at = np.flatnonzero((low > 0) | (high < UNBOUNDED))
+    if matrix.shape[0] * size * blocks.size <= _SMALL and clashes(at):
+        at = _fewest(at, clashes)
+    return [rows[k] for k in at.tolist()]
+
+
+def _row_text(problem: Problem, source: int, group: int, row: int) -> str:
+    """Return the place and the published cells of a row."""
+    if source == 0:
+        return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
+    larger = problem.larger[source - 1]
+    part = larger.coupling.derivation[[row]].tocoo()
+    names = sorted(larger.coupling.queries.labels[at] for at in part.coords[1].tolist())
+    return f"{larger.level} {larger.geoids[group]}: {' '.join(names)}"
+
+
+def row_cells(system: CellSystem, row: int) -> str:
+    """Return the published cells that a row of a block is made of, as ``+P012A003 -P012I003``."""
+    if row >= system.n_rows:
+        return "(no published cell)"
+    part = system.derivation[[row]].tocoo()
+    terms = sorted(zip(part.data.tolist(), part.coords[1].tolist(), strict=True), reverse=True)
+    names = [system.queries.labels[at] for _, at in terms]
+    if len(terms) == 1 and terms[0][0] == 1:
+        return names[0]
+    signs = ["+" if c == 1 else "-" if c == -1 else f"{c:+d} " for c, _ in terms]
+    return " ".join(sign + name for sign, name in zip(signs, names, strict=True))
 
 
 # -----------------------------------------------------------------------------
@@ -664,15 +702,15 @@ def _solve_distance(
     even: bool,
 ) -> tuple[int, int, int, float]:
     """Return bounds of the largest distance within a component, records more, and the time."""
-    problem = distance_model(program, star, component)
+    distance = distance_model(program, star, component)
     start = time.perf_counter()
     limits = replace(limits, gap=1.99 if even else 0.99)
-    answer = solver.solve(problem.model, problem.objective, limits=limits)
+    answer = solver.solve(distance.model, distance.objective, limits=limits)
     lower, more = 0, 0
     if answer.value is not None and answer.values is not None:
         lower = int(answer.value)
-        more = 2 * int(answer.values[: problem.gains].sum()) - lower
-    upper = int(problem.objective @ problem.model.high)
+        more = 2 * int(answer.values[: distance.gains].sum()) - lower
+    upper = int(distance.objective @ distance.model.high)
     if np.isfinite(answer.bound):
         # The largest distance below the solver's bound: a multiple of 2 where the total is fixed.
         step = 2 if even else 1
@@ -701,7 +739,6 @@ def fixed_totals(program: Program) -> BoolArray:
 
 def farthest_solutions(
     problem: Problem,
-    bounds: BlockBounds | None,
     star: sp.csr_array,
     solved: BoolArray,
     *,
@@ -715,8 +752,8 @@ def farthest_solutions(
     all blocks together (``joint``).  The solver is asked for components that the search does not
     settle; the gap is chosen here.
     """
-    bounds = bounds or block_bounds(problem)
-    solved = solved & np.isin(bounds.status, (FIXED, OPEN))
+    bounds = problem.bounds
+    solved = solved & np.isin(bounds.status, (kernels.FIXED, kernels.OPEN))
     if kind == "joint":
         for larger in problem.larger:  # a place counts when all of its blocks do
             solved &= ~np.isin(larger.group, larger.group[~solved])

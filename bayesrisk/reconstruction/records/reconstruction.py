@@ -119,10 +119,7 @@ class Reconstruction(AttackResult, Tabular):
 
     def histogram(self) -> sp.csr_array:
         """Return the histograms, blocks by cells."""
-        shape = (self.geoids.size, self.problem.space.size)
-        found = sp.csr_array((self.count, (self.block, self.cell)), shape=shape)
-        found.sort_indices()
-        return found
+        return self.problem.histograms(self.block, self.cell, self.count)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each record.
@@ -232,18 +229,11 @@ def reconstruct(
         tables, scope=scope, taken_as_true=taken_as_true, known_rule=known_rule
     )
     solution, deviation = solve_blocks(problem, solver=backend, limits=limits, nearest=nearest)
+    conflict = tuple(solution.conflict.get(b, "") for b in range(problem.geoids.size))
     return Reconstruction(
-        problem,
-        scope,
-        tuple(solution.status),
-        tuple(solution.conflict.get(b, "") for b in range(problem.geoids.size)),
-        solution.block,
-        solution.cell,
-        solution.count,
-        solution.extra,
-        deviation,
-        backend.name,
-    )
+        problem, scope, tuple(solution.status), conflict, solution.block, solution.cell,
+        solution.count, solution.extra, deviation, backend.name,
+    )  # fmt: skip
 
 
 # -----------------------------------------------------------------------------
@@ -492,14 +482,9 @@ def solution_variability(
     )
     kind = scope.removeprefix(f"{problem.scope}-") if problem.larger else ""
     star = starting_solution(problem, given, solver=backend, limits=replace(limits, nodes=None))
+    histogram = star.histogram(problem)
     answer = farthest_solutions(
-        problem,
-        star.bounds,
-        star.histogram(problem),
-        star.solved,
-        kind=kind,
-        solver=backend,
-        limits=limits,
+        problem, histogram, star.solved, kind=kind, solver=backend, limits=limits
     )
     return _result(problem, answer, star, scope, backend.name)
 

@@ -1,23 +1,23 @@
-"""A solution of every block, what is proved of it, and records where no solution is."""
+"""A solution of every block, by a climb or by programs; and records where there is no solution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from bayesrisk._numba import kernel, lean_kernel
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records.climb import climbed_records
-from bayesrisk.reconstruction.records.kernels import UNBOUNDED
-from bayesrisk.reconstruction.records.problem import CountRanges, LargerLevel, Problem
-from bayesrisk.reconstruction.records.program import BlockBounds, Clash, Row, row_bounds, settle
+from bayesrisk.reconstruction.records.kernels import OPEN, UNBOUNDED
+from bayesrisk.reconstruction.records.problem import WHOLE, CountRanges, LargerLevel, Problem
+from bayesrisk.reconstruction.records.program import settle
 from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits
+from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
 from bayesrisk.reconstruction.solvers.model import SolverBackend
 
 
@@ -27,10 +27,9 @@ class Solution:
 
     ``status`` is ``unique``, ``feasible``, ``infeasible`` or ``unknown``; ``conflict`` names, for
     blocks without a solution, the published cells that contradict; ``block``, ``cell`` and
-    ``count`` are the histograms, ``bounds`` those of their cells where these are known.
-    ``unbounded`` are blocks with a cell that no published count holds, in words; their other cells
-    have values, which the rows of larger places need, until these were checked.  ``extra`` are
-    finer columns of the records, from larger places.
+    ``count`` are the histograms.  ``unbounded`` are blocks with a cell that no published count
+    holds, in words; their other cells have values, which the rows of larger places need, until
+    these were checked.  ``extra`` are finer columns of the records, from larger places.
     """
 
     status: list[str]
@@ -38,7 +37,6 @@ class Solution:
     block: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     cell: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     count: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
-    bounds: BlockBounds | None = None
     unbounded: dict[int, str] = field(default_factory=dict)
     extra: dict[str, IntArray] = field(default_factory=dict)
 
@@ -49,10 +47,7 @@ class Solution:
 
     def histogram(self, problem: Problem) -> sp.csr_array:
         """Return the histograms over the cells of a problem, blocks by cells."""
-        shape = (problem.geoids.size, problem.space.size)
-        found = sp.csr_array((self.count, (self.block, self.cell)), shape=shape)
-        found.sum_duplicates()
-        return found
+        return problem.histograms(self.block, self.cell, self.count)
 
     def keep(self, kept: BoolArray) -> None:
         """Leave out the cells that are not kept."""
@@ -111,10 +106,9 @@ def solve(
     any number keep their other records where ``loose``.
     """
     findings = settle(problem, solver=solver, limits=limits)
-    bounds, size = findings.bounds, problem.geoids.size
-    solution = Solution([Status.UNIQUE] * size, bounds=bounds)
+    bounds, solution = problem.bounds, Solution([Status.UNIQUE] * problem.geoids.size)
     if not loose:
-        solution.unbounded = _unbounded(problem, bounds)
+        solution.unbounded = _unbounded(problem)
     for finding, blocks in findings.components:
         for b in blocks.tolist():
             if finding == kernels.UNKNOWN:
@@ -123,13 +117,10 @@ def solve(
                 solution.conflict[b] = "a limit was reached before a solution was found"
             elif solution.status[b] == Status.UNIQUE:
                 solution.status[b] = Status.FEASIBLE
-    texts: dict[int, str] = {}
-    for b, clash in findings.clashes.items():
-        if id(clash) not in texts:
-            texts[id(clash)] = _clash_text(problem, clash, solver)
-        solution.status[b], solution.conflict[b] = Status.INFEASIBLE, texts[id(clash)]
+    for b, text in findings.conflicts.items():
+        solution.status[b], solution.conflict[b] = Status.INFEASIBLE, text
     # One more record in a cell that no count bounds fits, too.
-    for b in np.flatnonzero(bounds.status == kernels.TOPLESS):
+    for b in np.flatnonzero(bounds.status == kernels.UNLIMITED):
         if solution.status[b] == Status.UNIQUE:
             solution.status[b] = Status.FEASIBLE
     kept = solution.solved[bounds.block] & (findings.value > 0)
@@ -139,142 +130,302 @@ def solve(
     return solution
 
 
-def _unbounded(problem: Problem, bounds: BlockBounds) -> dict[int, str]:
+def _unbounded(problem: Problem) -> dict[int, str]:
     """Return for blocks with any number of records in some cell a sentence that says so."""
     names = ", ".join(larger.level for larger in problem.larger)
     larger = f" (nor in one of its {names})" if names else ""
     return {
         int(b): f"{problem.level} {problem.geoids[b]}: some cell is in no published count{larger}"
-        for b in np.flatnonzero(bounds.status == kernels.LOOSE)
+        for b in np.flatnonzero(problem.bounds.status == kernels.UNCOUNTED)
     }
 
 
 # -----------------------------------------------------------------------------
-# Published counts that contradict each other, in words.
-
-#: Rows that are named; coefficients up to which the fewest are looked for; seconds of a look.
-_NAMED, _SMALL, _SECONDS = 3, 2_000_000, 1.0
-
-
-def _clash_text(problem: Problem, clash: Clash, solver: SolverBackend) -> str:
-    """Return rows that have no solution together, the fewest that are found."""
-    rows = clash.rows
-    if clash.propagated and problem.coarsened:
-        rows = _sifted(problem, _clashing_rows(problem, clash), solver)
-    elif problem.coarsened:
-        # Counts that are settled have settled the cells around: their rows clash with these.
-        every = [
-            (number, group, row)
-            for number, source in enumerate(problem.rows)
-            for group in np.unique(source.group[clash.blocks]).tolist()
-            for row in range(_matrix(problem, number).shape[0])
-        ]
-        if len(every) * problem.space.size * clash.blocks.size <= _SMALL:
-            rows = _sifted(problem, every, solver)
-    texts = [_row_text(problem, *row) for row in rows[:_NAMED]]
-    if len(rows) == 1:
-        return texts[0]
-    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-    return f"together without a solution: {'; '.join(texts)}{more}"
+# Records of blocks whose counts leave room, found by putting and taking them one by one.
+#
+# A rounded count of 0 excludes no cell, so that a program would have thousands of them for a block
+# of a few people.  But such counts mostly allow many lists of records, and it is enough to find
+# two: the block is then feasible, and not unique.  Where counts are withheld and zeros are not,
+# bounds of the cells come first, and a climb stays within them.  The blocks of which no list, or no
+# other, is found in time are left to programs.
 
 
-def _clashing_rows(problem: Problem, clash: Clash) -> list[Row]:
-    """Return rows of a block that contradict each other by propagation, among which fewer may."""
-    source, block = problem.rows[0], int(clash.blocks[0])
-    low, high = (side[0] for side in source.ranges.whole([block]))
-
-    def clashes(rows: IntArray) -> bool:
-        least, most = np.zeros_like(low), np.full_like(high, UNBOUNDED)
-        least[rows], most[rows] = low[rows], high[rows]
-        given = CountRanges.of_support(least[None], most[None], np.zeros_like(low))
-        bounds = row_bounds(problem, replace(source, ranges=given))
-        return bool(bounds.status[0] == kernels.INFEASIBLE)
-
-    return [(0, block, int(row)) for row in _fewest(np.arange(low.size), clashes)]
+#: Changes after which a climb ends, beside four for each record; from one first cell to the next.
+_STEPS, _STRIDE = 1000, 7919
+#: Steps in which a cell that changed stays (to twice as many); steps of a climb to other records.
+_TABU, _SHORT = 8, 60
 
 
-def _fewest(rows: IntArray, clashes: Callable[[IntArray], bool]) -> IntArray:
-    """Return some of rows that clash which still do, none of which can be left out."""
-    step = max(rows.size // 2, 1)
-    while True:
-        at = 0
-        while at < rows.size:
-            rest = np.delete(rows, slice(at, at + step))
-            if clashes(rest):
-                rows = rest
-            else:
-                at += step
-        if step == 1:
-            return rows
-        step = max(step // 2, 1)
+class Climb(NamedTuple):
+    """A block: rows of each cell and cells of each row, ends of rows, and where the climb is.
+
+    There are ``records`` in each cell, from ``least`` to ``most``, and ``total`` in each row;
+    ``gain`` is the change of the weighted distance by one more record of each cell, and ``tabu``
+    the step before which the cell does not change.
+    """
+
+    cell_ptr: IntArray
+    cell_row: IntArray
+    row_ptr: IntArray
+    row_cell: IntArray
+    low: IntArray
+    high: IntArray
+    least: IntArray
+    most: IntArray
+    records: IntArray
+    total: IntArray
+    weight: IntArray
+    gain: IntArray
+    tabu: IntArray
 
 
-def _matrix(problem: Problem, source: int) -> sp.csr_array:
-    """Return the rows of a source over the cells of one block."""
-    if source > 0:
-        return problem.larger[source - 1].coupling.rows
-    return sp.csr_array(problem.system.derivation @ problem.system.queries.matrix)
+@kernel
+def incidence(
+    cell_ptr: IntArray, cell_row: IntArray, cell: IntArray, n_rows: int
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return the rows of some cells, after pointers to them, and the cells of every row."""
+    n = cell.size
+    ptr, row_ptr = np.zeros(n + 1, np.int64), np.zeros(n_rows + 1, np.int64)
+    for j in range(n):
+        ptr[j + 1] = ptr[j] + cell_ptr[cell[j] + 1] - cell_ptr[cell[j]]
+    row = np.empty(ptr[n], np.int64)
+    for j in range(n):
+        for k in range(ptr[j], ptr[j + 1]):
+            row[k] = cell_row[cell_ptr[cell[j]] + k - ptr[j]]
+            row_ptr[row[k] + 1] += 1
+    # The transpose, by counting: first the number of cells of each row, then their places.
+    row_ptr[:] = np.cumsum(row_ptr)
+    row_cell, at = np.empty(ptr[n], np.int64), row_ptr[:-1].copy()
+    for j in range(n):
+        for k in range(ptr[j], ptr[j + 1]):
+            row_cell[at[row[k]]] = j
+            at[row[k]] += 1
+    return ptr, row, row_ptr, row_cell
 
 
-def _sifted(problem: Problem, rows: Sequence[Row], solver: SolverBackend) -> list[Row]:
-    """Return the fewest of rows without a common solution that are found to have none."""
-    size, parts, ends = problem.space.size, [], []
-    blocks = np.unique(
-        np.concatenate([np.flatnonzero(problem.rows[s].group == g) for s, g, _ in set(rows)])
-    )
-    matrices = [_matrix(problem, source) for source in range(len(problem.rows))]
-    for number, group, row in rows:
-        source = problem.rows[number]
-        inside = sp.coo_array((source.group[blocks] == group).astype(np.int64)[None])
-        parts.append(sp.kron(inside, matrices[number][[row]], format="csr"))
-        ends.append([side[0, row] for side in source.ranges.whole([group])])
-    matrix = sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
-    low, high = np.array(ends, np.int64).T
-    # No cell needs more than the largest end of a row.
-    top = max(int(high[high < UNBOUNDED].max(initial=0)), int(low.max(initial=0)), 0)
+@lean_kernel
+def violation(w: Climb, row: int, more: int) -> int:
+    """Return d = max(L - t, 0) + max(t - H, 0) of a row, t its total and some more."""
+    total = w.total[row] + more
+    distance: int = max(w.low[row] - total, 0) + max(total - w.high[row], 0)
+    return distance
 
-    def clashes(chosen: IntArray) -> bool:
-        some = sp.csc_array(matrix[chosen])
-        used = np.flatnonzero(np.diff(some.indptr))
-        columns = np.unique(some[:, used].toarray(), axis=1)
-        count = columns.shape[1]
-        most = np.minimum(high[chosen], columns @ np.full(count, top))
-        if np.any(low[chosen] > most) or np.any(most < 0):
+
+@lean_kernel
+def add_gain(w: Climb, row: int, sign: int) -> None:
+    """Add the share of a row to the gains of its cells, or take it off."""
+    # w_r (d_r(t + 1) - d_r(t)), which is -w_r, 0 or w_r.
+    share = sign * w.weight[row] * (violation(w, row, 1) - violation(w, row, 0))
+    if share != 0:
+        for k in range(w.row_ptr[row], w.row_ptr[row + 1]):
+            w.gain[w.row_cell[k]] += share
+
+
+@lean_kernel
+def change_cell(w: Climb, cell: int, by: int) -> int:
+    """Put a record into a cell, or take one (-1); return the change of the total distance."""
+    change = 0
+    for k in range(w.cell_ptr[cell], w.cell_ptr[cell + 1]):
+        row = w.cell_row[k]
+        before, after = violation(w, row, 0), violation(w, row, by)
+        change += after - before
+        # One more record of the row changes its distance by -1, 0 or 1, before and after.
+        if violation(w, row, 1) - before != violation(w, row, by + 1) - after:
+            add_gain(w, row, -1)
+            w.total[row] += by
+            add_gain(w, row, 1)
+        else:
+            w.total[row] += by
+    w.records[cell] += by
+    return change
+
+
+@lean_kernel
+def loss(w: Climb, cell: int) -> int:
+    """Return the change of the weighted distance by one record less in a cell."""
+    # sum_r w_r (d_r(t - 1) - d_r(t)) over the rows of the cell.
+    change = 0
+    for k in range(w.cell_ptr[cell], w.cell_ptr[cell + 1]):
+        row = w.cell_row[k]
+        change += w.weight[row] * (violation(w, row, -1) - violation(w, row, 0))
+    return change
+
+
+@lean_kernel
+def start_over(w: Climb) -> int:
+    """Set all weights to 1 and the gains to theirs; return the total distance."""
+    w.weight[:] = 1
+    w.gain[:] = 0
+    w.tabu[:] = 0
+    left = 0
+    for row in range(w.total.size):
+        left += violation(w, row, 0)
+        add_gain(w, row, 1)
+    return left
+
+
+@lean_kernel
+def least_gain_cell(w: Climb, step: int, first: int) -> int:
+    """Return a cell of least gain of those that may hold more, from a first one on, or -1."""
+    n_cells, least, best = w.gain.size, UNBOUNDED, -1
+    for cell in range(n_cells):
+        least = min(least, w.gain[cell])
+    at = first
+    for _ in range(n_cells):
+        if w.gain[at] == least and w.tabu[at] <= step and w.records[at] < w.most[at]:
+            return at
+        at = at + 1 if at + 1 < n_cells else 0
+    # None of the least gain of all may.
+    least = UNBOUNDED
+    for cell in range(n_cells):
+        if w.gain[cell] < least and w.tabu[cell] <= step and w.records[cell] < w.most[cell]:
+            best, least = cell, w.gain[cell]
+    return best
+
+
+@lean_kernel
+def climb(w: Climb, steps: int) -> bool:
+    """Look for records that fit all rows; return whether ``w.records`` holds some.
+
+    The distance is sum_r d_r, d_r how far A_r x lies outside of L_r to H_r.  Each time the record
+    comes or goes that lowers sum_r w_r d_r most, or raises it least; after a first rise none of a
+    cell that just changed (tabu search).  Where it does not fall, the rows with d_r > 0 gain weight
+    (the breakout method: Morris, 1993).
+    """
+    n_cells, n_rows = w.records.size, w.total.size
+    left, first, stuck = start_over(w), 0, False
+    for step in range(steps):
+        if left == 0:
             return True
-        model = IntegerModel(
-            np.zeros(count, np.int64), np.full(count, top), sp.csr_array(columns), low[chosen], most
-        )
-        # Easy contradictions are proved soon; without a proof a row stays.
-        answer = solver.solve(model, model.low, limits=Limits(_SECONDS))
-        return answer.status == Status.INFEASIBLE
+        # Ties go to another cell each time: cells alike share the records.
+        first = (first + _STRIDE) % n_cells
+        best, by = least_gain_cell(w, step, first), 1
+        least = w.gain[best] if best >= 0 else UNBOUNDED
+        if least >= 0:
+            for cell in range(n_cells):
+                if w.records[cell] > w.least[cell] and w.tabu[cell] <= step:
+                    change = loss(w, cell)
+                    if change < least:
+                        best, least, by = cell, change, -1
+        stuck = stuck or least >= 0
+        if best >= 0:
+            left += change_cell(w, best, by)
+            if stuck:
+                w.tabu[best] = step + _TABU + step % _TABU
+        if least >= 0:
+            # No change lowers the sum: w_r grows by one where d_r > 0.
+            for row in range(n_rows):
+                if violation(w, row, 0) > 0:
+                    add_gain(w, row, -1)
+                    w.weight[row] += 1
+                    add_gain(w, row, 1)
+    return left == 0
 
-    at = np.flatnonzero((low > 0) | (high < UNBOUNDED))
-    if matrix.shape[0] * size * blocks.size <= _SMALL and clashes(at):
-        at = _fewest(at, clashes)
-    return [rows[k] for k in at.tolist()]
+
+@lean_kernel
+def has_others(w: Climb) -> bool:
+    """Return whether one record more, one less or one of another cell fits, too."""
+    # All d_r are 0: x + e_j fits where its gain is 0, x - e_j where its loss is.
+    for cell in range(w.records.size):
+        if w.gain[cell] == 0 and w.records[cell] < w.most[cell]:
+            return True
+        if w.records[cell] > w.least[cell] and loss(w, cell) == 0:
+            return True
+    for cell in range(w.records.size):
+        if w.records[cell] > w.least[cell]:
+            # x - e_i + e_j: a record elsewhere must win back what this one costs.
+            lost, found = loss(w, cell), False
+            change_cell(w, cell, -1)
+            for other in range(w.records.size):
+                room = other != cell and w.records[other] < w.most[other]
+                found = found or (room and w.gain[other] == -lost)
+            change_cell(w, cell, 1)
+            if found:
+                return True
+    return False
 
 
-def _row_text(problem: Problem, source: int, group: int, row: int) -> str:
-    """Return the place and the published cells of a row."""
-    if source == 0:
-        return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
-    larger = problem.larger[source - 1]
-    part = larger.coupling.derivation[[row]].tocoo()
-    names = sorted(larger.coupling.queries.labels[at] for at in part.coords[1].tolist())
-    return f"{larger.level} {larger.geoids[group]}: {' '.join(names)}"
+@lean_kernel
+def distant_records(w: Climb, star: IntArray) -> bool:
+    """Return whether a short climb from one record less of some cell ends at other records."""
+    for cell in range(star.size):
+        if star[cell] > w.least[cell]:
+            most = w.most[cell]
+            w.most[cell] = star[cell] - 1
+            change_cell(w, cell, -1)
+            if climb(w, _SHORT):
+                return True
+            w.most[cell] = most
+            for at in range(star.size):
+                while w.records[at] != star[at]:
+                    change_cell(w, at, 1 if star[at] > w.records[at] else -1)
+    return False
 
 
-def row_cells(system: CellSystem, row: int) -> str:
-    """Return the published cells that a row of a block is made of, as ``+P012A003 -P012I003``."""
-    if row >= system.n_rows:
-        return "(no published cell)"
-    part = system.derivation[[row]].tocoo()
-    terms = sorted(zip(part.data.tolist(), part.coords[1].tolist(), strict=True), reverse=True)
-    names = [system.queries.labels[at] for _, at in terms]
-    if len(terms) == 1 and terms[0][0] == 1:
-        return names[0]
-    signs = ["+" if c == 1 else "-" if c == -1 else f"{c:+d} " for c, _ in terms]
-    return " ".join(sign + name for sign, name in zip(signs, names, strict=True))
+@kernel
+def climb_block(
+    links: tuple[IntArray, IntArray, IntArray, IntArray],
+    low: IntArray, high: IntArray, least: IntArray, most: IntArray,
+) -> tuple[bool, IntArray]:  # fmt: skip
+    """Return whether other records fit beside those that are found, and how many of each cell."""
+    ptr, row, row_ptr, row_cell = links
+    total, weight = np.zeros(low.size, np.int64), np.empty(low.size, np.int64)
+    for j in np.flatnonzero(least):
+        for k in range(ptr[j], ptr[j + 1]):
+            total[row[k]] += least[j]
+    gain, tabu = np.empty(least.size, np.int64), np.empty(least.size, np.int64)
+    w = Climb(
+        ptr, row, row_ptr, row_cell, low, high, least, most.copy(), least.copy(), total, weight,
+        gain, tabu,
+    )  # fmt: skip
+    if not climb(w, _STEPS + 4 * low.max()):
+        return False, w.records
+    return has_others(w) or distant_records(w, w.records.copy()), w.records
+
+
+def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
+    """Return block, cell and count of records that were found, and the blocks without."""
+    system, ranges = problem.system, problem.rows[0].ranges
+    rows, n_rows = (system.cell_ptr, system.cell_row), system.family.size
+    every: IntArray = np.arange(problem.space.size)
+    nobody, endless = np.zeros_like(every), np.full_like(every, UNBOUNDED)
+    # Where counts that are not listed are 0, bounds leave few cells.
+    bounds = None if ranges.zero[:n_rows].any() else problem.bounds
+    if bounds is not None:
+        ptr = np.searchsorted(bounds.block, np.arange(problem.geoids.size + 1))
+    else:
+        all_links = incidence(*rows, every, n_rows)
+    star, rest = [np.zeros((3, 0), np.int64)], []
+    for first in range(0, problem.geoids.size, WHOLE):
+        # Without the row of all cells, uncounted.
+        ends = (side[:, :n_rows].copy() for side in ranges.whole(slice(first, first + WHOLE)))
+        for at, (low, high) in enumerate(zip(*ends, strict=True), first):
+            found = False
+            if bounds is None:
+                cell = every if high.all() else every[_largest(system, high) > 0]
+                # A cell that no row limits may hold any number: that is for the bounds to say.
+                limited = bool(high.max() < UNBOUNDED or _largest(system, high).max() < UNBOUNDED)
+                least, most = nobody[: cell.size], endless[: cell.size]
+            else:
+                limited, part = bool(bounds.status[at] == OPEN), slice(ptr[at], ptr[at + 1])
+                cell, least, most = bounds.cell[part], bounds.low[part], bounds.high[part]
+            if limited and cell.size:
+                links = all_links if cell is every else incidence(*rows, cell, n_rows)
+                found, count = climb_block(links, low, high, least, most)
+            if found:
+                here = np.flatnonzero(count)
+                star.append(np.stack([np.full_like(here, at), cell[here], count[here]]))
+            else:
+                rest.append(at)
+    return [*np.concatenate(star, axis=1)], np.array(rest, np.int64)
+
+
+def _largest(system: CellSystem, high: IntArray) -> IntArray:
+    """Return the largest number of each cell by each of its rows alone."""
+    sizes = np.diff(system.cell_ptr)
+    found: IntArray = np.full(sizes.size, UNBOUNDED)
+    found[sizes > 0] = np.minimum.reduceat(high[system.cell_row], system.cell_ptr[:-1][sizes > 0])
+    return found
 
 
 # -----------------------------------------------------------------------------
@@ -488,7 +639,11 @@ def nearest_records(
     found = answer.values[:size]
     sums = kept @ found
     deviation = fixed + int(np.maximum(low - sums, 0).sum() + np.maximum(sums - high, 0).sum())
-    bound = fixed + max(0, int(np.ceil(-answer.bound - 1e-6))) if np.isfinite(answer.bound) else 0
+    bound = (
+        fixed + max(0, int(np.ceil(-answer.bound - BOUND_ERROR)))
+        if np.isfinite(answer.bound)
+        else 0
+    )
     here = np.flatnonzero(found)
     return Nearest(answer.status, cell[here], found[here], deviation, bound)
 

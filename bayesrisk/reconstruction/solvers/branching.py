@@ -7,7 +7,6 @@ were rounded to whole multiples of ``2**-20`` and evaluated in integer arithmeti
 holds whatever the floating-point solver did.
 """
 
-import time
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -113,7 +112,7 @@ def branch_and_bound(
     Return a proved answer; None, when a general solver had better do it, after 60 nodes (fewer for
     large models), at the time limit, for a model without a solution, or when no bound was proved.
     """
-    end = np.inf if limits.seconds is None else time.perf_counter() + limits.seconds
+    deadline = Deadline(limits.seconds)
     # A better solution is better by one at least.
     step = max(limits.gap, 1.0 - _INTEGRAL)
     switch = objective == 0
@@ -123,7 +122,7 @@ def branch_and_bound(
     for _ in range(nodes):
         if not stack:
             return None if best is None else Raw(Status.PROVED, max(worst, value), best)
-        if time.perf_counter() > end:
+        if deadline.late:
             return None
         low, high = stack.pop()
         answer = solver.relax(low, high)

@@ -1,4 +1,4 @@
-"""HiGHS without a modelling layer."""
+"""HiGHS without a modelling layer: programs, relaxations, and the ends of rows over solutions."""
 
 import time
 from dataclasses import replace
@@ -8,14 +8,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk._highs import highspy, new_highs
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers.branching import Relaxation, branch_and_bound, find_at_least
+from bayesrisk.reconstruction.solvers.branching import (
+    Relaxation,
+    branch_and_bound,
+    find_at_least,
+    reduced_values,
+)
 from bayesrisk.reconstruction.solvers.model import (
     Deadline,
     IntegerModel,
     Limits,
     Raw,
+    SolverBackend,
     SolverResult,
     settle_answer,
 )
@@ -347,3 +353,188 @@ class Sifted:
         most = np.maximum(own * low, own * high).sum()
         needed = np.minimum(ray * self._model.row_low, ray * self._model.row_high).sum()
         return weights if most < needed else -weights
+
+
+# -----------------------------------------------------------------------------
+# Smallest and largest values of the rows of a model over its whole-numbered solutions.
+
+
+#: Variables up to which a relaxation begins with all of them.
+_FEW = 300
+#: Nodes of a dive, rounds without a new count after which ends are asked for one by one.
+_NODES, _FRUITLESS = 300, 3
+#: Nodes of a dive for many ends, which are asked for in halves where it finds nothing.
+_QUICK = 20
+#: Share of the open ends that a round aims at, after one at all of them.
+_SHARE = 0.5
+#: Nodes of a question to the general solver where there is a limit: it counts as so many programs.
+_ASKED = 50
+
+
+class _Ends:
+    """Largest values of the rows of a model, and of their negatives: what is proved, and reached.
+
+    The first half of all arrays is of the rows, the second of their negatives; ``goal`` is what no
+    solution exceeds, ``seen`` the largest value of a solution.
+    """
+
+    def __init__(
+        self, model: IntegerModel, star: IntArray, solver: SolverBackend, deadline: Deadline
+    ) -> None:
+        self._model, self._solver, self._deadline = model, solver, deadline
+        self._rows = sp.csr_array(sp.vstack([model.rows, -model.rows], format="csr"))
+        least, most = model.rows @ model.low, model.rows @ model.high
+        low, high = np.maximum(model.row_low, least), np.minimum(model.row_high, most)
+        self.goal = np.concatenate([high, -low])
+        self.seen = self._rows @ star
+        # Rows that their variables' bounds fill, or of one variable, bind nothing.
+        kept = (np.diff(model.rows.indptr) > 1) & ((low > least) | (high < most))
+        self._lean = IntegerModel(
+            model.low, model.high, sp.csr_array(model.rows[kept]), model.row_low[kept],
+            model.row_high[kept],
+        )  # fmt: skip
+        begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
+        self._linear = Sifted(self._lean, begin, deadline=deadline)
+
+    @property
+    def open(self) -> IntArray:
+        """The ends that are not known."""
+        return np.flatnonzero(self.seen < self.goal)
+
+    def settle(self) -> None:
+        """Find all ends, as far as the time goes."""
+        self._together()
+        self._at_once(self._least(self.open))
+        for end in self.open.tolist():
+            while self.seen[end] < self.goal[end] and not self._deadline.late:
+                if not self._asked(end):
+                    break
+
+    def _find(
+        self, objective: IntArray, least: int | None, nodes: int = _NODES
+    ) -> tuple[str, bool]:
+        """Look for a solution of a large objective; return the finding, and whether it is new."""
+        status, values = self._linear.find(objective, least, nodes=nodes)
+        return status, values is not None and self._note(values)
+
+    def _note(self, values: IntArray) -> bool:
+        """Note the values of a solution; return whether any is larger than those before."""
+        if not self._model.holds(values):
+            return False
+        sums = self._rows @ values
+        larger = bool((sums > self.seen).any())
+        self.seen = np.maximum(self.seen, sums)
+        return larger
+
+    def _together(self) -> None:
+        """Look for solutions that reach many ends at once."""
+        rng, fruitless, share = np.random.default_rng(0), 0, 1.0
+        while fruitless < _FRUITLESS and self.open.size and not self._deadline.late:
+            chosen = self.open[rng.random(self.open.size) <= share]
+            new = self._find(self._sum(chosen), None)[1]
+            fruitless, share = (0 if new else fruitless + 1), _SHARE
+
+    def _sum(self, ends: IntArray) -> IntArray:
+        """Return the sum of the rows of some ends."""
+        weight = np.bincount(ends, minlength=self.goal.size)
+        found: IntArray = (weight @ self._rows).astype(np.int64)
+        return found
+
+    def _bound(self, objective: IntArray) -> int | None:
+        """Return an upper bound of an objective, proved in whole numbers, or None."""
+        duals = self._linear.maximise(objective).duals
+        if duals is None:
+            return None
+        model = self._lean
+        bound = reduced_values(model, objective, model.low, model.high, duals)[0]
+        return int(np.floor(bound)) if np.isfinite(bound) else None
+
+    def _least(self, ends: IntArray) -> IntArray:
+        """Return the ends that were never seen above the least that they can be."""
+        half = self.goal.size // 2
+        found: IntArray = ends[self.seen[ends] == -self.goal[(ends + half) % (2 * half)]]
+        return found
+
+    def _at_once(self, ends: IntArray) -> None:
+        """Prove that some ends stay at the least that they can be, or reach some of them.
+
+        Where each is at least its smallest value, and their sum is at most that of these, each is
+        its smallest value.
+        """
+        while ends.size > 1 and not self._deadline.late:
+            objective = self._sum(ends)
+            bound, least = self._bound(objective), int(self.seen[ends].sum())
+            if bound is None:
+                return
+            status, new = "none", False
+            if bound > least:
+                status, new = self._find(objective, least + 1, _QUICK)
+            if status == "none":
+                self.goal[ends] = self.seen[ends]
+                return
+            ends = self._least(ends)
+            if not new:
+                half = ends.size // 2
+                self._at_once(ends[:half])
+                self._at_once(self._least(ends[half:]))
+                return
+
+    def _asked(self, end: int) -> bool:
+        """Ask for one end: lower what is proved or find more; return whether either was done."""
+        objective = self._rows[[end]].toarray()[0]
+        bound = self._bound(objective)
+        if bound is not None and bound < self.goal[end]:
+            self.goal[end] = max(bound, int(self.seen[end]))
+            return True
+        status, new = self._find(objective, int(self.goal[end]))
+        if new:
+            return True
+        if status == "none":
+            self.goal[end] -= 1
+            return True
+        if self._deadline.late:
+            return False
+        # A general solver looks for anything above what was seen: that there is none, it confirms.
+        beyond = self._model.beyond(objective, int(self.seen[end]) + 1, int(self.goal[end]))
+        nothing, limits = np.zeros(objective.size, np.int64), self._deadline.limits
+        if limits.nodes is not None:
+            limits = replace(limits, nodes=min(limits.nodes, _ASKED))
+            self._deadline.spend(_ASKED)
+        answer = self._solver.solve(beyond, nothing, limits=limits)
+        if answer.values is not None:
+            return self._note(answer.values)
+        if answer.status == Status.INFEASIBLE:
+            self.goal[end] = self.seen[end]
+        return answer.status == Status.INFEASIBLE
+
+
+def _distinct(model: IntegerModel) -> tuple[IntegerModel, IntArray]:
+    """Return a model with each row once, within all of its ends, and where each row is in it."""
+    rows = model.rows
+    number: dict[tuple[bytes, bytes], int] = {}
+    at = np.empty(rows.shape[0], np.int64)
+    for row in range(at.size):
+        part = slice(rows.indptr[row], rows.indptr[row + 1])
+        key = rows.indices[part].tobytes(), rows.data[part].tobytes()
+        at[row] = number.setdefault(key, len(number))
+    first = np.unique(at, return_index=True)[1]
+    low, high = model.row_low[first], model.row_high[first]
+    np.maximum.at(low, at, model.row_low)
+    np.minimum.at(high, at, model.row_high)
+    return IntegerModel(model.low, model.high, sp.csr_array(rows[first]), low, high), at
+
+
+def row_ends(
+    model: IntegerModel, star: IntArray, solver: SolverBackend, deadline: Deadline
+) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
+    """Return the proved ends of each row of a model, and whether a solution reaches them.
+
+    They are the smallest and the largest, and the same of what is reached; the search begins at the
+    solution ``star``.
+    """
+    distinct, at = _distinct(model)
+    ends = _Ends(distinct, star, solver, deadline)
+    ends.settle()
+    most, least = np.split(ends.goal, 2)
+    above, below = np.split(ends.goal == ends.seen, 2)
+    return -least[at], most[at], below[at], above[at]

@@ -13,7 +13,7 @@ from solver_cases import Silent
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import find_claims, verify_claims
 from bayesrisk.reconstruction.claims.result import generate_claims
-from bayesrisk.reconstruction.claims.search import decide as _decide
+from bayesrisk.reconstruction.solvers import highs
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 
@@ -160,13 +160,13 @@ def test_only_whole_numbers_contradict():
 def test_a_limit_never_makes_a_claim(monkeypatch):
     schema, tables, published, _ = halves()
     # A search may look at one relaxation for each side of a claim, at a few for the first records.
-    search = _decide.find_at_least
+    search = highs.find_at_least
 
     def short(solver, model, objective, least, *, nodes, deadline):
         nodes = nodes if least is None else 1
         return search(solver, model, objective, least, nodes=nodes, deadline=deadline)
 
-    monkeypatch.setattr(_decide, "find_at_least", short)
+    monkeypatch.setattr(highs, "find_at_least", short)
     found = find_claims(published, solver=Silent(), refuted=True)
     monkeypatch.undo()
     assert found.blocks["status"].tolist() == ["undecided"]

@@ -9,12 +9,12 @@ from hypothesis import given, settings, strategies as st
 from oracles.reconstruction import people, person_tables, solutions
 from random_places import publish
 
-from bayesrisk.reconstruction import reconstruct
-from bayesrisk.reconstruction.records import climb as module
-from bayesrisk.reconstruction.records.climb import Climb, climb, climb_block, has_others, linked
+from bayesrisk.reconstruction import count_bounds, reconstruct
+from bayesrisk.reconstruction.records import kernels, solve as module
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import published_problem
-from bayesrisk.release import RangeSpec, RoundingSpec
+from bayesrisk.reconstruction.records.solve import Climb, climb, climb_block, has_others, incidence
+from bayesrisk.release import RangeSpec, RoundingSpec, SuppressedCounts
 
 RANGES = RangeSpec((0, 1, 3, 6), (0, 1, 3, 6))
 
@@ -29,7 +29,7 @@ def climbed(matrix, low, high):
     """Return the cells that may be used, the state after the climb, and whether it arrived."""
     cell = np.flatnonzero([(high[column > 0] > 0).all() for column in np.asarray(matrix).T])
     rows, cells = low.size, cell.size
-    links = linked(*columns(matrix), cell, rows)
+    links = incidence(*columns(matrix), cell, rows)
     sizes = cells, rows, rows, cells, cells
     work = (np.zeros(size, np.int64) for size in sizes)
     w = Climb(*links, low, high, np.zeros(cells, np.int64), np.full(cells, UNBOUNDED), *work)
@@ -95,7 +95,7 @@ def test_a_climb_within_bounds_is_of_several_that_fit_or_says_nothing(problem, d
     size = matrix.shape[1]
     ends = st.lists(st.integers(0, 3), min_size=size, max_size=size)
     least, more = (np.array(data.draw(ends), np.int64) for _ in range(2))
-    links = linked(*columns(matrix), np.arange(size), low.size)
+    links = incidence(*columns(matrix), np.arange(size), low.size)
     found, x = climb_block(links, low, high, least, least + more)
     known = list(solutions(matrix, least, least + more, low, high))
     if found:
@@ -107,7 +107,7 @@ def test_others_that_are_two_records_away_are_found():
     """Two binary margins of two people each: only an exchange between two records leads on."""
     matrix = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
     ends, none = np.ones(4, np.int64), np.zeros(4, np.int64)
-    links = linked(*columns(matrix), np.arange(4), 4)
+    links = incidence(*columns(matrix), np.arange(4), 4)
     found, x = climb_block(links, ends, ends, none, none + 9)
     assert found
     assert np.array_equal(matrix @ x, ends)
@@ -144,10 +144,10 @@ def coarse(law, sizes=(3, 6, 9, 20)):
     """Return tables of persons of some blocks under a law."""
     true = person_tables(people(np.random.default_rng(3), list(sizes), spread=0.5), tract=False)
     rng = np.random.default_rng(4)
-    counts = {
-        key: sp.csr_array(publish(rng, law, part.toarray())[0]) for key, part in true.counts.items()
-    }
-    return replace(true, counts=counts, laws=dict.fromkeys(counts, law))
+    made = {key: publish(rng, law, part.toarray()) for key, part in true.counts.items()}
+    counts = {key: sp.csr_array(given) for key, (given, _) in made.items()}
+    hidden = {key: sp.csr_array(own) for key, (_, own) in made.items() if own.any()}
+    return replace(true, counts=counts, suppressed=hidden, laws=dict.fromkeys(counts, law))
 
 
 def test_records_are_the_same_each_time_and_in_any_company():
@@ -163,6 +163,29 @@ def test_records_are_the_same_each_time_and_in_any_company():
             geoids = {"block": tables.geoids["block"][[at]]}
             alone = reconstruct(replace(tables, geoids=geoids, counts=counts), scope="block")
             assert np.array_equal(alone.histogram().toarray()[0], held[at])
+
+
+def test_bounds_of_cells_are_made_once_for_climb_programs_and_ends_of_counts(monkeypatch):
+    """Blocks that the climb leaves to programs, too: the kernel of bounds runs once for all."""
+    tables, calls = coarse(SuppressedCounts(1, 2)), []
+    bound, right = kernels.solve_blocks, climb_block
+
+    def small(links, low, *ends):
+        found, count = right(links, low, *ends)
+        return found and low.max() < 4, count
+
+    monkeypatch.setattr(kernels, "solve_blocks", lambda *given: calls.append(1) or bound(*given))
+    monkeypatch.setattr(module, "climb_block", small)
+    assert set(reconstruct(tables, scope="block").status) <= {"unique", "feasible"}
+    assert len(calls) == 1
+    count_bounds(tables, node_limit=5)
+    assert len(calls) == 2
+    problem = published_problem(tables, scope="block")
+    alone = problem.part(np.array([1, 3])).bounds
+    assert set(module.climbed_records(problem)[1].tolist()) >= {1, 2, 3}
+    known = vars(problem.part(np.array([1, 3])))["bounds"]
+    for name in ("status", "culprit", "block", "cell", "low", "high"):
+        assert np.array_equal(getattr(alone, name), getattr(known, name))
 
 
 def test_a_block_that_contradicts_itself_is_left_to_programs():

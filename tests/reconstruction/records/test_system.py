@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.problem import entries
-from bayesrisk.reconstruction.records.solve import row_cells
+from bayesrisk.reconstruction.records.program import row_cells
 from bayesrisk.reconstruction.records.system import (
     coarse_coupling,
     coupling_family,

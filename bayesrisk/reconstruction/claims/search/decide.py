@@ -45,11 +45,7 @@ from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.reconstruction.records.problem import CountRanges
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
-from bayesrisk.reconstruction.solvers.branching import (
-    find_at_least,
-    proves_infeasible,
-    reduced_values,
-)
+from bayesrisk.reconstruction.solvers.branching import proves_infeasible, reduced_values
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
@@ -189,10 +185,7 @@ class Decider:
 
         Returns ``found``, ``none`` (proved) or ``unknown``.
         """
-        self._linear.aim(objective)
-        status, whole = find_at_least(
-            self._linear, self.model, objective, least, nodes=_NODES, deadline=self.deadline
-        )
+        status, whole = self._linear.find(objective, least, nodes=_NODES)
         if status == "unknown" and not self.deadline.late:
             beyond = self.model if least is None else self.model.beyond(objective, least)
             nothing = np.zeros(beyond.low.size, np.int64)
@@ -639,17 +632,10 @@ def _decided(
     keep = np.ones(decision.size, np.bool_) if problem.refuted else decision != REFUTED
     undecided = problem.verify and bool((decision == UNDECIDED).any())
     return BlockClaims(
-        Status.UNDECIDED if undecided else Status.DECIDED,
-        "",
-        patterns[keep],
-        claimed.multiplicity[keep],
-        decision[keep],
-        claimed.needed[keep],
-        readable[keep],
-        here[keep],
-        records,
-        system.cells.size,
-    )
+        Status.UNDECIDED if undecided else Status.DECIDED, "", patterns[keep],
+        claimed.multiplicity[keep], decision[keep], claimed.needed[keep], readable[keep],
+        here[keep], records, system.cells.size,
+    )  # fmt: skip
 
 
 def _without_limit(space: ClaimSpace, system: BlockSystem, patterns: CodeArray) -> BoolArray:
@@ -703,18 +689,10 @@ def _bounded(
     readable = here & readable_bounds(space, space.constant, every, counts, always)
     undecided = problem.verify and bool((left & (decision != REFUTED)).any())
     return BlockClaims(
-        Status.UNDECIDED if undecided else Status.DECIDED,
-        "",
-        patterns[kept],
-        number_of[kept],
-        decision[kept].astype(np.int64),
-        claimed.needed[kept],
-        readable,
-        here,
-        records,
-        system.cells.size,
-        at_least[kept],
-    )
+        Status.UNDECIDED if undecided else Status.DECIDED, "", patterns[kept], number_of[kept],
+        decision[kept].astype(np.int64), claimed.needed[kept], readable, here, records,
+        system.cells.size, at_least[kept],
+    )  # fmt: skip
 
 
 def _without_records(

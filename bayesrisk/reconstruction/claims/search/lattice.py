@@ -232,7 +232,7 @@ def _ones(word: np.uint64) -> np.int64:
 
 
 class CellBits(NamedTuple):
-    """CellBits as bits: those with code c of attribute a, ``bits[offset[a] + c]``; the eligible."""
+    """Cells as bits: those with code c of attribute a, ``bits[offset[a] + c]``; the eligible."""
 
     bits: WordArray
     offset: IntArray

@@ -151,12 +151,11 @@ class ClaimSpace:
     def free(self) -> BoolArray:
         """Attributes independent of the others among the eligible cells, as a mask."""
         codes = self.codes[self.eligible].astype(np.int64)
-        found = np.zeros(codes.shape[1], np.bool_)
-        for a in range(codes.shape[1]):
-            if len(codes) == 0:
-                break
-            others = _flat(np.delete(codes, a, axis=1), np.delete(self.sizes, a))
-            found[a] = np.unique(others).size * np.unique(codes[:, a]).size == len(codes)
+        found, keys, weight = np.zeros(codes.shape[1], np.bool_), _flat(codes, self.sizes), 1
+        for a in reversed(range(codes.shape[1] if len(codes) else 0)):
+            others = _distinct(keys - weight * codes[:, a])
+            found[a] = others.size * np.unique(codes[:, a]).size == len(codes)
+            weight *= int(self.sizes[a])
         return found
 
     @cached_property
@@ -292,6 +291,12 @@ def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
     return found
 
 
+def _distinct(keys: IntArray) -> IntArray:
+    """Return numbers of 0 or more in order, each once; ``np.unique`` is slow where most differ."""
+    keys = np.sort(keys)
+    return keys[np.diff(keys, prepend=-1) > 0]
+
+
 class Rules(NamedTuple):
     """Rules of possible records: structural rules of households or not, tenures, codes.
 
@@ -365,8 +370,8 @@ def _claim_space(
         for name, kept in rules.among:
             about &= np.isin(index[name] + first[name], list(kept))
         key = np.stack([*(groups[name][index[name]] for name in schema.names), about], axis=1)
-        found.append(np.unique(_flat(key, np.append(sizes, 2))))
-    keys, eligible = np.divmod(np.unique(np.concatenate([np.zeros(0, np.int64), *found])), 2)
+        found.append(_distinct(_flat(key, np.append(sizes, 2))))
+    keys, eligible = np.divmod(_distinct(np.concatenate([np.zeros(0, np.int64), *found])), 2)
     codes = np.empty((len(keys), sizes.size), np.int16)
     for a in reversed(range(sizes.size)):
         keys, codes[:, a] = np.divmod(keys, sizes[a])
