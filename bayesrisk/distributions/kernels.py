@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import elementwise, kernel, lean_kernel
+from bayesrisk._numba import elementwise, kernel, lean_kernel, lean_step
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions.base import single_law
 from bayesrisk.exceptions import ArgumentError, shown
@@ -15,7 +15,7 @@ REACH = 41.0
 _SPLIT = 134217729.0  # 2**27 + 1, Veltkamp's constant for halving a double
 
 
-@lean_kernel
+@lean_step
 def _product(a: float, b: float) -> tuple[float, float]:
     """Return a*b and its rounding error, exactly (Dekker)."""
     product = a * b
@@ -29,7 +29,7 @@ def _product(a: float, b: float) -> tuple[float, float]:
     return product, error
 
 
-@lean_kernel
+@lean_step
 def _weight(x: float, sigma2: float) -> float:
     """exp(-x**2 / (2 sigma2)), to a few ulp however large the exponent.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_step
 from bayesrisk._validation import FloatArray, IntAnswer, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
@@ -35,7 +35,7 @@ from bayesrisk.inference.count.posterior import bayes_rule
 _BERNOULLI = np.array([float(b / math.factorial(2 * k)) for k, b in enumerate(BERNOULLI[:8], 1)])
 
 
-@lean_kernel
+@lean_step
 def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
     """Return log of P(D >= first) exp(rate first**2), but for the constant; first >= -1.
 
@@ -77,7 +77,7 @@ def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
     return math.log(total)
 
 
-@lean_kernel
+@lean_step
 def _log_pair(low: int, base: int, rate: float, ripple: FloatArray) -> float:
     """Return log of P(low <= D <= low + 1) exp(rate base**2), but for the constant."""
     a: float = ripple[low % ripple.size]
@@ -87,7 +87,7 @@ def _log_pair(low: int, base: int, rate: float, ripple: FloatArray) -> float:
     return max(a, b) + math.log1p(math.exp(-abs(a - b)))
 
 
-@lean_kernel
+@lean_step
 def evidence(
     released: int, group: int, known: int, rate: float, ripple: FloatArray, span: float
 ) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_kernel, lean_step, step
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions.kernels import LogTable
 from bayesrisk.exceptions import ArgumentError
@@ -32,7 +32,7 @@ class TwoLevelTables(NamedTuple):
     has_target: FloatArray
 
 
-@kernel
+@step
 def draw_offset(
     rng: np.random.Generator, centre: float, precision: float, low: int, high: int
 ) -> int:
@@ -88,7 +88,7 @@ def draw_offset(
             return mode + int(step)
 
 
-@lean_kernel
+@lean_step
 def draw_weighted(rng: np.random.Generator, log_weight: FloatArray, size: int) -> int:
     """Draw an index below ``size`` with probability proportional to exp(log_weight[index]).
 
@@ -114,7 +114,7 @@ def draw_weighted(rng: np.random.Generator, log_weight: FloatArray, size: int) -
     return last
 
 
-@lean_kernel
+@lean_step
 def _invert(u: float, cdf: FloatArray, guide: IntArray) -> int:
     """Return the first index whose cdf exceeds u; the guide says where to begin."""
     i: int = guide[np.int64(u * guide.size)]
@@ -276,7 +276,7 @@ class SweepWork(NamedTuple):
     side: IntArray
 
 
-@lean_kernel
+@lean_step
 def _draw_tabulated(
     rng: np.random.Generator,
     tables: FloatArray,
@@ -308,7 +308,7 @@ def _draw_tabulated(
     return drawn
 
 
-@kernel
+@step
 def _move(
     rng: np.random.Generator,
     model: TreeModel,

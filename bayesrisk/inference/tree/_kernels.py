@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_kernel, lean_step
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 
 _LONGEST = 2**25  # entries of one leaf's window on either side of its start
@@ -58,7 +58,7 @@ def pair_children(
         s += 1
 
 
-@lean_kernel
+@lean_step
 def _log_step(x: int, y: int, frac: float, lam: float, law: FloatArray, theta: float) -> float:
     """Return log term(x + 1) - log term(x); ``law`` is (log_jump, size, log_ratio)."""
     # log prior(x + 1) / prior(x): the jump, mu / (x + 1), q, or q (x + r) / (x + 1)
@@ -75,7 +75,7 @@ def _log_step(x: int, y: int, frac: float, lam: float, law: FloatArray, theta: f
     return prior + theta - lam * (2.0 * ((x - y) - frac) + 1.0)
 
 
-@lean_kernel
+@lean_step
 def _log_step_above(
     x: int, y: int, frac: float, lam: float, law: FloatArray, theta: float
 ) -> float:
@@ -86,7 +86,7 @@ def _log_step_above(
     return step
 
 
-@lean_kernel
+@lean_step
 def _start(y: int, frac: float, lam: float, law: FloatArray, theta: float) -> int:
     """Return about where the terms on 1, 2, ... are largest: where the step changes sign."""
     low, high = 1, 2
@@ -103,7 +103,7 @@ def _start(y: int, frac: float, lam: float, law: FloatArray, theta: float) -> in
     return low if _log_step_above(low, y, frac, lam, law, theta) <= 0.0 else high
 
 
-@lean_kernel
+@lean_step
 def _endless(
     start: int, y: int, frac: float, lam: float, law: FloatArray, theta: float, log_eps: float
 ) -> bool:
@@ -122,7 +122,7 @@ def _endless(
     return beyond > log_eps + math.log(_LONGEST + 1.0)
 
 
-@lean_kernel
+@lean_step
 def leaf_window(
     y: int,
     frac: float,
@@ -188,7 +188,7 @@ def leaf_window(
     return low, high, start, cut
 
 
-@lean_kernel
+@lean_step
 def fill_leaf(
     y: int,
     frac: float,
@@ -210,7 +210,7 @@ def fill_leaf(
     scale_exp(out)
 
 
-@lean_kernel
+@lean_step
 def fill_leaf_table(
     y: int,
     frac: float,
@@ -231,7 +231,7 @@ def fill_leaf_table(
     return scale_exp(out)
 
 
-@lean_kernel
+@lean_step
 def scale_exp(out: FloatArray) -> bool:
     """Replace logarithms by their exponentials, scaled to sum 1; False where all are zero."""
     peak = -math.inf
@@ -248,7 +248,7 @@ def scale_exp(out: FloatArray) -> bool:
     return True
 
 
-@lean_kernel
+@lean_step
 def free_moments(law: FloatArray, theta: float) -> tuple[float, float]:
     """Return mean and variance of a leaf's tilted prior; the mean is infinite where it has none.
 
@@ -276,7 +276,7 @@ def free_moments(law: FloatArray, theta: float) -> tuple[float, float]:
     return first, max(weight * (var + mean * mean) / mass - first * first, 0.0)
 
 
-@lean_kernel
+@lean_step
 def rough_moments(
     y: int, frac: float, lam: float, law: FloatArray, theta: float
 ) -> tuple[float, float]:

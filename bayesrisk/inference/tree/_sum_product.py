@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_kernel, lean_step, step
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
@@ -37,7 +37,7 @@ class Factors(NamedTuple):
     bounds: IntArray
 
 
-@lean_kernel
+@lean_step
 def factor_window(
     y: int, frac: float, lam: float, delta: float, depth: float
 ) -> tuple[int, float, int, int, float]:
@@ -93,7 +93,7 @@ def correlate_into(u: FloatArray, v: FloatArray, first: int, out: FloatArray) ->
             out[x] = total
 
 
-@lean_kernel
+@lean_step
 def apply_factor(
     low: int, factor: tuple[int, float, float], table: tuple[int, FloatArray], out: FloatArray
 ) -> tuple[float, bool]:
@@ -136,7 +136,7 @@ def apply_factor(
     return peak + math.log(total), under
 
 
-@kernel
+@step
 def factor_of(
     u: int, factors: Factors
 ) -> tuple[tuple[int, float, float], tuple[int, FloatArray], float]:
@@ -153,7 +153,7 @@ def factor_of(
     return factor, (low, factors.values[offset : offset + size]), spread
 
 
-@lean_kernel
+@lean_step
 def _lowest(a: FloatArray) -> float:
     """Return the smallest positive entry."""
     low = math.inf
@@ -207,7 +207,7 @@ class Messages(NamedTuple):
     store: FloatArray
 
 
-@kernel
+@step
 def message(s: int, messages: Messages, store: FloatArray) -> FloatArray:
     """Return the message of a segment, or what stands in its place in another store."""
     offset = messages.spot[s, 1]
@@ -310,7 +310,7 @@ def close_merge(
     return DONE
 
 
-@kernel
+@step
 def _leaf(
     s: int, u: int, leaves: Leaves, factors: Factors, messages: Messages, log_eps: float
 ) -> int:
