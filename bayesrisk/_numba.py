@@ -104,7 +104,7 @@ def parts(kernel: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
 
 
 def _globals(part: Any) -> Iterator[object]:
-    """Yield what the names in a kernel's code stand for, in its module and in others of ours."""
+    """Yield the values of the names in a kernel's code, of its module and of others of ours."""
     function = getattr(part, "py_func", part)
     package, names = function.__module__.partition(".")[0], function.__code__.co_names
     spaces = [function.__globals__]
