@@ -452,7 +452,7 @@ def steps_run_by_python(source, package=MODULES):
 def counted_references(source, package=MODULES):
     """Return kernels and steps that make arrays, and are called by lean ones."""
     names = bound(source, {"kernel", "step"}, package)
-    lean = declared(source, {"lean_kernel", "lean_step", "elementwise"})
+    lean = declared(source, {"lean_kernel", "lean_step"})
     return {name for _, name in used(source, lean, names)}
 
 
