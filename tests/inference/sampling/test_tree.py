@@ -10,7 +10,7 @@ from oracles.samplers import largest_score
 from bayesrisk import ArgumentError, DataError, FiniteLaw, Tree, sample_tree, tree_posterior
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference import LeafPrior
-from bayesrisk.inference.sampling import _kernels as kernels
+from bayesrisk.inference.sampling import tree as kernels
 from bayesrisk.inference.sampling.chains import standard_error
 
 RUN = {"draws": 10_000, "warmup": 200, "chains": 4, "rng": 3}
