@@ -316,15 +316,14 @@ def _leaf(
 ) -> int:
     """Write a leaf's message to the offset that stands in its spot; return a code."""
     lam, y, frac = factors.lam[u], factors.y[u], factors.frac[u]
-    law, theta, in_bank = leaves.law[u], leaves.theta[u], leaves.bank_of[u]
-    spot, lost = messages.spot, messages.lost
+    leaf = kernels.Leaf(y, frac, lam, leaves.law[u], leaves.theta[u])
+    spot, lost, in_bank = messages.spot, messages.lost, leaves.bank_of[u]
     # The window: all of a table, or as much of a law as leaves out a share exp(log_eps).
     if in_bank[2] > 0:
         low, size, cut, start = in_bank[1], in_bank[2], 0.0, 0
     else:
-        low, high, start, cut = kernels.leaf_window(
-            y, frac, lam, law, theta, log_eps, factors.bounds[u, 0], factors.bounds[u, 1]
-        )
+        least, most = factors.bounds[u, 0], factors.bounds[u, 1]
+        low, high, start, cut = kernels.leaf_window(leaf, log_eps, least, most)
         if high < low:
             return IMPROPER
         if leaves.needed[u] >= 0:
@@ -336,10 +335,10 @@ def _leaf(
     out = message(s, messages, messages.store)
     if in_bank[2] > 0:
         part = leaves.bank[in_bank[0] : in_bank[0] + size]
-        if not kernels.fill_leaf_table(y, frac, lam, part, low, theta, out):
+        if not kernels.fill_leaf_table(leaf, part, low, out):
             return EMPTY
     else:
-        kernels.fill_leaf(y, frac, lam, law, theta, low, start, out)
+        kernels.fill_leaf(leaf, low, start, out)
     lost[s, 0], lost[s, 1] = cut, 0.0
     return DONE
 
