@@ -168,9 +168,7 @@ def add_ripples(
     precision: float,
     out: FloatArray,
 ) -> None:
-    """Fill ``out`` with the ripple of the sum of two sums of discrete Gaussians.
-
-    See ``gaussian_sums``.
+    """Fill ``out`` with the ripple of the sum of two sums of discrete Gaussians; see ``sums``.
 
     Their rates are precision / left_n and precision / right_n; ``out`` has one entry for each
     residue modulo n = left_n + right_n.  With i the right variable's value the exponent is

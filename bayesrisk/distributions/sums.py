@@ -183,8 +183,8 @@ MAX_TERMS = 10**6
 _MAX_PRODUCTS = 2**28  # some seconds
 _ONE = np.zeros(1)
 #: The ripple of a discrete Gaussian: none.
-FLAT = np.zeros(1)
-FLAT.flags.writeable = False
+NO_RIPPLE = np.zeros(1)
+NO_RIPPLE.flags.writeable = False
 
 
 def _add(left: FloatArray, left_n: int, right: FloatArray, right_n: int, p: float) -> FloatArray:
@@ -204,24 +204,24 @@ def pair_ripple(precision: float, terms: int) -> FloatArray:
     return _add(_ONE, 1, _ONE, terms - 1, precision) if terms > 1 else _ONE
 
 
-def sum_ripple(precision: float, terms: int, *, name: str) -> FloatArray:
+def sum_ripple(precision: float, terms: int) -> FloatArray:
     """Return one period, of ``terms`` entries, of a sum's ripple; a single 0 where it is flat.
 
     Read-only; the precision 1 / (2 sigma2) of every variable is in (0, 1e100].
     """
     if terms == 1 or 2.0 * precision <= SMOOTH:
-        return FLAT
+        return NO_RIPPLE
     instead = 'sibling_noise="approximate" has no such limit'
     if terms > MAX_TERMS + 1:
         raise ArgumentError(
-            f"{name} must be <= {MAX_TERMS} for exact sibling noise with a ripple, got a sum of "
-            f"{terms} terms; {instead}"
+            f"n_siblings must be <= {MAX_TERMS} for exact sibling noise with a ripple, got a sum "
+            f"of {terms} terms; {instead}"
         )
     # The last and longest of the convolutions.
     products = terms * np.sqrt(kernels.REACH * terms / precision)
     if products > _MAX_PRODUCTS:
         raise ArgumentError(
-            f"{name} must be small enough for an exact convolution of {_MAX_PRODUCTS} products, "
+            f"n_siblings must allow an exact convolution of at most {_MAX_PRODUCTS} products, "
             f"got {products:.3g} products; {instead}"
         )
     return _doubled(precision, terms)

@@ -74,7 +74,7 @@ def siblings_noise(settings: Settings) -> tuple[IntArray, FloatArray]:
 
     It is what is really added: a sum, whatever the adversary takes.
     """
-    ripple = sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
+    ripple = sum_ripple(settings.block.item(), settings.n_siblings.item())
     return _noise_window(settings.total.item(), ripple)
 
 

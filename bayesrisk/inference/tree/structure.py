@@ -502,7 +502,7 @@ class _Path:
     def exact_noise(self, level: int) -> LogTable | None:
         """Return the likelihood of a total under the exact law of its noise, if that differs."""
         m, weight = int(self.n_siblings[level]), float(self.total_precision[level])
-        ripple = sum_ripple(weight * m, m, name="n_siblings")
+        ripple = sum_ripple(weight * m, m)
         if weight == 0.0 or ripple.size == 1:
             return None  # the sum of the noise is a discrete Gaussian to double precision
         total = int(self.totals[level])

@@ -45,8 +45,8 @@ class Releases(NamedTuple):
 class Laws(NamedTuple):
     """Law of the siblings' noise and prior of the group, as the sums over t read them.
 
-    ``ripple`` is a period as in ``gaussian_sums``; an empty ``log_prior`` is flat; ``reach`` is
-    the exponent at which sums end.
+    ``ripple`` is one period (see ``distributions.sums``); an empty ``log_prior`` is flat; ``reach``
+    is the exponent at which sums end.
     """
 
     ripple: FloatArray

@@ -1,6 +1,6 @@
 """Evaluation of the two-level model on arrays: checked settings in, evidence and posteriors out.
 
-Used by the adversary (``hierarchy``) and, with the truth known, by ``risk.hierarchical``.
+Used by the adversary and, with the truth known, by ``risk.two_levels``.
 """
 
 import warnings
@@ -15,7 +15,7 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, REACH, LogTable, log_table
-from bayesrisk.distributions.sums import FLAT as NO_RIPPLE, SMOOTH, sum_ripple
+from bayesrisk.distributions.sums import NO_RIPPLE, SMOOTH, sum_ripple
 from bayesrisk.exceptions import ArgumentError, IncompatibleConditionalsWarning
 from bayesrisk.inference.count.posterior import bayes_rule, first_reached
 from bayesrisk.inference.two_levels import _kernels as kernels
@@ -136,12 +136,12 @@ def _mechanisms(
     pairs = (settings.block, settings.n_siblings)
     if all(pair.size == 1 for pair in pairs):
         block, siblings = settings.block.item(), settings.n_siblings.item()
-        yield slice(None), sum_ripple(block, siblings, name="n_siblings")
+        yield slice(None), sum_ripple(block, siblings)
         return
     columns = np.column_stack([np.broadcast_to(pair, shape).ravel() for pair in pairs])
     distinct, index = np.unique(columns, axis=0, return_inverse=True)
     for i, (rho, m) in enumerate(distinct):
-        yield np.flatnonzero(index.ravel() == i), sum_ripple(float(rho), int(m), name="n_siblings")
+        yield np.flatnonzero(index.ravel() == i), sum_ripple(float(rho), int(m))
 
 
 def _run_kernel(

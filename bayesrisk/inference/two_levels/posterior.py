@@ -19,7 +19,7 @@ from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw, Noise, sum_approximation
 from bayesrisk.distributions.kernels import REACH
-from bayesrisk.distributions.sums import FLAT as NO_RIPPLE, sum_ripple
+from bayesrisk.distributions.sums import NO_RIPPLE, sum_ripple
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.two_levels import _kernels as kernels, model
 
@@ -131,7 +131,7 @@ def group_pmf(
     k = settings.known_count.item()
     ripple = NO_RIPPLE
     if settings.exact_noise:
-        ripple = sum_ripple(settings.block.item(), settings.n_siblings.item(), name="n_siblings")
+        ripple = sum_ripple(settings.block.item(), settings.n_siblings.item())
     n, total = group - k, siblings
     pi = float(model.target_probability(settings, *map(np.array, (block - k, n, total))))
     reach = REACH + float(np.ptp(ripple))
