@@ -511,12 +511,7 @@ def _stuck_chains(draws: NumberArray) -> list[int]:
 
 
 def _reasons(
-    name: str,
-    numbers: ChainNumbers,
-    stuck: list[int],
-    chains: int,
-    max_rhat: float,
-    min_ess: float,
+    name: str, numbers: ChainNumbers, stuck: list[int], chains: int, max_rhat: float, min_ess: float
 ) -> list[str]:
     """Return the reasons against convergence of one variable."""
     _, _, r_hat, bulk, tail = numbers

@@ -14,6 +14,7 @@ import numpy as np
 
 from bayesrisk._numba import kernel, lean_kernel, lean_step, step
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.distributions.sums import transform_convolution
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
 from bayesrisk.inference.tree.leaf_prior import Plan
@@ -600,16 +601,6 @@ def _own_factors(plan: Plan, delta: FloatArray) -> Factors:
     return Factors(plan.lam, plan.y, plan.frac, delta, row, values, rows, plan.bounds)
 
 
-def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
-    """Return a convolution by FFT, and a bound on the error of each entry."""
-    from scipy import signal  # slow to import, seldom needed
-
-    # Rounding of the transforms (Higham 2002, section 24.1), with a factor of two in hand.
-    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
-    error = 8.0 * 2.0**-53 * np.log2(a.size + b.size) * norm
-    return np.maximum(signal.fftconvolve(a, b), 0.0), error
-
-
 class Passage:
     """One run up and down a plan with windows of one width."""
 
@@ -648,14 +639,7 @@ class Passage:
         self.empty = False
         while True:  # ends: each round makes room, up to ``most``, or passes a segment
             s, offset, code = upward(
-                s,
-                offset,
-                self.merges,
-                leaves,
-                self.factors,
-                self.state,
-                log_eps,
-                _LONGEST_DIRECT,
+                s, offset, self.merges, leaves, self.factors, self.state, log_eps, _LONGEST_DIRECT
             )
             if code == DONE:
                 self.used = offset
@@ -703,7 +687,7 @@ class Passage:
             return int(ROOM)
         first = low - int(self.spot[left, 0] + self.spot[right, 0])
         a, b = self._message(left), self._message(right)
-        full, error = _transform(a, b)
+        full, error = transform_convolution(a, b)
         for exact in (False, True):
             conv, rounded = full[first : first + size].copy(), size * error
             if exact:
@@ -740,7 +724,7 @@ class Passage:
         for child, other in ((left, right), (right, left)):
             _, offset, size = self.spot[child]
             u, d = self._message(other), self.above[offset : offset + size]
-            full, error = _transform(u[::-1], out)
+            full, error = transform_convolution(u[::-1], out)
             at = np.arange(size) + first + u.size - 1
             inside = (at >= 0) & (at < full.size)
             d[:] = np.where(inside, full[np.clip(at, 0, full.size - 1)], 0.0)

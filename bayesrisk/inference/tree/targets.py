@@ -131,12 +131,7 @@ def target_posteriors(
 
 
 def _at_once(
-    plan: Plan,
-    unit: IntArray,
-    k: IntArray,
-    prior: FloatArray,
-    step: FloatArray,
-    tail: float,
+    plan: Plan, unit: IntArray, k: IntArray, prior: FloatArray, step: FloatArray, tail: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return every target's posterior and the bound on its error, from the tree without targets.
 
