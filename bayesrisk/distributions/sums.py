@@ -221,7 +221,7 @@ def sum_ripple(precision: float, terms: int) -> FloatArray:
     products = terms * np.sqrt(kernels.REACH * terms / precision)
     if products > _MAX_PRODUCTS:
         raise ArgumentError(
-            f"n_siblings must allow an exact convolution of at most {_MAX_PRODUCTS} products, "
+            f"n_siblings must be small enough for an exact convolution of {_MAX_PRODUCTS} products, "
             f"got {products:.3g} products; {instead}"
         )
     return _doubled(precision, terms)
