@@ -221,8 +221,8 @@ def sum_ripple(precision: float, terms: int) -> FloatArray:
     products = terms * np.sqrt(kernels.REACH * terms / precision)
     if products > _MAX_PRODUCTS:
         raise ArgumentError(
-            f"n_siblings must be small enough for an exact convolution of {_MAX_PRODUCTS} products, "
-            f"got {products:.3g} products; {instead}"
+            f"n_siblings must be small enough for an exact convolution of {_MAX_PRODUCTS} "
+            f"products, got {products:.3g} products; {instead}"
         )
     return _doubled(precision, terms)
 
