@@ -1,8 +1,10 @@
 """The one compiler setting that every kernel uses.
 
 Kernels get contiguous arrays and scalars, fill an ``out`` array, and check nothing: the public
-function that calls them has done so.  Compiled code is cached on disk beside the package (or in
-``NUMBA_CACHE_DIR``), so the compile time is paid once per installation; where no folder for it
+function that calls them has done so.  A *step* is a part of kernels that Python code never calls:
+it is compiled within each of them.  Compiled kernels are cached on disk beside the package (or in
+``NUMBA_CACHE_DIR``), so the compile time is paid once per installation, and again for those whose
+source, or that of their steps, has changed; where no folder for it
 can be written, or the disk is full, kernels are compiled anew in every process, with one warning.
 What is in such a folder runs when it is read: one in which others can write is not used, and a
 ``NUMBA_CACHE_DIR`` of that kind is refused.
@@ -11,20 +13,30 @@ What is in such a folder runs when it is read: one in which others can write is 
 
 import contextlib
 import functools
+import hashlib
 import os
 import stat
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 import numba
+import numba.extending
 
 from bayesrisk.exceptions import BayesRiskWarning, ConfigError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-#: Everything that was declared below, in the order of loading: what can be compiled ahead.
+_SETTINGS = {
+    "nogil": True,
+    "fastmath": False,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # no kernel is called from C
+}
+
+#: Kernels that Python code calls, in the order of loading: what can be compiled ahead.
 DECLARED: list[Any] = []
 
 
@@ -43,41 +55,87 @@ def lean_kernel(function: _F) -> _F:
     return _kernel(function, _nrt=False)
 
 
+def step(function: _F) -> _F:
+    """Declare a step of kernels: each compiles it as its own part.
+
+    It stays the function that it is: what calls it from Python runs it uncompiled.
+    """
+    return _step(function)
+
+
+def lean_step(function: _F) -> _F:
+    """Declare a step that makes no arrays, for lean kernels too; see :func:`lean_kernel`."""
+    return _step(function, _nrt=False)
+
+
+def _step(function: _F, **options: bool) -> _F:
+    register: Any = numba.extending.register_jitable
+    made: _F = register(**_SETTINGS, **options)(function)
+    return made
+
+
 def _kernel(function: _F, **options: bool) -> _F:
     def compile_(cache: bool) -> _F:
         njit: Any = numba.njit
-        settings = {"nogil": True, "fastmath": False, "error_model": "numpy"}
-        # No kernel is called from C: it needs no way in from there.
-        made = njit(cache=cache, no_cfunc_wrapper=True, **settings, **options)
-        compiled = made(function)
+        compiled = njit(cache=cache, **_SETTINGS, **options)(function)
         if hasattr(compiled, "_cache"):  # not where Numba is switched off
             if cache:
                 _check_folder(compiled._cache.cache_path, function.__code__.co_filename)
-            _keep_if_possible(compiled)
+            _keep_if_possible(compiled._cache, function)
         return compiled  # type: ignore[no-any-return]
 
     compiled: _F = _cached_if_possible(compile_)
-    if hasattr(compiled, "get_call_template"):
-        _take_any_constant(compiled)
     DECLARED.append(compiled)
     return compiled
 
 
-def _take_any_constant(compiled: Any) -> None:
-    """Compile a kernel once for all constants that others call it with.
+def parts(kernel: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """Yield a kernel and all kernels and steps that it calls, and those that these call."""
+    todo, known = [kernel], {id(kernel)}
+    while todo:
+        yield (part := todo.pop())
+        for value in _globals(part):
+            if (
+                isinstance(getattr(value, "py_func", value), FunctionType)
+                and id(value) not in known
+            ):
+                known.add(id(value))
+                todo.append(value)  # type: ignore[arg-type]
 
-    Numba gives each constant its own version, though a kernel and those that it calls become one
-    piece of machine code later on, in which constants are put through anyway.
+
+def _globals(part: Any) -> Iterator[object]:
+    """Yield the values of the names in a kernel's code, of its module and of others of ours."""
+    function = getattr(part, "py_func", part)
+    package, names = function.__module__.partition(".")[0], function.__code__.co_names
+    spaces = [function.__globals__]
+    for name in names:
+        module = function.__globals__.get(name)
+        if isinstance(module, ModuleType) and module.__name__.partition(".")[0] == package:
+            spaces.append(vars(module))
+    return (space[name] for name in names for space in spaces if name in space)
+
+
+def _sources(function: Callable[..., Any]) -> str:
+    """Return a digest of all source that the machine code of a kernel comes from.
+
+    Of the files of all its parts, and of the constants that they read, whatever file these are
+    in: Numba itself looks at the file of the kernel alone.
     """
-    template = compiled.get_call_template
+    made = list(parts(function))
+    files = {getattr(part, "py_func", part).__code__.co_filename for part in made}
+    constants = {
+        repr(value)
+        for part in made
+        for value in _globals(part)
+        if isinstance(value, (int, float, tuple))
+    }
+    lines = sorted(map(_digest, files)) + sorted(constants)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
-    def of_types(arguments: tuple[Any, ...], named: dict[str, Any]) -> object:
-        plain: Callable[[Any], Any] = numba.types.unliteral
-        return template(
-            tuple(map(plain, arguments)), {name: plain(kind) for name, kind in named.items()}
-        )
 
-    compiled.get_call_template = of_types
+@functools.cache
+def _digest(file: str) -> str:
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def elementwise(*signatures: str) -> Callable[[_F], Any]:
@@ -105,11 +163,15 @@ class _Elementwise:
         numba_: Any = numba
 
         def compile_(cache: bool) -> Any:
-            known = numba_.njit(cache=cache)(self._function)  # compiles nothing, and says where
-            if cache and hasattr(known, "_cache"):
-                _check_folder(known._cache.cache_path, self._function.__code__.co_filename)
-            made = numba_.vectorize(self._signatures, nopython=True, cache=cache)
-            return made(self._function)
+            made = numba_.vectorize(nopython=True, cache=cache)(self._function)
+            kept = made._dispatcher.cache
+            if cache and kept.cache_path:
+                _check_folder(kept.cache_path, self._function.__code__.co_filename)
+                _keep_if_possible(kept, self._function)
+            for signature in self._signatures:
+                made.add(signature)
+            made.disable_compile()
+            return made
 
         return _cached_if_possible(compile_)
 
@@ -198,30 +260,36 @@ def _is_of_one(group: int) -> bool:
     return about.gr_name == user and set(about.gr_mem) <= {user}
 
 
-def _keep_if_possible(compiled: Any) -> None:
-    """Let a kernel run whether its file can be read or written, or not.
+def _keep_if_possible(cache: Any, function: Callable[..., Any]) -> None:
+    """Let a kernel run whether its file can be read or written, or not; and read what is current.
 
     Numba reads the types of all that it kept before it asks whether the source is the same: after
     an update one of them may be a class that is gone.  Such a file is emptied.
     """
-    save, load = compiled._cache.save_overload, compiled._cache.load_overload
+    save, load = cache.save_overload, cache.load_overload
+
+    def stamp() -> None:
+        if hasattr(cache, "_cache_file"):
+            cache._cache_file._source_stamp = _sources(function)
 
     def save_if_possible(*args: object) -> None:
         try:
+            stamp()
             save(*args)
         except (OSError, AttributeError, ImportError):
             _warn_once()
 
     def load_if_possible(*args: object) -> object:
+        stamp()
         try:
             return load(*args)
         except (AttributeError, ImportError):
             with contextlib.suppress(OSError):
-                compiled._cache.flush()
+                cache.flush()
             return None
 
-    compiled._cache.save_overload = save_if_possible
-    compiled._cache.load_overload = load_if_possible
+    cache.save_overload = save_if_possible
+    cache.load_overload = load_if_possible
 
 
 @functools.cache

@@ -172,16 +172,16 @@ def any_types() -> tuple[list[str], list[str]]:
     return returns, takes
 
 
-def kernels() -> list[str]:
-    """Return the functions that are compiled: ``bayesrisk warmup`` compiles them ahead."""
+def kernels(*, steps: bool = False) -> list[str]:
+    """Return the functions that ``bayesrisk warmup`` compiles; or those compiled within them."""
+    declarations = ("step", "lean_step") if steps else ("kernel", "lean_kernel", "elementwise")
     return [
         f"{module}.{node.name}"
         for module in sources()
         for node in ast.walk(tree(module))
         if isinstance(node, ast.FunctionDef)
         for decorator in node.decorator_list
-        if ast.unparse(decorator).split("(")[0].split(".")[-1]
-        in ("kernel", "lean_kernel", "elementwise")
+        if ast.unparse(decorator).split("(")[0].split(".")[-1] in declarations
     ]
 
 
@@ -362,6 +362,7 @@ def table() -> pd.DataFrame:
         ("functions that take Any", len(takes), 60),
         ("names that classes share", len(shared_classes()), 0),
         ("kernels", len(kernels()), 90),
+        ("steps of kernels, compiled within them", len(kernels(steps=True)), float("nan")),
         (
             "names that are no nouns or verbs",
             sum(len(loose_names(t)) for t in sources().values()),

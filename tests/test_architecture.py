@@ -408,6 +408,84 @@ def test_the_danger_check_sees_dangers(source, caught):
     assert dangers(source) == caught
 
 
+COMPILED = {"kernel", "lean_kernel", "elementwise", "step", "lean_step"}
+
+
+def declared(source, kinds):
+    """Return the functions that are declared as kernels of some kinds, or as their steps."""
+    return [
+        node
+        for node in nodes(source, ast.FunctionDef)
+        if {ast.unparse(d).partition("(")[0] for d in node.decorator_list} & kinds
+    ]
+
+
+def bound(source, kinds, package):
+    """Return the names by which a module knows of what is declared as some kinds."""
+    names = {node.name: node.name for node in declared(source, kinds)}
+    for node in nodes(source, ast.ImportFrom):
+        home = (node.module or "").removeprefix("bayesrisk").removeprefix(".")
+        for alias in node.names:
+            name, module = alias.asname or alias.name, f"{home}.{alias.name}".removeprefix(".")
+            if alias.name in {part.name for part in declared(package.get(home, ""), kinds)}:
+                names[name] = alias.name
+            for part in declared(package.get(module, ""), kinds):
+                names[f"{name}.{part.name}"] = part.name
+    return names
+
+
+def used(source, inside, names):
+    """Return those of some names that are used in some functions."""
+    parts = [
+        n for node in inside for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)
+    ]
+    return [(n, names[text]) for n in parts if (text := ast.unparse(n)) in names]
+
+
+def steps_run_by_python(source, package=MODULES):
+    """Return the steps of kernels that code which is not compiled knows of: it would be slow."""
+    names = bound(source, {"step", "lean_step"}, package)
+    compiled = {id(n) for n, _ in used(source, declared(source, COMPILED), names)}
+    return {name for n, name in used(source, [parsed(source)], names) if id(n) not in compiled}
+
+
+def counted_references(source, package=MODULES):
+    """Return kernels and steps that make arrays, and are called by lean ones."""
+    names = bound(source, {"kernel", "step"}, package)
+    lean = declared(source, {"lean_kernel", "lean_step"})
+    return {name for _, name in used(source, lean, names)}
+
+
+def test_lean_kernels_call_lean_ones_alone():
+    assert faults(lambda n: counted_references(MODULES[n]), MODULES) == {}
+    source = "@step\ndef f(x): return x\n@lean_kernel\ndef g(x): return f(x)"
+    assert counted_references(source) == {"f"}
+
+
+def test_steps_are_run_by_kernels_alone():
+    assert faults(lambda n: steps_run_by_python(MODULES[n]), MODULES) == {}
+    steps_known = (declared(source, {"step", "lean_step"}) for source in MODULES.values())
+    assert sum(map(len, steps_known)) > 50
+
+
+STEP = "@lean_step\ndef part(x): return x\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        (f"{STEP}@kernel\ndef whole(x): return part(x)", set()),
+        (f"{STEP}def caller(x): return part(x)", {"part"}),
+        ("from bayesrisk.room import part as p\nrun(p)", {"part"}),
+        ("from bayesrisk.room import part\n@elementwise('d(d)')\ndef f(x): return part(x)", set()),
+        ("from bayesrisk import room\nroom.part(3)", {"part"}),
+        ("from bayesrisk import other\nother.part(3)", set()),
+    ],
+)
+def test_a_step_that_python_runs_is_seen(source, seen):
+    assert steps_run_by_python(source, {"room": STEP}) == seen
+
+
 # Names of protections that a study of a paper compares, chosen from its own list.
 STUDIES = {"experiments.occupancy_study", "plotting.attacks"}
 # Names of laws of noise, too, which everybody may know.

@@ -39,7 +39,7 @@ def test_the_page_has_the_limits_of_the_code(what):
         exponent = limit.bit_length() - 1
         assert 2**exponent == limit
         assert f"2^{exponent}" in row
-    assert path_gibbs._LEAST_PRECISION == 1e-30
+    assert path_gibbs.LEAST_PRECISION == 1e-30
     assert chains.MAX_SWEEPS == 10**8
 
 

@@ -206,18 +206,67 @@ def test_a_cache_with_types_that_are_gone_is_made_anew(tmp_path):
     assert [int(hits) for _, hits in printed] == [0, 0, 1]
 
 
-def shifted(x, by):
-    return x + by
+STEP = "from bayesrisk._numba import step\n\n@step\ndef shifted(x):\n    return x + {}\n"
+KERNEL = "from bayesrisk._numba import kernel\n\n@kernel\ndef shifted(x):\n    return x + {}\n"
+CALLER = """
+from bayesrisk._numba import elementwise, kernel
+from house import constants, steps
 
+@kernel
+def here(x):
+    return constants.FACTOR * steps.shifted(x)
 
-def there_and_back(x):
-    return shifted(shifted(shifted(x, 1), -1), x)
+@elementwise("int64(int64)")
+def everywhere(x):
+    return constants.FACTOR * steps.shifted(x)
+
+def answer():
+    return here(1), int(everywhere(1)), sum(here.stats.cache_hits.values())
+"""
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
-def test_a_kernel_is_compiled_once_for_all_constants(monkeypatch, tmp_path):
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+@pytest.mark.parametrize("called", [STEP, KERNEL])
+def test_a_change_in_another_file_is_compiled(called, tmp_path):
+    """A kernel holds the code of its steps, and constants, which other files may be about."""
+    house = tmp_path / "house"
+    for folder in (house, tmp_path / "cache"):
+        folder.mkdir(mode=0o700)
+    environment = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1",
+    }  # fmt: skip
+    (house / "kernels.py").write_text(CALLER)
+    found = []
+    for added, factor in ((1, 10), (1, 10), (2, 10), (2, 30), (2, 30)):
+        (house / "steps.py").write_text(called.format(added))
+        (house / "constants.py").write_text(f"FACTOR = {factor}\n")
+        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from house import kernels"
+        done = subprocess.run(
+            [sys.executable, "-c", f"{code}; print(*kernels.answer())"],
+            env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        found.append([int(word) for word in done.stdout.split()])
+    values = [20, 20, 30, 90, 90]
+    assert found == [[v, v, hits] for v, hits in zip(values, [0, 1, 0, 0, 1], strict=True)]
+
+
+def doubled(x):
+    return 2 * x
+
+
+def doubled_twice(x):
+    return step_here(step_here(x))  # noqa: F821 - set by the test
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_step_runs_from_python_and_is_no_kernel_of_its_own(monkeypatch, tmp_path):
+    (tmp_path / "cache").mkdir(mode=0o700)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(_numba, "DECLARED", [])
-    monkeypatch.setitem(globals(), "shifted", _numba.kernel(shifted))
-    assert _numba.kernel(there_and_back)(3) == 6
-    assert shifted.signatures == [(numba.int64, numba.int64)]
+    assert _numba.step(doubled) is doubled
+    monkeypatch.setitem(globals(), "step_here", doubled)
+    whole = _numba.kernel(doubled_twice)
+    assert (doubled(3), whole(3)) == (6, 12)
+    assert [whole] == _numba.DECLARED
+    assert list(_numba.parts(whole)) == [whole, doubled]
+    assert len(list(tmp_path.rglob("*.nbc"))) == 1

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import elementwise, kernel, lean_kernel
+from bayesrisk._numba import elementwise, kernel, lean_kernel, lean_step
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions.base import single_law
 from bayesrisk.exceptions import ArgumentError, shown
@@ -15,7 +15,7 @@ REACH = 41.0
 _SPLIT = 134217729.0  # 2**27 + 1, Veltkamp's constant for halving a double
 
 
-@lean_kernel
+@lean_step
 def _product(a: float, b: float) -> tuple[float, float]:
     """Return a*b and its rounding error, exactly (Dekker)."""
     product = a * b
@@ -29,7 +29,7 @@ def _product(a: float, b: float) -> tuple[float, float]:
     return product, error
 
 
-@lean_kernel
+@lean_step
 def _weight(x: float, sigma2: float) -> float:
     """exp(-x**2 / (2 sigma2)), to a few ulp however large the exponent.
 
@@ -168,9 +168,7 @@ def add_ripples(
     precision: float,
     out: FloatArray,
 ) -> None:
-    """Fill ``out`` with the ripple of the sum of two sums of discrete Gaussians.
-
-    See ``gaussian_sums``.
+    """Fill ``out`` with the ripple of the sum of two sums of discrete Gaussians; see ``sums``.
 
     Their rates are precision / left_n and precision / right_n; ``out`` has one entry for each
     residue modulo n = left_n + right_n.  With i the right variable's value the exponent is

@@ -178,13 +178,13 @@ class FiniteLaw(CountLaw):
 
 #: Where two rates add up to no more than this the ripple of the sum is flat.
 SMOOTH = 0.25
-#: Most terms of a sum whose ripple is not flat, and most products of one convolution.
+#: Most terms of a sum whose ripple is not flat, and most products of a direct convolution.
 MAX_TERMS = 10**6
 _MAX_PRODUCTS = 2**28  # some seconds
 _ONE = np.zeros(1)
 #: The ripple of a discrete Gaussian: none.
-FLAT = np.zeros(1)
-FLAT.flags.writeable = False
+NO_RIPPLE = np.zeros(1)
+NO_RIPPLE.flags.writeable = False
 
 
 def _add(left: FloatArray, left_n: int, right: FloatArray, right_n: int, p: float) -> FloatArray:
@@ -210,7 +210,7 @@ def sum_ripple(precision: float, terms: int) -> FloatArray:
     Read-only; the precision 1 / (2 sigma2) of every variable is in (0, 1e100].
     """
     if terms == 1 or 2.0 * precision <= SMOOTH:
-        return FLAT
+        return NO_RIPPLE
     instead = 'sibling_noise="approximate" has no such limit'
     if terms > MAX_TERMS + 1:
         raise ArgumentError(
@@ -245,7 +245,6 @@ def _doubled(precision: float, terms: int) -> FloatArray:
     return total
 
 
-_DIRECT_PRODUCTS = 2**28
 _ROUNDING = 2.0**-51  # of a table: half the sum of relative errors of a few ulp each
 
 
@@ -333,23 +332,28 @@ def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
     return tables[0]
 
 
+def transform_convolution(p: FloatArray, q: FloatArray) -> tuple[FloatArray, float]:
+    """Return a convolution by FFT, and a bound on the error of each entry."""
+    from scipy import signal  # slow to import, seldom needed
+
+    # Rounding of the transforms (Higham 2002, section 24.1), with a factor of two in hand.
+    norm = float(np.linalg.norm(p) * np.linalg.norm(q))
+    error = 8.0 * 2.0**-53 * float(np.log2(p.size + q.size)) * norm
+    return np.maximum(signal.fftconvolve(p, q), 0.0), error
+
+
 def _convolve_tables(a: FiniteLaw, b: FiniteLaw) -> FiniteLaw:
     p, q = a.probabilities, b.probabilities
     size = p.size + q.size - 1
     if size > MAX_TABLE:
         raise ArgumentError(f"the convolution must have at most {MAX_TABLE} entries, got {size}")
     bound = a.error_bound + b.error_bound
-    pmf: FloatArray
-    if p.size * q.size <= _DIRECT_PRODUCTS:
+    if p.size * q.size <= _MAX_PRODUCTS:
         pmf = np.convolve(p, q)
         bound += 0.5 * (min(p.size, q.size) + 1) * 2.0**-53  # sums of that many positive products
     else:
-        from scipy import signal  # slow to import, seldom needed
-
-        pmf = np.maximum(signal.fftconvolve(p, q), 0.0)
-        # Rounding of the transforms, per entry, times the entries (Higham 2002, section 24.1).
-        per_entry = 8.0 * 2**-53 * np.log2(size) * np.linalg.norm(p) * np.linalg.norm(q)
-        bound += 0.5 * size * float(per_entry)
+        pmf, error = transform_convolution(p, q)
+        bound += 0.5 * size * error
     return FiniteLaw(a.start + b.start, pmf, error_bound=min(bound, 1.0))
 
 

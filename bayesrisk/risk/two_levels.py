@@ -24,7 +24,7 @@ from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.distributions.sums import sum_ripple
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.sampling.chains import Samples
-from bayesrisk.inference.sampling.tree import sample_two_levels
+from bayesrisk.inference.sampling.two_levels import sample_two_levels
 from bayesrisk.inference.two_levels import model
 from bayesrisk.inference.two_levels.model import Settings
 from bayesrisk.inference.two_levels.posterior import (

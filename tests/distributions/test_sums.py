@@ -110,7 +110,7 @@ def test_mixed_laws():
 def test_long_tables_go_through_fft(monkeypatch):
     p, q = as_finite(DiscreteGaussian(40.0)), as_finite(DiscreteLaplace(3.0))
     direct = convolve(p, q)
-    monkeypatch.setattr(convolution, "_DIRECT_PRODUCTS", 10)
+    monkeypatch.setattr(convolution, "_MAX_PRODUCTS", 10)
     fast = convolve(p, q)
     x = np.arange(fast.start - 200, fast.start + fast.probabilities.size + 200)
     gap = 0.5 * float(np.abs(fast.pmf(x) - direct.pmf(x)).sum())

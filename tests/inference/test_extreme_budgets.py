@@ -145,8 +145,9 @@ def test_steps_that_run_out_leave_valid_tilts(monkeypatch):
 @pytest.mark.parametrize("lam", [1e-300, 1e-40, 1e-20])
 def test_endless_windows_are_refused_at_once(lam):
     law = np.array([0.0, 1.0, 0.0])
-    assert kernels.leaf_window(5, 0.0, lam, law, 0.0, -43.0, 0, 2**52)[2] == 0
-    assert kernels.rough_moments(5, 0.0, lam, law, 0.0) == (math.inf, math.inf)
+    leaf = kernels.Leaf(5, 0.0, lam, law, 0.0)
+    assert kernels.leaf_window(leaf, -43.0, 0, 2**52)[2] == 0
+    assert kernels.rough_moments(leaf) == (math.inf, math.inf)
     # A tilt that only a count beyond every double would outweigh.
-    assert kernels.leaf_window(5, 0.0, lam, law, 1e-15, -43.0, 0, 2**52)[2] == 0
-    assert kernels.leaf_window(5, 0.0, 1e-6, law, 0.0, -43.0, 0, 2**52)[2] > 0
+    assert kernels.leaf_window(leaf._replace(theta=1e-15), -43.0, 0, 2**52)[2] == 0
+    assert kernels.leaf_window(leaf._replace(lam=1e-6), -43.0, 0, 2**52)[2] > 0

@@ -1,15 +1,14 @@
 """The law of the noise that separates a post-processed count from the truth, exact at any distance.
 
 A block's noise less that of its m siblings, ``eta_1 - eta_m``: by symmetry a sum of m + 1 discrete
-Gaussians, or of two with scales s and m s in the approximation of S2: see
-``distributions.gaussian_sums`` for both.
+Gaussians, or of two with scales s and m s in the approximation of S2: see ``distributions.sums``
+for both.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -66,11 +65,7 @@ class _Table:
     """Answers for one noise scale, and how often each noisy count occurred."""
 
     def __init__(self, sigma2: float, prior: float, known_count: int) -> None:
-        self.known: dict[str, Any] = {
-            "sigma2": sigma2,
-            "prior": prior,
-            "known_count": known_count,
-        }
+        self.known: dict[str, Any] = {"sigma2": sigma2, "prior": prior, "known_count": known_count}
         self.low = known_count
         self.histogram = np.zeros(0, dtype=np.int64)
         self.answers = np.zeros((0, 2))
@@ -217,15 +212,9 @@ class MeasurementTables:
                 variance += table.cells * chance * (1.0 - chance)
             error = np.sqrt(variance)
             rows.append((limit, found, mean[0], error[0], mean[1], error[1]))
-        columns = [
-            "risk_ratio",
-            "cells",
-            "expected_known",
-            "error_known",
-            "expected_one_more",
-            "error_one_more",
-        ]
-        return pd.DataFrame(rows, columns=columns)
+        kinds = ("known", "one_more")
+        columns = [f"{name}_{kind}" for kind in kinds for name in ("expected", "error")]
+        return pd.DataFrame(rows, columns=["risk_ratio", "cells", *columns])
 
 
 SIBLING_NOISE = ("approximate", "exact")
@@ -234,11 +223,10 @@ MAX_SIBLINGS = MAX_TERMS
 _NO_EVIDENCE = 1e-32
 
 
-@dataclass(frozen=True)
-class SumLaws:
+class SumLaws(NamedTuple):
     """Distinct laws, and which of them each element has."""
 
-    index: IntArray  # law of each element, in the broadcast shape of the arguments
+    index: IntArray  # law of each element of the broadcast arguments, in C order
     rates: FloatArray  # h of each law
     ripples: FloatArray  # their periods, one after the other
     ends: IntArray  # where each begins, and the end of the last
@@ -261,9 +249,9 @@ def sum_laws(
         sum_ripple(float(p), int(n)) if exact else pair_ripple(float(p), int(n))
         for p, n in distinct
     ]
-    own = index.reshape(h.shape).astype(np.int64)
+    own = np.broadcast_to(index.reshape(h.shape), shape)
     return SumLaws(
-        index=np.array(np.broadcast_to(own, shape), order="C"),
+        index=own.astype(np.int64).flatten(),
         rates=distinct[:, 0] / distinct[:, 1],
         ripples=np.concatenate(ripples),
         ends=np.cumsum([0, *(ripple.size for ripple in ripples)]).astype(np.int64),

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk import _validation as check
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_step
 from bayesrisk._validation import FloatArray, IntAnswer, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
@@ -20,22 +20,21 @@ from bayesrisk.distributions.discrete_gaussian import BERNOULLI
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.count.measurements import MAX_SIBLINGS, exact_wanted, sum_laws
+from bayesrisk.inference.count.measurements import MAX_SIBLINGS, SumLaws, exact_wanted, sum_laws
 from bayesrisk.inference.count.posterior import bayes_rule
 
 # -----------------------------------------------------------------------------
 # Compiled inner loops of post-processed releases.  Nothing here checks its arguments.
 #
 # The noise D of a post-processed count adds up n = m + 1 discrete Gaussians, or two that stand for
-# them; its log-pmf is -h d**2 + ripple[d mod n] but for a constant, see
-# ``distributions.gaussian_sums``.
+# them; its log-pmf is -h d**2 + ripple[d mod n] but for a constant, see ``distributions.sums``.
 
 
 # B_2k / (2 k)!, k = 1..8: the coefficients of the Euler-Maclaurin formula (DLMF 24.2, 2.10.1).
 _BERNOULLI = np.array([float(b / math.factorial(2 * k)) for k, b in enumerate(BERNOULLI[:8], 1)])
 
 
-@lean_kernel
+@lean_step
 def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
     """Return log of P(D >= first) exp(rate first**2), but for the constant; first >= -1.
 
@@ -77,7 +76,7 @@ def log_tail(first: int, rate: float, ripple: FloatArray, span: float) -> float:
     return math.log(total)
 
 
-@lean_kernel
+@lean_step
 def _log_pair(low: int, base: int, rate: float, ripple: FloatArray) -> float:
     """Return log of P(low <= D <= low + 1) exp(rate base**2), but for the constant."""
     a: float = ripple[low % ripple.size]
@@ -87,7 +86,7 @@ def _log_pair(low: int, base: int, rate: float, ripple: FloatArray) -> float:
     return max(a, b) + math.log1p(math.exp(-abs(a - b)))
 
 
-@lean_kernel
+@lean_step
 def evidence(
     released: int, group: int, known: int, rate: float, ripple: FloatArray, span: float
 ) -> tuple[float, float]:
@@ -120,32 +119,18 @@ def evidence(
 
 @kernel
 def fill_evidence(
-    released: IntArray,
-    group: IntArray,
-    known: IntArray,
-    law: IntArray,
-    rates: FloatArray,
-    ripples: FloatArray,
-    ends: IntArray,
-    out: FloatArray,
+    released: IntArray, group: IntArray, known: IntArray, laws: SumLaws, out: FloatArray
 ) -> None:
     """Fill ``out`` with the log-likelihood ratio of each release under its law."""
     for i in range(out.size):
-        j = law[i]
-        ripple = ripples[ends[j] : ends[j + 1]]
-        out[i], _ = evidence(released[i], group[i], known[i], rates[j], ripple, -ripple.min())
+        j = laws.index[i]
+        ripple = laws.ripples[laws.ends[j] : laws.ends[j + 1]]
+        out[i], _ = evidence(released[i], group[i], known[i], laws.rates[j], ripple, -ripple.min())
 
 
 @kernel
 def fill_marginal_ratio(
-    group: IntArray,
-    known: IntArray,
-    prior: FloatArray,
-    law: IntArray,
-    rates: FloatArray,
-    ripples: FloatArray,
-    ends: IntArray,
-    out: FloatArray,
+    group: IntArray, known: IntArray, prior: FloatArray, laws: SumLaws, out: FloatArray
 ) -> None:
     """Fill ``out`` with posterior / prior averaged over releases, if the target is there.
 
@@ -153,9 +138,8 @@ def fill_marginal_ratio(
     priors, exp(-h (d - 2)**2), but for the depth of the ripple twice: the window follows.
     """
     for i in range(out.size):
-        j = law[i]
-        rate = rates[j]
-        ripple = ripples[ends[j] : ends[j + 1]]
+        j = laws.index[i]
+        rate, ripple = laws.rates[j], laws.ripples[laws.ends[j] : laws.ends[j + 1]]
         span = -ripple.min()
         reach = int(math.sqrt((REACH + 2.0 * span) / rate)) + 2
         truth = known[i] + 1
@@ -332,8 +316,7 @@ def postprocessed_posterior(
     x, total, known = (
         np.array(np.broadcast_to(v, inner), order="C").reshape(-1) for v in (a, n, k)
     )
-    own = laws.index.reshape(-1)
-    fill_evidence(x, total, known, own, laws.rates, laws.ripples, laws.ends, change.reshape(-1))
+    fill_evidence(x, total, known, laws, change.reshape(-1))
     out = np.empty(shape)
     bayes_rule(-change, p, p, out)
     return Belief(p, out)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_step, step
 from bayesrisk._validation import FloatArray, IntArray
 
 MOST_PAIRS = 2**25  # pairs of values that are looked at: some hundredths of a second
@@ -104,14 +104,14 @@ class _Boxes(NamedTuple):
     inner_span: IntArray
 
 
-@lean_kernel
+@lean_step
 def _add(values: FloatArray, factor: float, to: FloatArray) -> None:
     """Add ``factor`` times some values."""
     for s in range(values.size):
         to[s] += factor * values[s]
 
 
-@lean_kernel
+@lean_step
 def _dot(one: FloatArray, other: FloatArray) -> float:
     """Return the sum of products: four sums side by side, as one waits for each addition."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -126,7 +126,7 @@ def _dot(one: FloatArray, other: FloatArray) -> float:
     return (a + b) + (c + d)
 
 
-@lean_kernel
+@lean_step
 def _positions(low: IntArray, span: IntArray, pace: IntArray, cells: IntArray) -> None:
     """Fill in the sum of pace times value for all values of some axes, in order."""
     for t in range(cells.size):
@@ -136,7 +136,7 @@ def _positions(low: IntArray, span: IntArray, pace: IntArray, cells: IntArray) -
             index //= span[i]
 
 
-@kernel
+@step
 def _convolve(
     plan: BoxPlan, boxes: _Boxes, join: int, weight: FloatArray, box: FloatArray, slope: FloatArray
 ) -> None:
@@ -191,7 +191,7 @@ def _convolve(
             slope[at_one + t] += back[to_one[t] - least]
 
 
-@kernel
+@step
 def _close(
     plan: BoxPlan,
     boxes: _Boxes,

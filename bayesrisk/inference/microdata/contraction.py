@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel
+from bayesrisk._numba import kernel, step
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.inference.microdata.system import SmallSystem
 
@@ -69,7 +69,7 @@ class States(NamedTuple):
     number: IntArray  # (1,): how many states there are
 
 
-@kernel
+@step
 def _slot(states: States, sums: IntArray) -> int:
     """Return the slot of a state, or the free one where it belongs."""
     # FNV-1a over the sums, then a linear search; there are at least three free slots of four
@@ -101,7 +101,7 @@ def _index(states: States) -> None:
         states.slots[_slot(states, states.sums[state])] = state
 
 
-@kernel
+@step
 def _pair(rows: JoinedRows, one: IntArray, other: IntArray, weight: float, sums: IntArray) -> float:
     """Return the log weight of a pair of states, and fill its open sums; -inf if it has none."""
     k = 0

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from bayesrisk._numba import lean_kernel
+from bayesrisk._numba import lean_kernel, lean_step
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata.contraction import starts
@@ -42,7 +42,7 @@ class Lattice(NamedTuple):
 _NEGLIGIBLE = 45.0  # exp(-45) is 3e-20: thousands of such points are less than rounding
 
 
-@lean_kernel
+@lean_step
 def _within(low: Index, high: Index, value: Index, top: Index, c: Index) -> tuple[Index, Index]:
     """Return the t of a stretch with 0 <= value + c t <= top."""
     # -value / |c| <= t <= (top - value) / |c|, the ends exchanged where c < 0
@@ -54,7 +54,7 @@ def _within(low: Index, high: Index, value: Index, top: Index, c: Index) -> tupl
     return max(low, -back), min(high, forth)
 
 
-@lean_kernel
+@lean_step
 def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[Index, Index]:
     """Return the first and last t for which x + t z is possible, z a move."""
     low: Index = np.int64(-(2**62))

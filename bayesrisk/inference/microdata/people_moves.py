@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from bayesrisk._numba import lean_kernel
+from bayesrisk._numba import lean_kernel, lean_step
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.inference.microdata.people_model import (
     BIRTH,
@@ -38,7 +38,7 @@ _NEARBY = 0.8  # how often the other slot is of the area around a part
 # change of one part is made up by the ``other`` (-1: nothing is).
 
 
-@lean_kernel
+@lean_step
 def rows_delta(
     model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index, other: Index
 ) -> float:
@@ -57,7 +57,7 @@ def rows_delta(
     return change
 
 
-@lean_kernel
+@lean_step
 def shift_rows(
     model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index, other: Index
 ) -> None:
@@ -72,7 +72,7 @@ def shift_rows(
                 state.spot[base + c] += sign * model.coef[level, cls, k]
 
 
-@lean_kernel
+@lean_step
 def _reassign_delta(
     model: ModelArrays, state: ChainState, part: Index, old: Index, new: Index, other: Index
 ) -> float:
@@ -104,7 +104,7 @@ def _reassign_delta(
 # The prior of a list: shares, or Dirichlet parameters a_c of sum A.
 
 
-@lean_kernel
+@lean_step
 def _predict(
     rng: Rng, model: ModelArrays, state: ChainState, part: Index, excluded: Index
 ) -> Index:
@@ -128,14 +128,14 @@ def _predict(
     return i
 
 
-@lean_kernel
+@lean_step
 def weight(model: ModelArrays, law: Index, cls: Index, count: Index) -> float:
     """Return the factor of one more person of a class: s_c, or a_c + x_c with ``count`` x_c."""
     share: float = model.mass[law, cls]
     return share if model.concentration[law] == 0.0 else share + count
 
 
-@lean_kernel
+@lean_step
 def size_delta(model: ModelArrays, part: Index, n: Index, sign: Index) -> float:
     """Return log P(n +- 1) - log P(n) for the number n of people of a part."""
     i = model.size_ptr[part] + n
@@ -143,7 +143,7 @@ def size_delta(model: ModelArrays, part: Index, n: Index, sign: Index) -> float:
     return change
 
 
-@lean_kernel
+@lean_step
 def _add(
     model: ModelArrays,
     state: ChainState,
@@ -170,7 +170,7 @@ def _add(
 # Moves of one person.
 
 
-@lean_kernel
+@lean_step
 def _redraw(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> bool:
     """Give a person a class that its part predicts."""
     part, old = model.part_of[slot], state.occupant[slot]
@@ -190,7 +190,7 @@ def _redraw(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> boo
     return True
 
 
-@lean_kernel
+@lean_step
 def _move(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, target: Index) -> bool:
     """Move a person, with its class, from its part to another that has a free slot."""
     part, cls = model.part_of[slot], state.occupant[slot]
@@ -226,7 +226,7 @@ def _move(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, target: 
     return True
 
 
-@lean_kernel
+@lean_step
 def _resize(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> bool:
     """Add a person, of a class that the part predicts, in a free slot; or remove that of a slot."""
     part = model.part_of[slot]
@@ -252,7 +252,7 @@ def _resize(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> boo
 # Leaps: many people are added or removed at once.
 
 
-@lean_kernel
+@lean_step
 def _tilt(model: ModelArrays, state: ChainState, part: Index, sign: Index) -> float:
     """Fill ``work`` with cumulative weights b_c (sign 1) or d_c (-1); return the log of their sum.
 
@@ -281,7 +281,7 @@ def _tilt(model: ModelArrays, state: ChainState, part: Index, sign: Index) -> fl
     return best + math.log(total)
 
 
-@lean_kernel
+@lean_step
 def _step(model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: Index) -> float:
     """Add a person of a class, or remove one and keep it behind the list; return the change."""
     change = rows_delta(model, state, part, cls, sign, -1)
@@ -294,7 +294,7 @@ def _step(model: ModelArrays, state: ChainState, part: Index, cls: Index, sign: 
     return change
 
 
-@lean_kernel
+@lean_step
 def _leap(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
     """Add or remove many people, one after another, across numbers that are impossible.
 
@@ -348,7 +348,7 @@ def _leap(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
 # Moves of two people.
 
 
-@lean_kernel
+@lean_step
 def _trade(
     rng: Rng, model: ModelArrays, state: ChainState, slot: Index, other: Index, kind: Index
 ) -> bool:
@@ -409,7 +409,7 @@ def _trade(
 # Sweeps: which move is proposed to whom.
 
 
-@lean_kernel
+@lean_step
 def _propose(rng: Rng, model: ModelArrays, state: ChainState, kind: Index, slots: IntArray) -> bool:
     """Make a proposal of a kind to a random slot, or person; return whether it was accepted."""
     # Where numbers of people stay, every person is equally likely; where one goes into a slot or

@@ -31,6 +31,10 @@ MAX_VALUES = 2**28
 _MAX_THREADS = 1024
 #: Chains start from the releases with so many times their noise.
 OVERDISPERSION = 3.0
+#: Least ``rho / sensitivity**2`` of a release: noise of weaker ones reaches beyond every count.
+LEAST_PRECISION = 1e-30
+#: Weights below e**-50 of the peak are never drawn: far below one step of a uniform.
+TAIL = 50.0
 # A chain comes back to Python about this often, so that Ctrl-C stops it.
 _SECONDS = 0.25
 
@@ -507,12 +511,7 @@ def _stuck_chains(draws: NumberArray) -> list[int]:
 
 
 def _reasons(
-    name: str,
-    numbers: ChainNumbers,
-    stuck: list[int],
-    chains: int,
-    max_rhat: float,
-    min_ess: float,
+    name: str, numbers: ChainNumbers, stuck: list[int], chains: int, max_rhat: float, min_ess: float
 ) -> list[str]:
     """Return the reasons against convergence of one variable."""
     _, _, r_hat, bulk, tail = numbers

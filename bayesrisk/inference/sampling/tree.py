@@ -1,26 +1,30 @@
-"""Gibbs sampler for every count of a tree at once, under any prior of the leaves."""
+"""Gibbs sampler for every count of a tree at once, under any prior of the leaves.
+
+Each chain draws from a generator of its own, in a thread of its own: kernels release the GIL.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
 
 from bayesrisk import _validation as check
+from bayesrisk._numba import kernel, lean_step, step
 from bayesrisk._random import seeded
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, LogTable, log_table
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
-from bayesrisk.inference.sampling import _kernels as kernels
-from bayesrisk.inference.sampling._kernels import two_level_tables
 from bayesrisk.inference.sampling.chains import (
+    LEAST_PRECISION,
     OVERDISPERSION,
+    TAIL,
     Samples,
     Step,
     room_for,
@@ -30,11 +34,7 @@ from bayesrisk.inference.sampling.chains import (
 )
 from bayesrisk.inference.tree.leaf_prior import LeafPrior, law_columns
 from bayesrisk.inference.tree.structure import Tree
-from bayesrisk.inference.two_levels.model import Settings
-from bayesrisk.inference.two_levels.posterior import TwoLevelSettings
 
-#: Least ``rho / sensitivity**2`` of a release: noise of weaker ones reaches beyond every count.
-_LEAST_PRECISION = 1e-30
 _NO_END = 2**61
 
 #: Prior of one leaf: a law, or any unnormalised log prior of an array of counts.
@@ -42,6 +42,261 @@ OneLeafPrior = LeafPrior | CountLaw | Callable[[IntArray], Any]
 
 _CUT = 60.0  # a count that no state can carry above e**-60 of the first state's weight is left out
 _MAX_TABLE = 2**24
+
+
+# -----------------------------------------------------------------------------
+# Sweeps over a whole tree: the state is the count of every node, and only leaves are free.
+
+
+class TreeModel(NamedTuple):
+    """A tree, its releases, the counts that are possible, and its leaves depth first.
+
+    The leaves below node v are ``node[begin[v]:end[v]]``.  Its count is in ``lower[v]``, ...,
+    ``upper[v]``; the log weight of ``lower[v]`` is ``tables[offset[v]]`` and that of the others
+    follows, none where the offset is -1.  ``peak[v]`` is the largest.
+    """
+
+    parent: IntArray
+    depth: IntArray
+    noisy: IntArray
+    precision: FloatArray
+    node: IntArray
+    begin: IntArray
+    end: IntArray
+    lower: IntArray
+    upper: IntArray
+    tables: FloatArray
+    offset: IntArray
+    peak: FloatArray
+
+
+class SweepWork(NamedTuple):
+    """Room for one move: log weights of its steps; tables on the way, and the side of each."""
+
+    log_weight: FloatArray
+    at: IntArray
+    side: IntArray
+
+
+@step
+def draw_offset(
+    rng: np.random.Generator, centre: float, precision: float, low: int, high: int
+) -> int:
+    """Draw a whole d in [low, high] with weight exp(-precision (d - centre)**2), exactly.
+
+    Rejection from a flat top and two geometric tails.  The log weight is concave, so beyond any
+    point t it lies below the chord of its next step; with t where the weight has fallen by e,
+    more than a third of the proposals are taken, for any precision and any truncation.
+    """
+    if low >= high:
+        return low
+    if precision <= 0.0:
+        return low + int(rng.integers(0, high - low + 1))
+    mode = min(max(int(np.rint(centre)), low), high)
+    lean = float(mode) - centre
+    fall = 1.0 / precision
+    root = math.sqrt(lean * lean + fall)
+    # Solves precision * step * (step + 2 lean) = 1, in the form that does not cancel.
+    right = max(1.0, math.ceil(fall / (lean + root) if lean > 0.0 else root - lean))
+    left = max(1.0, math.ceil(fall / (root - lean) if lean < 0.0 else root + lean))
+    top_left = -min(left - 1.0, float(mode - low))
+    top_right = min(right - 1.0, float(high - mode))
+    flat = top_right - top_left + 1.0
+    # log weight of a step against that of 0, the mode at -lean: nothing cancels
+    at_right = -precision * right * (right + 2.0 * lean)
+    at_left = -precision * left * (left - 2.0 * lean)
+    step_right = -precision * (2.0 * (right + lean) + 1.0)
+    step_left = -precision * (2.0 * (left - lean) + 1.0)
+    tail_right = tail_left = 0.0
+    if right <= float(high - mode):
+        tail_right = math.exp(at_right) / -math.expm1(step_right)
+    if left <= float(mode - low):
+        tail_left = math.exp(at_left) / -math.expm1(step_left)
+    # Ends with probability 1: the envelope holds at most a few times the mass under it, and the
+    # mode is inside the window.
+    while True:
+        u = rng.random() * (flat + tail_right + tail_left)
+        if u < flat:
+            step = top_left + math.floor(u)
+            envelope = 0.0
+        elif u < flat + tail_right:
+            jump = math.floor(math.log(1.0 - rng.random()) / step_right)
+            step = right + jump
+            envelope = at_right + step_right * jump
+        else:
+            jump = math.floor(math.log(1.0 - rng.random()) / step_left)
+            step = -(left + jump)
+            envelope = at_left + step_left * jump
+        if step < float(low - mode) or step > float(high - mode):
+            continue
+        excess = -precision * step * (step + 2.0 * lean) - envelope
+        if rng.random() <= math.exp(excess):
+            return mode + int(step)
+
+
+@lean_step
+def draw_weighted(rng: np.random.Generator, log_weight: FloatArray, size: int) -> int:
+    """Draw an index below ``size`` with probability proportional to exp(log_weight[index]).
+
+    Overwrites ``log_weight`` with the weights; returns -1 if none is positive.
+    """
+    peak = -np.inf
+    for i in range(size):
+        peak = max(peak, log_weight[i])
+    if peak == -np.inf:
+        return -1
+    total = 0.0
+    for i in range(size):
+        log_weight[i] = math.exp(log_weight[i] - peak)
+        total += log_weight[i]
+    u = rng.random() * total
+    last = -1
+    for i in range(size):
+        if log_weight[i] > 0.0:
+            last = i
+            u -= log_weight[i]
+            if u < 0.0:
+                break
+    return last
+
+
+@lean_step
+def _draw_tabulated(
+    rng: np.random.Generator,
+    tables: FloatArray,
+    gaussian: tuple[float, float],
+    window: tuple[int, int],
+    slack: float,
+    work: SweepWork,
+    passed: int,
+) -> int:
+    """Draw d in the window: weight of the Gaussian (centre, precision) times ``passed`` tables.
+
+    Table j stands at ``work.at[j]`` now and moves to ``at[j] + side[j] d``.
+    """
+    (centre, weight), (low, high) = gaussian, window
+    if weight > 0.0:
+        # No d beyond this weighs more than e**-50 of staying, whatever the tables say:
+        # weight (d - centre)**2 <= weight centre**2 + (largest - present of the tables) + 50.
+        reach = math.sqrt((slack + weight * centre * centre + TAIL) / weight)
+        low = max(low, math.floor(max(centre - reach, -4.0e18)))
+        high = min(high, math.ceil(min(centre + reach, 4.0e18)))
+    for i in range(high - low + 1):
+        # log weight of d: -weight (d**2 - 2 d centre) + sum of the tables at the new counts
+        d = low + i
+        value = -weight * float(d) * (float(d) - 2.0 * centre)
+        for j in range(passed):
+            value += tables[work.at[j] + work.side[j] * d]
+        work.log_weight[i] = value
+    drawn: int = low + draw_weighted(rng, work.log_weight, high - low + 1)
+    return drawn
+
+
+@step
+def _move(
+    rng: np.random.Generator,
+    model: TreeModel,
+    first: int,
+    second: int,
+    count: IntArray,
+    work: SweepWork,
+) -> None:
+    """Redraw leaf ``first`` alone (second < 0), or what moves to it from leaf ``second``.
+
+    Along d the log likelihood is -sum precision (noisy - count -+ d)**2 over the nodes on the two
+    paths up to where they meet; nothing above changes.
+    """
+    weight = pull = slack = 0.0
+    low, high = -np.int64(2**61), np.int64(2**61)
+    passed = 0
+    up, down = model.node[first], np.int64(-1)
+    if second >= 0:
+        down = model.node[second]
+    while up != down:
+        # The deeper of the two goes up: its node gains d (side 1) or loses it (side -1).
+        if down < 0 or (up >= 0 and model.depth[up] >= model.depth[down]):
+            v, side = up, 1
+            up = model.parent[up]
+        else:
+            v, side = down, -1
+            down = model.parent[down]
+        here = count[v]
+        # Square completed: weight = sum precision, centre = sum side precision residual / weight.
+        weight += model.precision[v]
+        pull += side * model.precision[v] * float(model.noisy[v] - here)
+        if side > 0:
+            low, high = max(low, model.lower[v] - here), min(high, model.upper[v] - here)
+        else:
+            low, high = max(low, here - model.upper[v]), min(high, here - model.lower[v])
+        if model.offset[v] >= 0:
+            place = model.offset[v] + here - model.lower[v]
+            work.at[passed], work.side[passed] = place, side
+            slack += model.peak[v] - model.tables[place]
+            passed += 1
+    meeting = up
+    centre = pull / weight if weight > 0.0 else 0.0
+    if passed == 0:
+        d = draw_offset(rng, centre, weight, int(low), int(high))
+    else:
+        d = _draw_tabulated(
+            rng, model.tables, (centre, weight), (int(low), int(high)), slack, work, passed
+        )
+    if d == 0:
+        return
+    # Carry the change up to the meeting point, where gain and loss cancel.
+    up = model.node[first]
+    while up != meeting:
+        count[up] += d
+        up = model.parent[up]
+    if second >= 0:
+        down = model.node[second]
+        while down != meeting:
+            count[down] -= d
+            down = model.parent[down]
+
+
+@kernel
+def fill_tree(
+    rng: np.random.Generator,
+    model: TreeModel,
+    pairs: bool,
+    count: IntArray,
+    keep: IntArray,
+    skip: int,
+    out: IntArray,
+) -> None:
+    """Fill ``out[t]`` with the counts of the nodes ``keep`` after ``skip`` sweeps from ``count``.
+
+    A sweep redraws every leaf alone and, with ``pairs``, against a leaf drawn below one of its
+    ancestors, the ancestor drawn first: near and far partners alike.
+    """
+    longest = np.int64(1)
+    for v in range(model.offset.size):
+        if model.offset[v] >= 0:
+            longest = max(longest, model.upper[v] - model.lower[v] + 1)
+    nodes = 2 * (np.max(model.depth) + 1)
+    work = SweepWork(np.empty(longest), np.empty(nodes, np.int64), np.empty(nodes, np.int64))
+    for t in range(-skip, out.shape[0]):
+        for leaf in range(model.node.size):
+            # One leaf alone: every total above it changes.
+            _move(rng, model, leaf, -1, count, work)
+            depth = model.depth[model.node[leaf]]
+            if not pairs or depth == 0:
+                continue
+            # A pair: a uniform ancestor, and a uniform leaf below it, whatever the state is.
+            above = model.parent[model.node[leaf]]
+            for _ in range(rng.integers(0, depth)):
+                above = model.parent[above]
+            other = rng.integers(model.begin[above], model.end[above])
+            if other != leaf:
+                _move(rng, model, leaf, other, count, work)
+        if t >= 0:
+            for i in range(keep.size):
+                out[t, i] = count[keep[i]]
+
+
+# -----------------------------------------------------------------------------
+# Priors of the leaves as tables, and the counts that they leave possible.
 
 
 @dataclass(frozen=True)
@@ -316,7 +571,7 @@ def _first_state(
     return _add_up(tree, weights, proposed)
 
 
-def _model(tree: Tree, leaves: _Leaves, weights: _Weights) -> kernels.TreeModel:
+def _model(tree: Tree, leaves: _Leaves, weights: _Weights) -> TreeModel:
     """Return the arrays that the kernels read; equal tables once."""
     offset = np.full(tree.n_nodes, -1, dtype=np.int64)
     lower, upper = np.zeros(tree.n_nodes, np.int64), np.full(tree.n_nodes, _NO_END)
@@ -331,7 +586,7 @@ def _model(tree: Tree, leaves: _Leaves, weights: _Weights) -> kernels.TreeModel:
             end += values.size
         offset[v], peak[v] = placed[id(values)], values.max()
         lower[v], upper[v] = table.start, table.stop - 1
-    return kernels.TreeModel(
+    return TreeModel(
         parent=tree.parent,
         depth=tree.depth,
         noisy=tree.noisy,
@@ -429,10 +684,10 @@ def sample_tree(
         raise DataError(f"nodes: {error}") from error
     if not keep.size:
         raise ArgumentError("nodes must name at least one node, got none")
-    weak = (tree.precision > 0.0) & (tree.precision < _LEAST_PRECISION)
+    weak = (tree.precision > 0.0) & (tree.precision < LEAST_PRECISION)
     if weak.any():
         raise ArgumentError(
-            f"rho / sensitivity**2 must be 0 or >= {_LEAST_PRECISION:g}, got "
+            f"rho / sensitivity**2 must be 0 or >= {LEAST_PRECISION:g}, got "
             f"{check.describe_first(tree.precision, weak)}"
         )
     leaves = _leaves(tree)
@@ -445,9 +700,7 @@ def sample_tree(
     def begin(chain: int) -> Step:
         random = generators[chain]
         count = _first_state(tree, leaves, weights, random)
-        return lambda skip, out: kernels.fill_tree(
-            random, model, pair_moves, count, keep, skip, out
-        )
+        return lambda skip, out: fill_tree(random, model, pair_moves, count, keep, skip, out)
 
     run_chains(begin, counts, sizes[1], threads)
     targets = np.flatnonzero(tree.known_count >= 0)
@@ -501,94 +754,3 @@ def _prior_draws(
             continue
         count[:, (leaves.begin[keep] <= place) & (place < leaves.end[keep])] += drawn[:, None]
     return found | ({"count": count} if proper else {})
-
-
-# -----------------------------------------------------------------------------
-# Gibbs samplers for releases at two or more levels: the exact posteriors' independent check.
-#
-# The adversary's model is that of Kazan and Reiter, section 3.2: a block inside a group, releases
-# with noise at both levels, and the noisy total of the other blocks.
-
-
-def sample_two_levels(
-    known: TwoLevelSettings,
-    release: tuple[int, int, int],
-    *,
-    draws: int,
-    warmup: int,
-    chains: int,
-    rng: np.random.Generator | int,
-    threads: int | None,
-) -> Samples:
-    """Sample the block's and the group's count given block, group and siblings; see `TwoLevels`.
-
-    Both conditionals are drawn without approximation: x has two values, so N given x is one of
-    two tables, inverted.
-    """
-    counts_of = dict(zip(("block", "group", "siblings"), release, strict=True))
-    counts_of |= {name: getattr(known, name) for name in ("n_siblings", "known_count")}
-    spec: dict[str, Any] = {name: check.integer(v, name) for name, v in counts_of.items()}
-    y, n, s, _, k = spec.values()
-    numbers = ("rho_block", "rho_group", "prior", "sensitivity")
-    spec |= {name: check.scalar(getattr(known, name), name) for name in numbers}
-    spec |= {name: getattr(known, name) for name in ("group_prior", "known_total", "conditionals")}
-    settings = known.checked
-    sizes = whole_settings(draws, warmup, chains)
-    prior = float(settings.prior)
-    precision = np.array([settings.block, settings.group, settings.total], float)
-    out = precision >= _LEAST_PRECISION  # of the releases: what is weaker says nothing
-    log_odds = special.logit(prior) + float(settings.block) * (2.0 * (y - k) - 1.0)
-    tables, feasible = two_level_tables(
-        (n, s, k),
-        (float(settings.group), float(settings.total)),
-        log_odds,
-        settings.group_prior,
-        coherent=not settings.published,
-    )
-    generators, seed = spawn(rng, sizes[2])
-    counts = room_for(sizes[0], sizes[2], 2)
-
-    def begin(chain: int) -> Step:
-        random = generators[chain]
-        state = np.array([feasible[chain % len(feasible)], -1])
-        return lambda skip, out: kernels.fill_two_levels(random, tables, state, skip, out)
-
-    run_chains(begin, counts, sizes[1], threads)
-    return Samples(
-        counts=counts,
-        target=counts[:, :, 0] - k,
-        labels=("block", "group"),
-        dimension="level",
-        sampler=known.conditionals,
-        warmup=sizes[1],
-        spec=MappingProxyType(spec),
-        seed=seed,
-        releases=tuple(np.array(["block", "group", "siblings"])[out].tolist()),
-        observed=MappingProxyType({"noisy_count": np.array([y, n, s])[out]} if out.any() else {}),
-        constants=MappingProxyType(
-            ({"precision": precision[out]} if out.any() else {})
-            | {"prior": prior, "known_count": k}
-        ),
-        _prior=partial(_two_level_draws, settings),
-    )
-
-
-def _two_level_draws(
-    settings: Settings, rng: np.random.Generator, size: int
-) -> dict[str, IntArray]:
-    """Draw block, group and target as they were believed before the release; see ``Prior``.
-
-    The group holds the block: P(x, N) is P(x) P(N) where N >= x.
-    """
-    k, p, table = settings.known_count.item(), settings.prior.item(), settings.group_prior
-    if settings.published:  # no joint law has these conditionals
-        return {}
-    if table.flat:
-        return {"target": (rng.random(size) < p).astype(np.int64)}
-    group = table.start + np.arange(table.log_pmf.size)
-    weight = (
-        np.exp(table.log_pmf) * np.array([[1.0 - p], [p]]) * (group >= np.array([[k], [k + 1]]))
-    )
-    drawn = rng.choice(weight.size, size, p=weight.ravel() / weight.sum())
-    target, position = np.divmod(drawn, group.size)
-    return {"target": target, "count": np.column_stack((k + target, group[position]))}

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_kernel, lean_step
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 
 _LONGEST = 2**25  # entries of one leaf's window on either side of its start
@@ -58,11 +58,25 @@ def pair_children(
         s += 1
 
 
-@lean_kernel
-def _log_step(x: int, y: int, frac: float, lam: float, law: FloatArray, theta: float) -> float:
-    """Return log term(x + 1) - log term(x); ``law`` is (log_jump, size, log_ratio)."""
+class Leaf(NamedTuple):
+    """The terms exp(-lam (x - y - frac)**2 + theta x) prior(x) of a leaf's tilted message.
+
+    ``law`` is the prior's (log_jump, size, log_ratio); see ``LeafPrior``.
+    """
+
+    y: int
+    frac: float
+    lam: float
+    law: FloatArray
+    theta: float
+
+
+@lean_step
+def _log_step(x: int, leaf: Leaf) -> float:
+    """Return log term(x + 1) - log term(x)."""
     # log prior(x + 1) / prior(x): the jump, mu / (x + 1), q, or q (x + r) / (x + 1)
     prior: float
+    law = leaf.law
     if x == 0:
         prior = law[0]
     elif law[1] == math.inf:
@@ -72,48 +86,44 @@ def _log_step(x: int, y: int, frac: float, lam: float, law: FloatArray, theta: f
     else:
         prior = law[2] + math.log((x + law[1]) / (x + 1.0))
     # evidence: -lam ((x + 1 - y - frac)**2 - (x - y - frac)**2)
-    return prior + theta - lam * (2.0 * ((x - y) - frac) + 1.0)
+    return prior + leaf.theta - leaf.lam * (2.0 * ((x - leaf.y) - leaf.frac) + 1.0)
 
 
-@lean_kernel
-def _log_step_above(
-    x: int, y: int, frac: float, lam: float, law: FloatArray, theta: float
-) -> float:
+@lean_step
+def _log_step_above(x: int, leaf: Leaf) -> float:
     """Bound the log ratio of successive terms from above, at x >= 1 and beyond."""
-    step: float = _log_step(x, y, frac, lam, law, theta)
-    if law[1] < 1.0:  # (z + r) / (z + 1) grows towards 1
-        step -= math.log((x + law[1]) / (x + 1.0))
+    step: float = _log_step(x, leaf)
+    if leaf.law[1] < 1.0:  # (z + r) / (z + 1) grows towards 1
+        step -= math.log((x + leaf.law[1]) / (x + 1.0))
     return step
 
 
-@lean_kernel
-def _start(y: int, frac: float, lam: float, law: FloatArray, theta: float) -> int:
+@lean_step
+def _start(leaf: Leaf) -> int:
     """Return about where the terms on 1, 2, ... are largest: where the step changes sign."""
     low, high = 1, 2
     # At most sixty doublings; a window that begins that far out is refused for its length.
-    while high < _FARTHEST and _log_step_above(high, y, frac, lam, law, theta) > 0.0:
+    while high < _FARTHEST and _log_step_above(high, leaf) > 0.0:
         low, high = high, 2 * high
     # Bisection: the bound on the step falls in x.
     while high - low > 1:
         middle = (low + high) // 2
-        if _log_step_above(middle, y, frac, lam, law, theta) > 0.0:
+        if _log_step_above(middle, leaf) > 0.0:
             low = middle
         else:
             high = middle
-    return low if _log_step_above(low, y, frac, lam, law, theta) <= 0.0 else high
+    return low if _log_step_above(low, leaf) <= 0.0 else high
 
 
-@lean_kernel
-def _endless(
-    start: int, y: int, frac: float, lam: float, law: FloatArray, theta: float, log_eps: float
-) -> bool:
+@lean_step
+def _endless(start: int, leaf: Leaf, log_eps: float) -> bool:
     """Return whether no window above ``start`` that is short enough can hold all but a share.
 
     No step up to the longest window is below ``least``; so its last term is at least that many
     of them, the mass at most its length, and the bound on what lies beyond at least ``beyond``.
     """
-    last = start + _LONGEST
-    least: float = _log_step(last, y, frac, lam, law, theta)
+    last, law = start + _LONGEST, leaf.law
+    least: float = _log_step(last, leaf)
     if law[1] < 1.0:
         least += math.log((start + law[1]) / (start + 1.0)) - math.log((last + law[1]) / (last + 1))
     if least >= 0.0:
@@ -122,28 +132,20 @@ def _endless(
     return beyond > log_eps + math.log(_LONGEST + 1.0)
 
 
-@lean_kernel
-def leaf_window(
-    y: int,
-    frac: float,
-    lam: float,
-    law: FloatArray,
-    theta: float,
-    log_eps: float,
-    least: int,
-    most: int,
-) -> tuple[int, int, int, float]:
+@lean_step
+def leaf_window(leaf: Leaf, log_eps: float, least: int, most: int) -> tuple[int, int, int, float]:
     """Return the window of a leaf, the point from which to fill it, and the share cut off.
 
     The count is known to be in ``least``, ..., ``most``: what is outside is not cut off.
     The share is relative to the mass kept, at most ``2 exp(log_eps)``.  A window of size 0 means
     that the terms cannot be summed.
     """
-    if lam == 0.0 and law[1] < math.inf and law[2] + theta >= 0.0:
+    law = leaf.law
+    if leaf.lam == 0.0 and law[1] < math.inf and law[2] + leaf.theta >= 0.0:
         return 0, -1, 0, 0.0
-    start = min(max(_start(y, frac, lam, law, theta), least), most)
+    start = min(max(_start(leaf), least), most)
     far = most - start > _LONGEST or most >= _FARTHEST
-    if far and _endless(start, y, frac, lam, law, theta, log_eps):
+    if far and _endless(start, leaf, log_eps):
         return 0, -1, 0, 0.0
     # Upwards until a geometric series bounds what is beyond: term ratio / (1 - ratio).
     mass = 1.0
@@ -151,14 +153,14 @@ def leaf_window(
     high = start
     upper = lower = -math.inf
     while high < most:
-        ratio = _log_step_above(high, y, frac, lam, law, theta)
+        ratio = _log_step_above(high, leaf)
         if ratio < 0.0:
             upper = log_term + ratio - math.log(-math.expm1(ratio))
             if upper <= log_eps + math.log(mass):
                 break
         if high - start > _LONGEST:
             return 0, -1, 0, 0.0
-        log_term += _log_step(high, y, frac, lam, law, theta)
+        log_term += _log_step(high, leaf)
         mass += math.exp(log_term)
         high += 1
         upper = -math.inf
@@ -168,62 +170,45 @@ def leaf_window(
     while low > least:
         if low > 1:
             # A bound on the log ratios from below, on 1, ..., low - 1
-            ratio = _log_step(low - 1, y, frac, lam, law, theta)
+            ratio = _log_step(low - 1, leaf)
             if law[1] < 1.0:  # smallest at 1
                 ratio += math.log(0.5 * (1.0 + law[1])) - math.log((low - 1 + law[1]) / low)
             if ratio > 0.0:
                 lower = log_term - ratio - math.log(-math.expm1(-ratio))
                 at_zero = log_term - (low - 1) * ratio
-                at_zero -= _log_step(0, y, frac, lam, law, theta)
+                at_zero -= _log_step(0, leaf)
                 lower = max(lower, at_zero) + math.log(2.0)
                 if lower <= log_eps + math.log(mass):
                     break
         if start - low > _LONGEST:
             return 0, -1, 0, 0.0
         low -= 1
-        log_term -= _log_step(low, y, frac, lam, law, theta)
+        log_term -= _log_step(low, leaf)
         mass += math.exp(min(log_term, 700.0))
         lower = -math.inf
     cut = math.exp(upper - math.log(mass)) + math.exp(lower - math.log(mass))
     return low, high, start, cut
 
 
-@lean_kernel
-def fill_leaf(
-    y: int,
-    frac: float,
-    lam: float,
-    law: FloatArray,
-    theta: float,
-    low: int,
-    start: int,
-    out: FloatArray,
-) -> None:
+@lean_step
+def fill_leaf(leaf: Leaf, low: int, start: int, out: FloatArray) -> None:
     """Fill ``out`` with the tilted message on low, low + 1, ..., scaled to sum 1."""
     # Logarithms by recursion away from the largest term: log t(x + 1) = log t(x) + step(x).
     origin = start - low
     out[origin] = 0.0
     for i in range(origin + 1, out.size):
-        out[i] = out[i - 1] + _log_step(low + i - 1, y, frac, lam, law, theta)
+        out[i] = out[i - 1] + _log_step(low + i - 1, leaf)
     for i in range(origin - 1, -1, -1):
-        out[i] = out[i + 1] - _log_step(low + i, y, frac, lam, law, theta)
+        out[i] = out[i + 1] - _log_step(low + i, leaf)
     scale_exp(out)
 
 
-@lean_kernel
-def fill_leaf_table(
-    y: int,
-    frac: float,
-    lam: float,
-    table: FloatArray,
-    table_low: int,
-    theta: float,
-    out: FloatArray,
-) -> bool:
-    """Fill ``out`` with a tabulated prior times the evidence, tilted, scaled to sum 1."""
+@lean_step
+def fill_leaf_table(leaf: Leaf, table: FloatArray, table_low: int, out: FloatArray) -> bool:
+    """Fill ``out`` with a tabulated prior, in place of the law, times the evidence; sum 1."""
     # -lam (x - y - frac)**2 + theta x, relative to the listed count nearest to y
-    centre = min(max(y, table_low), table_low + table.size - 1)
-    gap = 2.0 * lam * ((y - centre) + frac) + theta
+    lam, centre = leaf.lam, min(max(leaf.y, table_low), table_low + table.size - 1)
+    gap = 2.0 * lam * ((leaf.y - centre) + leaf.frac) + leaf.theta
     for i in range(table.size):
         e = float(table_low + i - centre)
         # A product of infinities is kept out: an impossible count stays impossible.
@@ -231,7 +216,7 @@ def fill_leaf_table(
     return scale_exp(out)
 
 
-@lean_kernel
+@lean_step
 def scale_exp(out: FloatArray) -> bool:
     """Replace logarithms by their exponentials, scaled to sum 1; False where all are zero."""
     peak = -math.inf
@@ -248,7 +233,7 @@ def scale_exp(out: FloatArray) -> bool:
     return True
 
 
-@lean_kernel
+@lean_step
 def free_moments(law: FloatArray, theta: float) -> tuple[float, float]:
     """Return mean and variance of a leaf's tilted prior; the mean is infinite where it has none.
 
@@ -276,21 +261,19 @@ def free_moments(law: FloatArray, theta: float) -> tuple[float, float]:
     return first, max(weight * (var + mean * mean) / mass - first * first, 0.0)
 
 
-@lean_kernel
-def rough_moments(
-    y: int, frac: float, lam: float, law: FloatArray, theta: float
-) -> tuple[float, float]:
+@lean_step
+def rough_moments(leaf: Leaf) -> tuple[float, float]:
     """Return mean and variance of a leaf's tilted message, to about 1e-6: enough for a tilt."""
-    start = _start(y, frac, lam, law, theta)
-    if _endless(start, y, frac, lam, law, theta, _WIDEST):
+    start = _start(leaf)
+    if _endless(start, leaf, _WIDEST):
         return math.inf, math.inf
-    if start == 1 and _log_step(0, y, frac, lam, law, theta) < 0.0:
+    if start == 1 and _log_step(0, leaf) < 0.0:
         start = 0
     mass, first, second = 1.0, 0.0, 0.0
-    shrink = math.exp(-2.0 * lam)  # of the ratio of terms from one count to the next
+    shrink = math.exp(-2.0 * leaf.lam)  # of the ratio of terms from one count to the next
     for side in (1, -1):  # outwards from the largest term, until terms are below 1e-7 of the mass
         x, term = start, 1.0
-        step = _log_step(start if side > 0 else max(start - 1, 0), y, frac, lam, law, theta)
+        step = _log_step(start if side > 0 else max(start - 1, 0), leaf)
         ratio = math.exp(side * step)
         while (side > 0 or x > 0) and (term > 1e-7 * mass or ratio >= 1.0):
             term *= ratio
@@ -299,12 +282,10 @@ def rough_moments(
             first += term * (x - start)
             second += term * (x - start) ** 2
             # log ratio(x + 1) - log ratio(x) = -2 lam for a geometric prior: no logarithm needed
-            if law[1] == 1.0 and x > 1:
+            if leaf.law[1] == 1.0 and x > 1:
                 ratio *= shrink
             elif side > 0 or x > 0:
-                ratio = math.exp(
-                    side * _log_step(x if side > 0 else x - 1, y, frac, lam, law, theta)
-                )
+                ratio = math.exp(side * _log_step(x if side > 0 else x - 1, leaf))
             if not mass < 1e300 or abs(x - start) > _LONGEST:
                 return math.inf, math.inf
     first /= mass
@@ -329,29 +310,29 @@ class LeafArrays(NamedTuple):
 @kernel
 def leaf_moments(leaves: LeafArrays, theta: FloatArray, mean: FloatArray, var: FloatArray) -> bool:
     """Fill the mean and variance of every leaf's tilted message; False where one has none."""
-    y, frac, lam, law, table = leaves.y, leaves.frac, leaves.lam, leaves.law, leaves.table
+    lam, law, table = leaves.lam, leaves.law, leaves.table
     for u in leaves.units:
-        if table[u, 2] == 0 and lam[u] == 0.0:
+        leaf = Leaf(leaves.y[u], leaves.frac[u], lam[u], law[u], theta[u])
+        low, size = table[u, 1], table[u, 2]
+        if size == 0 and lam[u] == 0.0:
             mean[u], var[u] = free_moments(law[u], theta[u])
             if not mean[u] + var[u] < 1e200:
                 return False
-            continue
-        if table[u, 2] == 0:
-            mean[u], var[u] = rough_moments(y[u], frac[u], lam[u], law[u], theta[u])
+        elif size == 0:
+            mean[u], var[u] = rough_moments(leaf)
             if mean[u] == math.inf:
                 return False
-            continue
-        out = np.empty(table[u, 2])
-        part = leaves.bank[table[u, 0] : table[u, 0] + table[u, 2]]
-        low = table[u, 1]
-        if not fill_leaf_table(y[u], frac[u], lam[u], part, low, theta[u], out):
-            return False
-        first = second = 0.0
-        for i in range(out.size):
-            first += i * out[i]
-        for i in range(out.size):
-            second += (i - first) ** 2 * out[i]
-        mean[u], var[u] = low + first, second
+        else:
+            out = np.empty(size)
+            part = leaves.bank[table[u, 0] : table[u, 0] + size]
+            if not fill_leaf_table(leaf, part, low, out):
+                return False
+            first = second = 0.0
+            for i in range(size):
+                first += i * out[i]
+            for i in range(size):
+                second += (i - first) ** 2 * out[i]
+            mean[u], var[u] = low + first, second
     return True
 
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_kernel, lean_step, step
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.distributions.sums import transform_convolution
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
 from bayesrisk.inference.tree.leaf_prior import Plan
@@ -37,7 +38,7 @@ class Factors(NamedTuple):
     bounds: IntArray
 
 
-@lean_kernel
+@lean_step
 def factor_window(
     y: int, frac: float, lam: float, delta: float, depth: float
 ) -> tuple[int, float, int, int, float]:
@@ -93,7 +94,7 @@ def correlate_into(u: FloatArray, v: FloatArray, first: int, out: FloatArray) ->
             out[x] = total
 
 
-@lean_kernel
+@lean_step
 def apply_factor(
     low: int, factor: tuple[int, float, float], table: tuple[int, FloatArray], out: FloatArray
 ) -> tuple[float, bool]:
@@ -136,7 +137,7 @@ def apply_factor(
     return peak + math.log(total), under
 
 
-@kernel
+@step
 def factor_of(
     u: int, factors: Factors
 ) -> tuple[tuple[int, float, float], tuple[int, FloatArray], float]:
@@ -153,7 +154,7 @@ def factor_of(
     return factor, (low, factors.values[offset : offset + size]), spread
 
 
-@lean_kernel
+@lean_step
 def _lowest(a: FloatArray) -> float:
     """Return the smallest positive entry."""
     low = math.inf
@@ -207,7 +208,7 @@ class Messages(NamedTuple):
     store: FloatArray
 
 
-@kernel
+@step
 def message(s: int, messages: Messages, store: FloatArray) -> FloatArray:
     """Return the message of a segment, or what stands in its place in another store."""
     offset = messages.spot[s, 1]
@@ -310,21 +311,20 @@ def close_merge(
     return DONE
 
 
-@kernel
+@step
 def _leaf(
     s: int, u: int, leaves: Leaves, factors: Factors, messages: Messages, log_eps: float
 ) -> int:
     """Write a leaf's message to the offset that stands in its spot; return a code."""
     lam, y, frac = factors.lam[u], factors.y[u], factors.frac[u]
-    law, theta, in_bank = leaves.law[u], leaves.theta[u], leaves.bank_of[u]
-    spot, lost = messages.spot, messages.lost
+    leaf = kernels.Leaf(y, frac, lam, leaves.law[u], leaves.theta[u])
+    spot, lost, in_bank = messages.spot, messages.lost, leaves.bank_of[u]
     # The window: all of a table, or as much of a law as leaves out a share exp(log_eps).
     if in_bank[2] > 0:
         low, size, cut, start = in_bank[1], in_bank[2], 0.0, 0
     else:
-        low, high, start, cut = kernels.leaf_window(
-            y, frac, lam, law, theta, log_eps, factors.bounds[u, 0], factors.bounds[u, 1]
-        )
+        least, most = factors.bounds[u, 0], factors.bounds[u, 1]
+        low, high, start, cut = kernels.leaf_window(leaf, log_eps, least, most)
         if high < low:
             return IMPROPER
         if leaves.needed[u] >= 0:
@@ -336,10 +336,10 @@ def _leaf(
     out = message(s, messages, messages.store)
     if in_bank[2] > 0:
         part = leaves.bank[in_bank[0] : in_bank[0] + size]
-        if not kernels.fill_leaf_table(y, frac, lam, part, low, theta, out):
+        if not kernels.fill_leaf_table(leaf, part, low, out):
             return EMPTY
     else:
-        kernels.fill_leaf(y, frac, lam, law, theta, low, start, out)
+        kernels.fill_leaf(leaf, low, start, out)
     lost[s, 0], lost[s, 1] = cut, 0.0
     return DONE
 
@@ -601,16 +601,6 @@ def _own_factors(plan: Plan, delta: FloatArray) -> Factors:
     return Factors(plan.lam, plan.y, plan.frac, delta, row, values, rows, plan.bounds)
 
 
-def _transform(a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
-    """Return a convolution by FFT, and a bound on the error of each entry."""
-    from scipy import signal  # slow to import, seldom needed
-
-    # Rounding of the transforms (Higham 2002, section 24.1), with a factor of two in hand.
-    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
-    error = 8.0 * 2.0**-53 * np.log2(a.size + b.size) * norm
-    return np.maximum(signal.fftconvolve(a, b), 0.0), error
-
-
 class Passage:
     """One run up and down a plan with windows of one width."""
 
@@ -649,14 +639,7 @@ class Passage:
         self.empty = False
         while True:  # ends: each round makes room, up to ``most``, or passes a segment
             s, offset, code = upward(
-                s,
-                offset,
-                self.merges,
-                leaves,
-                self.factors,
-                self.state,
-                log_eps,
-                _LONGEST_DIRECT,
+                s, offset, self.merges, leaves, self.factors, self.state, log_eps, _LONGEST_DIRECT
             )
             if code == DONE:
                 self.used = offset
@@ -704,7 +687,7 @@ class Passage:
             return int(ROOM)
         first = low - int(self.spot[left, 0] + self.spot[right, 0])
         a, b = self._message(left), self._message(right)
-        full, error = _transform(a, b)
+        full, error = transform_convolution(a, b)
         for exact in (False, True):
             conv, rounded = full[first : first + size].copy(), size * error
             if exact:
@@ -741,7 +724,7 @@ class Passage:
         for child, other in ((left, right), (right, left)):
             _, offset, size = self.spot[child]
             u, d = self._message(other), self.above[offset : offset + size]
-            full, error = _transform(u[::-1], out)
+            full, error = transform_convolution(u[::-1], out)
             at = np.arange(size) + first + u.size - 1
             inside = (at >= 0) & (at < full.size)
             d[:] = np.where(inside, full[np.clip(at, 0, full.size - 1)], 0.0)

@@ -229,10 +229,7 @@ def _use_bounds(
 
 
 def _unit_tables(
-    tree: Tree,
-    unit_of: IntArray,
-    laws: FloatArray,
-    tables: Sequence[LogTable | None],
+    tree: Tree, unit_of: IntArray, laws: FloatArray, tables: Sequence[LogTable | None]
 ) -> tuple[list[LogTable | None], dict[int, LogTable]]:
     """Return the table of each leaf, and those of other units: priors and exact counts together.
 
@@ -262,11 +259,7 @@ def _unit_tables(
     return leaf_tables, inner
 
 
-def make_plan(
-    tree: Tree,
-    laws: FloatArray,
-    tables: Sequence[LogTable | None],
-) -> Plan:
+def make_plan(tree: Tree, laws: FloatArray, tables: Sequence[LogTable | None]) -> Plan:
     """Return the plan of a tree; ``laws`` and ``tables`` go with ``tree.leaves``.
 
     ``tables[i]`` is the table of the i-th leaf, None where it has a law.

@@ -740,11 +740,7 @@ def _precisions(frame: pd.DataFrame, names: pd.Index, sensitivity: Number) -> Fl
 
 
 def _bounds(
-    frame: pd.DataFrame,
-    names: pd.Index,
-    order: IntArray,
-    parent: IntArray,
-    depth: IntArray,
+    frame: pd.DataFrame, names: pd.Index, order: IntArray, parent: IntArray, depth: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return the least and the largest count of each node, breadth first, tightened upwards."""
     lower, upper = np.zeros(len(frame), np.int64), np.full(len(frame), check.MAX_COUNT)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import elementwise, lean_kernel
+from bayesrisk._numba import elementwise, lean_kernel, lean_step
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions.discrete_gaussian import MIDPOINT
 from bayesrisk.distributions.kernels import REACH
@@ -45,8 +45,8 @@ class Releases(NamedTuple):
 class Laws(NamedTuple):
     """Law of the siblings' noise and prior of the group, as the sums over t read them.
 
-    ``ripple`` is a period as in ``gaussian_sums``; an empty ``log_prior`` is flat; ``reach`` is
-    the exponent at which sums end.
+    ``ripple`` is one period (see ``distributions.sums``); an empty ``log_prior`` is flat; ``reach``
+    is the exponent at which sums end.
     """
 
     ripple: FloatArray
@@ -54,7 +54,7 @@ class Laws(NamedTuple):
     reach: float
 
 
-@lean_kernel
+@lean_step
 def _erfcx(z: float) -> float:
     """exp(z**2) erfc(z), z > -26: within 3e-15."""
     # Beyond 5 by the continued fraction 1 / (z + (1/2) / (z + 1 / (z + ...))) / sqrt(pi).
@@ -66,7 +66,7 @@ def _erfcx(z: float) -> float:
     return 1.0 / (fraction * math.sqrt(math.pi))
 
 
-@lean_kernel
+@lean_step
 def _term_by_term(distance: float, first: float, tau: float) -> float:
     """Sum over j >= -first of exp(-tau j (j + 2 distance)), |distance| <= 1/2 or first = 0.
 
@@ -91,7 +91,7 @@ def _term_by_term(distance: float, first: float, tau: float) -> float:
     return total
 
 
-@lean_kernel
+@lean_step
 def _from_edge(middle: float, tau: float) -> float:
     """Sum over j >= 0 of w(middle + 1/2 + j) / w(middle), w(x) = exp(-tau x**2): Euler-Maclaurin.
 
@@ -202,7 +202,7 @@ def fill(
     return peak_0 + math.log(sum_0), peak_1 + math.log(sum_1)
 
 
-@lean_kernel
+@lean_step
 def _fill_release(
     r: int, releases: Releases, laws: Laws, work: FloatArray
 ) -> tuple[float, float, int]:
@@ -232,7 +232,7 @@ def table_evidence(releases: Releases, laws: Laws, work: FloatArray, out: FloatA
         out[r] = log_1 - log_0
 
 
-@lean_kernel
+@lean_step
 def _prepare(work: FloatArray, c: float, period: int, size: int) -> None:
     """Normalise rows 3 and 4 of ``work`` to P(t | i), and fill row 5 with exp(-slope).
 
@@ -252,7 +252,7 @@ def _prepare(work: FloatArray, c: float, period: int, size: int) -> None:
             work[5, j] = work[5, j - 1] * decay
 
 
-@lean_kernel
+@lean_step
 def _stationary_log_odds(
     work: FloatArray, log_0: float, log_1: float, size: int, log_odds: float
 ) -> float:

@@ -1,6 +1,6 @@
 """Evaluation of the two-level model on arrays: checked settings in, evidence and posteriors out.
 
-Used by the adversary (``hierarchy``) and, with the truth known, by ``risk.hierarchical``.
+Used by the adversary and, with the truth known, by ``risk.two_levels``.
 """
 
 import warnings
@@ -15,7 +15,7 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, REACH, LogTable, log_table
-from bayesrisk.distributions.sums import FLAT as NO_RIPPLE, SMOOTH, sum_ripple
+from bayesrisk.distributions.sums import NO_RIPPLE, SMOOTH, sum_ripple
 from bayesrisk.exceptions import ArgumentError, IncompatibleConditionalsWarning
 from bayesrisk.inference.count.posterior import bayes_rule, first_reached
 from bayesrisk.inference.two_levels import _kernels as kernels

@@ -19,7 +19,7 @@ from bayesrisk._validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw, Noise, sum_approximation
 from bayesrisk.distributions.kernels import REACH
-from bayesrisk.distributions.sums import FLAT as NO_RIPPLE, sum_ripple
+from bayesrisk.distributions.sums import NO_RIPPLE, sum_ripple
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.two_levels import _kernels as kernels, model
 

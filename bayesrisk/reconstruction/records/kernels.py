@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_kernel, lean_step
 from bayesrisk._validation import IntArray
 
 #: A count that was not published: its row says nothing.
@@ -65,7 +65,7 @@ class BlockWork(NamedTuple):
     high: IntArray
 
 
-@lean_kernel
+@lean_step
 def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
     """Tighten the bounds of the first cells to a fixed point; return a row that contradicts, or -1.
 
@@ -113,7 +113,7 @@ def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
     return -1
 
 
-@lean_kernel
+@lean_step
 def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, int]:
     """Bound the cells of one block; return its status, the row at fault and how many cells.
 
@@ -288,7 +288,7 @@ class SearchAnswers(NamedTuple):
     upper: IntArray
 
 
-@lean_kernel
+@lean_step
 def narrow(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: int) -> None:
     """Set the bounds of a variable, note the old ones on the trail, and queue its rows."""
     if w.state[3] == 1:
@@ -310,7 +310,7 @@ def narrow(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: in
     w.high[var] = new_high
 
 
-@lean_kernel
+@lean_step
 def settle(p: ProgramArrays, w: SearchWork) -> int:
     """Propagate the queued rows to a fixed point; return the row that contradicts, or -1."""
     wrong = -1
@@ -356,7 +356,7 @@ def settle(p: ProgramArrays, w: SearchWork) -> int:
     return wrong
 
 
-@lean_kernel
+@lean_step
 def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
     """Take back what was noted on the trail after ``mark``."""
     while w.state[0] > mark:
@@ -372,7 +372,7 @@ def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
         w.high[var] = old_high
 
 
-@lean_kernel
+@lean_step
 def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
     """Propagate the rows of a component to a fixed point; return one that contradicts, or -1."""
     w.state[:] = 0
@@ -401,7 +401,7 @@ def propagate_components(p: ProgramArrays, w: SearchWork, wrong: IntArray) -> No
         wrong[component] = propagate(p, w, component)
 
 
-@lean_kernel
+@lean_step
 def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
     """Mark the families whose rows are equations of ones that hold every variable once."""
     w.usable[:] = 0
@@ -418,7 +418,7 @@ def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
         w.usable[label] = 1 if w.usable[label] == n_vars else 0
 
 
-@lean_kernel
+@lean_step
 def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArray) -> int:
     """Return an upper bound of the distance from ``star`` within the bounds, or -1.
 
@@ -444,7 +444,7 @@ def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArr
     return best
 
 
-@lean_kernel
+@lean_step
 def search(
     p: ProgramArrays,
     w: SearchWork,

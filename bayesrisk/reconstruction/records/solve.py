@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_step
 from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
@@ -203,7 +203,7 @@ def incidence(
     return ptr, row, row_ptr, row_cell
 
 
-@lean_kernel
+@lean_step
 def violation(w: Climb, row: int, more: int) -> int:
     """Return d = max(L - t, 0) + max(t - H, 0) of a row, t its total and some more."""
     total = w.total[row] + more
@@ -211,7 +211,7 @@ def violation(w: Climb, row: int, more: int) -> int:
     return distance
 
 
-@lean_kernel
+@lean_step
 def add_gain(w: Climb, row: int, sign: int) -> None:
     """Add the share of a row to the gains of its cells, or take it off."""
     # w_r (d_r(t + 1) - d_r(t)), which is -w_r, 0 or w_r.
@@ -221,7 +221,7 @@ def add_gain(w: Climb, row: int, sign: int) -> None:
             w.gain[w.row_cell[k]] += share
 
 
-@lean_kernel
+@lean_step
 def change_cell(w: Climb, cell: int, by: int) -> int:
     """Put a record into a cell, or take one (-1); return the change of the total distance."""
     change = 0
@@ -240,7 +240,7 @@ def change_cell(w: Climb, cell: int, by: int) -> int:
     return change
 
 
-@lean_kernel
+@lean_step
 def loss(w: Climb, cell: int) -> int:
     """Return the change of the weighted distance by one record less in a cell."""
     # sum_r w_r (d_r(t - 1) - d_r(t)) over the rows of the cell.
@@ -251,7 +251,7 @@ def loss(w: Climb, cell: int) -> int:
     return change
 
 
-@lean_kernel
+@lean_step
 def start_over(w: Climb) -> int:
     """Set all weights to 1 and the gains to theirs; return the total distance."""
     w.weight[:] = 1
@@ -264,7 +264,7 @@ def start_over(w: Climb) -> int:
     return left
 
 
-@lean_kernel
+@lean_step
 def least_gain_cell(w: Climb, step: int, first: int) -> int:
     """Return a cell of least gain of those that may hold more, from a first one on, or -1."""
     n_cells, least, best = w.gain.size, UNBOUNDED, -1
@@ -283,7 +283,7 @@ def least_gain_cell(w: Climb, step: int, first: int) -> int:
     return best
 
 
-@lean_kernel
+@lean_step
 def climb(w: Climb, steps: int) -> bool:
     """Look for records that fit all rows; return whether ``w.records`` holds some.
 
@@ -322,7 +322,7 @@ def climb(w: Climb, steps: int) -> bool:
     return left == 0
 
 
-@lean_kernel
+@lean_step
 def has_others(w: Climb) -> bool:
     """Return whether one record more, one less or one of another cell fits, too."""
     # All d_r are 0: x + e_j fits where its gain is 0, x - e_j where its loss is.
@@ -345,7 +345,7 @@ def has_others(w: Climb) -> bool:
     return False
 
 
-@lean_kernel
+@lean_step
 def distant_records(w: Climb, star: IntArray) -> bool:
     """Return whether a short climb from one record less of some cell ends at other records."""
     for cell in range(star.size):

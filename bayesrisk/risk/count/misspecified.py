@@ -250,7 +250,7 @@ def _check_cost(laws: SumLaws, group_count: IntArray) -> None:
     """Refuse sums over more than 2**24 released values."""
     depth = -np.minimum.reduceat(laws.ripples, laws.ends[:-1])
     window = np.sqrt((REACH + 2.0 * depth) / laws.rates)
-    releases = np.minimum(window[laws.index], group_count)
+    releases = np.minimum(window[laws.index], group_count.ravel())
     if releases.max() > _MAX_RELEASES:
         raise ArgumentError(
             f"rho must be worth at most {_MAX_RELEASES} released values up to group_count, got "
@@ -286,16 +286,7 @@ def postprocessed_marginal_posterior(
     # Copies: what may not be written would be compiled apart.
     totals, counts = (np.array(np.broadcast_to(v, shape), order="C").reshape(-1) for v in (n, k))
     priors = np.array(np.broadcast_to(p, shape), order="C").reshape(-1)
-    kernels.fill_marginal_ratio(
-        totals,
-        counts,
-        priors,
-        laws.index.reshape(-1),
-        laws.rates,
-        laws.ripples,
-        laws.ends,
-        out.reshape(-1),
-    )
+    kernels.fill_marginal_ratio(totals, counts, priors, laws, out.reshape(-1))
     ratio = np.clip(out, 1.0, 1.0 / p)
     return Belief(p, np.minimum(ratio * p, 1.0))
 

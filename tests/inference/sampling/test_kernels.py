@@ -2,12 +2,15 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from bayesrisk.inference.sampling import _kernels as kernels
+from bayesrisk.inference.sampling import tree as kernels
+
+draw_offset = numba.njit(kernels.draw_offset)
 
 
 def weights(centre, precision, low, high):
@@ -35,7 +38,7 @@ def weights(centre, precision, low, high):
 )
 def test_truncated_discrete_gaussian(centre, precision, low, high):
     rng, size = np.random.default_rng(1), 40_000
-    drawn = np.array([kernels.draw_offset(rng, centre, precision, low, high) for _ in range(size)])
+    drawn = np.array([draw_offset(rng, centre, precision, low, high) for _ in range(size)])
     d, law = weights(centre, precision, low, high)
     assert drawn.min() >= low
     assert drawn.max() <= high
@@ -62,7 +65,7 @@ def test_truncated_discrete_gaussian(centre, precision, low, high):
 def test_draws_stay_inside_for_any_setting(centre, precision, low, width):
     rng = np.random.default_rng(2)
     for _ in range(5):
-        d = kernels.draw_offset(rng, centre, precision, low, low + width)
+        d = draw_offset(rng, centre, precision, low, low + width)
         assert low <= d <= low + width
     mode = min(max(round(centre), low), low + width)
     if precision > 1e6 and abs(abs(centre - mode) - 0.5) > 1e-3:
@@ -72,12 +75,12 @@ def test_draws_stay_inside_for_any_setting(centre, precision, low, width):
 def test_the_same_draws_as_plain_python():
     for setting in [(0.3, 0.02, -60, 60), (-7.7, 0.1, 0, 40), (0.0, 5.0, -3, 3)]:
         rngs = [np.random.default_rng(3) for _ in range(2)]
-        compiled = [kernels.draw_offset(rngs[0], *setting) for _ in range(200)]
-        plain = [kernels.draw_offset.py_func(rngs[1], *setting) for _ in range(200)]
+        compiled = [draw_offset(rngs[0], *setting) for _ in range(200)]
+        plain = [kernels.draw_offset(rngs[1], *setting) for _ in range(200)]
         assert compiled == plain
 
 
-@pytest.mark.parametrize("draw", [kernels.draw_weighted, kernels.draw_weighted.py_func])
+@pytest.mark.parametrize("draw", [numba.njit(kernels.draw_weighted), kernels.draw_weighted])
 def test_weighted_choice(draw):
     rng = np.random.default_rng(4)
     log_weight = np.array([-np.inf, 0.0, math.log(3.0), -np.inf, -800.0])

@@ -10,7 +10,7 @@ from oracles.samplers import largest_score
 from bayesrisk import ArgumentError, DataError, FiniteLaw, Tree, sample_tree, tree_posterior
 from bayesrisk.exceptions import ArgumentTypeError, ShapeError
 from bayesrisk.inference import LeafPrior
-from bayesrisk.inference.sampling import _kernels as kernels
+from bayesrisk.inference.sampling import tree as kernels
 from bayesrisk.inference.sampling.chains import standard_error
 
 RUN = {"draws": 10_000, "warmup": 200, "chains": 4, "rng": 3}
@@ -154,7 +154,6 @@ def test_plain_python_gives_the_same_draws(monkeypatch):
     tree = make(rho=0.3)
     setting = {"leaf_prior": LeafPrior.poisson(1.0), "draws": 20, "warmup": 2, "chains": 1}
     fast = sample_tree(tree, rng=1, **setting)
-    monkeypatch.setattr(kernels, "_move", kernels._move.py_func)
     monkeypatch.setattr(kernels, "fill_tree", compiled.py_func)
     plain = sample_tree(tree, rng=1, **setting)
     np.testing.assert_array_equal(fast.counts, plain.counts)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_kernel, lean_step
 from bayesrisk._validation import BoolArray, CodeArray, IntArray, WordArray
 from bayesrisk.reconstruction.claims.search.lattice import Subsets
 from bayesrisk.reconstruction.solvers.model import Deadline
@@ -224,7 +224,7 @@ def _fill(keys: WordArray, position: IntArray, own: WordArray, place: IntArray) 
         own[at], place[at] = keys[i], position[i]
 
 
-@lean_kernel
+@lean_step
 def _find(key: np.uint64, table: HashTable) -> np.int64:
     own, place = table
     last = np.int64(own.size - 1)
@@ -236,7 +236,7 @@ def _find(key: np.uint64, table: HashTable) -> np.int64:
     return np.int64(-1)
 
 
-@lean_kernel
+@lean_step
 def _keys(claims: OpenClaims, cell: int, out: WordArray) -> None:
     """Fill in the key of every set of columns of one cell."""
     codes, radix = claims.codes[cell], claims.radix
@@ -260,7 +260,7 @@ def _count(claims: OpenClaims, cells: IntArray, count: IntArray) -> None:
                     count[at] += 1
 
 
-@lean_kernel
+@lean_step
 def _random(state: WordArray, below: int) -> np.int64:
     """Return the next whole number of a sequence (SplitMix64)."""
     state[0] += _ODD
@@ -270,7 +270,7 @@ def _random(state: WordArray, below: int) -> np.int64:
     return np.int64((z ^ (z >> np.uint64(31))) >> np.uint64(1)) % below
 
 
-@lean_kernel
+@lean_step
 def _fill_in(classes: ExchangeClasses, four: IntArray, state: WordArray) -> None:
     """Set the last two classes to two that may fill in for the first two; themselves if none do."""
     indptr, indices, first, hashes = classes.indptr, classes.indices, classes.first, classes.hashes

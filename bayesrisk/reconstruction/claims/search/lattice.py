@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._numba import kernel, lean_kernel
+from bayesrisk._numba import kernel, lean_step
 from bayesrisk._validation import BoolArray, CodeArray, IntArray, WordArray
 from bayesrisk.reconstruction.claims.search.space import (
     AllowedCounts,
@@ -74,7 +74,7 @@ def row_basis(columns: sp.csc_array, right: IntArray) -> RowBasis:
     return RowBasis(columns, right, rows, pivots[rows], np.ascontiguousarray(inverse[rows]))
 
 
-@lean_kernel
+@lean_step
 def _dot(
     combination: IntArray,
     start: np.int64,
@@ -221,7 +221,7 @@ def subsets(columns: Sequence[int], most: int) -> Subsets:
     return Subsets(np.asarray(columns, np.int64), bits, position, position[bits ^ last], lowest)
 
 
-@lean_kernel
+@lean_step
 def _ones(word: np.uint64) -> np.int64:
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + (
@@ -254,7 +254,7 @@ class Numbering(NamedTuple):
     table: IntArray
 
 
-@lean_kernel
+@lean_step
 def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
     """Fill in the eligible cells that match a pattern; return a number made of them."""
     for w in range(out.size):

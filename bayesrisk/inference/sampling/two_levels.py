@@ -1,0 +1,255 @@
+"""Gibbs sampler for releases at two levels: the exact posteriors' independent check.
+
+The adversary's model is that of Kazan and Reiter, section 3.2: a block inside a group, releases
+with noise at both levels, and the noisy total of the other blocks.  They are a tree of three nodes,
+and have a kernel of their own for its speed: all their laws are tables, and a sweep takes 40 ns
+where that of a tree takes 2.3 us (58 times; 43 times for each effective draw).  They also have the
+published conditionals, which belong to no tree.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import special
+
+from bayesrisk import _validation as check
+from bayesrisk._numba import lean_kernel, lean_step
+from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.distributions.kernels import LogTable
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference.sampling.chains import (
+    LEAST_PRECISION,
+    TAIL,
+    Samples,
+    Step,
+    room_for,
+    run_chains,
+    spawn,
+    whole_settings,
+)
+from bayesrisk.inference.two_levels.model import Settings
+from bayesrisk.inference.two_levels.posterior import TwoLevelSettings
+
+_GUIDE = 1024  # entries of the table that starts the search of an inverse
+_MAX_TABLE = 2**22
+
+
+class TwoLevelTables(NamedTuple):
+    """Laws of a block and its group given each other, as tables.
+
+    ``cdf[x]`` is the law of N - base given x, with its guide; ``has_target[i]`` is
+    P(x = 1 | N = base + i); the block counts ``known_count`` + x.
+    """
+
+    known_count: int
+    base: int
+    cdf: FloatArray
+    guide: IntArray
+    has_target: FloatArray
+
+
+@lean_step
+def _invert(u: float, cdf: FloatArray, guide: IntArray) -> int:
+    """Return the first index whose cdf exceeds u; the guide says where to begin."""
+    i: int = guide[np.int64(u * guide.size)]
+    while u >= cdf[i]:
+        i += 1
+    return i
+
+
+@lean_kernel
+def fill_two_levels(
+    rng: np.random.Generator, tables: TwoLevelTables, state: IntArray, skip: int, out: IntArray
+) -> None:
+    """Fill ``out`` with draws (block, group); x has two values, so every law is a table.
+
+    ``state`` holds x, and N - base or, before the first sweep, -1; it is kept for the next call.
+    Stored after N | x, so that every pair is feasible.
+    """
+    cdf, guide = tables.cdf, tables.guide
+    x, i = state[0], state[1]
+    if i < 0:
+        i = _invert(rng.random(), cdf[x], guide[x])
+    for t in range(-skip, out.shape[0]):
+        x = 1 if rng.random() < tables.has_target[i] else 0
+        i = _invert(rng.random(), cdf[x], guide[x])
+        if t >= 0:
+            out[t, 0] = tables.known_count + x
+            out[t, 1] = tables.base + i
+    state[0], state[1] = x, i
+
+
+def _log_weights(
+    centre: float, precision: float, reference: int, lower: int, start: int, table: FloatArray
+) -> tuple[int, FloatArray]:
+    """Return the log weights of N on a window of N >= lower, relative to the largest.
+
+    ``centre`` is relative to the whole number ``reference``.
+    """
+    if table.size:
+        base = max(start, lower)
+        values = np.arange(base, start + table.size)
+        log_prior = table[base - start :]
+    else:
+        mode = max(lower - reference, round(centre))
+        lean, fall = mode - centre, TAIL / precision
+        root = np.sqrt(lean * lean + fall)
+        right = fall / (lean + root) if lean > 0.0 else root - lean
+        left = min(root + lean, float(mode + reference - lower))
+        if left + right > _MAX_TABLE:
+            raise ArgumentError(
+                f"rho_group and rho_block must leave at most {_MAX_TABLE} likely counts of the "
+                f"group; with these budgets there are {left + right:.3g}: give a group_prior"
+            )
+        base = reference + mode - int(np.floor(left))
+        values = np.arange(base, reference + mode + int(np.ceil(right)) + 1)
+        log_prior = np.zeros(values.size)
+    if values.size == 0 or not np.isfinite(log_prior).any():
+        return base, np.empty(0)
+    # Differences from the likeliest count of the window, so that nothing large cancels.
+    nearest = min(max(reference + round(centre), base), int(values[-1]))
+    step = (values - nearest).astype(float)
+    lean = (nearest - reference) - centre
+    log_weight = log_prior - precision * step * (step + 2.0 * lean)
+    return base, log_weight - log_weight.max()
+
+
+def _inverse_tables(windows: list[tuple[int, FloatArray]]) -> tuple[int, FloatArray, IntArray]:
+    """Return the common base, the cdfs of N - base given x = 0, 1, and the guides to them."""
+    used = [(b, w) for b, w in windows if w.size]
+    base = min(b for b, _ in used)
+    width = max(b + w.size for b, w in used) - base
+    if width > _MAX_TABLE:
+        raise ArgumentError(f"the group's likely counts must span at most {_MAX_TABLE}")
+    cdf = np.ones((2, width))
+    guide = np.zeros((2, _GUIDE), dtype=np.int64)
+    for x, (first, log_weight) in enumerate(windows):
+        if log_weight.size:
+            weight = np.zeros(width)
+            with np.errstate(under="ignore"):
+                weight[first - base : first - base + log_weight.size] = np.exp(log_weight)
+            total = np.cumsum(weight)
+            cdf[x] = total / total[-1]
+            cdf[x, np.flatnonzero(weight)[-1] :] = 1.0
+            guide[x] = np.searchsorted(cdf[x], np.arange(_GUIDE) / _GUIDE, side="right")
+    return base, cdf, guide
+
+
+def two_level_tables(
+    counts: tuple[int, int, int],
+    weights: tuple[float, float],
+    log_odds: float,
+    group_prior: LogTable,
+    *,
+    coherent: bool,
+) -> tuple[TwoLevelTables, list[int]]:
+    """Return the laws of N given x and of x given N, and the possible x."""
+    (n, s, k), (tau_group, tau_siblings) = counts, weights
+    start, table = group_prior.start, group_prior.log_pmf
+    tau = tau_group + tau_siblings
+    if tau == 0.0 and not table.size:
+        raise ArgumentError(
+            "rho_group or rho_block must be > 0 under a flat group_prior: nothing else bounds "
+            "the group's count"
+        )
+    reference = n if tau_group > 0.0 else s + k
+    windows = []
+    for x in (0, 1):
+        pull = tau_siblings * (s + k + x - reference)  # the group's own residual is n - n
+        centre = pull / tau if tau > 0.0 else 0.0
+        windows.append(_log_weights(centre, tau, reference, k + x, start, table))
+    feasible = [x for x in (0, 1) if windows[x][1].size]
+    base, cdf, guide = _inverse_tables(windows)
+    group = base + np.arange(cdf.shape[1])
+    has_target = special.expit(log_odds + tau_siblings * (2.0 * (group - s - k) - 1.0))
+    if coherent:
+        has_target[group < k + 1] = 0.0
+    return TwoLevelTables(k, base, cdf, guide, has_target), feasible
+
+
+def sample_two_levels(
+    known: TwoLevelSettings,
+    release: tuple[int, int, int],
+    *,
+    draws: int,
+    warmup: int,
+    chains: int,
+    rng: np.random.Generator | int,
+    threads: int | None,
+) -> Samples:
+    """Sample the block's and the group's count given block, group and siblings; see `TwoLevels`.
+
+    Both conditionals are drawn without approximation: x has two values, so N given x is one of
+    two tables, inverted.
+    """
+    counts_of = dict(zip(("block", "group", "siblings"), release, strict=True))
+    counts_of |= {name: getattr(known, name) for name in ("n_siblings", "known_count")}
+    spec: dict[str, Any] = {name: check.integer(v, name) for name, v in counts_of.items()}
+    y, n, s, _, k = spec.values()
+    numbers = ("rho_block", "rho_group", "prior", "sensitivity")
+    spec |= {name: check.scalar(getattr(known, name), name) for name in numbers}
+    spec |= {name: getattr(known, name) for name in ("group_prior", "known_total", "conditionals")}
+    settings = known.checked
+    sizes = whole_settings(draws, warmup, chains)
+    prior = float(settings.prior)
+    precision = np.array([settings.block, settings.group, settings.total], float)
+    out = precision >= LEAST_PRECISION  # of the releases: what is weaker says nothing
+    log_odds = special.logit(prior) + float(settings.block) * (2.0 * (y - k) - 1.0)
+    tables, feasible = two_level_tables(
+        (n, s, k),
+        (float(settings.group), float(settings.total)),
+        log_odds,
+        settings.group_prior,
+        coherent=not settings.published,
+    )
+    generators, seed = spawn(rng, sizes[2])
+    counts = room_for(sizes[0], sizes[2], 2)
+
+    def begin(chain: int) -> Step:
+        random = generators[chain]
+        state = np.array([feasible[chain % len(feasible)], -1])
+        return lambda skip, out: fill_two_levels(random, tables, state, skip, out)
+
+    run_chains(begin, counts, sizes[1], threads)
+    return Samples(
+        counts=counts,
+        target=counts[:, :, 0] - k,
+        labels=("block", "group"),
+        dimension="level",
+        sampler=known.conditionals,
+        warmup=sizes[1],
+        spec=MappingProxyType(spec),
+        seed=seed,
+        releases=tuple(np.array(["block", "group", "siblings"])[out].tolist()),
+        observed=MappingProxyType({"noisy_count": np.array([y, n, s])[out]} if out.any() else {}),
+        constants=MappingProxyType(
+            ({"precision": precision[out]} if out.any() else {})
+            | {"prior": prior, "known_count": k}
+        ),
+        _prior=partial(_two_level_draws, settings),
+    )
+
+
+def _two_level_draws(
+    settings: Settings, rng: np.random.Generator, size: int
+) -> dict[str, IntArray]:
+    """Draw block, group and target as they were believed before the release; see ``Prior``.
+
+    The group holds the block: P(x, N) is P(x) P(N) where N >= x.
+    """
+    k, p, table = settings.known_count.item(), settings.prior.item(), settings.group_prior
+    if settings.published:  # no joint law has these conditionals
+        return {}
+    if table.flat:
+        return {"target": (rng.random(size) < p).astype(np.int64)}
+    group = table.start + np.arange(table.log_pmf.size)
+    weight = (
+        np.exp(table.log_pmf) * np.array([[1.0 - p], [p]]) * (group >= np.array([[k], [k + 1]]))
+    )
+    drawn = rng.choice(weight.size, size, p=weight.ravel() / weight.sum())
+    target, position = np.divmod(drawn, group.size)
+    return {"target": target, "count": np.column_stack((k + target, group[position]))}
