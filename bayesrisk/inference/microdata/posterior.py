@@ -18,25 +18,28 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 from bayesrisk.inference.microdata.chains import (
     Chain,
     Draws,
+    LatticeChains,
     Observer,
     PeopleChain,
     draw,
     no_observer,
 )
 from bayesrisk.inference.microdata.contraction import TooManyStatesError
-from bayesrisk.inference.microdata.exact import GroupLaws, Tally, expected_of, place_law, weigh
+from bayesrisk.inference.microdata.exact import place_law, weigh
 from bayesrisk.inference.microdata.expected_counts import ExpectedCounts
 from bayesrisk.inference.microdata.knowledge import Knowledge, KnownGroup, KnownRecords
-from bayesrisk.inference.microdata.lattice import LatticeChains
 from bayesrisk.inference.microdata.people_model import people_model, suits
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.questions import (
+    GroupLaws,
     MemberQuestion,
     MicrodataPosterior,
     PosteriorLaw,
     QuestionFunctions,
     RecordQuestion,
+    Tally,
     answers_of,
+    expected_of,
     prior_answers,
     question_functions,
     ratio,

@@ -11,7 +11,7 @@ from random_places import SHARES, two_sides
 
 from bayesrisk.inference import RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import exact
-from bayesrisk.inference.microdata.sides import Sides, SideSums, sides_of
+from bayesrisk.inference.microdata.exact import Sides, SideSums, sides_of
 from bayesrisk.inference.microdata.system import presolve, system_of
 
 PLACE = {"level": "block", "place": "100"}
