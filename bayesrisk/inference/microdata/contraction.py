@@ -202,6 +202,57 @@ def _share(
     return left_weight.size
 
 
+class RowEnds(NamedTuple):
+    """When a row is closed, and its largest sum that has a weight."""
+
+    members: IntArray  # number of unknowns of a part that has all of the row
+    high: IntArray
+
+
+@kernel
+def _independent_states(
+    matrix: IntArray, inside: IntArray, most: IntArray, ends: RowEnds
+) -> tuple[float, int]:
+    """Return about how many states some unknowns have, and how much that took to find.
+
+    The number of values of those open sums that no others fix, those of few values first.
+    """
+    rows = np.empty(matrix.shape[0], np.int64)
+    span = np.empty(matrix.shape[0])
+    n = 0
+    for r in range(matrix.shape[0]):
+        members, reach = 0, 0
+        for g in inside:
+            if matrix[r, g] != 0:
+                members += 1
+                reach += matrix[r, g] * most[g]
+        if 0 < members < ends.members[r]:
+            rows[n], span[n] = r, 1.0 + min(ends.high[r], reach)
+            n += 1
+    size, rank = 1.0, 0
+    basis = np.empty((min(n, inside.size), inside.size))
+    for i in np.argsort(span[:n], kind="mergesort"):
+        if rank == len(basis):
+            break  # all other sums are fixed
+        # v less its projections b (b v), twice for what rounding left
+        v = basis[rank]
+        for k in range(inside.size):
+            v[k] = matrix[rows[i], inside[k]]
+        for _ in range(2):
+            for b in range(rank):
+                dot = 0.0
+                for k in range(inside.size):
+                    dot += basis[b, k] * v[k]
+                for k in range(inside.size):
+                    v[k] -= dot * basis[b, k]
+        length = math.sqrt(np.sum(v * v))
+        if length > 1e-9:  # else other sums fix this one
+            v /= length
+            size *= span[i]
+            rank += 1
+    return size, n * n * inside.size
+
+
 @dataclass(frozen=True, eq=False)
 class _Part:
     """Some unknowns, and the weights of the values of their open sums."""
@@ -284,6 +335,9 @@ class Contraction:
         self._start = starts([w.size for w in sums.weights])
         self._weights = np.concatenate([*sums.weights, np.zeros(1)])
         self._members = [frozenset(np.flatnonzero(row).tolist()) for row in sums.matrix]
+        many = np.count_nonzero(sums.matrix, axis=1)
+        many[list(keep)] = sums.matrix.shape[1] + 1  # which no part has: these stay open
+        self._ends = RowEnds(many, self._high)
         self._sizes: dict[frozenset[int], float] = {}
         self._costs: dict[tuple[_Part, ...], float] = {}
         self._joins: list[tuple[_Part, _Join]] = []
@@ -399,23 +453,11 @@ class Contraction:
         """Return about how many states some unknowns have: values of independent open sums."""
         if cells in self._sizes:
             return self._sizes[cells]
-        inside = np.array(sorted(cells))
-        matrix = self._sums.matrix[:, inside]
-        touched = np.flatnonzero(matrix.any(axis=1))
-        rows = [int(r) for r in touched if self._is_open(int(r), cells)]
-        self._planned += len(rows) ** 2 * inside.size
+        inside = np.sort(np.fromiter(cells, np.int64, len(cells)))
+        size, work = _independent_states(self._sums.matrix, inside, self._most, self._ends)
+        self._planned += work
         if self._planned > _PLANNED * self._limit:
             raise TooManyStatesError
-        size, basis = 1.0, np.zeros((0, inside.size))
-        span = {r: 1.0 + min(int(self._high[r]), int(self._reach[r, inside].sum())) for r in rows}
-        for r in sorted(rows, key=lambda r: (span[r], r)):
-            v = matrix[r].astype(float)
-            v -= basis.T @ (basis @ v)
-            v -= basis.T @ (basis @ v)
-            length = float(np.linalg.norm(v))
-            if length > 1e-9:  # else other sums fix this one
-                basis = np.vstack([basis, v / length])
-                size *= span[r]
         self._sizes[cells] = size
         return size
 
