@@ -257,14 +257,20 @@ def kernel_basis(matrix: IntArray) -> IntArray:
     return _shortened(work[done:, rows:])
 
 
+def _products(vectors: IntArray) -> IntArray:
+    """Return the scalar products of vectors, most of whose entries are 0."""
+    sparse = sp.csr_array(vectors)
+    return np.asarray((sparse @ sparse.T).toarray())
+
+
 def _shortened(basis: IntArray) -> IntArray:
     """Subtract multiples of vectors from longer ones while that makes them shorter."""
     basis = basis[np.argsort((basis**2).sum(axis=1), kind="stable")]
+    gram = _products(basis)
     for _ in range(20):
-        gram = basis @ basis.T
-        size = np.diag(gram).copy()
         changed = False
         for i in range(len(basis)):
+            size = np.diag(gram)
             factor = np.rint(gram[i] / np.maximum(size, 1)).astype(np.int64)
             factor[i] = 0
             # Only shorter vectors are taken from longer ones, the best of them first.
@@ -272,8 +278,8 @@ def _shortened(basis: IntArray) -> IntArray:
             j = int(np.argmax(gain))
             if gain[j] > 0:
                 basis[i] -= factor[j] * basis[j]
-                gram = basis @ basis.T
-                size = np.diag(gram).copy()
+                gram[i] -= factor[j] * gram[j]
+                gram[:, i] -= factor[j] * gram[:, j]
                 changed = True
         if not changed:
             break
@@ -290,8 +296,7 @@ def moves_of(basis: IntArray, more: IntArray, rng: np.random.Generator, count: i
     longest = _SPARSEST * max(1, int(np.abs(basis).sum(axis=1).max(initial=1)))
     if dimension > 1:
         # Combinations of neighbours, moves that share a group, are shorter than others.
-        near = (np.abs(basis) > 0).astype(np.int64)
-        near = near @ near.T
+        near = _products((basis != 0).astype(np.int64))
         rows = []
         for _ in range(count):
             i = int(rng.integers(dimension))
@@ -323,7 +328,7 @@ def small_moves(
     one there, and the same elsewhere the other way.  Sums that are known within a range leave no
     room for other moves.
     """
-    overlap, rows = changes @ changes.T, []
+    overlap, rows = _products(changes), []
     size = np.diag(overlap).astype(float)
     most = min(4, len(basis))
     for _ in range(count if most > 1 else 0):
@@ -368,17 +373,22 @@ _FEWEST = 200
 _SOLVER_SECONDS = 30.0
 
 
+def check_kinds(system: SmallSystem) -> None:
+    """Refuse a system that is too large for chains on its points."""
+    if system.matrix.shape[1] > MAX_GROUPS:
+        raise ArgumentError(
+            f"place must have at most {MAX_GROUPS} kinds of records that its counts tell apart, "
+            f"where sums have too many values for an exact law, got {system.matrix.shape[1]}: "
+            "leave tables out, or take a prior whose shares make tables independent of each other"
+        )
+
+
 class LatticeChains:
     """Starts and moves of several chains."""
 
     def __init__(self, system: SmallSystem, chains: int, rng: np.random.Generator) -> None:
         self._system = system
-        if system.matrix.shape[1] > MAX_GROUPS:
-            raise ArgumentError(
-                f"place must have at most {MAX_GROUPS} kinds of records that its counts tell apart "
-                f"for chains, got {system.matrix.shape[1]}: leave tables out, or take a prior "
-                "whose shares make tables independent of each other"
-            )
+        check_kinds(system)
         hard = system.matrix[np.flatnonzero(system.hard), :].toarray().astype(np.int64)
         self.basis = kernel_basis(hard)
         self.starts = _far_apart(system, chains, rng)

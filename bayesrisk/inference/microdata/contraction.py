@@ -29,7 +29,7 @@ from bayesrisk.inference.microdata.system import SmallSystem
 
 _CHOICES = 12  # parts that are compared when many are joined
 _MAX_STATES = 2**22  # of one join: half a GiB
-_PLANNED = 10  # numbers looked at in search of an order of joins, for each pair that may be joined
+_PLANNED = 2  # numbers looked at in search of an order of joins, for each pair that may be joined
 _COLUMNS = 10  # laws that are found together, for each pair that may be joined
 _ROOM = 2**26  # probabilities of the states of one part, for all of these: half a GiB
 _PIECE = 2**22  # pairs of states joined before Python is asked again: some tenths of a second

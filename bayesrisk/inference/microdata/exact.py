@@ -404,7 +404,7 @@ def _pair_laws(
     are paired, which has a ``probability`` in each state.
     """
     y, z = (_stacked(laws) for laws in (one, other))  # (values, cells, states)
-    found = np.zeros((y.shape[1], z.shape[1], min(len(y), len(z))))
+    found = np.zeros((min(len(y), len(z)), y.shape[1], z.shape[1]))
     log = gammaln(np.arange(int(n.max(initial=0)) + 2.0))
     log = np.append(log[1:], np.inf)  # log n!, and log of 1 / 0 for the factorial of -1
     rows = [np.flatnonzero(v.any(axis=1)) for v in y]
@@ -416,13 +416,14 @@ def _pair_laws(
         m = n[fits]
         own = y[u][np.ix_(rows[u], fits)] * probability[fits]
         their = z[v][np.ix_(columns[v], fits)]
-        for x in range(min(u, v) + 1):
-            rest = m - u - v + x
-            # P(x) = C(u, x) C(n - u, v - x) / C(n, v)
-            h = log[u] - log[x] - log[u - x] + log[v] - log[v - x] - log[m]
-            h = h + log[m - u] + log[m - v] - log[np.maximum(rest, -1)]
-            found[:, :, x][np.ix_(rows[u], columns[v])] += (own * np.exp(h)) @ their.T
-    return found
+        # P(x) = C(u, x) C(n - u, v - x) / C(n, v), for all x of a state
+        x = np.arange(max(0, u + v - int(m.max(initial=0))), min(u, v) + 1)[:, None]
+        h = log[u] - log[x] - log[u - x] + log[v] - log[v - x] - log[m]
+        h = h + log[m - u] + log[m - v] - log[np.maximum(m - u - v + x, -1)]
+        both = (np.exp(h)[:, None] * own).reshape(-1, fits.size) @ their.T
+        at = np.ix_(x.ravel(), rows[u], columns[v])
+        found[at] += both.reshape(x.size, rows[u].size, -1)
+    return found.transpose(1, 2, 0)
 
 
 def _stacked(laws: list[FloatArray]) -> FloatArray:

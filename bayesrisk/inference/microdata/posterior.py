@@ -21,6 +21,7 @@ from bayesrisk.inference.microdata.chains import (
     LatticeChains,
     Observer,
     PeopleChain,
+    check_kinds,
     draw,
     no_observer,
 )
@@ -302,6 +303,9 @@ def microdata_posterior(
                 raise
         except TooManyStatesError:
             if engine == "exact":
+                if not suits(system):
+                    nothing = sp.csr_array((0, system.size), dtype=np.int64)
+                    check_kinds(presolve(system, nothing)[0])
                 raise ArgumentError(
                     f"engine must be 'auto', which takes chains, for this place: an exact law "
                     f"needs more than {_MAX_PAIRS} pairs of sums"
