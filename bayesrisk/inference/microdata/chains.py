@@ -334,14 +334,14 @@ def small_moves(
     for _ in range(count if most > 1 else 0):
         i = int(rng.integers(len(basis)))
         z, left = basis[i].copy(), overlap[i].astype(float)  # changes of z times those of all
-        fresh = np.arange(len(basis)) != i
+        unused = np.arange(len(basis)) != i
         for _ in range(int(rng.integers(1, most))):
             # |c_z -+ c_j|^2 = |c_z|^2 - 2 |c_z c_j| + |c_j|^2, smallest for one of few moves.
-            weight = np.where(fresh, 2.0 * np.abs(left) - size, -np.inf)
+            weight = np.where(unused, 2.0 * np.abs(left) - size, -np.inf)
             weight = np.exp(weight - weight.max())
             j = int(rng.choice(len(basis), p=weight / weight.sum()))
             sign = -int(np.sign(left[j])) or 1
-            z, left, fresh[j] = z + sign * basis[j], left + sign * overlap[j], False
+            z, left, unused[j] = z + sign * basis[j], left + sign * overlap[j], False
         if z.any():
             rows.append(z)
     return np.array(rows, np.int64).reshape(-1, basis.shape[1])

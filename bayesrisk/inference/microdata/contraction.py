@@ -25,6 +25,7 @@ import numpy as np
 
 from bayesrisk._numba import kernel
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.inference.microdata.boxes import value_bounds
 from bayesrisk.inference.microdata.system import SmallSystem
 
 _CHOICES = 12  # parts that are compared when many are joined
@@ -330,7 +331,10 @@ class Contraction:
         self._planned = 0  # numbers that were looked at to find the order of joins
         self._sums, self._limit, self._keep = sums, limit, frozenset(keep)
         self._high = sums.high
-        self._least, self._most = value_bounds(sums)
+        self._least = np.zeros(sums.matrix.shape[1], np.int64)
+        self._most = np.array([p.size - 1 for p in sums.priors], np.int64)
+        if not value_bounds(sums.matrix, sums.low, self._high, self._least, self._most):
+            raise NoStateError
         self._reach = sums.matrix * self._most
         self._start = starts([w.size for w in sums.weights])
         self._weights = np.concatenate([*sums.weights, np.zeros(1)])
@@ -571,27 +575,6 @@ def _with_room(states: States, more: int) -> States:
     larger.number[0] = n
     _index(larger)
     return larger
-
-
-def value_bounds(sums: Sums) -> tuple[IntArray, IntArray]:
-    """Return the least and the largest value that the rows leave to every unknown."""
-    low, high = sums.low, sums.high
-    least = np.zeros(sums.matrix.shape[1], np.int64)
-    most = np.array([p.size - 1 for p in sums.priors], np.int64)
-    rows = [np.flatnonzero(row) for row in sums.matrix]
-    changed = True
-    while changed:
-        before = least.copy(), most.copy()
-        for r, on in enumerate(rows):
-            a = sums.matrix[r, on]
-            # low <= a x + sum of the others <= high
-            up, down = int(a @ most[on]), int(a @ least[on])
-            most[on] = np.minimum(most[on], (high[r] - (down - a * least[on])) // a)
-            least[on] = np.maximum(least[on], -((up - a * most[on] - low[r]) // a))
-        if np.any(least > most):
-            raise NoStateError
-        changed = not (np.array_equal(least, before[0]) and np.array_equal(most, before[1]))
-    return least, most
 
 
 def sums_of(

@@ -41,7 +41,13 @@ from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import Contraction, NoStateError, sums_of
-from bayesrisk.inference.microdata.system import MicrodataSystem, SmallSystem, log_prior, log_size
+from bayesrisk.inference.microdata.system import (
+    MicrodataSystem,
+    SmallSystem,
+    log_prior,
+    log_priors,
+    log_size,
+)
 from bayesrisk.release import Likelihood, NoiseSpec
 
 # The exact law of a small system: its rows as sums with a least and a largest value, contracted.
@@ -316,13 +322,8 @@ class SideSums:
         system, first = self._system, self._first[k]
         separator = self._sides.separator[first]
         cell = self._sides.one if k == 1 else self._sides.other
-        top, mass = (
-            np.minimum(self._tops[k - 1], self._most[separator]),
-            np.bincount(cell, system.mass),
-        )
-        priors = tuple(
-            log_prior(m, int(t), dirichlet=False) for m, t in zip(mass, top, strict=True)
-        )
+        top = np.minimum(self._tops[k - 1], self._most[separator])
+        priors = log_priors(np.bincount(cell, system.mass), top, dirichlet=False)
         own = replace(system, matrix=sp.csr_array(self._weights[k]), priors=priors)
         each = (separator == np.arange(self._most.size)[:, None]).astype(np.int64)
         more = np.vstack([each, *(f[first] for f in functions)])
@@ -469,16 +470,19 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
     if known.settled.nnz or system.classes.size > _CLASSES or prior.size.size > _NUMBERS:
         return None
     mass = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
-    told = [layer.read(0) for layer in system.layers]
+    readings = [layer.read(0) for layer in system.layers]
     full = np.concatenate(
-        [layer.weights.toarray()[t] for layer, (t, _, _) in zip(system.layers, told, strict=True)]
+        [
+            layer.weights.toarray()[t]
+            for layer, (t, _, _) in zip(system.layers, readings, strict=True)
+        ]
     )
     group, matrix = _merged(full.tobytes(), (mass > 0.0).tobytes())
     total = np.bincount(group[group >= 0], mass[group >= 0], matrix.shape[1]).astype(np.float64)
     weight = np.where(group >= 0, mass / total[group], 0.0)
     cells = [
         (law, int(given), int(layer.off[0, c]))
-        for layer, own in zip(system.layers, told, strict=True)
+        for layer, own in zip(system.layers, readings, strict=True)
         for c, law, given in zip(*own, strict=True)
     ]
     most = (prior.size.size - 1) * int(full.max(initial=1))
@@ -497,7 +501,7 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
         top = int(
             np.max(np.min(np.where(matrix > 0, high[:, None] // matrix.clip(1), high[-1]), 0))
         )
-        priors = _group_priors(total, top, prior.concentration)
+        priors = log_prior(total, top, dirichlet=prior.concentration is not None)
         found = box_laws(matrix, low, rows, priors, limit)
         if found is None:
             if reach >= _REACH:
@@ -571,12 +575,3 @@ def _sum_weights(
         least, weights = _coarsened(law, given, most + off)
         least -= off
     return max(least, 0), weights[max(-least, 0) :]
-
-
-def _group_priors(mass: FloatArray, top: int, concentration: float | None) -> FloatArray:
-    """Return the log weights (groups, top + 1) of 0, 1, ... records of every group."""
-    j = np.arange(top)
-    step = mass[:, None] + j if concentration is not None else np.tile(mass[:, None], (1, top))
-    found = np.zeros((mass.size, top + 1))
-    np.cumsum(np.log(step) - np.log1p(j), axis=1, out=found[:, 1:])
-    return found

@@ -431,12 +431,12 @@ def _lattice_chains(
     if not small.matrix.shape[1]:
         return _exact(system, asked, functions)
     generators, origin = spawn(settings.rng, settings.chains + 1)
-    of = LatticeChains(small, settings.chains, generators[-1])
-    if not len(of.moves):  # the exact counts leave one point
+    sampler = LatticeChains(small, settings.chains, generators[-1])
+    if not len(sampler.moves):  # the exact counts leave one point
         return _exact(system, asked, functions)
     identity = sp.csr_array(sp.eye_array(small.matrix.shape[1], dtype=np.int64))
     everything = sp.csr_array(sp.vstack([over_groups, identity], format="csr"))
-    drawn, frame = _drawn(of.begin(generators[:-1]), everything, asked, functions, settings)
+    drawn, frame = _drawn(sampler.begin(generators[:-1]), everything, asked, functions, settings)
     each = drawn.counts[:, :, over_groups.shape[0] :]
     groups = each.mean(axis=(0, 1))
     mean = np.where(small.group >= 0, small.weight * groups[small.group], 0.0)

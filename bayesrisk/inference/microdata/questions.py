@@ -573,24 +573,24 @@ def expected_of(system: MicrodataSystem, cell_of: IntArray, mean: FloatArray) ->
 
 def _frame(system: MicrodataSystem, cells: IntArray) -> pd.DataFrame:
     """Return place and codes of classes."""
-    of = system.classes
-    place, cls = np.divmod(cells, of.size)
+    classes = system.classes
+    place, cls = np.divmod(cells, classes.size)
     places: TextArray = system.places[place]
     frame = pd.DataFrame({"place": places})
-    for name, bins in zip(of.schema.names, np.unravel_index(cls, of.shape), strict=True):
-        frame[name] = np.array(_codes(of, name))[bins]
+    for name, bins in zip(classes.schema.names, np.unravel_index(cls, classes.shape), strict=True):
+        frame[name] = np.array(_codes(classes, name))[bins]
     return frame
 
 
 def _codes(classes: Classes, name: str) -> list[str]:
     """Return the codes of every bin of an attribute."""
     attribute = classes.schema.attribute(name)
-    told = []
+    texts = []
     for b in range(int(classes.bins[name].max()) + 1):
         codes = np.flatnonzero(classes.bins[name] == b) + attribute.first
         runs = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)
-        told.append(",".join(str(r[0]) if r.size == 1 else f"{r[0]}-{r[-1]}" for r in runs))
-    return told
+        texts.append(",".join(str(r[0]) if r.size == 1 else f"{r[0]}-{r[-1]}" for r in runs))
+    return texts
 
 
 # What a release says about the records of a place, as it is returned.
