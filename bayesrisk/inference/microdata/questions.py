@@ -24,7 +24,7 @@ from bayesrisk.inference.microdata.knowledge import (
     condition_factors,
     of_classes,
 )
-from bayesrisk.inference.microdata.system import MicrodataSystem, Stratum
+from bayesrisk.inference.microdata.system import MicrodataSystem, Stratum, log_rising
 from bayesrisk.inference.sampling.chains import Samples, effective_size, mean_r_hat
 from bayesrisk.tables import HouseholdLink, Table
 from bayesrisk.tables.linked import MEMBERS
@@ -305,20 +305,36 @@ def _tail(
     both: list[tuple[float, float, float, FloatArray | None]], need: int, *, dirichlet: bool
 ) -> float:
     """Return the probability of so many people or more."""
-    from scipy.stats import betabinom, binom  # slow to import
+    from scipy.stats import binom  # slow to import
 
     every = np.ones(1)[:need]
     for a, _, s, size in both:  # no more than the question needs
         if size is None or not s or not need:
             continue
         part, n = min(a / s, 1.0), np.flatnonzero(size)
-        counts = np.arange(min(need, int(n[-1]) + 1))[:, None]
+        counts = np.arange(min(need, int(n[-1]) + 1))
         if not dirichlet or part in (0.0, 1.0):
-            one = binom.pmf(counts, n, part)
+            one = np.asarray(binom.pmf(counts, n[:, None], part))
         else:
-            one = betabinom.pmf(counts, n, a, s - a)
-        every = np.convolve(every, np.asarray(one) @ size[n])[:need]
+            one = _beta_binomial(counts.size, n, np.array([a]), np.array([s - a]))[0]
+        every = np.convolve(every, size[n] @ one)[:need]
     return float(max(0.0, 1.0 - every.sum()))
+
+
+def _beta_binomial(many: int, n: IntArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return P(0), P(1), ... of ``many`` numbers of records of a kind among n of its group.
+
+    The shape is (kinds, n, many); a are the Dirichlet parameters of kinds, b those of the rest.
+    """
+    k, most = np.arange(many), int(n.max(initial=0))
+    rest, log = n[:, None] - k, special.gammaln(np.arange(most + 1.0) + 1.0)
+    fits = rest >= 0
+    rest = np.where(fits, rest, 0)
+    value = log_rising(a, most)[:, np.minimum(k, most)][:, None] + log_rising(b, most)[:, rest]
+    value = value - log_rising(a + b, most)[:, n][..., None]
+    value = value + log[n][:, None] - log[np.minimum(k, most)] - log[rest]
+    found: FloatArray = np.where(fits, np.exp(value), 0.0)
+    return found
 
 
 # Answers of draws: their errors and intervals, and which are undecided.
@@ -476,18 +492,15 @@ class GroupLaws:
 
     def _tails(self, k: int, n: IntArray, weights: FloatArray, mass: float) -> FloatArray:
         """Return P(x >= k | n records of the group) for unknowns of these weights."""
-        from scipy.stats import betabinom, binom  # slow to import
+        from scipy.stats import binom  # slow to import
 
         found = np.ones((n.size, weights.size))
         part = np.flatnonzero(weights < 1.0)
         if part.size and n.size:
             w = weights[part]
             if self.dirichlet:
-                each = betabinom.pmf(
-                    np.arange(k)[:, None, None], n[:, None], mass * w, mass * (1.0 - w)
-                )
-                below = np.asarray(each).sum(axis=0)
-                found[:, part] = np.maximum(0.0, 1.0 - below)
+                below = _beta_binomial(k, n, mass * w, mass * (1.0 - w)).sum(axis=-1)
+                found[:, part] = np.maximum(0.0, 1.0 - below.T)
             else:
                 found[:, part] = binom.sf(k - 1, n[:, None], w)
         return found

@@ -643,6 +643,16 @@ def _log_weight(rows: RowSystem, r: int, sums: IntArray, prior: RecordPrior) -> 
     return weights
 
 
+def log_rising(x: float | FloatArray, most: int) -> FloatArray:
+    """Return log of x (x + 1) ... (x + k - 1), along a last axis for k = 0, 1, ... ``most``.
+
+    As sums: differences of log Gamma(x + k) lose all digits where x is large.
+    """
+    steps = np.cumsum(np.log(np.asarray(x)[..., None] + np.arange(most)), axis=-1)
+    found: FloatArray = np.concatenate([np.zeros((*steps.shape[:-1], 1)), steps], axis=-1)
+    return found
+
+
 def log_size(u: IntArray, prior: RecordPrior, known: int = 0, settled: int = 0) -> FloatArray:
     """Return log of P(n) u!, with n = u + known, times Gamma(A) / Gamma(A + u) for unknown shares.
 
@@ -651,8 +661,7 @@ def log_size(u: IntArray, prior: RecordPrior, known: int = 0, settled: int = 0) 
     a = prior.concentration
     value: FloatArray = np.asarray(gammaln(u + 1.0), dtype=float)
     if a is not None:
-        steps = np.concatenate([[0.0], np.cumsum(np.log(a + settled + np.arange(int(u.max()))))])
-        value = value - steps[u]
+        value = value - log_rising(a + settled, int(u.max()))[u]
     return value + prior.log_size(u + known)
 
 
@@ -689,7 +698,7 @@ class Stratum:
             if prior.concentration is None:
                 value += r * np.log(s / total) if s > 0.0 else np.where(r > 0, -np.inf, 0.0)
             elif s > 0.0:
-                value += gammaln(s + r) - gammaln(total + u)
+                value += log_rising(s, most) - log_rising(total + self.held, most)
             else:
                 value[1:] = -np.inf
         return value + prior.log_size(r + self.known)
