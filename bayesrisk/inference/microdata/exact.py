@@ -94,6 +94,8 @@ def weigh(
         for function in functions:
             if sides.see(function):
                 of_functions.append(sums.law_of(function))
+            elif (law := sums.law_of_pairs(function)) is not None:
+                of_functions.append(law)
             elif (others := sides_of(system, [function])) is not None:
                 of_functions.append(SideSums(system, others, limit).law_of(function))
             else:
@@ -339,16 +341,21 @@ class SideSums:
     def _joined(self, parts: Sequence[Contraction]) -> tuple[IntArray, IntArray, FloatArray]:
         """Return numbers that both sides can have, the states of either, and probabilities.
 
-        The numbers (states, separators) are those of records, and then values of functions.
+        The numbers (states, separators) are those of records, and then values of functions, of one
+        side and of the other.
         """
         (one, p), (other, q) = (part.kept() for part in parts)
         width = self._mass.size
-        place = {row[:width].tobytes(): at for at, row in enumerate(other)}
-        at = np.array([place.get(row[:width].tobytes(), -1) for row in one], np.int64)
-        here = np.flatnonzero(at >= 0)
+        both = np.concatenate([one[:, :width], other[:, :width]])
+        label = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+        left, right = label[: len(one)], label[len(one) :]
+        order = np.argsort(right, kind="stable")
+        first, end = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
+        here = np.repeat(np.arange(len(one)), end - first)
+        there = order[np.arange(here.size) - np.repeat(np.cumsum(end - first) - end, end - first)]
         n = one[here, :width]
         with np.errstate(divide="ignore"):
-            weight = np.log(p[here]) + np.log(q[at[here]])
+            weight = np.log(p[here]) + np.log(q[there])
         weight += (gammaln(n + 1.0) - n * np.log(self._mass)).sum(axis=1)
         for r in self._rows[0]:
             total = n @ self._weights[0][r]
@@ -361,13 +368,34 @@ class SideSums:
         if not weight.size or weight.max() == -np.inf:
             raise NoStateError
         probability = np.exp(weight - weight.max())
-        return one[here], np.stack([here, at[here]]), probability / probability.sum()
+        values = np.concatenate([one[here], other[there, width:]], axis=1)
+        return values, np.stack([here, there]), probability / probability.sum()
 
     def law_of(self, function: IntArray) -> FloatArray:
         """Return the probability of the values 0, 1, ... of a function that a side sees."""
         k = 1 if _sees(self._sides.one, function) else 2
         values, _, probability = self._joined([self._part(k, [function]), self._part(3 - k)])
         return np.bincount(values[:, -1], probability).astype(np.float64)
+
+    def law_of_pairs(self, function: IntArray) -> FloatArray | None:
+        """Return the same for records of some cells of one side that are of some of the other.
+
+        None of another function, and where there are several separators.
+        """
+        one, other = self._sides.one, self._sides.other
+        of_one, of_other = (np.zeros(int(cell.max()) + 1, np.int64) for cell in (one, other))
+        np.maximum.at(of_one, one, function)
+        np.maximum.at(of_other, other, function)
+        both = of_one[one], of_other[other]
+        if self._mass.size > 1 or function.max() > 1 or np.any(function != both[0] * both[1]):
+            return None
+        values, _, probability = self._joined([self._part(k + 1, [both[k]]) for k in range(2)])
+        n, y, z = values.T[:, :, None]
+        x = np.arange(int(np.minimum(y, z).max()) + 1)
+        # P(x) = C(y, x) C(n - y, z - x) / C(n, z)
+        law = _log_choose(y, x) + _log_choose(n - y, z - x) - _log_choose(n, z)
+        found: FloatArray = probability @ np.exp(law)
+        return found
 
     def laws(self) -> tuple[FloatArray, ...]:
         """Return the probability of 0, 1, ... records of every group."""
@@ -425,6 +453,14 @@ def _pair_laws(
         at = np.ix_(x.ravel(), rows[u], columns[v])
         found[at] += both.reshape(x.size, rows[u].size, -1)
     return found.transpose(1, 2, 0)
+
+
+def _log_choose(n: IntArray, k: IntArray) -> FloatArray:
+    """Return the log of the number of choices of k of n, -inf where there is none."""
+    inside = (k >= 0) & (k <= n)
+    k = np.where(inside, k, 0)
+    value: FloatArray = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+    return np.where(inside, value, -np.inf)
 
 
 def _stacked(laws: list[FloatArray]) -> FloatArray:
