@@ -390,11 +390,13 @@ class SideSums:
         if self._mass.size > 1 or function.max() > 1 or np.any(function != both[0] * both[1]):
             return None
         values, _, probability = self._joined([self._part(k + 1, [both[k]]) for k in range(2)])
-        n, y, z = values.T[:, :, None]
+        of_number = np.bincount(values[:, 0], probability)
+        seen = (of_number > _FAINT * of_number.max())[values[:, 0]]
+        n, y, z = values[seen].T[:, :, None]
         x = np.arange(int(np.minimum(y, z).max()) + 1)
         # P(x) = C(y, x) C(n - y, z - x) / C(n, z)
         law = _log_choose(y, x) + _log_choose(n - y, z - x) - _log_choose(n, z)
-        found: FloatArray = probability @ np.exp(law)
+        found: FloatArray = probability[seen] @ np.exp(law)
         return found
 
     def laws(self) -> tuple[FloatArray, ...]:
@@ -457,10 +459,9 @@ def _pair_laws(
 
 def _log_choose(n: IntArray, k: IntArray) -> FloatArray:
     """Return the log of the number of choices of k of n, -inf where there is none."""
-    inside = (k >= 0) & (k <= n)
+    inside, log = (k >= 0) & (k <= n), gammaln(np.arange(int(n.max(initial=0)) + 1.0) + 1.0)
     k = np.where(inside, k, 0)
-    value: FloatArray = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
-    return np.where(inside, value, -np.inf)
+    return np.where(inside, log[n] - log[k] - log[n - k], -np.inf)
 
 
 def _stacked(laws: list[FloatArray]) -> FloatArray:
