@@ -1,4 +1,4 @@
-"""Draws of chains over the records of a place, run until the chains agree.
+"""Chains over the records of a place, over lists of people or points of a lattice, and their draws.
 
 Chains that do not agree yet go on for as long again as they have gone; all that they drew before
 is then warm-up.  So at any time half of what a chain did is kept, at as many draws as at first,
