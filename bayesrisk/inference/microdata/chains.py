@@ -377,8 +377,8 @@ def check_kinds(system: SmallSystem) -> None:
     """Refuse a system that is too large for chains on its points."""
     if system.matrix.shape[1] > MAX_GROUPS:
         raise ArgumentError(
-            f"place must have at most {MAX_GROUPS} kinds of records that its counts tell apart, "
-            f"where sums have too many values for an exact law, got {system.matrix.shape[1]}: "
+            f"place must have at most {MAX_GROUPS} kinds of records that its counts tell apart "
+            f"for chains, got {system.matrix.shape[1]}, and is too large for an exact law: "
             "leave tables out, or take a prior whose shares make tables independent of each other"
         )
 
