@@ -144,8 +144,8 @@ def model_and_law(place):
     }
     geoids = {"block": np.array(["100", "101"][: place.blocks])}
     if place.blocks > 1:
-        tables["tract", "women"] = Table("women", ("twice",), {"sex": np.array([[0, 2]])})
-        counts["tract", "women"], geoids["tract"] = np.array([[3]]), np.array(["1"])
+        tables["tract", "weighted"] = Table("weighted", ("all",), {"sex": np.array([[1, 2]])})
+        counts["tract", "weighted"], geoids["tract"] = np.array([[4]]), np.array(["1"])
     laws = {key: NoiseSpec("discrete-gaussian", 2) for key in tables}
     published = PublishedTables(
         Workload(schema, tables), geoids, {k: sp.csr_array(c) for k, c in counts.items()}
@@ -160,7 +160,7 @@ def model_and_law(place):
         for c, r in enumerate(row)
     ]
     if place.blocks > 1:
-        terms.append(([0, 1], [0, 2], lambda s: -((s - 3) ** 2) / 4))
+        terms.append(([0, 1], [1, 2], lambda s: -((s - 4) ** 2) / 4))
     people = [[] for _ in range(place.blocks)]
     exactly = [[] for _ in range(place.blocks)]
     for known in place.known:
