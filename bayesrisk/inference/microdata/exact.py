@@ -40,7 +40,12 @@ from scipy.special import gammaln
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.boxes import box_laws
-from bayesrisk.inference.microdata.contraction import Contraction, NoStateError, sums_of
+from bayesrisk.inference.microdata.contraction import (
+    Contraction,
+    NoStateError,
+    TooManyStatesError,
+    sums_of,
+)
 from bayesrisk.inference.microdata.system import (
     MicrodataSystem,
     SmallSystem,
@@ -167,6 +172,7 @@ def _contracted(
 _SEPARATORS = 8  # the most that are tried
 _TABLES = 32  # tables that are put on one side or the other
 _CELLS = 2**22  # pairs of a cell of either side that are looked at
+_PAIRS = 2**20  # pairs of states of two sides
 _FAINT = 1e-26  # share of numbers of records that are left out when counts are found
 _EQUAL = 1e-12  # relative difference of shares that are equal but for rounding
 
@@ -351,6 +357,8 @@ class SideSums:
         left, right = label[: len(one)], label[len(one) :]
         order = np.argsort(right, kind="stable")
         first, end = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
+        if (end - first).sum() > max(_PAIRS, len(one)):
+            raise TooManyStatesError
         here = np.repeat(np.arange(len(one)), end - first)
         there = order[np.arange(here.size) - np.repeat(np.cumsum(end - first) - end, end - first)]
         n = one[here, :width]
@@ -380,7 +388,7 @@ class SideSums:
     def law_of_pairs(self, function: IntArray) -> FloatArray | None:
         """Return the same for records of some cells of one side that are of some of the other.
 
-        None of another function, and where there are several separators.
+        None of another function, of several separators, and of too many states.
         """
         one, other = self._sides.one, self._sides.other
         of_one, of_other = (np.zeros(int(cell.max()) + 1, np.int64) for cell in (one, other))
@@ -389,14 +397,18 @@ class SideSums:
         both = of_one[one], of_other[other]
         if self._mass.size > 1 or function.max() > 1 or np.any(function != both[0] * both[1]):
             return None
-        values, _, probability = self._joined([self._part(k + 1, [both[k]]) for k in range(2)])
+        try:
+            values, _, probability = self._joined([self._part(k + 1, [both[k]]) for k in range(2)])
+        except TooManyStatesError:
+            return None
         of_number = np.bincount(values[:, 0], probability)
         seen = (of_number > _FAINT * of_number.max())[values[:, 0]]
-        n, y, z = values[seen].T[:, :, None]
-        x = np.arange(int(np.minimum(y, z).max()) + 1)
-        # P(x) = C(y, x) C(n - y, z - x) / C(n, z)
-        law = _log_choose(y, x) + _log_choose(n - y, z - x) - _log_choose(n, z)
-        found: FloatArray = probability[seen] @ np.exp(law)
+        n, y, z = values[seen].T
+        found = np.empty(int(np.minimum(y, z).max()) + 1)
+        for x in range(found.size):
+            # P(x) = C(y, x) C(n - y, z - x) / C(n, z)
+            law = _log_choose(y, x) + _log_choose(n - y, z - x) - _log_choose(n, z)
+            found[x] = probability[seen] @ np.exp(law)
         return found
 
     def laws(self) -> tuple[FloatArray, ...]:
@@ -457,7 +469,7 @@ def _pair_laws(
     return found.transpose(1, 2, 0)
 
 
-def _log_choose(n: IntArray, k: IntArray) -> FloatArray:
+def _log_choose(n: IntArray, k: IntArray | int) -> FloatArray:
     """Return the log of the number of choices of k of n, -inf where there is none."""
     inside, log = (k >= 0) & (k <= n), gammaln(np.arange(int(n.max(initial=0)) + 1.0) + 1.0)
     k = np.where(inside, k, 0)

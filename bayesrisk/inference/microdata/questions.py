@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -447,17 +446,6 @@ def ratio(part: float, whole: float) -> float:
 _ROOM = 2**25  # numbers that the tallies of all chains may hold
 
 
-class Ranking(Protocol):
-    """The law of every unknown count."""
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns."""
-
-    def at_least(self, k: int, unknowns: IntArray) -> FloatArray:
-        """Return P(x >= k) for some unknowns, shape (chains, unknowns)."""
-
-
 @dataclass(frozen=True)
 class GroupLaws:
     """Laws of the counts of groups whose records are exchangeable."""
@@ -512,11 +500,9 @@ class Tally:
 
     chains: int  # number of chains and of unknowns
     size: int
-    _seen: list[list[IntArray]] = field(default_factory=list)
-    _draws: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._seen = [[] for _ in range(self.chains)]
+        self._seen: list[list[IntArray]] = [[] for _ in range(self.chains)]
         self._draws = [0] * self.chains
         self._most = max(1, _ROOM // (self.chains * max(self.size, 1)))
         self._total = np.zeros((self.chains, self.size))
@@ -551,7 +537,7 @@ class Tally:
 
 
 def ranked(
-    law: Ranking, system: MicrodataSystem, cell_of: IntArray, names: list[str], top: int
+    law: GroupLaws | Tally, system: MicrodataSystem, cell_of: IntArray, names: list[str], top: int
 ) -> pd.DataFrame:
     """Return the most probable records: unknown, number of them, probability and its error."""
     left = np.arange(law.size)
@@ -613,7 +599,7 @@ def _codes(classes: Classes, name: str) -> list[str]:
 class PosteriorLaw:
     """The law of every unknown, of which place and class and known people they are."""
 
-    ranking: Ranking
+    ranking: GroupLaws | Tally
     system: MicrodataSystem
     cell_of: IntArray
     names: list[str]
