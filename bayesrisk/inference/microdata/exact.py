@@ -331,7 +331,7 @@ class SideSums:
         separator = self._sides.separator[first]
         cell = self._sides.one if k == 1 else self._sides.other
         top = np.minimum(self._tops[k - 1], self._most[separator])
-        priors = log_priors(np.bincount(cell, system.mass), top, dirichlet=False)
+        priors = log_priors(np.bincount(cell, system.mass).astype(np.float64), top, dirichlet=False)
         own = replace(system, matrix=sp.csr_array(self._weights[k]), priors=priors)
         each = (separator == np.arange(self._most.size)[:, None]).astype(np.int64)
         more = np.vstack([each, *(f[first] for f in functions)])
