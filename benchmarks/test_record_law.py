@@ -14,8 +14,7 @@ from targets import Aim, a_second, faster, lasting, seconds_each
 from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Schema, Workload, tabulate
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import system
-from bayesrisk.inference.microdata.chains import PeopleChain
-from bayesrisk.inference.microdata.lattice import LatticeChains, walk
+from bayesrisk.inference.microdata.chains import LatticeChains, PeopleChain, walk
 from bayesrisk.inference.microdata.people_model import people_model, put
 from bayesrisk.inference.microdata.system import presolve, system_of
 from bayesrisk.inference.sampling.chains import effective_size

@@ -57,7 +57,7 @@ class RowWeights(NamedTuple):
 
 
 @kernel
-def _bounds(
+def value_bounds(
     matrix: IntArray, low: IntArray, high: IntArray, least: IntArray, most: IntArray
 ) -> bool:
     """Lower ``most`` and raise ``least`` to what all rows allow; False where nothing is left."""
@@ -555,7 +555,7 @@ def box_laws(
         return None
     with np.errstate(divide="ignore"):
         constant = float(np.log(flat[(start[:-1] - rows.low)[alone]]).sum())
-    if constant == -math.inf or not _bounds(matrix, rows.low, rows.high, least, most):
+    if constant == -math.inf or not value_bounds(matrix, rows.low, rows.high, least, most):
         return None
     shape = plan.axis.shape[1]
     boxes = _Boxes(

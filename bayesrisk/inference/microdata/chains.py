@@ -1,4 +1,4 @@
-"""Draws of chains over the records of a place, run until the chains agree.
+"""Chains over the records of a place, over lists of people or points of a lattice, and their draws.
 
 Chains that do not agree yet go on for as long again as they have gone; all that they drew before
 is then warm-up.  So at any time half of what a chain did is kept, at as many draws as at first,
@@ -7,16 +7,29 @@ further apart: longer runs need no more memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, milp
 
+from bayesrisk._numba import lean_kernel, lean_step
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.inference.microdata.people_model import KINDS, ChainState, PeopleModel, put
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.inference.microdata.contraction import starts
+from bayesrisk.inference.microdata.people_model import (
+    KINDS,
+    ChainState,
+    Index,
+    PeopleModel,
+    Rng,
+    put,
+)
 from bayesrisk.inference.microdata.people_moves import sweep
+from bayesrisk.inference.microdata.system import SmallSystem
 from bayesrisk.inference.sampling.chains import (
     ChainNumbers,
     Step,
@@ -100,6 +113,406 @@ def _first_state(model: PeopleModel, rng: np.random.Generator, share: float) -> 
     density = np.array([float(arrays.table[spot].sum())])
     tally = np.zeros((len(KINDS), 2), np.int64)
     return ChainState(occupant, sizes, x, spot, tally, density, np.zeros(model.classes))
+
+
+# Chains on the points of a system with hard rows, from starts that lie far apart.
+#
+# A *move* changes some counts and leaves every hard row as it is: moves are a basis of a lattice,
+# and combinations of it.  A step takes a move at random and draws how far to go along it from the
+# exact conditional law.
+
+
+class Lattice(NamedTuple):
+    """Arrays that stay fixed during a run: moves, priors and soft rows."""
+
+    ptr: IntArray  # groups of every move
+    group: IntArray
+    coef: IntArray
+    row_ptr: IntArray  # soft rows that every move changes
+    row: IntArray
+    row_coef: IntArray
+    prior_ptr: IntArray  # log prior of x[g] = v stands at prior[prior_ptr[g] + v]
+    prior: FloatArray
+    soft_ptr: IntArray  # log weight of a sum s of soft row r stands at soft[soft_ptr[r] + s]
+    soft: FloatArray
+
+
+_NEGLIGIBLE = 45.0  # exp(-45) is 3e-20: thousands of such points are less than rounding
+
+
+@lean_step
+def _within(low: Index, high: Index, value: Index, top: Index, c: Index) -> tuple[Index, Index]:
+    """Return the t of a stretch with 0 <= value + c t <= top."""
+    # -value / |c| <= t <= (top - value) / |c|, the ends exchanged where c < 0
+    back, forth = value, top - value
+    if c < 0:
+        back, forth, c = forth, back, -c
+    if c > 1:  # rarely: a division costs more than all else here
+        back, forth = back // c, forth // c
+    return max(low, -back), min(high, forth)
+
+
+@lean_step
+def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[Index, Index]:
+    """Return the first and last t for which x + t z is possible, z a move."""
+    low: Index = np.int64(-(2**62))
+    high: Index = np.int64(2**62)
+    # 0 <= x_g + t z_g <= top_g for every group
+    for k in range(lattice.ptr[move], lattice.ptr[move + 1]):
+        g = lattice.group[k]
+        top = lattice.prior_ptr[g + 1] - lattice.prior_ptr[g] - 1
+        low, high = _within(low, high, x[g], top, lattice.coef[k])
+        if low == high:  # nowhere: to stay is always possible, so that no row can say more
+            return low, high
+    # 0 <= s_r + t (A z)_r <= top_r for every soft row
+    for k in range(lattice.row_ptr[move], lattice.row_ptr[move + 1]):
+        r = lattice.row[k]
+        top = lattice.soft_ptr[r + 1] - lattice.soft_ptr[r] - 1
+        low, high = _within(low, high, sums[r], top, lattice.row_coef[k])
+        if low == high:
+            return low, high
+    return low, high
+
+
+@lean_kernel
+def walk(
+    rng: Rng,
+    lattice: Lattice,
+    x: IntArray,
+    sums: IntArray,
+    work: FloatArray,
+    steps: int,
+) -> None:
+    """Make so many Gibbs steps along random moves; ``work`` has room for the longest line."""
+    ptr, group, coef = lattice.ptr, lattice.group, lattice.coef
+    prior_ptr, prior, row_ptr, row = lattice.prior_ptr, lattice.prior, lattice.row_ptr, lattice.row
+    row_coef, soft_ptr, soft = lattice.row_coef, lattice.soft_ptr, lattice.soft
+    moves = ptr.size - 1
+    for _ in range(steps):
+        move = np.int64(rng.random() * moves)
+        low, high = _reach(lattice, x, sums, move)
+        if low == high:
+            continue
+        # w(t) = sum_g log prior_g(x_g + t z_g) + sum_r log weight_r(s_r + t (A z)_r)
+        best = -math.inf
+        for t in range(low, high + 1):
+            value = 0.0
+            for k in range(ptr[move], ptr[move + 1]):
+                value += prior[prior_ptr[group[k]] + x[group[k]] + t * coef[k]]
+            for k in range(row_ptr[move], row_ptr[move + 1]):
+                value += soft[soft_ptr[row[k]] + sums[row[k]] + t * row_coef[k]]
+            work[t - low] = value
+            best = max(best, value)
+        # P(t) = exp(w(t)) / sum exp(w), drawn by inversion of the cumulative sum
+        total = 0.0
+        for i in range(high - low + 1):
+            if work[i] > best - _NEGLIGIBLE:
+                total += math.exp(work[i] - best)
+            work[i] = total
+        u = rng.random() * total
+        i = 0
+        while i < high - low and work[i] <= u:
+            i += 1
+        # x' = x + t z, s' = s + t A z
+        step = low + i
+        if step != 0:
+            for k in range(ptr[move], ptr[move + 1]):
+                x[group[k]] += step * coef[k]
+            for k in range(row_ptr[move], row_ptr[move + 1]):
+                sums[row[k]] += step * row_coef[k]
+
+
+#: Most groups of a system whose lattice is worked out.
+MAX_GROUPS = 2000
+_LARGEST = 2**31  # entries of a basis beyond this are refused: products must fit 64 bits
+_SPARSEST = 4  # combinations are kept while they are at most so many times as long as a basis move
+
+
+def kernel_basis(matrix: IntArray) -> IntArray:
+    """Return a basis of the whole vectors z with ``matrix @ z == 0``, one in each row.
+
+    Columns are reduced by whole-number steps of Euclid, row by row; those that end with zeros are
+    a basis of the kernel, and short vectors are then subtracted from longer ones.
+    """
+    n = matrix.shape[1]
+    work = np.concatenate([matrix.T.copy(), np.eye(n, dtype=np.int64)], axis=1)  # row: a column
+    rows, done = matrix.shape[0], 0
+    for r in range(rows):
+        while True:
+            active = done + np.flatnonzero(work[done:, r])
+            if active.size == 0:
+                break
+            sizes = np.abs(work[active, r]) * (n + 1) + np.count_nonzero(work[active], axis=1)
+            pivot = active[np.argmin(sizes)]
+            work[[done, pivot]] = work[[pivot, done]]
+            others = done + 1 + np.flatnonzero(work[done + 1 :, r])
+            if others.size == 0:
+                done += 1
+                break
+            factor = np.rint(work[others, r] / work[done, r]).astype(np.int64)
+            factor[factor == 0] = np.sign(work[others, r] * work[done, r])[factor == 0]
+            work[others] -= factor[:, None] * work[done]
+            if np.abs(work[others]).max(initial=0) > _LARGEST:
+                raise ArgumentError("the lattice of the published counts has too large entries")
+    return _shortened(work[done:, rows:])
+
+
+def _products(vectors: IntArray) -> IntArray:
+    """Return the scalar products of vectors, most of whose entries are 0."""
+    sparse = sp.csr_array(vectors)
+    return np.asarray((sparse @ sparse.T).toarray())
+
+
+def _shortened(basis: IntArray) -> IntArray:
+    """Subtract multiples of vectors from longer ones while that makes them shorter."""
+    basis = basis[np.argsort((basis**2).sum(axis=1), kind="stable")]
+    gram = _products(basis)
+    for _ in range(20):
+        changed = False
+        for i in range(len(basis)):
+            size = np.diag(gram)
+            factor = np.rint(gram[i] / np.maximum(size, 1)).astype(np.int64)
+            factor[i] = 0
+            # Only shorter vectors are taken from longer ones, the best of them first.
+            gain = 2 * factor * gram[i] - factor**2 * size
+            j = int(np.argmax(gain))
+            if gain[j] > 0:
+                basis[i] -= factor[j] * basis[j]
+                gram[i] -= factor[j] * gram[j]
+                gram[:, i] -= factor[j] * gram[:, j]
+                changed = True
+        if not changed:
+            break
+    return basis[np.argsort((basis**2).sum(axis=1), kind="stable")]
+
+
+def moves_of(basis: IntArray, more: IntArray, rng: np.random.Generator, count: int) -> IntArray:
+    """Return basis moves, given moves, and random combinations of two to four of them.
+
+    A basis alone need not connect the points that are not negative.
+    """
+    dimension = len(basis)
+    found = [basis, more]
+    longest = _SPARSEST * max(1, int(np.abs(basis).sum(axis=1).max(initial=1)))
+    if dimension > 1:
+        # Combinations of neighbours, moves that share a group, are shorter than others.
+        near = _products((basis != 0).astype(np.int64))
+        rows = []
+        for _ in range(count):
+            i = int(rng.integers(dimension))
+            z = basis[i].copy()
+            for _ in range(int(rng.integers(1, 4))):
+                weights = near[i] + 0.05
+                j = int(rng.choice(dimension, p=weights / weights.sum()))
+                z += int(rng.choice([-1, 1])) * basis[j]
+            if z.any() and np.abs(z).sum() <= longest:
+                rows.append(z)
+        if rows:
+            found.append(np.array(rows))
+    every = np.concatenate([f for f in found if len(f)]) if dimension else more
+    if not len(every):
+        return np.zeros((0, basis.shape[1]), np.int64)
+    first = np.argmax(every != 0, axis=1)
+    sign = np.sign(every[np.arange(len(every)), first])
+    unique: IntArray = np.unique(every * sign[:, None], axis=0)
+    return unique[unique.any(axis=1)]
+
+
+def small_moves(
+    basis: IntArray, changes: IntArray, rng: np.random.Generator, count: int
+) -> IntArray:
+    """Return combinations of two to four basis moves that change few sums by little.
+
+    ``changes`` says by how much every move changes every soft sum.  To a random move another is
+    added or subtracted that takes back some of its change, and so on: such as one person here for
+    one there, and the same elsewhere the other way.  Sums that are known within a range leave no
+    room for other moves.
+    """
+    overlap, rows = _products(changes), []
+    size = np.diag(overlap).astype(float)
+    most = min(4, len(basis))
+    for _ in range(count if most > 1 else 0):
+        i = int(rng.integers(len(basis)))
+        z, left = basis[i].copy(), overlap[i].astype(float)  # changes of z times those of all
+        unused = np.arange(len(basis)) != i
+        for _ in range(int(rng.integers(1, most))):
+            # |c_z -+ c_j|^2 = |c_z|^2 - 2 |c_z c_j| + |c_j|^2, smallest for one of few moves.
+            weight = np.where(unused, 2.0 * np.abs(left) - size, -np.inf)
+            weight = np.exp(weight - weight.max())
+            j = int(rng.choice(len(basis), p=weight / weight.sum()))
+            sign = -int(np.sign(left[j])) or 1
+            z, left, unused[j] = z + sign * basis[j], left + sign * overlap[j], False
+        if z.any():
+            rows.append(z)
+    return np.array(rows, np.int64).reshape(-1, basis.shape[1])
+
+
+def lattice(system: SmallSystem, moves: IntArray) -> Lattice:
+    """Return the arrays of the kernel."""
+    soft = [s if not h else np.zeros(0) for s, h in zip(system.soft, system.hard, strict=True)]
+    z = sp.csr_array(moves)
+    changed = sp.csr_array(z @ system.matrix.T)
+    changed = sp.csr_array(changed.multiply(~system.hard[None, :]))
+    changed.eliminate_zeros()
+    return Lattice(
+        ptr=z.indptr.astype(np.int64),
+        group=z.indices.astype(np.int64),
+        coef=z.data.astype(np.int64),
+        row_ptr=changed.indptr.astype(np.int64),
+        row=changed.indices.astype(np.int64),
+        row_coef=changed.data.astype(np.int64),
+        prior_ptr=starts([p.size for p in system.priors]),
+        prior=np.concatenate([*system.priors, np.zeros(1)]),
+        soft_ptr=starts([s.size for s in soft]),
+        soft=np.concatenate([*soft, np.zeros(1)]),
+    )
+
+
+_COMBINATIONS = 8  # random combinations of moves for every basis move, and at least so many
+_FEWEST = 200
+_SOLVER_SECONDS = 30.0
+
+
+def check_kinds(system: SmallSystem) -> None:
+    """Refuse a system that is too large for chains on its points."""
+    if system.matrix.shape[1] > MAX_GROUPS:
+        raise ArgumentError(
+            f"place must have at most {MAX_GROUPS} kinds of records that its counts tell apart "
+            f"for chains, got {system.matrix.shape[1]}, and is too large for an exact law: "
+            "leave tables out, or take a prior whose shares make tables independent of each other"
+        )
+
+
+class LatticeChains:
+    """Starts and moves of several chains."""
+
+    def __init__(self, system: SmallSystem, chains: int, rng: np.random.Generator) -> None:
+        self._system = system
+        check_kinds(system)
+        hard = system.matrix[np.flatnonzero(system.hard), :].toarray().astype(np.int64)
+        self.basis = kernel_basis(hard)
+        self.starts = _far_apart(system, chains, rng)
+        apart = np.array([a - b for i, a in enumerate(self.starts) for b in self.starts[:i]])
+        more = apart.reshape(-1, system.matrix.shape[1]).astype(np.int64)
+        tries = max(_FEWEST, _COMBINATIONS * len(self.basis))
+        soft = system.matrix[np.flatnonzero(~system.hard), :].toarray().astype(np.int64)
+        more = np.concatenate([more, small_moves(self.basis, self.basis @ soft.T, rng, tries)])
+        self.moves = moves_of(self.basis, more, rng, tries)
+
+    def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:
+        """Return the chains at their starts, each with its generator."""
+        system, sweep = self._system, max(1, len(self.moves))
+        moves, soft = lattice(system, self.moves), np.flatnonzero(~system.hard)
+        longest = max((p.size for p in system.priors), default=1)
+        return [
+            LatticeChain(
+                moves, x.copy(), system.matrix @ x, soft, np.zeros(longest + 1), sweep, rng
+            )
+            for x, rng in zip(self.starts, generators, strict=True)
+        ]
+
+
+@dataclass
+class LatticeChain:
+    """A chain on the points of a lattice; a sweep is one step for each move."""
+
+    lattice: Lattice
+    x: IntArray  # counts of the groups, and the sums of rows
+    sums: IntArray
+    soft: IntArray  # the soft rows
+    work: FloatArray  # room for the longest line
+    sweep_size: int  # steps of a sweep
+    rng: np.random.Generator  # of this chain
+
+    def advance(self, sweeps: int) -> None:
+        """Go on for so many sweeps."""
+        steps = sweeps * self.sweep_size
+        walk(self.rng, self.lattice, self.x, self.sums, self.work, steps)
+
+    def snapshot(self) -> tuple[IntArray, float]:
+        """Return the counts and the log density of the state."""
+        density = self.lattice.prior[self.lattice.prior_ptr[:-1] + self.x].sum()
+        density += self.lattice.soft[self.lattice.soft_ptr[self.soft] + self.sums[self.soft]].sum()
+        return self.x, float(density)
+
+    def record(self, draws: int, sweeps: int) -> tuple[IntArray, FloatArray]:
+        """Return the counts and the log density after every so many sweeps."""
+        counts, density = np.empty((draws, self.x.size), np.int64), np.empty(draws)
+        for d in range(draws):
+            self.advance(sweeps)
+            counts[d], density[d] = self.snapshot()
+        return counts, density
+
+
+def _far_apart(system: SmallSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
+    """Return solutions at the ends of random directions, checked in whole numbers.
+
+    Where sums have several runs, the first of them is in the first ones if that can be, and so on.
+    """
+    if not all(map(len, system.runs)):
+        raise DataError("release contradicts itself or the prior: a count cannot be as it is")
+    found = []
+    for i in range(count):
+        direction = rng.normal(size=system.matrix.shape[1])
+        wanted = [i * len(runs) // count for runs in system.runs]
+        x = _solution(system, direction, wanted)
+        if x is None and any(len(runs) > 1 for runs in system.runs):
+            x = _solution(system, direction, [])
+        if x is None:
+            raise DataError(
+                "release contradicts itself or the prior, or no counts that agree with all of it "
+                f"were found in {_SOLVER_SECONDS:g} s"
+            )
+        found.append(x)
+    return found
+
+
+def _solution(system: SmallSystem, direction: FloatArray, wanted: Sequence[int]) -> IntArray | None:
+    """Return a solution at the end of a direction, with sums in the wanted runs, or in any.
+
+    Where a sum has several runs, a variable of 0 or 1 says of each whether the sum is in it.
+    """
+    low, high = np.array([(runs[0, 0], runs[-1, 1]) for runs in system.runs], float).T
+    broken = [r for r, runs in enumerate(system.runs) if len(runs) > 1]
+    width = np.array([len(system.runs[r]) for r in broken], np.int64)
+    ends = np.concatenate([np.zeros((0, 2), np.int64), *(system.runs[r] for r in broken)])
+    chosen = sp.csr_array(np.repeat(np.eye(width.size), width, axis=1))
+    sums = system.matrix[broken, :]
+    rows = sp.block_array(
+        [
+            [system.matrix.astype(float), sp.csr_array((low.size, len(ends)))],
+            [sums, -chosen * ends[:, 0]],  # at least the first of the run
+            [sums, -chosen * ends[:, 1]],  # at most the last
+            [sp.csr_array(sums.shape), chosen],  # one run
+        ],
+        format="csr",
+    )
+    least = np.concatenate([low, np.repeat([0.0, -np.inf, 1.0], width.size)])
+    most = np.concatenate([high, np.repeat([np.inf, 0.0, 1.0], width.size)])
+    there = np.zeros(len(ends))
+    if wanted:
+        there[np.cumsum(width) - width + np.array(wanted, np.int64)[broken]] = 1.0
+    answer: Any = milp(
+        np.concatenate([direction, np.zeros(len(ends))]),
+        constraints=LinearConstraint(rows, least, most),
+        integrality=np.ones(rows.shape[1], np.int64),
+        bounds=Bounds(
+            np.concatenate([np.zeros(direction.size), there]),
+            np.concatenate([system.top, np.ones(len(ends))]),
+        ),
+        options={"time_limit": _SOLVER_SECONDS},
+    )
+    if answer.x is None:
+        return None
+    x: IntArray = np.rint(answer.x[: direction.size]).astype(np.int64)
+    found = system.matrix @ x
+    inside = [
+        np.any((runs[:, 0] <= n) & (n <= runs[:, 1]))
+        for n, runs in zip(found, system.runs, strict=True)
+    ]
+    if np.any(x < 0) or np.any(x > system.top) or not all(inside):
+        raise DataError("the solver's counts do not agree with the release")
+    return x
 
 
 # Runs of any chains, kept draws, and whether the chains agree.

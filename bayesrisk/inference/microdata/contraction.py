@@ -25,11 +25,12 @@ import numpy as np
 
 from bayesrisk._numba import kernel, step
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk.inference.microdata.boxes import value_bounds
 from bayesrisk.inference.microdata.system import SmallSystem
 
 _CHOICES = 12  # parts that are compared when many are joined
 _MAX_STATES = 2**22  # of one join: half a GiB
-_PLANNED = 10  # numbers looked at in search of an order of joins, for each pair that may be joined
+_PLANNED = 2  # numbers looked at in search of an order of joins, for each pair that may be joined
 _COLUMNS = 10  # laws that are found together, for each pair that may be joined
 _ROOM = 2**26  # probabilities of the states of one part, for all of these: half a GiB
 _PIECE = 2**22  # pairs of states joined before Python is asked again: some tenths of a second
@@ -202,6 +203,57 @@ def _share(
     return left_weight.size
 
 
+class RowEnds(NamedTuple):
+    """When a row is closed, and its largest sum that has a weight."""
+
+    members: IntArray  # number of unknowns of a part that has all of the row
+    high: IntArray
+
+
+@kernel
+def _independent_states(
+    matrix: IntArray, inside: IntArray, most: IntArray, ends: RowEnds
+) -> tuple[float, int]:
+    """Return about how many states some unknowns have, and how much that took to find.
+
+    The number of values of those open sums that no others fix, those of few values first.
+    """
+    rows = np.empty(matrix.shape[0], np.int64)
+    span = np.empty(matrix.shape[0])
+    n = 0
+    for r in range(matrix.shape[0]):
+        members, reach = 0, 0
+        for g in inside:
+            if matrix[r, g] != 0:
+                members += 1
+                reach += matrix[r, g] * most[g]
+        if 0 < members < ends.members[r]:
+            rows[n], span[n] = r, 1.0 + min(ends.high[r], reach)
+            n += 1
+    size, rank = 1.0, 0
+    basis = np.empty((min(n, inside.size), inside.size))
+    for i in np.argsort(span[:n], kind="mergesort"):
+        if rank == len(basis):
+            break  # all other sums are fixed
+        # v less its projections b (b v), twice for what rounding left
+        v = basis[rank]
+        for k in range(inside.size):
+            v[k] = matrix[rows[i], inside[k]]
+        for _ in range(2):
+            for b in range(rank):
+                dot = 0.0
+                for k in range(inside.size):
+                    dot += basis[b, k] * v[k]
+                for k in range(inside.size):
+                    v[k] -= dot * basis[b, k]
+        length = math.sqrt(np.sum(v * v))
+        if length > 1e-9:  # else other sums fix this one
+            v /= length
+            size *= span[i]
+            rank += 1
+    return size, n * n * inside.size
+
+
 @dataclass(frozen=True, eq=False)
 class _Part:
     """Some unknowns, and the weights of the values of their open sums."""
@@ -279,11 +331,17 @@ class Contraction:
         self._planned = 0  # numbers that were looked at to find the order of joins
         self._sums, self._limit, self._keep = sums, limit, frozenset(keep)
         self._high = sums.high
-        self._least, self._most = value_bounds(sums)
+        self._least = np.zeros(sums.matrix.shape[1], np.int64)
+        self._most = np.array([p.size - 1 for p in sums.priors], np.int64)
+        if not value_bounds(sums.matrix, sums.low, self._high, self._least, self._most):
+            raise NoStateError
         self._reach = sums.matrix * self._most
         self._start = starts([w.size for w in sums.weights])
         self._weights = np.concatenate([*sums.weights, np.zeros(1)])
         self._members = [frozenset(np.flatnonzero(row).tolist()) for row in sums.matrix]
+        many = np.count_nonzero(sums.matrix, axis=1)
+        many[list(keep)] = sums.matrix.shape[1] + 1  # which no part has: these stay open
+        self._ends = RowEnds(many, self._high)
         self._sizes: dict[frozenset[int], float] = {}
         self._costs: dict[tuple[_Part, ...], float] = {}
         self._joins: list[tuple[_Part, _Join]] = []
@@ -399,23 +457,11 @@ class Contraction:
         """Return about how many states some unknowns have: values of independent open sums."""
         if cells in self._sizes:
             return self._sizes[cells]
-        inside = np.array(sorted(cells))
-        matrix = self._sums.matrix[:, inside]
-        touched = np.flatnonzero(matrix.any(axis=1))
-        rows = [int(r) for r in touched if self._is_open(int(r), cells)]
-        self._planned += len(rows) ** 2 * inside.size
+        inside = np.sort(np.fromiter(cells, np.int64, len(cells)))
+        size, work = _independent_states(self._sums.matrix, inside, self._most, self._ends)
+        self._planned += work
         if self._planned > _PLANNED * self._limit:
             raise TooManyStatesError
-        size, basis = 1.0, np.zeros((0, inside.size))
-        span = {r: 1.0 + min(int(self._high[r]), int(self._reach[r, inside].sum())) for r in rows}
-        for r in sorted(rows, key=lambda r: (span[r], r)):
-            v = matrix[r].astype(float)
-            v -= basis.T @ (basis @ v)
-            v -= basis.T @ (basis @ v)
-            length = float(np.linalg.norm(v))
-            if length > 1e-9:  # else other sums fix this one
-                basis = np.vstack([basis, v / length])
-                size *= span[r]
         self._sizes[cells] = size
         return size
 
@@ -529,27 +575,6 @@ def _with_room(states: States, more: int) -> States:
     larger.number[0] = n
     _index(larger)
     return larger
-
-
-def value_bounds(sums: Sums) -> tuple[IntArray, IntArray]:
-    """Return the least and the largest value that the rows leave to every unknown."""
-    low, high = sums.low, sums.high
-    least = np.zeros(sums.matrix.shape[1], np.int64)
-    most = np.array([p.size - 1 for p in sums.priors], np.int64)
-    rows = [np.flatnonzero(row) for row in sums.matrix]
-    changed = True
-    while changed:
-        before = least.copy(), most.copy()
-        for r, on in enumerate(rows):
-            a = sums.matrix[r, on]
-            # low <= a x + sum of the others <= high
-            up, down = int(a @ most[on]), int(a @ least[on])
-            most[on] = np.minimum(most[on], (high[r] - (down - a * least[on])) // a)
-            least[on] = np.maximum(least[on], -((up - a * most[on] - low[r]) // a))
-        if np.any(least > most):
-            raise NoStateError
-        changed = not (np.array_equal(least, before[0]) and np.array_equal(most, before[1]))
-    return least, most
 
 
 def sums_of(

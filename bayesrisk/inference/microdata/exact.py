@@ -1,25 +1,58 @@
-"""The exact law of the records of a place; which are there, and how many to expect."""
+r"""Exact laws of the records of a place, by two sides, by one contraction, or on boxes.
+
+Tables that share little are summed side by side: that gives exact laws of very many kinds of
+records.  Let every published sum be one of a *side* A or of a side B.  Side A sees of a group of
+unknowns its cell a alone (groups in one cell have equal weights in all sums of A), side B its cell
+b.  A *separator* s is a function of a, and one of b, given which shares are products:
+
+.. math:: \theta_{ab} = \theta_a \theta_b / \theta_s.
+
+Counts with weights :math:`\prod_{ab} \theta_{ab}^{x_{ab}} / x_{ab}!` have then sums y over cells of
+A, z over cells of B, and n over separators, with
+
+.. math:: \sum_{x: y, z} \prod_{ab} \frac{\theta_{ab}^{x_{ab}}}{x_{ab}!} =
+   \prod_a \frac{\theta_a^{y_a}}{y_a!} \prod_b \frac{\theta_b^{z_b}}{z_b!}
+   \prod_s \frac{n_s!}{\theta_s^{n_s}}.
+
+So the sides are independent given n; each is contracted alone, with n open to the end.  Given y and
+z, the records are paired at random within a separator: :math:`x_{ab}` is hypergeometric.  Race by
+ethnicity on one side and sex by age on the other need 126 + 76 unknowns instead of 9,576.
+
+The cells of B whose shares of the cells of A are in the same proportions are one separator, which
+makes the equation true whatever the shares are.  Where shares are no products, there are as many
+separators as cells, and nothing is gained.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from itertools import combinations, pairwise, product
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
+from scipy.special import gammaln
 
-from bayesrisk._validation import FloatArray, IntArray, TextArray
+from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.boxes import box_laws
-from bayesrisk.inference.microdata.contraction import Contraction, NoStateError, sums_of
-from bayesrisk.inference.microdata.knowledge import Classes
-from bayesrisk.inference.microdata.sides import SideSums, sides_of
-from bayesrisk.inference.microdata.system import MicrodataSystem, SmallSystem, log_size
+from bayesrisk.inference.microdata.contraction import (
+    Contraction,
+    NoStateError,
+    TooManyStatesError,
+    sums_of,
+)
+from bayesrisk.inference.microdata.system import (
+    MicrodataSystem,
+    SmallSystem,
+    log_prior,
+    log_priors,
+    log_size,
+)
 from bayesrisk.release import Likelihood, NoiseSpec
 
 # The exact law of a small system: its rows as sums with a least and a largest value, contracted.
@@ -66,6 +99,8 @@ def weigh(
         for function in functions:
             if sides.see(function):
                 of_functions.append(sums.law_of(function))
+            elif (law := sums.law_of_pairs(function)) is not None:
+                of_functions.append(law)
             elif (others := sides_of(system, [function])) is not None:
                 of_functions.append(SideSums(system, others, limit).law_of(function))
             else:
@@ -131,6 +166,335 @@ def _contracted(
         reach = needed + 1.0
 
 
+# Two sides, and the law by them.
+
+
+_SEPARATORS = 8  # the most that are tried
+_TABLES = 32  # tables that are put on one side or the other
+_CELLS = 2**22  # pairs of a cell of either side that are looked at
+_PAIRS = 2**20  # pairs of states of two sides
+_FAINT = 1e-26  # share of numbers of records that are left out when counts are found
+_EQUAL = 1e-12  # relative difference of shares that are equal but for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """The cells of both sides, and the separators between them, of every group."""
+
+    one: IntArray
+    other: IntArray
+    separator: IntArray
+
+    @property
+    def size(self) -> int:
+        """Number of cells of both sides."""
+        return int(self.one.max() + self.other.max()) + 2
+
+    def see(self, function: IntArray) -> bool:
+        """Return whether a function of the groups is one of the cells of a side."""
+        return _sees(self.one, function) or _sees(self.other, function)
+
+
+def sides_of(system: SmallSystem, functions: Sequence[IntArray] = ()) -> Sides | None:
+    """Return two sides with fewer cells than half the groups; None where there are none.
+
+    ``functions`` of the groups are seen by a side, too.
+    """
+    groups = system.mass.size
+    if system.noisy.any() or not _multinomial(system):
+        return None
+    rows = sp.csr_array(sp.vstack([system.matrix, *(sp.csr_array(f[None]) for f in functions)]))
+    found = list(_partitions(rows))
+    cells = dict(enumerate(cell for cell in found if cell.any()))
+    if not 2 <= len(cells) <= _TABLES:
+        return None
+    shared = {ij: _shared(cells, ij, system.mass) for ij in combinations(cells, 2)}
+    while len(cells) > 2:  # the two that share most are on one side
+        i, j = max(shared, key=lambda ij: shared[ij])
+        joined, new = _both(cells.pop(i), cells.pop(j)), max(cells) + len(found)
+        shared = {ij: n for ij, n in shared.items() if not {i, j} & {*ij}}
+        cells[new] = joined
+        shared |= {(k, new): _shared(cells, (k, new), system.mass) for k in cells if k != new}
+    best: Sides | None = None
+    for one, other in (tuple(cells.values()), tuple(cells.values())[::-1]):
+        separator = _separators(one, other, system.mass)
+        if separator is not None:
+            sides = Sides(_both(one, separator), other, separator)
+            if 2 * sides.size < min(groups + 1, 2 * best.size if best is not None else np.inf):
+                best = sides
+    return best
+
+
+def _multinomial(system: SmallSystem) -> bool:
+    """Return whether groups have weights m^x / x!; where all x <= 1, others are equal to these."""
+    several = [g for g, prior in enumerate(system.priors) if prior.size > 2]
+    two = np.array([system.priors[g][2] for g in several])
+    return bool(np.allclose(two, 2.0 * np.log(system.mass[several]) - np.log(2.0), 1e-12, 1e-12))
+
+
+def _partitions(matrix: sp.csr_array) -> Iterator[IntArray]:
+    """Return the cells of every group by runs of rows that have no group in common."""
+    row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    key = row * (int(matrix.data.max(initial=0)) + 1) + matrix.data
+    cell = np.full(matrix.shape[1], -1, np.int64)
+    for begin, end in pairwise(matrix.indptr):
+        own = matrix.indices[begin:end]
+        if np.any(cell[own] >= 0):
+            yield np.unique(cell, return_inverse=True)[1].astype(np.int64)
+            cell = np.full(matrix.shape[1], -1, np.int64)
+        cell[own] = key[begin:end]
+    yield np.unique(cell, return_inverse=True)[1].astype(np.int64)
+
+
+def _shared(cells: dict[int, IntArray], pair: tuple[int, int], mass: FloatArray) -> int:
+    """Return the number of separators of two partitions; one more than are tried if too many."""
+    one, other = (cells[k] for k in pair)
+    found = (_separators(one, other, mass), _separators(other, one, mass))
+    return min(_SEPARATORS + 1 if s is None else int(s.max()) + 1 for s in found)
+
+
+def _separators(one: IntArray, other: IntArray, mass: FloatArray) -> IntArray | None:
+    """Return the separator of every group: cells of ``other`` in equal proportions over ``one``.
+
+    None where there are too many.
+    """
+    rows, columns = int(one.max()) + 1, int(other.max()) + 1
+    if rows * columns > _CELLS:
+        return None
+    table = np.bincount(one * columns + other, mass, rows * columns).reshape(rows, columns)
+    share = table / table.sum(axis=0)
+    label = np.full(columns, -1, np.int64)
+    for s in range(_SEPARATORS):
+        left = np.flatnonzero(label < 0)
+        if not left.size:
+            break
+        first = share[:, left[:1]]
+        equal = np.all(np.abs(share[:, left] - first) <= _EQUAL * first, axis=0)
+        label[left[equal]] = s
+    return None if np.any(label < 0) else label[other]
+
+
+def _both(one: IntArray, other: IntArray) -> IntArray:
+    """Return the cells in which both partitions agree."""
+    key = one * (int(other.max()) + 1) + other
+    cell: IntArray = np.unique(key, return_inverse=True)[1].astype(np.int64)
+    return cell
+
+
+def _sees(cell: IntArray, function: IntArray) -> bool:
+    """Return whether a function has one value in each cell."""
+    _, first, back = np.unique(cell, return_index=True, return_inverse=True)
+    return bool(np.array_equal(function[first][back], function))
+
+
+class SideSums:
+    """The laws of a system by its two sides.  Errors are those of sums, some 1e-12 a record."""
+
+    def __init__(self, system: SmallSystem, sides: Sides, limit: int) -> None:
+        self.pairs = 0  # of states that were joined
+        self._system, self._sides, self._limit = system, sides, limit
+        dense = system.matrix.toarray()
+        cells = (sides.separator, sides.one, sides.other)
+        self._first = [np.unique(cell, return_index=True)[1] for cell in cells]
+        seen = [
+            np.all(dense[:, first][:, cell] == dense, axis=1)
+            for first, cell in zip(self._first, cells, strict=True)
+        ]
+        self._rows = [np.flatnonzero(np.argmax(seen, axis=0) == k) for k in range(3)]
+        self._weights = [dense[:, first] for first in self._first]
+        self._mass = np.bincount(sides.separator, system.mass)
+        bounds = [
+            int(system.given[r]) if system.hard[r] else int(np.flatnonzero(w > -np.inf)[-1])
+            for r, w in enumerate(system.soft)
+        ]
+        self._bounds = np.array(bounds, np.int64)
+        self._most = np.full(self._mass.size, np.iinfo(np.int64).max)
+        self._lower(self._most, 0)
+        self._tops = []
+        for k, cell in ((1, sides.one), (2, sides.other)):
+            top = np.bincount(cell, system.top).astype(np.int64)
+            self._lower(top, k)
+            room = np.bincount(sides.separator[self._first[k]], top).astype(np.int64)
+            self._most = np.minimum(self._most, room)
+            self._tops.append(top)
+
+    def _lower(self, top: IntArray, side: int) -> None:
+        """Lower the largest counts of cells to what the rows of a side leave."""
+        for r in self._rows[side]:
+            weight = self._weights[side][r]
+            inside = weight > 0
+            top[inside] = np.minimum(top[inside], self._bounds[r] // weight[inside])
+
+    def _part(self, k: int, functions: Sequence[IntArray] = ()) -> Contraction:
+        """Return the contraction of a side: separators, and functions, stay open."""
+        system, first = self._system, self._first[k]
+        separator = self._sides.separator[first]
+        cell = self._sides.one if k == 1 else self._sides.other
+        top = np.minimum(self._tops[k - 1], self._most[separator])
+        priors = log_priors(np.bincount(cell, system.mass).astype(np.float64), top, dirichlet=False)
+        own = replace(system, matrix=sp.csr_array(self._weights[k]), priors=priors)
+        each = (separator == np.arange(self._most.size)[:, None]).astype(np.int64)
+        more = np.vstack([each, *(f[first] for f in functions)])
+        sums = sums_of(own, self._rows[k], np.arange(first.size), np.inf, more)
+        n, weights = self._rows[k].size, list(sums.weights)
+        for s, most in enumerate(self._most):
+            weights[n + s] = weights[n + s][: most + 1]
+        sums = replace(sums, weights=tuple(weights))
+        found = Contraction(sums, self._limit - self.pairs, range(n, n + len(more)))
+        self.pairs += found.pairs
+        return found
+
+    def _joined(self, parts: Sequence[Contraction]) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return numbers that both sides can have, the states of either, and probabilities.
+
+        The numbers (states, separators) are those of records, and then values of functions, of one
+        side and of the other.
+        """
+        (one, p), (other, q) = (part.kept() for part in parts)
+        width = self._mass.size
+        both = np.concatenate([one[:, :width], other[:, :width]])
+        label = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+        left, right = label[: len(one)], label[len(one) :]
+        order = np.argsort(right, kind="stable")
+        first, end = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
+        if (end - first).sum() > max(_PAIRS, len(one)):
+            raise TooManyStatesError
+        here = np.repeat(np.arange(len(one)), end - first)
+        there = order[np.arange(here.size) - np.repeat(np.cumsum(end - first) - end, end - first)]
+        n = one[here, :width]
+        with np.errstate(divide="ignore"):
+            weight = np.log(p[here]) + np.log(q[there])
+        weight += (gammaln(n + 1.0) - n * np.log(self._mass)).sum(axis=1)
+        for r in self._rows[0]:
+            total = n @ self._weights[0][r]
+            if self._system.hard[r]:
+                weight[total != self._system.given[r]] = -np.inf
+            else:
+                soft = self._system.soft[r]
+                inside = total < soft.size
+                weight += np.where(inside, soft[np.where(inside, total, 0)], -np.inf)
+        if not weight.size or weight.max() == -np.inf:
+            raise NoStateError
+        probability = np.exp(weight - weight.max())
+        values = np.concatenate([one[here], other[there, width:]], axis=1)
+        return values, np.stack([here, there]), probability / probability.sum()
+
+    def law_of(self, function: IntArray) -> FloatArray:
+        """Return the probability of the values 0, 1, ... of a function that a side sees."""
+        k = 1 if _sees(self._sides.one, function) else 2
+        values, _, probability = self._joined([self._part(k, [function]), self._part(3 - k)])
+        return np.bincount(values[:, -1], probability).astype(np.float64)
+
+    def law_of_pairs(self, function: IntArray) -> FloatArray | None:
+        """Return the same for records of some cells of one side that are of some of the other.
+
+        None of another function, of several separators, and of too many states.
+        """
+        one, other = self._sides.one, self._sides.other
+        of_one, of_other = (np.zeros(int(cell.max()) + 1, np.int64) for cell in (one, other))
+        np.maximum.at(of_one, one, function)
+        np.maximum.at(of_other, other, function)
+        both = of_one[one], of_other[other]
+        if self._mass.size > 1 or function.max() > 1 or np.any(function != both[0] * both[1]):
+            return None
+        try:
+            values, _, probability = self._joined([self._part(k + 1, [both[k]]) for k in range(2)])
+        except TooManyStatesError:
+            return None
+        of_number = np.bincount(values[:, 0], probability)
+        seen = (of_number > _FAINT * of_number.max())[values[:, 0]]
+        n, y, z = values[seen].T
+        found = np.empty(int(np.minimum(y, z).max()) + 1)
+        for x in range(found.size):
+            # P(x) = C(y, x) C(n - y, z - x) / C(n, z)
+            law = _log_choose(y, x) + _log_choose(n - y, z - x) - _log_choose(n, z)
+            found[x] = probability[seen] @ np.exp(law)
+        return found
+
+    def laws(self) -> tuple[FloatArray, ...]:
+        """Return the probability of 0, 1, ... records of every group."""
+        parts = [self._part(k) for k in (1, 2)]
+        number, states, probability = self._joined(parts)
+        seen = probability > _FAINT * probability.max()
+        number, states, probability = number[seen], states[:, seen], probability[seen]
+        one, other = (part.laws_given_kept(at) for part, at in zip(parts, states, strict=True))
+        found: list[FloatArray] = [np.ones(1)] * self._system.mass.size
+        sides = self._sides
+        for s, mass in enumerate(self._mass):
+            here = np.flatnonzero(sides.separator == s)
+            i, a = np.unique(sides.one[here], return_inverse=True)
+            j, b = np.unique(sides.other[here], return_inverse=True)
+            laws = _pair_laws([one[c] for c in i], [other[c] for c in j], number[:, s], probability)
+            # Of a pair of cells a group is a share, so that its records are binomial.
+            of_one = np.bincount(a, self._system.mass[here])
+            of_other = np.bincount(b, self._system.mass[here])
+            share = np.minimum(1.0, self._system.mass[here] * mass / (of_one[a] * of_other[b]))
+            values, back = np.unique(np.round(share, 12), return_inverse=True)
+            for v in range(values.size):
+                pair = np.flatnonzero(back == v)
+                own = laws[a[pair], b[pair]] @ _thinning(laws.shape[2], float(share[pair[0]]))
+                for g, law in zip(here[pair], own, strict=True):
+                    found[g] = law
+        return tuple(found)
+
+
+def _pair_laws(
+    one: list[FloatArray], other: list[FloatArray], n: IntArray, probability: FloatArray
+) -> FloatArray:
+    """Return the laws (cells, cells, values) of the records of each pair of cells.
+
+    ``one`` and ``other`` are for each cell the laws (values, states) of its count; n people of both
+    are paired, which has a ``probability`` in each state.
+    """
+    y, z = (_stacked(laws) for laws in (one, other))  # (values, cells, states)
+    found = np.zeros((min(len(y), len(z)), y.shape[1], z.shape[1]))
+    log = gammaln(np.arange(int(n.max(initial=0)) + 2.0))
+    log = np.append(log[1:], np.inf)  # log n!, and log of 1 / 0 for the factorial of -1
+    rows = [np.flatnonzero(v.any(axis=1)) for v in y]
+    columns = [np.flatnonzero(v.any(axis=1)) for v in z]
+    for u, v in product(range(len(y)), range(len(z))):
+        if not rows[u].size or not columns[v].size:
+            continue
+        fits = np.flatnonzero((n >= u) & (n >= v))
+        m = n[fits]
+        own = y[u][np.ix_(rows[u], fits)] * probability[fits]
+        their = z[v][np.ix_(columns[v], fits)]
+        # P(x) = C(u, x) C(n - u, v - x) / C(n, v), for all x of a state
+        x = np.arange(max(0, u + v - int(m.max(initial=0))), min(u, v) + 1)[:, None]
+        h = log[u] - log[x] - log[u - x] + log[v] - log[v - x] - log[m]
+        h = h + log[m - u] + log[m - v] - log[np.maximum(m - u - v + x, -1)]
+        both = (np.exp(h)[:, None] * own).reshape(-1, fits.size) @ their.T
+        at = np.ix_(x.ravel(), rows[u], columns[v])
+        found[at] += both.reshape(x.size, rows[u].size, -1)
+    return found.transpose(1, 2, 0)
+
+
+def _log_choose(n: IntArray, k: IntArray | int) -> FloatArray:
+    """Return the log of the number of choices of k of n, -inf where there is none."""
+    inside, log = (k >= 0) & (k <= n), gammaln(np.arange(int(n.max(initial=0)) + 1.0) + 1.0)
+    k = np.where(inside, k, 0)
+    return np.where(inside, log[n] - log[k] - log[n - k], -np.inf)
+
+
+def _stacked(laws: list[FloatArray]) -> FloatArray:
+    """Return laws of different lengths as one array (values, laws, states)."""
+    found = np.zeros((max(map(len, laws)), len(laws), laws[0].shape[1]))
+    for c, law in enumerate(laws):
+        found[: len(law), c] = law
+    return found
+
+
+def _thinning(values: int, share: float) -> FloatArray:
+    """Return the probability (values, values) that of x records k are in a share of them."""
+    if share > 1.0 - 1e-9:
+        return np.eye(values)
+    x, k = np.arange(values)[:, None], np.arange(values)
+    log = gammaln(np.arange(values) + 1.0)
+    drawn = k * np.log(share) + (x - k) * np.log1p(-share)
+    drawn = drawn + log[x] - log[k] - log[np.maximum(x - k, 0)]
+    return np.where(k <= x, np.exp(drawn), 0.0)
+
+
 # The exact law of one place without more knowledge, where its sums have few values: on boxes.  What
 # depends on the tables or the noise alone is made once.
 
@@ -155,16 +519,19 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
     if known.settled.nnz or system.classes.size > _CLASSES or prior.size.size > _NUMBERS:
         return None
     mass = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
-    told = [layer.read(0) for layer in system.layers]
+    readings = [layer.read(0) for layer in system.layers]
     full = np.concatenate(
-        [layer.weights.toarray()[t] for layer, (t, _, _) in zip(system.layers, told, strict=True)]
+        [
+            layer.weights.toarray()[t]
+            for layer, (t, _, _) in zip(system.layers, readings, strict=True)
+        ]
     )
     group, matrix = _merged(full.tobytes(), (mass > 0.0).tobytes())
     total = np.bincount(group[group >= 0], mass[group >= 0], matrix.shape[1]).astype(np.float64)
     weight = np.where(group >= 0, mass / total[group], 0.0)
     cells = [
         (law, int(given), int(layer.off[0, c]))
-        for layer, own in zip(system.layers, told, strict=True)
+        for layer, own in zip(system.layers, readings, strict=True)
         for c, law, given in zip(*own, strict=True)
     ]
     most = (prior.size.size - 1) * int(full.max(initial=1))
@@ -183,7 +550,7 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
         top = int(
             np.max(np.min(np.where(matrix > 0, high[:, None] // matrix.clip(1), high[-1]), 0))
         )
-        priors = _group_priors(total, top, prior.concentration)
+        priors = log_prior(total, top, dirichlet=prior.concentration is not None)
         found = box_laws(matrix, low, rows, priors, limit)
         if found is None:
             if reach >= _REACH:
@@ -257,177 +624,3 @@ def _sum_weights(
         least, weights = _coarsened(law, given, most + off)
         least -= off
     return max(least, 0), weights[max(-least, 0) :]
-
-
-def _group_priors(mass: FloatArray, top: int, concentration: float | None) -> FloatArray:
-    """Return the log weights (groups, top + 1) of 0, 1, ... records of every group."""
-    j = np.arange(top)
-    step = mass[:, None] + j if concentration is not None else np.tile(mass[:, None], (1, top))
-    found = np.zeros((mass.size, top + 1))
-    np.cumsum(np.log(step) - np.log1p(j), axis=1, out=found[:, 1:])
-    return found
-
-
-_ROOM = 2**25  # numbers that the tallies of all chains may hold
-
-
-class Ranking(Protocol):
-    """The law of every unknown count."""
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns."""
-
-    def at_least(self, k: int, unknowns: IntArray) -> FloatArray:
-        """Return P(x >= k) for some unknowns, shape (chains, unknowns)."""
-
-
-@dataclass(frozen=True)
-class GroupLaws:
-    """Laws of the counts of groups whose records are exchangeable."""
-
-    # for every chain (one if exact) and group, the probability of 0, 1, ... records
-    laws: list[list[FloatArray]]
-    group: IntArray  # group of every unknown; -1 where there is nobody
-    mass: FloatArray  # share or Dirichlet parameter of every group
-    weight: FloatArray  # part of it that every unknown has
-    dirichlet: bool  # whether these are Dirichlet parameters
-
-    @property
-    def size(self) -> int:
-        """Number of unknowns."""
-        return self.group.size
-
-    def at_least(self, k: int, unknowns: IntArray) -> FloatArray:
-        """Return P(x >= k) for some unknowns, shape (chains, unknowns)."""
-        found = np.zeros((len(self.laws), unknowns.size))
-        order = np.argsort(self.group[unknowns], kind="stable")
-        groups, starts = np.unique(self.group[unknowns][order], return_index=True)
-        for g, at in zip(groups, np.split(order, starts[1:]), strict=True):
-            if g < 0:
-                continue
-            n = np.arange(k, max(laws[g].size for laws in self.laws))
-            weights, back = np.unique(self.weight[unknowns[at]], return_inverse=True)
-            tails = self._tails(k, n, weights, float(self.mass[g]))
-            for chain, laws in enumerate(self.laws):
-                law = laws[g][k:]
-                found[chain, at] = (law @ tails[: law.size])[back]
-        return found
-
-    def _tails(self, k: int, n: IntArray, weights: FloatArray, mass: float) -> FloatArray:
-        """Return P(x >= k | n records of the group) for unknowns of these weights."""
-        from scipy.stats import betabinom, binom  # slow to import
-
-        found = np.ones((n.size, weights.size))
-        part = np.flatnonzero(weights < 1.0)
-        if part.size and n.size:
-            w = weights[part]
-            if self.dirichlet:
-                each = betabinom.pmf(
-                    np.arange(k)[:, None, None], n[:, None], mass * w, mass * (1.0 - w)
-                )
-                below = np.asarray(each).sum(axis=0)
-                found[:, part] = np.maximum(0.0, 1.0 - below)
-            else:
-                found[:, part] = binom.sf(k - 1, n[:, None], w)
-        return found
-
-
-@dataclass
-class Tally:
-    """Frequencies of k or more records in the draws of chains, for every unknown."""
-
-    chains: int  # number of chains and of unknowns
-    size: int
-    _seen: list[list[IntArray]] = field(default_factory=list)
-    _draws: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._seen = [[] for _ in range(self.chains)]
-        self._draws = [0] * self.chains
-        self._most = max(1, _ROOM // (self.chains * max(self.size, 1)))
-        self._total = np.zeros((self.chains, self.size))
-
-    @property
-    def mean(self) -> FloatArray:
-        """Mean count of every unknown."""
-        found: FloatArray = self._total.sum(axis=0) / sum(self._draws)
-        return found
-
-    def add(self, chain: int, counts: IntArray) -> None:
-        """Count the records of states of a chain, (states, unknowns)."""
-        self._draws[chain] += len(counts)
-        self._total[chain] += counts.sum(axis=0)
-        seen, at, k = self._seen[chain], np.flatnonzero(counts.any(axis=0)), 0
-        values = counts[:, at]
-        while at.size and k < self._most:
-            if k == len(seen):
-                seen.append(np.zeros(self.size, np.int32))
-            seen[k][at] += (values > k).sum(axis=0, dtype=np.int32)
-            k += 1
-            more = (values > k).any(axis=0)
-            at, values = at[more], values[:, more]
-
-    def at_least(self, k: int, unknowns: IntArray) -> FloatArray:
-        """Return P(x >= k) for some unknowns, shape (chains, unknowns)."""
-        found = np.zeros((self.chains, unknowns.size))
-        for chain, seen in enumerate(self._seen):
-            if k <= len(seen):
-                found[chain] = seen[k - 1][unknowns] / self._draws[chain]
-        return found
-
-
-def ranked(
-    law: Ranking, system: MicrodataSystem, cell_of: IntArray, names: list[str], top: int
-) -> pd.DataFrame:
-    """Return the most probable records: unknown, number of them, probability and its error."""
-    left = np.arange(law.size)
-    found: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
-    best, k = np.zeros(0), 1
-    while left.size:
-        each = law.at_least(k, left)
-        value = each.mean(axis=0)
-        error = np.zeros(value.size)
-        if len(each) > 1:
-            error = each.std(axis=0, ddof=1) / np.sqrt(len(each))
-        kept = np.flatnonzero(value > 0.0)
-        found.append((left[kept], np.full(kept.size, k), value[kept], error[kept]))
-        best = np.sort(np.concatenate([best, value[kept]]))[-top:]
-        # One more of a kind is never the more probable.
-        limit = best[0] if best.size == top else 0.0
-        left, k = left[value > limit], k + 1
-    unknown, number, value, error = (np.concatenate([part[i] for part in found]) for i in range(4))
-    order = np.lexsort((number, unknown, -value))[:top]
-    frame = _frame(system, cell_of[unknown[order]])
-    frame["known"] = [names[u] for u in unknown[order]]
-    return frame.assign(number=number[order], probability=value[order], error=error[order])
-
-
-def expected_of(system: MicrodataSystem, cell_of: IntArray, mean: FloatArray) -> pd.DataFrame:
-    """Return one row for each class that may be there, with the mean of its number."""
-    every = np.bincount(cell_of, mean, minlength=system.cells)
-    every += system.known.settled.toarray().ravel()
-    kept = np.flatnonzero(every > 0.0)
-    return _frame(system, kept).assign(expected=every[kept])
-
-
-def _frame(system: MicrodataSystem, cells: IntArray) -> pd.DataFrame:
-    """Return place and codes of classes."""
-    of = system.classes
-    place, cls = np.divmod(cells, of.size)
-    places: TextArray = system.places[place]
-    frame = pd.DataFrame({"place": places})
-    for name, bins in zip(of.schema.names, np.unravel_index(cls, of.shape), strict=True):
-        frame[name] = np.array(_codes(of, name))[bins]
-    return frame
-
-
-def _codes(classes: Classes, name: str) -> list[str]:
-    """Return the codes of every bin of an attribute."""
-    attribute = classes.schema.attribute(name)
-    told = []
-    for b in range(int(classes.bins[name].max()) + 1):
-        codes = np.flatnonzero(classes.bins[name] == b) + attribute.first
-        runs = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)
-        told.append(",".join(str(r[0]) if r.size == 1 else f"{r[0]}-{r[-1]}" for r in runs))
-    return told

@@ -18,25 +18,29 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
 from bayesrisk.inference.microdata.chains import (
     Chain,
     Draws,
+    LatticeChains,
     Observer,
     PeopleChain,
+    check_kinds,
     draw,
     no_observer,
 )
 from bayesrisk.inference.microdata.contraction import TooManyStatesError
-from bayesrisk.inference.microdata.exact import GroupLaws, Tally, expected_of, place_law, weigh
+from bayesrisk.inference.microdata.exact import place_law, weigh
 from bayesrisk.inference.microdata.expected_counts import ExpectedCounts
 from bayesrisk.inference.microdata.knowledge import Knowledge, KnownGroup, KnownRecords
-from bayesrisk.inference.microdata.lattice import LatticeChains
 from bayesrisk.inference.microdata.people_model import people_model, suits
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.questions import (
+    GroupLaws,
     MemberQuestion,
     MicrodataPosterior,
     PosteriorLaw,
     QuestionFunctions,
     RecordQuestion,
+    Tally,
     answers_of,
+    expected_of,
     prior_answers,
     question_functions,
     ratio,
@@ -299,6 +303,9 @@ def microdata_posterior(
                 raise
         except TooManyStatesError:
             if engine == "exact":
+                if not suits(system):
+                    nothing = sp.csr_array((0, system.size), dtype=np.int64)
+                    check_kinds(presolve(system, nothing)[0])
                 raise ArgumentError(
                     f"engine must be 'auto', which takes chains, for this place: an exact law "
                     f"needs more than {_MAX_PAIRS} pairs of sums"
@@ -424,12 +431,12 @@ def _lattice_chains(
     if not small.matrix.shape[1]:
         return _exact(system, asked, functions)
     generators, origin = spawn(settings.rng, settings.chains + 1)
-    of = LatticeChains(small, settings.chains, generators[-1])
-    if not len(of.moves):  # the exact counts leave one point
+    sampler = LatticeChains(small, settings.chains, generators[-1])
+    if not len(sampler.moves):  # the exact counts leave one point
         return _exact(system, asked, functions)
     identity = sp.csr_array(sp.eye_array(small.matrix.shape[1], dtype=np.int64))
     everything = sp.csr_array(sp.vstack([over_groups, identity], format="csr"))
-    drawn, frame = _drawn(of.begin(generators[:-1]), everything, asked, functions, settings)
+    drawn, frame = _drawn(sampler.begin(generators[:-1]), everything, asked, functions, settings)
     each = drawn.counts[:, :, over_groups.shape[0] :]
     groups = each.mean(axis=(0, 1))
     mean = np.where(small.group >= 0, small.weight * groups[small.group], 0.0)

@@ -1,4 +1,4 @@
-"""Questions about the records of a place, and answers of draws with their errors."""
+"""Questions about the records of a place, answers of draws with their errors, and rankings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from scipy import special
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.microdata.chains import LEAST_ESS, MOST_R_HAT, Draws
-from bayesrisk.inference.microdata.exact import Ranking, ranked
 from bayesrisk.inference.microdata.knowledge import (
     Classes,
     Condition,
@@ -24,7 +23,7 @@ from bayesrisk.inference.microdata.knowledge import (
     condition_factors,
     of_classes,
 )
-from bayesrisk.inference.microdata.system import MicrodataSystem, Stratum
+from bayesrisk.inference.microdata.system import MicrodataSystem, Stratum, log_rising
 from bayesrisk.inference.sampling.chains import Samples, effective_size, mean_r_hat
 from bayesrisk.tables import HouseholdLink, Table
 from bayesrisk.tables.linked import MEMBERS
@@ -305,20 +304,36 @@ def _tail(
     both: list[tuple[float, float, float, FloatArray | None]], need: int, *, dirichlet: bool
 ) -> float:
     """Return the probability of so many people or more."""
-    from scipy.stats import betabinom, binom  # slow to import
+    from scipy.stats import binom  # slow to import
 
     every = np.ones(1)[:need]
     for a, _, s, size in both:  # no more than the question needs
         if size is None or not s or not need:
             continue
         part, n = min(a / s, 1.0), np.flatnonzero(size)
-        counts = np.arange(min(need, int(n[-1]) + 1))[:, None]
+        counts = np.arange(min(need, int(n[-1]) + 1))
         if not dirichlet or part in (0.0, 1.0):
-            one = binom.pmf(counts, n, part)
+            one = np.asarray(binom.pmf(counts, n[:, None], part))
         else:
-            one = betabinom.pmf(counts, n, a, s - a)
-        every = np.convolve(every, np.asarray(one) @ size[n])[:need]
+            one = _beta_binomial(counts.size, n, np.array([a]), np.array([s - a]))[0]
+        every = np.convolve(every, size[n] @ one)[:need]
     return float(max(0.0, 1.0 - every.sum()))
+
+
+def _beta_binomial(many: int, n: IntArray, a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return P(0), P(1), ... of ``many`` numbers of records of a kind among n of its group.
+
+    The shape is (kinds, n, many); a are the Dirichlet parameters of kinds, b those of the rest.
+    """
+    k, most = np.arange(many), int(n.max(initial=0))
+    rest, log = n[:, None] - k, special.gammaln(np.arange(most + 1.0) + 1.0)
+    fits = rest >= 0
+    rest = np.where(fits, rest, 0)
+    value = log_rising(a, most)[:, np.minimum(k, most)][:, None] + log_rising(b, most)[:, rest]
+    value = value - log_rising(a + b, most)[:, n][..., None]
+    value = value + log[n][:, None] - log[np.minimum(k, most)] - log[rest]
+    found: FloatArray = np.where(fits, np.exp(value), 0.0)
+    return found
 
 
 # Answers of draws: their errors and intervals, and which are undecided.
@@ -425,6 +440,158 @@ def ratio(part: float, whole: float) -> float:
     return float(part / whole) if whole > 0.0 else float("nan")
 
 
+# Which records are there most probably, and how many to expect.
+
+
+_ROOM = 2**25  # numbers that the tallies of all chains may hold
+
+
+@dataclass(frozen=True)
+class GroupLaws:
+    """Laws of the counts of groups whose records are exchangeable."""
+
+    # for every chain (one if exact) and group, the probability of 0, 1, ... records
+    laws: list[list[FloatArray]]
+    group: IntArray  # group of every unknown; -1 where there is nobody
+    mass: FloatArray  # share or Dirichlet parameter of every group
+    weight: FloatArray  # part of it that every unknown has
+    dirichlet: bool  # whether these are Dirichlet parameters
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return self.group.size
+
+    def at_least(self, k: int, unknowns: IntArray) -> FloatArray:
+        """Return P(x >= k) for some unknowns, shape (chains, unknowns)."""
+        found = np.zeros((len(self.laws), unknowns.size))
+        order = np.argsort(self.group[unknowns], kind="stable")
+        groups, starts = np.unique(self.group[unknowns][order], return_index=True)
+        for g, at in zip(groups, np.split(order, starts[1:]), strict=True):
+            if g < 0:
+                continue
+            n = np.arange(k, max(laws[g].size for laws in self.laws))
+            weights, back = np.unique(self.weight[unknowns[at]], return_inverse=True)
+            tails = self._tails(k, n, weights, float(self.mass[g]))
+            for chain, laws in enumerate(self.laws):
+                law = laws[g][k:]
+                found[chain, at] = (law @ tails[: law.size])[back]
+        return found
+
+    def _tails(self, k: int, n: IntArray, weights: FloatArray, mass: float) -> FloatArray:
+        """Return P(x >= k | n records of the group) for unknowns of these weights."""
+        from scipy.stats import binom  # slow to import
+
+        found = np.ones((n.size, weights.size))
+        part = np.flatnonzero(weights < 1.0)
+        if part.size and n.size:
+            w = weights[part]
+            if self.dirichlet:
+                below = _beta_binomial(k, n, mass * w, mass * (1.0 - w)).sum(axis=-1)
+                found[:, part] = np.maximum(0.0, 1.0 - below.T)
+            else:
+                found[:, part] = binom.sf(k - 1, n[:, None], w)
+        return found
+
+
+@dataclass
+class Tally:
+    """Frequencies of k or more records in the draws of chains, for every unknown."""
+
+    chains: int  # number of chains and of unknowns
+    size: int
+
+    def __post_init__(self) -> None:
+        self._seen: list[list[IntArray]] = [[] for _ in range(self.chains)]
+        self._draws = [0] * self.chains
+        self._most = max(1, _ROOM // (self.chains * max(self.size, 1)))
+        self._total = np.zeros((self.chains, self.size))
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean count of every unknown."""
+        found: FloatArray = self._total.sum(axis=0) / sum(self._draws)
+        return found
+
+    def add(self, chain: int, counts: IntArray) -> None:
+        """Count the records of states of a chain, (states, unknowns)."""
+        self._draws[chain] += len(counts)
+        self._total[chain] += counts.sum(axis=0)
+        seen, at, k = self._seen[chain], np.flatnonzero(counts.any(axis=0)), 0
+        values = counts[:, at]
+        while at.size and k < self._most:
+            if k == len(seen):
+                seen.append(np.zeros(self.size, np.int32))
+            seen[k][at] += (values > k).sum(axis=0, dtype=np.int32)
+            k += 1
+            more = (values > k).any(axis=0)
+            at, values = at[more], values[:, more]
+
+    def at_least(self, k: int, unknowns: IntArray) -> FloatArray:
+        """Return P(x >= k) for some unknowns, shape (chains, unknowns)."""
+        found = np.zeros((self.chains, unknowns.size))
+        for chain, seen in enumerate(self._seen):
+            if k <= len(seen):
+                found[chain] = seen[k - 1][unknowns] / self._draws[chain]
+        return found
+
+
+def ranked(
+    law: GroupLaws | Tally, system: MicrodataSystem, cell_of: IntArray, names: list[str], top: int
+) -> pd.DataFrame:
+    """Return the most probable records: unknown, number of them, probability and its error."""
+    left = np.arange(law.size)
+    found: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
+    best, k = np.zeros(0), 1
+    while left.size:
+        each = law.at_least(k, left)
+        value = each.mean(axis=0)
+        error = np.zeros(value.size)
+        if len(each) > 1:
+            error = each.std(axis=0, ddof=1) / np.sqrt(len(each))
+        kept = np.flatnonzero(value > 0.0)
+        found.append((left[kept], np.full(kept.size, k), value[kept], error[kept]))
+        best = np.sort(np.concatenate([best, value[kept]]))[-top:]
+        # One more of a kind is never the more probable.
+        limit = best[0] if best.size == top else 0.0
+        left, k = left[value > limit], k + 1
+    unknown, number, value, error = (np.concatenate([part[i] for part in found]) for i in range(4))
+    order = np.lexsort((number, unknown, -value))[:top]
+    frame = _frame(system, cell_of[unknown[order]])
+    frame["known"] = [names[u] for u in unknown[order]]
+    return frame.assign(number=number[order], probability=value[order], error=error[order])
+
+
+def expected_of(system: MicrodataSystem, cell_of: IntArray, mean: FloatArray) -> pd.DataFrame:
+    """Return one row for each class that may be there, with the mean of its number."""
+    every = np.bincount(cell_of, mean, minlength=system.cells)
+    every += system.known.settled.toarray().ravel()
+    kept = np.flatnonzero(every > 0.0)
+    return _frame(system, kept).assign(expected=every[kept])
+
+
+def _frame(system: MicrodataSystem, cells: IntArray) -> pd.DataFrame:
+    """Return place and codes of classes."""
+    classes = system.classes
+    place, cls = np.divmod(cells, classes.size)
+    places: TextArray = system.places[place]
+    frame = pd.DataFrame({"place": places})
+    for name, bins in zip(classes.schema.names, np.unravel_index(cls, classes.shape), strict=True):
+        frame[name] = np.array(_codes(classes, name))[bins]
+    return frame
+
+
+def _codes(classes: Classes, name: str) -> list[str]:
+    """Return the codes of every bin of an attribute."""
+    attribute = classes.schema.attribute(name)
+    texts = []
+    for b in range(int(classes.bins[name].max()) + 1):
+        codes = np.flatnonzero(classes.bins[name] == b) + attribute.first
+        runs = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)
+        texts.append(",".join(str(r[0]) if r.size == 1 else f"{r[0]}-{r[-1]}" for r in runs))
+    return texts
+
+
 # What a release says about the records of a place, as it is returned.
 
 
@@ -432,7 +599,7 @@ def ratio(part: float, whole: float) -> float:
 class PosteriorLaw:
     """The law of every unknown, of which place and class and known people they are."""
 
-    ranking: Ranking
+    ranking: GroupLaws | Tally
     system: MicrodataSystem
     cell_of: IntArray
     names: list[str]

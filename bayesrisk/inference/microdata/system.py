@@ -150,13 +150,13 @@ class MicrodataSystem:
             for i, geoid in enumerate(layer.geoids):
                 member = sp.csr_array((layer.belongs == i).astype(np.int64)[None, :])
                 # What rounding does depends on the whole count.
-                told, own, counts = layer.read(i)
-                matrices.append(sp.kron(member, layer.weights[told, :], format="csr"))
+                cells, own, counts = layer.read(i)
+                matrices.append(sp.kron(member, layer.weights[cells, :], format="csr"))
                 hard.append(np.array([law.exact for law in own], np.bool_))
                 given.append(counts)
-                off.append(layer.off[i, told])
+                off.append(layer.off[i, cells])
                 laws += own
-                names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in told]
+                names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in cells]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
         known = self.settled(matrix) + np.concatenate(off)
         sums = np.concatenate(hard), np.concatenate(given), known
@@ -216,16 +216,16 @@ def system_of(
     places = _inside(tables.geoids[bottom], place)
     shared = _Shared(workload)
     apart = [*apart, *(t for item in known for t in item.tables(schema))]
-    told = _classes(shared, tuple(levels))
-    classes = refined(told, apart) if apart else told
+    published = _classes(shared, tuple(levels))
+    classes = refined(published, apart) if apart else published
     if classes.size * len(places) > MAX_UNKNOWNS:
         raise ArgumentError(
             f"place must have at most {MAX_UNKNOWNS} unknown counts, got "
             f"{classes.size} classes in {len(places)} places"
         )
-    matrices = [_weights(shared, other, told) for other in levels]
-    if classes is not told:  # a part of a class has its weights
-        parent = told.of_cells(classes.representatives())
+    matrices = [_weights(shared, other, published) for other in levels]
+    if classes is not published:  # a part of a class has its weights
+        parent = published.of_cells(classes.representatives())
         matrices = [sp.csr_array(sp.csc_array(weights)[:, parent]) for weights in matrices]
     layers = [
         _layer(release, other, place, places, weights)
@@ -250,8 +250,8 @@ class _Shared:
 
 @lru_cache(maxsize=16)
 def _classes(shared: _Shared, levels: tuple[str, ...]) -> Classes:
-    told = [t for level in levels for t in shared.workload.at(level).values()]
-    return classes_of(shared.workload.schema, told)
+    tables = [t for level in levels for t in shared.workload.at(level).values()]
+    return classes_of(shared.workload.schema, tables)
 
 
 @lru_cache(maxsize=16)
@@ -274,10 +274,10 @@ def _layer(
     for name, table in tables.workload.at(level).items():
         law = release.spec.likelihood(level, name)
         if not _is_closed(law):
-            alike = "" if law.independent else ", where cells with the same records change alike"
+            reason = "" if law.independent else ", where cells with the same records change alike"
             raise ArgumentError(
                 f"release must have a likelihood in closed form for every table, got "
-                f"{law.kind!r} for table {name!r} at level {level!r}{alike}"
+                f"{law.kind!r} for table {name!r} at level {level!r}{reason}"
             )
         given.append(_dense(tables.counts[level, name], at))
         none = np.zeros(given[-1].shape, np.bool_)
@@ -404,10 +404,7 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
         size = prior.size if rows.laws[r] is None else None
         law = soft[r] > -np.inf if size is None else size[rows.known[r] :][: soft[r].size]
         runs.append(pieces(law.astype(float)))
-    priors = tuple(
-        log_prior(m, int(t), dirichlet=prior.concentration is not None)
-        for m, t in zip(total, top, strict=True)
-    )
+    priors = log_priors(total, top, dirichlet=prior.concentration is not None)
     given, laws = rows.given - rows.known, (tuple(soft), tuple(runs))
     noise = [isinstance(law, NoiseSpec) for law in rows.laws]
     noisy = np.array(noise, np.bool_) & ~rows.hard
@@ -415,11 +412,25 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
     return small, sp.csr_array(sp.csc_array(asked)[:, first].astype(np.int64))
 
 
-def log_prior(mass: float, top: int, *, dirichlet: bool) -> FloatArray:
-    """Return the log weight of 0, 1, ... ``top`` records of a group."""
+def log_prior(mass: FloatArray, top: int, *, dirichlet: bool) -> FloatArray:
+    """Return the log weights (groups, top + 1) of 0, 1, ... ``top`` records of groups."""
     j = np.arange(top)
-    step = np.log(mass + j) if dirichlet else np.full(top, np.log(mass))
-    return np.concatenate([[0.0], np.cumsum(step - np.log1p(j))])
+    step = np.log(mass[:, None] + j) if dirichlet else np.log(mass)[:, None]
+    found = np.zeros((mass.size, top + 1))
+    np.cumsum(step - np.log1p(j), axis=1, out=found[:, 1:])
+    return found
+
+
+def log_priors(mass: FloatArray, top: IntArray, *, dirichlet: bool) -> tuple[FloatArray, ...]:
+    """Return the log weights of 0, 1, ... records of each group, up to its own largest number."""
+    found: list[FloatArray] = [np.zeros(1)] * mass.size
+    for most in np.unique(top):
+        groups = np.flatnonzero(top == most)
+        for g, weights in zip(
+            groups, log_prior(mass[groups], int(most), dirichlet=dirichlet), strict=True
+        ):
+            found[g] = weights
+    return tuple(found)
 
 
 def _mass(system: MicrodataSystem) -> FloatArray:
@@ -435,7 +446,7 @@ def _mass(system: MicrodataSystem) -> FloatArray:
 def _all_rows(system: MicrodataSystem) -> RowSystem:
     """Return the rows of the system, of what is known, and of the people of every place."""
     n_places, n_classes, known = len(system.places), system.classes.size, system.known
-    told = system.rows()
+    rows = system.rows()
     settled = np.asarray(known.settled.sum(axis=1), np.int64).ravel()
     # The number of others: its law is that of all records, less those that are known.
     ones = sp.kron(
@@ -452,13 +463,13 @@ def _all_rows(system: MicrodataSystem) -> RowSystem:
     constant = system.settled(sums) if sums is not None else np.zeros(0, np.int64)
     counts = [g.count for g in (*known.partly, *known.exactly)]
     return RowSystem(
-        sp.csr_array(sp.vstack([told.matrix, ones, *extra], format="csr"), dtype=np.int64),
-        np.concatenate([told.hard, np.zeros(n_places, np.bool_), np.ones(len(counts), np.bool_)]),
-        np.concatenate([told.given, settled, np.array(counts, np.int64)]),
-        np.concatenate([told.known, known.people, np.zeros(len(parts), np.int64), constant]),
-        [*told.laws, *[None] * (n_places + len(counts))],
+        sp.csr_array(sp.vstack([rows.matrix, ones, *extra], format="csr"), dtype=np.int64),
+        np.concatenate([rows.hard, np.zeros(n_places, np.bool_), np.ones(len(counts), np.bool_)]),
+        np.concatenate([rows.given, settled, np.array(counts, np.int64)]),
+        np.concatenate([rows.known, known.people, np.zeros(len(parts), np.int64), constant]),
+        [*rows.laws, *[None] * (n_places + len(counts))],
         [
-            *told.names,
+            *rows.names,
             *(f"number of records of {p}" for p in system.places),
             *(f"number of {g.name}" for g in (*known.partly, *known.exactly)),
         ],
@@ -632,6 +643,16 @@ def _log_weight(rows: RowSystem, r: int, sums: IntArray, prior: RecordPrior) -> 
     return weights
 
 
+def log_rising(x: float | FloatArray, most: int) -> FloatArray:
+    """Return log of x (x + 1) ... (x + k - 1), along a last axis for k = 0, 1, ... ``most``.
+
+    As sums: differences of log Gamma(x + k) lose all digits where x is large.
+    """
+    steps = np.cumsum(np.log(np.asarray(x)[..., None] + np.arange(most)), axis=-1)
+    found: FloatArray = np.concatenate([np.zeros((*steps.shape[:-1], 1)), steps], axis=-1)
+    return found
+
+
 def log_size(u: IntArray, prior: RecordPrior, known: int = 0, settled: int = 0) -> FloatArray:
     """Return log of P(n) u!, with n = u + known, times Gamma(A) / Gamma(A + u) for unknown shares.
 
@@ -640,8 +661,7 @@ def log_size(u: IntArray, prior: RecordPrior, known: int = 0, settled: int = 0) 
     a = prior.concentration
     value: FloatArray = np.asarray(gammaln(u + 1.0), dtype=float)
     if a is not None:
-        steps = np.concatenate([[0.0], np.cumsum(np.log(a + settled + np.arange(int(u.max()))))])
-        value = value - steps[u]
+        value = value - log_rising(a + settled, int(u.max()))[u]
     return value + prior.log_size(u + known)
 
 
@@ -678,7 +698,7 @@ class Stratum:
             if prior.concentration is None:
                 value += r * np.log(s / total) if s > 0.0 else np.where(r > 0, -np.inf, 0.0)
             elif s > 0.0:
-                value += gammaln(s + r) - gammaln(total + u)
+                value += log_rising(s, most) - log_rising(total + self.held, most)
             else:
                 value[1:] = -np.inf
         return value + prior.log_size(r + self.known)

@@ -13,8 +13,7 @@ from bayesrisk import MechanismSpec, PublishedTables, Release, Schema, Workload
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import people_model as kernels, people_model as module
-from bayesrisk.inference.microdata.chains import Draws, PeopleChain, draw, moving
-from bayesrisk.inference.microdata.lattice import LatticeChains
+from bayesrisk.inference.microdata.chains import Draws, LatticeChains, PeopleChain, draw, moving
 from bayesrisk.inference.microdata.people_model import people_model, put
 from bayesrisk.inference.microdata.people_moves import sweep
 from bayesrisk.inference.microdata.questions import QuestionFunctions, answer_interval, answers_of

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from oracles import record_law as oracle
 from random_places import KINDS, one_block, place, town
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference import KnownRecords, RecordQuestion, microdata_posterior
-from bayesrisk.release import NoiseSpec, RoundingSpec
+from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, microdata_posterior
+from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
 
 ALL = 10**6
 
@@ -147,3 +148,42 @@ def test_twenty_thousand_records_listed_by_the_exact_engine():
 @pytest.mark.parametrize(("engine", "towns", "blocks"), [("people", 35, 40), ("lattice", 65, 20)])
 def test_twenty_thousand_records_listed_by_chains(engine, towns, blocks):
     check(listed(range(towns), blocks, engine, draws=1000, chains=2), 20_000)
+
+
+@pytest.mark.parametrize("concentration", [0.01, 30.0, 1e9, 1e12])
+def test_numbers_under_strong_and_weak_priors_equal_exact_fractions(concentration):
+    """Of six people of three kinds, with Dirichlet parameters from 0.002 to 5e11."""
+    release, prior = one_block(TrueCounts(), [6], np.ones((1, 3), int), 6)
+    shares = np.array([0.5, 0.3, 0.2])
+    prior = RecordPrior(prior.schema, shares, concentration, prior.size)
+    asked = [RecordQuestion({"kind": [k]}, at_least=m) for k in range(3) for m in (1, 2, 5)]
+    found = microdata_posterior(release, asked, level="block", place="1", prior=prior)
+
+    def rising(x, k):
+        return math.prod((Fraction(x) + i for i in range(k)), start=Fraction(1))
+
+    def tail(kind, m, n):
+        a, b = Fraction(concentration * shares[kind]), Fraction(concentration * (1 - shares[kind]))
+        terms = (math.comb(n, k) * rising(a, k) * rising(b, n - k) for k in range(m, n + 1))
+        return float(sum(terms) / rising(a + b, n))
+
+    tails = [tail(k, m, 6) for k in range(3) for m in (1, 2, 5)]
+    np.testing.assert_allclose(found.answers["posterior"], tails, rtol=1e-11)
+    before = [sum(tail(k, m, n) for n in range(7)) / 7 for k in range(3) for m in (1, 2, 5)]
+    np.testing.assert_allclose(found.answers["prior"], before, rtol=1e-11)
+    for row in found.ranked_records(18).itertuples():
+        assert row.probability == pytest.approx(tail(int(row.kind), row.number, 6), rel=1e-11)
+
+
+def test_a_strong_prior_of_those_who_are_like_nobody_known_equals_lists_of_people():
+    release, prior = one_block(NoiseSpec("discrete-gaussian", 1), [2], np.ones((1, 3), int), 4)
+    shares, asked = np.array([0.5, 0.3, 0.2]), [RecordQuestion({"kind": [0]}, at_least=2)]
+    prior = RecordPrior(prior.schema, shares, 1e12, prior.size)
+    known = [KnownRecords({"kind": [2]}, 1, "exactly")]
+    common = {"level": "block", "place": "1", "prior": prior, "known": known}
+    found = microdata_posterior(release, asked, **common).answers
+    about = 1, 3, shares, 1e12, prior.size
+    before = oracle.with_known_people(*about, [], [[]], [[([2], 1)]])
+    assert found["prior"][0] == pytest.approx(
+        sum(w for w, (x,), _ in before if x[0] >= 2), rel=1e-11
+    )

@@ -6,7 +6,7 @@ from random_places import one_block
 
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.inference.microdata import system
+from bayesrisk.inference.microdata import chains, posterior, system
 from bayesrisk.inference.microdata.prior import fit_concentration
 from bayesrisk.release import NoiseSpec, RoundingSpec, SimulationOnly, TrueCounts
 
@@ -103,3 +103,19 @@ def test_memory_is_bounded_for_places_that_are_too_large(monkeypatch):
     )
     found = microdata_posterior(noisy, ASKED, **PLACE, prior=prior, rng=1)
     assert found.engine == "people"
+
+
+def test_a_place_that_is_for_no_engine_is_refused_by_each_in_the_same_words(monkeypatch):
+    """Where chains can answer, the exact engine says so; where they cannot, it does not."""
+    monkeypatch.setattr(posterior, "_MAX_PAIRS", 0)
+    release, prior = one_block(
+        RoundingSpec(3, "nearest"), [3, 3], np.array([[1, 1, 0], [0, 1, 1]]), 6
+    )
+    common = {**PLACE, "prior": prior, "rng": 1}
+    with pytest.raises(ArgumentError, match="engine must be 'auto'"):
+        microdata_posterior(release, ASKED, **common, engine="exact")
+    assert microdata_posterior(release, ASKED, **common, draws=100).engine == "lattice"
+    monkeypatch.setattr(chains, "MAX_GROUPS", 2)
+    for engine in ("auto", "exact", "lattice"):
+        with pytest.raises(ArgumentError, match=r"place .* at most 2 kinds .* got 3, and is too"):
+            microdata_posterior(release, ASKED, **common, engine=engine)

@@ -11,7 +11,7 @@ from random_places import SHARES, two_sides
 
 from bayesrisk.inference import RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import exact
-from bayesrisk.inference.microdata.sides import Sides, SideSums, sides_of
+from bayesrisk.inference.microdata.exact import Sides, SideSums, sides_of
 from bayesrisk.inference.microdata.system import presolve, system_of
 
 PLACE = {"level": "block", "place": "100"}
@@ -133,3 +133,20 @@ def test_sides_without_what_they_share_are_wrong():
         far.append(max(abs(a[0] - b[0]) for a, b in zip(one, other, strict=True)))
     assert len(far) >= 3
     assert max(far) > 1e-2
+
+
+def test_questions_across_sides_have_one_answer_by_pairs_and_by_a_larger_side(monkeypatch):
+    pairs, used = SideSums.law_of_pairs, []
+
+    def counted(sums, function):
+        used.append(law := pairs(sums, function))
+        return law
+
+    for seed in range(4):
+        release, prior, _ = two_sides(seed, "independent")
+        monkeypatch.setattr(SideSums, "law_of_pairs", counted)
+        one = microdata_posterior(release, ASKED, **PLACE, prior=prior).answers["posterior"]
+        monkeypatch.setattr(SideSums, "law_of_pairs", lambda sums, function: None)
+        other = microdata_posterior(release, ASKED, **PLACE, prior=prior).answers["posterior"]
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+    assert sum(law is not None for law in used) >= 4
