@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Discriminator,
@@ -26,7 +25,7 @@ from pydantic_core import PydanticCustomError
 
 from bayesrisk import _validation as check, datasets as samples
 from bayesrisk._files.delimited import text_frame
-from bayesrisk._files.limits import Several, as_config_error, choice, refuse
+from bayesrisk._files.limits import Section, Several, as_config_error, choice, refuse
 from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.text import named, read_toml
 from bayesrisk.accounting import census_2020_budget
@@ -113,8 +112,8 @@ def _sensitivity(value: object) -> Budget:
 # The keys.
 
 
-class _Keys(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class _Keys(Section):
+    model_config = ConfigDict(strict=True)
 
 
 _T = TypeVar("_T")

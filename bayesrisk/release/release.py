@@ -222,7 +222,7 @@ def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
     if document.get("format", _FORMAT) != _FORMAT:
         raise DataError(
             f"{file}: format must be {_FORMAT}, got {shown(document['format'])}, which another "
-            "version of bayesrisk wrote: release the records again"
+            "version of bayesrisk wrote; the page Migration says how it is read, nothing drawn anew"
         )
     same_keys(document, _KEYS | more, str(file))
     return document

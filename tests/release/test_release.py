@@ -28,7 +28,7 @@ from bayesrisk.release import (
     SuppressedCounts,
     TrueCounts,
 )
-from bayesrisk.tables import exchange
+from bayesrisk.tables import PublishedTables, exchange
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 scales = st.fractions(min_value=Fraction(1, 10**6), max_value=10**6)
@@ -257,6 +257,26 @@ def test_bad_documents_are_refused(released, tmp_path, change, match):
     file.write_text(json.dumps(document))
     with pytest.raises(DataError, match=match):
         Release.read(tmp_path / "out")
+
+
+def test_a_release_of_format_3_is_read_as_the_migration_page_says(released, tmp_path):
+    released.write(tmp_path / "out")
+    file, manifest = tmp_path / "out" / "_release.json", tmp_path / "out" / "_manifest.json"
+    said, listed = json.loads(file.read_text()), json.loads(manifest.read_text())
+    for document, later in ((said, ("seal", "tables")), (listed, ("seal", "release"))):
+        for key in later:
+            del document[key]
+    del said["spec"]["places"]
+    file.write_text(json.dumps(said | {"format": 3}))
+    manifest.write_text(json.dumps(listed))
+    with pytest.raises(DataError, match="format must be 4, got 3"):
+        Release.read(tmp_path / "out")
+    spec = MechanismSpec.from_dict({**said["spec"], "places": released.spec.places})
+    tables = PublishedTables.read(tmp_path / "out")
+    again = Release(spec, tables, said["diagnostics"], simulation=said["simulation"])
+    assert again == released
+    again.write(tmp_path / "again")
+    assert Release.read(tmp_path / "again") == released
 
 
 def rounded(seed, base):

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from bayesrisk import _files, _validation as check
 from bayesrisk._files.text import named, read_json
 from bayesrisk._random import as_finished
+from bayesrisk._version import __version__
 from bayesrisk.exceptions import (
     BayesRiskError,
     BayesRiskWarning,
@@ -29,6 +30,7 @@ from bayesrisk.exceptions import (
     OutputError,
     PartFileError,
     ShardError,
+    shown,
 )
 
 #: Results below this folder are for whoever holds the confidential records, and nobody else.
@@ -89,7 +91,12 @@ class RunFolder:
                 raise OutputError(f"{folder.path}: holds no {layout.label} (no {layout.settings})")
         config = read_json(file, OutputError)
         if not isinstance(config, dict) or not isinstance(config.get("shards"), int):
-            raise OutputError(f"{file}: is not the configuration of a {layout.label}")
+            found = config.get("version", __version__) if isinstance(config, dict) else __version__
+            other = f", which bayesrisk {shown(found)} wrote: run it again"
+            raise OutputError(
+                f"{file}: is not the configuration of a {layout.label}"
+                f"{other if found != __version__ else ''}"
+            )
         folder.config, folder._digest = config, digest_of(config)
         if folder.manifest and folder.manifest.get("config") != folder._digest:
             raise PartFileError(

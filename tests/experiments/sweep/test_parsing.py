@@ -66,8 +66,9 @@ def test_laplace_leaves_out_several_levels(document):
 
 
 BAD = [
-    ("colour", "red", "unknown key colour"),
-    ("grid", 3, "grid must be a table, got 3"),
+    ("colour", "red", "unknown key colour; known: title, scenario"),
+    ("grid", 3, r"\[grid\] must be a table, got 3"),
+    ("grid", {"rhoo": [1]}, "unknown key grid.rhoo; known: grid.rho, grid.prior"),
     ("grid", {"rho": [1]}, "grid.prior must be given"),
     ("scenario", "fishing", "scenario must be one of characteristics"),
     ("seed", -1, "seed must be >= 0, got -1"),

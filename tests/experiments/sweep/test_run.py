@@ -168,7 +168,10 @@ class TestRefusals:
         with pytest.raises(OutputError, match="holds no sweep"):
             read_results(tmp_path)
         (tmp_path / "config.json").write_text('{"title": 1}', encoding="utf-8")
-        with pytest.raises(OutputError, match="not the configuration of a sweep"):
+        with pytest.raises(OutputError, match=r"not the configuration of a sweep$"):
+            read_results(tmp_path)
+        (tmp_path / "config.json").write_text('{"title": 1, "version": "0.1.0"}', encoding="utf-8")
+        with pytest.raises(OutputError, match=r"config\.json.*'0.1.0' wrote: run it again"):
             read_results(tmp_path)
 
     def test_damaged_configuration(self, config, done):
