@@ -86,5 +86,5 @@ class WarmProgram:
         """Return a dual ray that proves infeasibility, if the last solution found one."""
         if self._highs.getModelStatus() != highspy.HighsModelStatus.kInfeasible:
             return None
-        _, known, values = self._highs.getDualRay()
-        return np.array(values) if known else None
+        _, exists, values = self._highs.getDualRay()
+        return np.array(values) if exists else None

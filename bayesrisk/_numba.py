@@ -145,9 +145,9 @@ def elementwise(*signatures: str) -> Callable[[_F], Any]:
     """
 
     def decorate(function: _F) -> Any:
-        made = functools.wraps(function)(_Elementwise(function, signatures))
-        DECLARED.append(made)
-        return made
+        wrapper = functools.wraps(function)(_Elementwise(function, signatures))
+        DECLARED.append(wrapper)
+        return wrapper
 
     return decorate
 
@@ -163,15 +163,15 @@ class _Elementwise:
         numba_: Any = numba
 
         def compile_(cache: bool) -> Any:
-            made = numba_.vectorize(nopython=True, cache=cache)(self._function)
-            kept = made._dispatcher.cache
+            decorator = numba_.vectorize(nopython=True, cache=cache)(self._function)
+            kept = decorator._dispatcher.cache
             if cache and kept.cache_path:
                 _check_folder(kept.cache_path, self._function.__code__.co_filename)
                 _keep_if_possible(kept, self._function)
             for signature in self._signatures:
-                made.add(signature)
-            made.disable_compile()
-            return made
+                decorator.add(signature)
+            decorator.disable_compile()
+            return decorator
 
         return _cached_if_possible(compile_)
 
@@ -193,7 +193,7 @@ def compiled_since(start_ns: int) -> int:
 
 
 def _cache_folders() -> set[str]:
-    caches = (getattr(made, "_cache", None) for made in DECLARED)
+    caches = (getattr(kernel, "_cache", None) for kernel in DECLARED)
     return {cache.cache_path for cache in caches if cache is not None and cache.cache_path}
 
 
@@ -224,28 +224,28 @@ def _check_folder(folder: str, source: str) -> None:
         return  # no owners and modes as POSIX has them
     inside, package = Path(os.path.realpath(folder)), Path(os.path.realpath(source)).parent
     trusted = {0, os.geteuid(), package.stat().st_uid, Path("/").stat().st_uid}
-    beside = inside.parent == package
-    for place in (*inside.glob("*.nb[ic]"), inside, *(() if beside else inside.parents)):
-        about = place.lstat()
-        writers = about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if writers & stat.S_IWGRP and _is_of_one(about.st_gid):
+    in_package = inside.parent == package
+    for place in (*inside.glob("*.nb[ic]"), inside, *(() if in_package else inside.parents)):
+        status = place.lstat()
+        writers = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if writers & stat.S_IWGRP and _is_of_one(status.st_gid):
             writers &= ~stat.S_IWGRP
-        if beside:
+        if in_package:
             writers &= ~package.stat().st_mode
-        elif place in inside.parents and about.st_mode & stat.S_ISVTX:
+        elif place in inside.parents and status.st_mode & stat.S_ISVTX:
             writers = 0  # nobody but its owner can rename what is inside
-        if writers or about.st_uid not in trusted:
-            what = (
-                f"{place} belongs to user {about.st_uid} and has mode "
-                f"{stat.S_IMODE(about.st_mode):04o}"
+        if writers or status.st_uid not in trusted:
+            problem = (
+                f"{place} belongs to user {status.st_uid} and has mode "
+                f"{stat.S_IMODE(status.st_mode):04o}"
             )
             if numba.config.CACHE_DIR:  # type: ignore[attr-defined]
                 raise ConfigError(
                     "NUMBA_CACHE_DIR must be a folder that nobody else can write in or rename, "
-                    f"since what it holds is run, got {numba.config.CACHE_DIR}: {what}; "  # type: ignore[attr-defined]
+                    f"since what it holds is run, got {numba.config.CACHE_DIR}: {problem}; "  # type: ignore[attr-defined]
                     "set it to a new folder of your own (mode 0700), or not at all"
                 )
-            raise PermissionError(what)
+            raise PermissionError(problem)
 
 
 def _is_of_one(group: int) -> bool:
@@ -254,10 +254,10 @@ def _is_of_one(group: int) -> bool:
     import pwd
 
     try:
-        about, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid()).pw_name
+        entry, user = grp.getgrgid(group), pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return False
-    return about.gr_name == user and set(about.gr_mem) <= {user}
+    return entry.gr_name == user and set(entry.gr_mem) <= {user}
 
 
 def _keep_if_possible(cache: Any, function: Callable[..., Any]) -> None:

@@ -121,9 +121,9 @@ CALLS = {
     "MechanismSpec.likelihood level": ("level", lambda v: SPEC.likelihood(v, "sex")),
     "RecordQuestion name": ("name", lambda v: br.inference.RecordQuestion({}, name=v)),
     "split_by_place records": ("records", lambda v: split_by_place(v, "nowhere")),
-    "ClaimOptions.given options": (
+    "ClaimOptions.from_options options": (
         "options",
-        lambda v: ClaimOptions.given(v),
+        lambda v: ClaimOptions.from_options(v),
     ),
 }
 #: Values that none of these arguments takes.

@@ -91,8 +91,8 @@ def _trees() -> None:
     )  # at odds with what is released
     parents = [None, "root", "root", "left", "left", "right", "right"]
     frame = pd.DataFrame({"node": ["root", "left", "right", *"abcd"], "parent": parents})
-    at_odds = br.Tree.from_frame(frame.assign(noisy_count=[30, *[0] * 6], rho=1.0))
-    br.tree_posterior(at_odds, leaf_prior=all_or_none)
+    contradiction = br.Tree.from_frame(frame.assign(noisy_count=[30, *[0] * 6], rho=1.0))
+    br.tree_posterior(contradiction, leaf_prior=all_or_none)
     br.tree_posterior(tree, leaf_prior="flat").quantile(0.9)
     br.sample_tree(tree, leaf_prior="flat", draws=4, warmup=1, chains=2, rng=1)
 
@@ -114,20 +114,20 @@ def _records() -> None:
     young = br.inference.RecordQuestion({"age": [0]}, among={"sex": [1]})
     exact: Any = TrueCounts()
     noisy: Any = br.NoiseSpec("discrete-gaussian", Fraction(5))
-    about: Any = {
+    block: Any = {
         "level": "all",
         "place": "",
         "prior": br.inference.RecordPrior.uniform_data_sets(schema),
     }
     few: Any = {"rng": 1, "draws": 4, "chains": 2, "doublings": 0}
-    for others, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
-        release = br.Release(br.MechanismSpec("example", others=others), tables)
-        br.inference.microdata_posterior(release, [young], **about, engine=engine, **few)
+    for law, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
+        release = br.Release(br.MechanismSpec("example", others=law), tables)
+        br.inference.microdata_posterior(release, [young], **block, engine=engine, **few)
     counted = br.inference.RecordPrior.uniform_data_sets(schema, size=np.full(9, 1 / 9))
     record_law(system_of(release, level="all", place="", prior=counted))
     # What is done where draws are short for a rare group, which takes many draws to happen.
     chain = PeopleChain.begin(
-        people_model(system_of(release, **about)), np.random.default_rng(1), 1
+        people_model(system_of(release, **block)), np.random.default_rng(1), 1
     )
     chain.advance_parts(np.array([0]), 1)
 
@@ -145,10 +145,10 @@ def _reconstruction() -> None:
 
 def _claims() -> None:
     people: Any = br.simulate_population(br.population.population_spec("tract", n_blocks=4), rng=1)
-    found = br.reconstruction.find_claims(
+    claims = br.reconstruction.find_claims(
         br.tabulate(people, br.Workload.named("household-dhc")), max_columns=3
     )
-    br.risk.claim_precision(found, people.households)
+    br.risk.claim_precision(claims, people.households)
 
 
 #: What the calls are about, and a function that makes them.
@@ -207,13 +207,13 @@ def list_(
     """List what can be chosen by name, each in a line."""
     from bayesrisk import _validation as check
 
-    found = _KINDS[check.choice(kind, "kind", tuple(_KINDS))]()
-    width = max(map(len, found))
-    lines = (f"{name:{width}s}  {line}" for name, line in found.items())
-    base.print_answer(found, lines, as_json=as_json)
+    entries = _KINDS[check.choice(kind, "kind", tuple(_KINDS))]()
+    width = max(map(len, entries))
+    lines = (f"{name:{width}s}  {line}" for name, line in entries.items())
+    base.print_answer(entries, lines, as_json=as_json)
 
 
-def _made(zone: str) -> dict[str, str]:
+def _first_lines(zone: str) -> dict[str, str]:
     """Return the first line about each mechanism or attack."""
     registry = import_module(f"bayesrisk.{zone}.registry").REGISTRY
     texts = {name: inspect.getdoc(registry.factory(name)) for name in registry.available()}
@@ -226,21 +226,21 @@ def _samples() -> dict[str, str]:
 
 
 def _workloads() -> dict[str, str]:
-    made = {name: br.Workload.named(name) for name in br.Workload.available()}
+    workloads = {name: br.Workload.named(name) for name in br.Workload.available()}
     return {
         n: f"{len(w.tables)} of {w.schema.name}, {w.n_cells} cells; by {', '.join(w.levels)}"
-        for n, w in made.items()
+        for n, w in workloads.items()
     }
 
 
 def _schemas() -> dict[str, str]:
-    made = {name: br.Schema.named(name) for name in br.Schema.available()}
-    return {n: f"{', '.join(s.names)}; by {s.geography.finest}" for n, s in made.items()}
+    schemas = {name: br.Schema.named(name) for name in br.Schema.available()}
+    return {n: f"{', '.join(s.names)}; by {s.geography.finest}" for n, s in schemas.items()}
 
 
 _KINDS: dict[str, Callable[[], dict[str, str]]] = {
-    "mechanisms": lambda: _made("mechanisms"),
-    "attacks": lambda: _made("reconstruction"),
+    "mechanisms": lambda: _first_lines("mechanisms"),
+    "attacks": lambda: _first_lines("reconstruction"),
     "samples": _samples,
     "workloads": _workloads,
     "schemas": _schemas,
@@ -353,12 +353,12 @@ def _status(error: BayesRiskError) -> int:
 
 def _place(error: Exception) -> str:
     """Return file and line of the package that raised a foreign error, or passed it on."""
-    own, place = Path(__file__).parents[1], ""
+    package, place = Path(__file__).parents[1], ""
     trace = error.__traceback__
     while trace is not None:
         file = Path(trace.tb_frame.f_code.co_filename)
-        if file.is_relative_to(own):
-            place = f" at {file.relative_to(own)}:{trace.tb_lineno}"
+        if file.is_relative_to(package):
+            place = f" at {file.relative_to(package)}:{trace.tb_lineno}"
         trace = trace.tb_next
     return place
 

@@ -12,7 +12,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk.cli import base
-from bayesrisk.cli.records import MOST_KINDS, OwnOptions, usual_tables
+from bayesrisk.cli.records import MOST_KINDS, ColumnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError, shown
 
 if TYPE_CHECKING:
@@ -55,12 +55,14 @@ def claims(
         known_rule=not no_rule,
     )
     summary = runner.run(study, output, "claims")
-    said = (
+    sentence = (
         f"{summary.claims} verified claims that no table states, {summary.singletons} about one "
         f"record, in {output}; blocks: {base.listed(summary.statuses)}"
     )
     conflicts = [f"  no records fit: {conflict}" for conflict in summary.conflicts]
-    runner.show(summary, [said], [*(f"  {example}" for example in summary.examples), *conflicts])
+    runner.show(
+        summary, [sentence], [*(f"  {example}" for example in summary.examples), *conflicts]
+    )
 
 
 # -----------------------------------------------------------------------------
@@ -112,15 +114,15 @@ def reconstruct(
         known_rule=not no_rule,
     )
     summary = runner.run(study, output, "reconstruct")
-    said = f"{summary.records} records in {output}; blocks: {base.listed(summary.statuses)}"
-    said += "; published counts are read as ranges" * summary.coarsened
-    runner.show(summary, [said], (f"  no records fit: {text}" for text in summary.conflicts))
+    sentence = f"{summary.records} records in {output}; blocks: {base.listed(summary.statuses)}"
+    sentence += "; published counts are read as ranges" * summary.coarsened
+    runner.show(summary, [sentence], (f"  no records fit: {text}" for text in summary.conflicts))
 
 
 def _limit(text: str | None, usual: int | None) -> str | None:
     """Return the limit that was asked for, or the usual one of what takes long; None for none."""
-    given = usual if text is None else text
-    return None if given in (None, "none") else str(given)
+    limit = usual if text is None else text
+    return None if limit in (None, "none") else str(limit)
 
 
 def _nodes(text: str | None, usual: int | None) -> int | None:
@@ -193,18 +195,18 @@ def reidentify(
     """Link records to known persons, confirm the links, and compare with guessing."""
     from bayesrisk.experiments.reidentification import write_reidentification
 
-    known = [base.data_path(file, base.MICRODATA, "persons.parquet") for file in attacker]
+    paths = [base.data_path(file, base.MICRODATA, "persons.parquet") for file in attacker]
     # A sample is called by its name: the file is persons.parquet in each.
     names = [
-        str(file).removeprefix("sample:") if file != at else file.stem
-        for file, at in zip(attacker, known, strict=True)
+        str(file).removeprefix("sample:") if file != path else file.stem
+        for file, path in zip(attacker, paths, strict=True)
     ]
-    files = dict(zip(names, known, strict=True))
+    files = dict(zip(names, paths, strict=True))
     truth = base.data_path(truth, base.MICRODATA, "persons.parquet")
     if len(files) < len(attacker):
         raise ArgumentError(f"attacker files must have different names, got {sorted(files)}")
     with base.progress(quiet=quiet or as_json, title="reidentify", unit="steps") as advance:
-        done = write_reidentification(
+        result = write_reidentification(
             folder,
             output,
             attackers=files,
@@ -215,9 +217,9 @@ def reidentify(
             progress=advance,
         )
         if fragment:
-            base.write_fragment(done.report)
-    lines = [*map(_line, done.rates.to_dict(orient="records")), f"report: {done.report}"]
-    base.print_answer(done.to_dict(), lines, as_json=as_json)
+            base.write_fragment(result.report)
+    lines = [*map(_line, result.rates.to_dict(orient="records")), f"report: {result.report}"]
+    base.print_answer(result.to_dict(), lines, as_json=as_json)
 
 
 def _line(row: Mapping[Any, Any]) -> str:
@@ -225,13 +227,15 @@ def _line(row: Mapping[Any, Any]) -> str:
         row[name] for name in ("precision", "left_out_ratio", "precision_ratio")
     )
     rate = f"precision {precision:.1%}" if math.isfinite(precision) else "no precision"
-    beside = (
+    comparison = (
         f", {ratio:.2f} times a guesser's without their own records" if math.isfinite(ratio) else ""
     )
-    beside += f", {published:.2f} times the published guesser's" if math.isfinite(published) else ""
+    comparison += (
+        f", {published:.2f} times the published guesser's" if math.isfinite(published) else ""
+    )
     return (
         f"{row['attacker']}, {row['source']}: {row['confirmed']} confirmed of {row['putative']} "
-        f"putative of {row['attacker_records']} persons: {rate}{beside}"
+        f"putative of {row['attacker_records']} persons: {rate}{comparison}"
     )
 
 
@@ -279,8 +283,8 @@ class StudyOptions:
 
     def synthetic(self) -> dict[str, Any]:
         """Return the settings of synthetic households that were given."""
-        given = {"seeds": self.seeds, "blocks": self.n_blocks, "alpha": self.alpha}
-        return {name: value for name, value in given.items() if value is not None}
+        settings = {"seeds": self.seeds, "blocks": self.n_blocks, "alpha": self.alpha}
+        return {name: value for name, value in settings.items() if value is not None}
 
 
 def study(
@@ -309,8 +313,8 @@ def study(
     if options.protection:
         settings["protections"] = tuple(options.protection)
     source, public = _households(households), _households(sample)
-    given = source if source is None or Partitions.there(source) else read_households(source)
-    made = br.experiments.OccupancyStudy(
+    population = source if source is None or Partitions.there(source) else read_households(source)
+    experiment = br.experiments.OccupancyStudy(
         seeds=tuple(range(options.seed, options.seed + (seeds if households is None else 1))),
         solutions=options.solutions,
         noisy_solutions=options.noisy_solutions,
@@ -319,11 +323,11 @@ def study(
         hud=options.hud,
         open_end=not options.closed,
         time_limit=base.optional_number(options.time_limit, "time_limit"),
-        households=given,
+        households=population,
         sample=None if public is None else read_sample(public),
         **settings,
     )
-    summary = runner.run(made, output, "occupancy")
+    summary = runner.run(experiment, output, "occupancy")
     if figures and summary.results is not None:
         summary.results.write_report(output)
     _print(summary, output, as_json=runner.as_json)
@@ -377,18 +381,18 @@ def attack(
     )
     summary = runner.run(study, output, "occupancy")
     file = Path(summary.folder) / "blocks.parquet"
-    said = f"{summary.blocks} blocks: {base.listed(summary.statuses)}; in {file}"
-    conflicts = (f"  no households fit block {at}: {text}" for at, text in summary.conflicts)
-    runner.show(summary, [said], conflicts)
+    sentence = f"{summary.blocks} blocks: {base.listed(summary.statuses)}; in {file}"
+    conflicts = (f"  no households fit block {block}: {text}" for block, text in summary.conflicts)
+    runner.show(summary, [sentence], conflicts)
 
 
 def _households(argument: Path | None) -> Path | None:
     """Return the file of households, which a folder of microdata has; or microdata by place."""
     if argument is None:
         return None
-    found = base.data_path(argument, base.MICRODATA, "households.parquet")
-    inside = found / "households.parquet"
-    return inside if inside.is_file() else found
+    path = base.data_path(argument, base.MICRODATA, "households.parquet")
+    inside = path / "households.parquet"
+    return inside if inside.is_file() else path
 
 
 def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
@@ -427,7 +431,7 @@ _GOAL = ("target_ratio", "quantile", "against", "steps")
 
 
 @dataclass(frozen=True)
-class AuditOptions(OwnOptions):
+class AuditOptions(ColumnOptions):
     """Options of an audit: tables, protections, adversaries and their questions."""
 
     protection: Annotated[
@@ -499,7 +503,7 @@ def audit(
     """Judge protections: what adversaries learn, and how much of it from people's own records."""
     document = {k: v for k, v in dataclasses.asdict(options).items() if v is not None}
     files = [base.audit_settings_path(one) for one in population]
-    given: Any = population
+    arguments: Any = population
     if any(files):
         from bayesrisk.cli.recipes import read_audit_file  # slow to import
 
@@ -508,9 +512,9 @@ def audit(
         settings = read_audit_file(files[0], AuditOptions)
         if "population" not in settings:
             raise ArgumentError(f"{files[0]}: population must be given")
-        given = settings.pop("population")
+        arguments = settings.pop("population")
         document = settings | document
-    populations = _populations(given)
+    populations = _populations(arguments)
     sources = populations.values() if isinstance(populations, dict) else [populations]
     # Where no population is a file all name their own schema.
     if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
@@ -570,24 +574,24 @@ def _study(
     workload = _workload(population, document, quiet=quiet)
     usual, risky = usual_roles(workload.schema)
     stated = base.names(document.get("stated"))
-    known = base.names(document.get("known")) or [a for a in usual if a not in stated]
+    background = base.names(document.get("known")) or [a for a in usual if a not in stated]
     stated = (
         stated
-        or [a for a in risky if a not in known]
-        or [a for a in workload.schema.names if a not in known]
+        or [a for a in risky if a not in background]
+        or [a for a in workload.schema.names if a not in background]
     )
-    for name in known:  # also where nobody who asks knows them
+    for name in background:  # also where nobody who asks knows them
         with base.called("attribute", "--known"):
             workload.schema.attribute(name)
     schema = document.get("schema") or None
     if isinstance(schema, str):
         with base.called("name", "--schema"):
-            schema = base.schema_of(schema)
+            schema = base.load_schema(schema)
     return br.experiments.AuditStudy(
         population,
         workload,
         protections=_protections(document.get("protection")),
-        adversaries=_adversaries(document.get("attack"), known),
+        adversaries=_adversaries(document.get("attack"), background),
         stated=stated,
         schema=schema,
         targets=document.get("targets"),
@@ -606,10 +610,10 @@ def _study(
 def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
     from bayesrisk.experiments.audit.choosing import ProtectionGoal
 
-    given = {n: document[n] for n in _GOAL if document.get(n) is not None}
-    if given and "target_ratio" not in given:
-        raise ArgumentError(f"{', '.join(given)}: can only be given with a target ratio")
-    return ProtectionGoal(**given) if given else None
+    settings = {n: document[n] for n in _GOAL if document.get(n) is not None}
+    if settings and "target_ratio" not in settings:
+        raise ArgumentError(f"{', '.join(settings)}: can only be given with a target ratio")
+    return ProtectionGoal(**settings) if settings else None
 
 
 def _workload(
@@ -646,22 +650,22 @@ def _methods(texts: list[str] | None) -> list[str]:
     from bayesrisk._validation import choice
     from bayesrisk.risk.audit import METHODS
 
-    found = base.names(texts) or [METHODS[0]]
-    for name in found:
+    methods = base.names(texts) or [METHODS[0]]
+    for name in methods:
         with base.called("method", "--method"):
             choice(name, "method", METHODS)
-    return found
+    return methods
 
 
-def _adversaries(texts: list[str] | None, known: list[str]) -> list["Adversary"]:
+def _adversaries(texts: list[str] | None, background: list[str]) -> list["Adversary"]:
     from bayesrisk.risk.audit import Adversary
 
-    found = []
+    adversaries = []
     for name in base.names(texts) or list(_ATTACKS):
         with base.called("name", "--attack"):
-            knows = known if name == "linker" else ()
-            found.append(Adversary.named(name, known=knows))
-    return found
+            knows = background if name == "linker" else ()
+            adversaries.append(Adversary.named(name, known=knows))
+    return adversaries
 
 
 # -----------------------------------------------------------------------------
@@ -723,9 +727,9 @@ def attack_(
         base.warnings_as_lines(),
         base.progress(quiet=quiet, title="attack", unit="steps") as advance,
     ):
-        found = write_attack(
+        result = write_attack(
             layouts, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance
         )
     base.print_answer(
-        found, ["", *found["sentences"], f"report: {found['report']}"], as_json=as_json
+        result, ["", *result["sentences"], f"report: {result['report']}"], as_json=as_json
     )

@@ -85,12 +85,12 @@ def _printing() -> Iterator[None]:
             last = last.tb_next
         if last is None or last.tb_frame.f_code.co_name != "echo":
             raise
-        gone = error.errno == errno.EPIPE
+        broken = error.errno == errno.EPIPE
         nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in (sys.stdout, sys.stderr) if gone else (sys.stdout,):
+        for stream in (sys.stdout, sys.stderr) if broken else (sys.stdout,):
             with suppress(OSError):  # what it still holds is written when the process ends
                 os.dup2(nowhere, stream.fileno())
-        if gone:
+        if broken:
             raise typer.Exit(_READER_GONE) from None
         with suppress(OSError):
             text = f"bayesrisk: standard output could not be written: {error.strerror}"
@@ -133,21 +133,21 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
-            kept = f"; {stop}" if stop.args else ""  # a run says what becomes of it
-            raise typer.Exit(_interrupts.tell(kept)) from None
+            advice = f"; {stop}" if stop.args else ""  # a run says what becomes of it
+            raise typer.Exit(_interrupts.tell(advice)) from None
         except ArgumentError as error:
-            told = self._told(str(error))
-            if told == str(error):
+            message = self._option_message(str(error))
+            if message == str(error):
                 raise
-            raise type(error)(told) from error
+            raise type(error)(message) from error
 
-    def _told(self, text: str) -> str:
+    def _option_message(self, text: str) -> str:
         """Return a message with the name of the option that its first words stand for."""
         options = {
             p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
         }
-        known = {name: (name,) for name in options} | _CALLED
-        for words, names in known.items():
+        option_names = {name: (name,) for name in options} | _CALLED
+        for words, names in option_names.items():
             option = next((options[name] for name in names if name in options), None)
             if option is not None and text.startswith(f"{words} "):
                 return option + text.removeprefix(words)
@@ -169,10 +169,10 @@ class Commands(TyperGroup):
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options, off if not given: reading "nothing" takes Typer a while."""
-        found = super().get_params(ctx)
-        for option in found:
+        parameters = super().get_params(ctx)
+        for option in parameters:
             option.default = False if option.default is None else option.default
-        return found
+        return parameters
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group."""
@@ -245,26 +245,26 @@ def progress(
         with _bar(console, title, unit) as advance:
             yield advance
         return
-    last, said, unsaid = -1, time.monotonic(), ""
-    first = said + _SECONDS if patient else said
+    last, last_time, pending = -1, time.monotonic(), ""
+    first = last_time + _SECONDS if patient else last_time
 
-    def log(done: int, total: int | None) -> None:
-        nonlocal last, said, unsaid
-        now = datetime.now().astimezone().strftime("%H:%M:%S")
-        of = "" if total is None else f" of {total}"
-        unsaid = f"{now} {title}: {done}{of} {unit}"
+    def log(count: int, total: int | None) -> None:
+        nonlocal last, last_time, pending
+        clock = datetime.now().astimezone().strftime("%H:%M:%S")
+        bound = "" if total is None else f" of {total}"
+        pending = f"{clock} {title}: {count}{bound} {unit}"
         if total is None:
-            due = time.monotonic() - said >= _SECONDS
+            due = time.monotonic() - last_time >= _SECONDS
         else:
-            due = done * 10 // max(total, 1) > last  # about ten lines, however many shards
-            last = max(last, done * 10 // max(total, 1))
+            due = count * 10 // max(total, 1) > last  # about ten lines, however many shards
+            last = max(last, count * 10 // max(total, 1))
         if due and time.monotonic() >= first:
-            typer.echo(unsaid, err=True)
-            said, unsaid = time.monotonic(), ""
+            typer.echo(pending, err=True)
+            last_time, pending = time.monotonic(), ""
 
     yield log
-    if unsaid and time.monotonic() >= first:
-        typer.echo(unsaid, err=True)
+    if pending and time.monotonic() >= first:
+        typer.echo(pending, err=True)
 
 
 @contextmanager
@@ -276,22 +276,22 @@ def _bar(console: Any, title: str, unit: str) -> Iterator[Advance]:
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
         task = bar.add_task(title, total=None, count="")
 
-        def show(done: int, total: int | None) -> None:
-            count = f"{done:,}" if total is None else f"{done:,}/{total:,}"
-            bar.update(task, completed=done, total=total, count=f"{count} {unit}")
+        def show(number: int, total: int | None) -> None:
+            count = f"{number:,}" if total is None else f"{number:,}/{total:,}"
+            bar.update(task, completed=number, total=total, count=f"{count} {unit}")
 
         yield show
 
 
 def counter(advance: Advance | None, total: int | None = None) -> Callable[..., None]:
     """Return a function that adds rows or steps, one by default, to those done of a total."""
-    done = 0
+    count = 0
 
     def add(number: int = 1) -> None:
-        nonlocal done
-        done += number
+        nonlocal count
+        count += number
         if advance is not None:
-            advance(done, total)
+            advance(count, total)
 
     return add
 
@@ -392,7 +392,7 @@ class RunOptions:
             progress(quiet=self.quiet or self.as_json, title=title) as advance,
         ):
             try:
-                done = br.run(
+                summary = br.run(
                     study,
                     folder,
                     workers=self.workers,
@@ -404,11 +404,11 @@ class RunOptions:
             except (KeyboardInterrupt, Exception) as stop:
                 if not _interrupts.ended(stop):
                     raise
-                kept = "finished shards are kept, go on with --resume"
-                raise KeyboardInterrupt(kept) from stop
-        if done.complete:
+                advice = "finished shards are kept, go on with --resume"
+                raise KeyboardInterrupt(advice) from stop
+        if summary.complete:
             self.embed(Path(folder) / "report.html")
-        return done
+        return summary
 
     def show(self, summary: Any, before: Iterable[str] = (), after: Iterable[str] = ()) -> None:
         """Print what a run found: one JSON document, or lines before and after its parts."""
@@ -431,8 +431,8 @@ class RunOptions:
     def refuse(self, advice: str) -> None:
         """Refuse options of long runs that were given where there is none."""
         for field in dataclasses.fields(self):
-            given = getattr(self, field.name) != field.default
-            if given and field.name not in ("as_json", "quiet", "fragment"):
+            is_set = getattr(self, field.name) != field.default
+            if is_set and field.name not in ("as_json", "quiet", "fragment"):
                 raise ArgumentError(f"--{field.name} {advice}")
 
 
@@ -466,15 +466,15 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
                 default = field.default_factory()
             elif default is dataclasses.MISSING:
                 default = parameter.empty
-            made_of = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
-            flat.append(_option(made_of.replace(annotation=inner[field.name])))
+            option = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
+            flat.append(_option(option.replace(annotation=inner[field.name])))
 
-    def command(**given: Any) -> None:
-        made = {
-            name: kind(**{f.name: given.pop(f.name) for f in dataclasses.fields(kind)})
+    def command(**values: Any) -> None:
+        objects = {
+            name: kind(**{f.name: values.pop(f.name) for f in dataclasses.fields(kind)})
             for name, kind in groups.items()
         }
-        function(**given, **made)
+        function(**values, **objects)
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__
     command.__annotations__ = {p.name: p.annotation for p in flat}
@@ -487,18 +487,18 @@ def _option(parameter: inspect.Parameter) -> inspect.Parameter:
 
     The annotation may have had only what ``--help`` says.
     """
-    kind, about = get_args(parameter.annotation)
-    if isinstance(about, str):
+    kind, option = get_args(parameter.annotation)
+    if isinstance(option, str):
         flags = [f"--{parameter.name.replace('_', '-')}"] if kind is bool else []
-        about = typer.Option(*flags, help=about)
+        option = typer.Option(*flags, help=option)
     one = kind
     while inner := [part for part in get_args(one) if part is not type(None)]:
         one = inner[0]  # of a list, or of what may be None
-    if isinstance(about, OptionInfo) and one is not bool:
-        about, word = copy.copy(about), _WORD_OF_TYPE.get(one, "NAME")
+    if isinstance(option, OptionInfo) and one is not bool:
+        option, word = copy.copy(option), _WORD_OF_TYPE.get(one, "NAME")
         choices = "|".join(one) if issubclass(one, Enum) else ""
-        about.metavar = choices or _WORD_OF.get(parameter.name, word)
-    return parameter.replace(annotation=Annotated[kind, about])
+        option.metavar = choices or _WORD_OF.get(parameter.name, word)
+    return parameter.replace(annotation=Annotated[kind, option])
 
 
 def number(text: str, name: str) -> float:
@@ -513,7 +513,7 @@ def optional_number(text: str | None, name: str) -> float | None:
     return None if text is None else number(text, name)
 
 
-def sensitivity_of(text: str) -> float:
+def parse_sensitivity(text: str) -> float:
     """Return a sensitivity given as a number or by what a neighbour does."""
     from bayesrisk.accounting.budget import SENSITIVITIES
 
@@ -531,9 +531,9 @@ def sensitivity_of(text: str) -> float:
         ) from error
 
 
-def listed(counts: Mapping[str, object], between: str = " ") -> str:
+def listed(counts: Mapping[str, object], separator: str = " ") -> str:
     """Return numbers and what they count on one line: ``3 solved, 1 infeasible``."""
-    return ", ".join(f"{count}{between}{name}" for name, count in counts.items())
+    return ", ".join(f"{count}{separator}{name}" for name, count in counts.items())
 
 
 def names(texts: str | list[str] | None) -> list[str]:
@@ -594,15 +594,15 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
         return argument
 
     name = text.removeprefix(_PREFIX)
-    fitting = _of_kind(kind)
+    fitting = _sample_names(kind)
     if name not in fitting:
         is_ = f"is {_kind(name)}" if name in br.datasets.names() else "is none"
         have = f"samples of this kind: {', '.join(fitting)}" if fitting else "none ships"
         raise ArgumentError(f"{text} must be a sample of {kind}, but {name!r} {is_}; {have}")
-    found = br.datasets.path(name)
-    if part and not (found / part).is_file():
+    folder = br.datasets.path(name)
+    if part and not (folder / part).is_file():
         raise ArgumentError(f"{text} must hold {part}, but this sample does not")
-    return found / part
+    return folder / part
 
 
 @contextmanager
@@ -631,14 +631,14 @@ def audit_settings_path(argument: Path) -> Path | None:
     """Return the path of the settings of an audit, which a sample may be; None if it is none."""
     if str(argument).startswith(_PREFIX):
         name = str(argument).removeprefix(_PREFIX)
-        return data_path(argument, AUDITS) if name in _of_kind(AUDITS) else None
+        return data_path(argument, AUDITS) if name in _sample_names(AUDITS) else None
     return argument if argument.suffix.lower() == ".toml" else None
 
 
 def record_path(argument: Path) -> Path:
     """Return the path of microdata or of a file of records, which a sample may hold."""
     name = str(argument).removeprefix(_PREFIX)
-    if str(argument).startswith(_PREFIX) and name in _of_kind(RECORDS):
+    if str(argument).startswith(_PREFIX) and name in _sample_names(RECORDS):
         return data_path(argument, RECORDS, "records.csv")
     return data_path(argument, MICRODATA)
 
@@ -660,20 +660,20 @@ def record_pieces(
         check_folder_names_its_own(schema, dialect)
         with reworded(IN_PIECES, WHOLE_BY_PLACE if Partitions.there(path) else FOLDER_BY_PLACE):
             return br.Microdata.read(path)
-    about = schema if isinstance(schema, br.Schema) else wanted
+    record_schema = schema if isinstance(schema, br.Schema) else wanted
     if isinstance(schema, str):
         with called("name", "--schema"):
-            about = schema_of(schema, geography=wanted.geography.name)
-    if about.name != "sf1-person":
+            record_schema = load_schema(schema, geography=wanted.geography.name)
+    if record_schema.name != "sf1-person":
         if dialect is not None:
             raise ArgumentError(
-                f"--dialect goes with records of the schema sf1-person, got {about.name}"
+                f"--dialect goes with records of the schema sf1-person, got {record_schema.name}"
             )
-        return iter_records(path, schema=about)
+        return iter_records(path, schema=record_schema)
     with called("dialect", "--dialect"):
         coding = coding_of_file(path, dialect)
     if coding is None:
-        return iter_records(path, schema=about)
+        return iter_records(path, schema=record_schema)
     return br.readers.iter_record_form(path, dialect=coding, chunk=CHUNK)
 
 
@@ -701,11 +701,11 @@ def check_folder_names_its_own(schema: "str | br.Schema | None", dialect: str | 
             raise ArgumentError(f"{option} goes with a file of records; microdata names its own")
 
 
-def _of_kind(kind: str) -> list[str]:
+def _sample_names(kind: str) -> list[str]:
     return [name for name in br.datasets.names() if _kind(name) == kind]
 
 
-def workload_of(
+def load_workload(
     name: str, *, levels: Sequence[str] | None = None, geography: str | None = None
 ) -> "br.Workload":
     """Return a built-in workload, that of a TOML file, or that of a sample of records.
@@ -733,15 +733,15 @@ def union_of_workloads(
 ) -> "br.Workload":
     """Return the tables of several workloads together: all, ``only`` some, or ``without`` some."""
     with called("name", "--tables"):
-        first, *others = [workload_of(name, levels=levels, geography=geography) for name in chosen]
-    union = first.union(*others)
+        first, *rest = [load_workload(name, levels=levels, geography=geography) for name in chosen]
+    union = first.union(*rest)
     if not only and not without:
         return union
     with called("tables", "--only" if only else "--without"):
         return union.select(tables=only or None, without=without)
 
 
-def schema_of(name: str, *, geography: str | None = None) -> "br.Schema":
+def load_schema(name: str, *, geography: str | None = None) -> "br.Schema":
     """Return a built-in schema, or that of a TOML file."""
     if name.endswith(".toml"):
         return br.Schema.read(name)
@@ -751,10 +751,10 @@ def schema_of(name: str, *, geography: str | None = None) -> "br.Schema":
 @contextmanager
 def measurement_folder(argument: Path) -> Iterator[Path]:
     """Provide the folder of noisy measurements that an argument names, a sample's unpacked."""
-    found = data_path(argument, MEASUREMENTS)
-    if found is argument:
+    sample = data_path(argument, MEASUREMENTS)
+    if sample is argument:
         yield argument
         return
-    with TemporaryDirectory() as folder, zipfile.ZipFile(found) as archive:
+    with TemporaryDirectory() as folder, zipfile.ZipFile(sample) as archive:
         archive.extractall(folder)  # our own, its bytes checked
         yield next(path for path in sorted(Path(folder).iterdir()) if path.is_dir())

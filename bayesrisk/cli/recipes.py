@@ -69,22 +69,25 @@ _POSITIVE = ("target_ratio", "quantile")
 def _model(name: str, options: Any, left_out: Sequence[str], **keys: Any) -> type[Section]:
     """Return the model of a file whose keys are the options of a command, but for some."""
     hints = get_type_hints(options)
-    made: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for field in dataclasses.fields(options):
         if field.name in (*left_out, *keys):
             continue
-        given = next(one for one in get_args(hints[field.name]) if one is not type(None))
-        said: Any = Text
-        if get_origin(given) is list:
-            said = Names
-        elif given is int:
-            said = Count if field.name in _COUNTS else Seed
-        elif given is float:
-            said = Positive if field.name in _POSITIVE else Annotated[float, Field(ge=0.0)]
+        option_type = next(one for one in get_args(hints[field.name]) if one is not type(None))
+        key_type: Any = Text
+        if get_origin(option_type) is list:
+            key_type = Names
+        elif option_type is int:
+            key_type = Count if field.name in _COUNTS else Seed
+        elif option_type is float:
+            key_type = Positive if field.name in _POSITIVE else Annotated[float, Field(ge=0.0)]
         alias = field.name if field.name in ("schema", "known") else None  # names of models
-        made[f"{field.name}_" if alias else field.name] = (said | None, Field(None, alias=alias))
-    made |= keys
-    model: type[Section] = create_model(name, __base__=Section, **made)
+        fields[f"{field.name}_" if alias else field.name] = (
+            key_type | None,
+            Field(None, alias=alias),
+        )
+    fields |= keys
+    model: type[Section] = create_model(name, __base__=Section, **fields)
     return model
 
 
@@ -101,15 +104,15 @@ def read_audit_file(file: Path, options: type) -> dict[str, Any]:
     return settings
 
 
-def _check_population(where: str, entry: dict[str, Any]) -> None:
+def _check_population(label: str, entry: dict[str, Any]) -> None:
     """Check that a population is either of records, or simulated from a seed."""
     if ("records" in entry) == ("simulate" in entry):
-        raise ConfigError(f"{where} must have one of records and simulate")
+        raise ConfigError(f"{label} must have one of records and simulate")
     if "simulate" in entry and "seed" not in entry:
-        raise ConfigError(f"{where}.seed must be given where simulate is")
+        raise ConfigError(f"{label}.seed must be given where simulate is")
     for name in ("seed", "blocks"):
         if "records" in entry and name in entry:
-            raise ConfigError(f"{where}.{name} goes with simulate")
+            raise ConfigError(f"{label}.{name} goes with simulate")
 
 
 def read_release_file(file: Path, options: type) -> dict[str, Any]:

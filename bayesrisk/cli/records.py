@@ -39,7 +39,7 @@ _SHOWN = 6
 
 
 @dataclass(frozen=True)
-class OwnOptions:
+class ColumnOptions:
     """Options of a file of records with columns of its own."""
 
     place: Annotated[
@@ -73,11 +73,11 @@ def usual_tables(
     Those of the ``census``, workloads and tables of these, are for records of it.  A schema that
     was made of the records takes the place of ``schema`` in the document.
     """
-    own = {key: document.pop(key, None) for key in ("place", "columns", "cuts")}
+    choices = {key: document.pop(key, None) for key in ("place", "columns", "cuts")}
     levels, only = document.get("levels"), document.get("only")
-    if document.get("tables") or not (schema := _schema(sources, document, own, quiet=quiet)):
-        if given := next((key for key, value in own.items() if value), None):
-            option = {"cuts": "cut"}.get(given, given)
+    if document.get("tables") or not (schema := _schema(sources, document, choices, quiet=quiet)):
+        if choice := next((key for key, value in choices.items() if value), None):
+            option = {"cuts": "cut"}.get(choice, choice)
             raise ArgumentError(
                 f"--{option} goes with files that are read by their own columns: of others the "
                 "schema and the tables say it"
@@ -92,10 +92,10 @@ def usual_tables(
         options = {"levels": levels, "geography": document.get("geography"), "only": only}
         without = document.get("without", ())
         return base.union_of_workloads(document["tables"], without=without, **options)
-    made = br.Workload.of(schema, levels=levels)
+    workload = br.Workload.of(schema, levels=levels)
     if only or document.get("without"):
-        made = made.select(tables=only, without=document.get("without", ()))
-    return made
+        workload = workload.select(tables=only, without=document.get("without", ()))
+    return workload
 
 
 def _schema(
@@ -106,7 +106,7 @@ def _schema(
 
     if document.get("schema"):
         with base.called("name", "--schema"):
-            schema = base.schema_of(document["schema"])
+            schema = base.load_schema(document["schema"])
         return None if schema.name in br.Schema.available() else schema
     if document.get("dialect") or document.get("geography"):
         return None
@@ -116,7 +116,7 @@ def _schema(
         for file in files:
             if said_by_file(file) is not None or not missing_columns(file_columns(file), _CENSUS):
                 return None
-        document["schema"] = schema = own_schema(files, choices, quiet=quiet)
+        document["schema"] = schema = infer_schema(files, choices, quiet=quiet)
         return schema
     folder = sources[0]
     if (
@@ -125,11 +125,13 @@ def _schema(
         or not (folder / "persons.parquet").exists()
     ):
         return None
-    held = br.Microdata.read(folder).persons
-    return None if held is None or held.schema.name in br.Schema.available() else held.schema
+    persons = br.Microdata.read(folder).persons
+    return (
+        None if persons is None or persons.schema.name in br.Schema.available() else persons.schema
+    )
 
 
-def own_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool) -> "br.Schema":
+def infer_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool) -> "br.Schema":
     """Return the schema of files with columns of their own, and say what they were taken for."""
     import pandas as pd
 
@@ -142,8 +144,8 @@ def own_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool
     frame = pd.concat(frames, ignore_index=True)
     places = base.names(choices["place"]) or [name for name in _PLACES if name in frame][:1]
     columns = base.names(choices["columns"]) or None
-    for option, given in (("--place", places), ("--columns", columns or ())):
-        for name in given:
+    for option, names in (("--place", places), ("--columns", columns or ())):
+        for name in names:
             _check_column(option, name, frame)
     cuts = _cuts(choices["cuts"] or [], frame)
     schema = br.Schema.from_frame(
@@ -184,18 +186,18 @@ def reading_lines(schema: "br.Schema", frame: "pd.DataFrame", files: Sequence[Pa
         f"  place: {place} (--place)",
     ]
     for a in schema.attributes:
-        what = "groups" if a.cuts else "categories"
-        told = list(a.labels) or [f"{a.first} to {a.last}"]
-        if len(told) > _SHOWN:
-            told = [*told[: _SHOWN - 2], "...", told[-1]]
-        kinds = f"{a.size} {what}: " if a.labels else "whole numbers "
-        lines.append(f"  {a.name}: {kinds}{', '.join(told)}{' (--cut)' * bool(a.cuts)}")
+        unit = "groups" if a.cuts else "categories"
+        values = list(a.labels) or [f"{a.first} to {a.last}"]
+        if len(values) > _SHOWN:
+            values = [*values[: _SHOWN - 2], "...", values[-1]]
+        kinds = f"{a.size} {unit}: " if a.labels else "whole numbers "
+        lines.append(f"  {a.name}: {kinds}{', '.join(values)}{' (--cut)' * bool(a.cuts)}")
     left = [str(c) for c in frame.columns if c not in (*schema.names, *levels)]
-    known, stated = usual_roles(schema)
+    background, stated = usual_roles(schema)
     return [
         *lines,
         *([f"  left out: {', '.join(left)} (--columns)"] if left else []),
-        f"  others may know {', '.join(known) or 'nothing'} (--known, --keys); at risk is "
+        f"  others may know {', '.join(background) or 'nothing'} (--known, --keys); at risk is "
         f"{', '.join(stated)} (--stated, --sensitive)",
     ]
 
@@ -204,16 +206,16 @@ def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Return a frame of text with numbers where a column holds nothing else."""
     import pandas as pd
 
-    made = {}
+    columns = {}
     for name in frame.columns:
         column = frame[name]
         if pd.api.types.is_string_dtype(column.dtype):
             column = column.mask(column == "")
-            told = column.dropna()
-            if len(told) and told.str.fullmatch(_NUMBER).all():
+            values = column.dropna()
+            if len(values) and values.str.fullmatch(_NUMBER).all():
                 column = pd.to_numeric(column)
-        made[name] = column
-    return pd.DataFrame(made)
+        columns[name] = column
+    return pd.DataFrame(columns)
 
 
 def read_frame(file: Path) -> "pd.DataFrame":
@@ -222,8 +224,8 @@ def read_frame(file: Path) -> "pd.DataFrame":
     from bayesrisk._files.parquet import read_table
 
     if file.suffix.lower() == ".parquet":
-        held: pd.DataFrame = read_table(file).to_pandas()
-        return held
+        table: pd.DataFrame = read_table(file).to_pandas()
+        return table
     if file.suffix.lower() != ".csv":
         raise ArgumentError(f"records must end in .parquet or .csv, got {shown(str(file))}")
     return text_frame(file)
@@ -240,7 +242,7 @@ def _settings(
     from bayesrisk import _validation as check
 
     kinds = get_type_hints(br.population.PopulationSpec)
-    given: dict[str, Any] = {} if blocks is None else {"n_blocks": blocks}
+    settings: dict[str, Any] = {} if blocks is None else {"n_blocks": blocks}
     for text in changes:
         name, equals, value = text.partition("=")
         if not equals:
@@ -248,13 +250,13 @@ def _settings(
         if name not in kinds:
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {shown(name)}{advice}")
-        given[name] = value if kinds[name] is str else base.number(value, f"--set {name}")
+        settings[name] = value if kinds[name] is str else base.number(value, f"--set {name}")
     with ExitStack() as names:
         names.enter_context(base.called("name", "--preset"))
-        for name in given:
+        for name in settings:
             by_set = any(text.partition("=")[0] == name for text in changes)
             names.enter_context(base.called(name, f"--set {name}" if by_set else "--blocks"))
-        return br.population.population_spec(preset, **given)
+        return br.population.population_spec(preset, **settings)
 
 
 def _lines(summary: "PopulationSummary") -> list[str]:
@@ -339,12 +341,12 @@ def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
     parts = [text.partition("=") for text in changes]
     for name, equals, _ in parts:
         if not equals or name not in law.schema.names:
-            known = ", ".join(n for n in law.schema.names if n != law.age)
-            raise ArgumentError(f"--change must be NAME=RATE of {known}, got {shown(name)}")
-    with ExitStack() as said:
+            attributes = ", ".join(n for n in law.schema.names if n != law.age)
+            raise ArgumentError(f"--change must be NAME=RATE of {attributes}, got {shown(name)}")
+    with ExitStack() as names:
         for name, _, _ in parts:
-            said.enter_context(base.called(f"changes[{name!r}]", f"--change {name}"))
-        said.enter_context(base.called("changes", "--change"))
+            names.enter_context(base.called(f"changes[{name!r}]", f"--change {name}"))
+        names.enter_context(base.called("changes", "--change"))
         rates = {name: base.number(rate, f"--change {name}") for name, _, rate in parts}
         return dataclasses.replace(law, changes=rates)
 
@@ -362,11 +364,11 @@ def _nation(
 
     with base.called("scale", "--scale"):
         nation = Nation.scaled(1.0 if scale is None else base.number(scale, "--scale"), settings)
-    done = runner.run(NationStudy(nation, seed), output, "simulate")
-    run = {k: v for k, v in done.to_dict().items() if k != "population"}
-    figures, lines = {}, list(base.shard_lines(done))
-    if done.population is not None:
-        figures, lines = _document(done.population, output), _lines(done.population) + lines
+    summary = runner.run(NationStudy(nation, seed), output, "simulate")
+    run = {k: v for k, v in summary.to_dict().items() if k != "population"}
+    figures, lines = {}, list(base.shard_lines(summary))
+    if summary.population is not None:
+        figures, lines = _document(summary.population, output), _lines(summary.population) + lines
     base.print_answer({**figures, **run}, lines, as_json=runner.as_json)
 
 
@@ -383,20 +385,20 @@ def _population(
     from numpy.random import SeedSequence
 
     with _files.explained(output):
-        held = output.is_dir() and any(output.glob("*.parquet"))
-    if held and not replace:
+        occupied = output.is_dir() and any(output.glob("*.parquet"))
+    if occupied and not replace:
         raise OutputError(
             f"{output}: holds microdata; add --replace to make them again, or choose another "
             "folder; nothing was changed"
         )
     hidden = runner.quiet or runner.as_json
     with base.progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
-        done = base.counter(advance, 3)
+        count_step = base.counter(advance, 3)
         population = br.simulate_population(settings, rng=seed)
         persons = population.persons
         if persons is None or len(persons) == 0:
             raise ArgumentError("nobody lives in any of the blocks: give more blocks")
-        done()
+        count_step()
         if law is None:
             population.write(output)
         else:
@@ -404,14 +406,14 @@ def _population(
             with _files.whole_folder(output, _files.new_folder) as folder:
                 population.write(folder / "first")
                 br.tables.Microdata(later, blocks=population.blocks).write(folder / "later")
-        done()
+        count_step()
         summary = br.population.population_summary(population)
-        done()
+        count_step()
     document, lines = _document(summary, output), _lines(summary)
     if law is not None:
-        both = int(later.to_frame()["person"].isin(persons.to_frame()["person"]).sum())
-        document |= {"later": len(later), "both": both}
-        lines.append(f"{law.years} years later: {len(later)} people, {both} of them the same")
+        survivors = int(later.to_frame()["person"].isin(persons.to_frame()["person"]).sum())
+        document |= {"later": len(later), "both": survivors}
+        lines.append(f"{law.years} years later: {len(later)} people, {survivors} of them the same")
     base.print_answer(document, [*lines, f"microdata: {output}"], as_json=runner.as_json)
 
 
@@ -423,7 +425,7 @@ def tabulate(
     records: base.RecordsArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the tables.")],
     runner: base.RunOptions,
-    own: OwnOptions,
+    choices: ColumnOptions,
     tables: Annotated[
         str | None,
         "Workloads, with commas: sf1-block,sf1-tract; or files of your own: *.toml [of a "
@@ -449,7 +451,7 @@ def tabulate(
     if tables is not None and not base.names(tables):
         raise ArgumentError("--tables must name at least one workload, got none")
     source = base.record_path(records)
-    document: dict[str, Any] = dataclasses.asdict(own) | {
+    document: dict[str, Any] = dataclasses.asdict(choices) | {
         "tables": base.names(tables),
         "levels": None if levels is None else base.names(levels),
         "geography": geography,
@@ -459,13 +461,13 @@ def tabulate(
     }
     wanted = usual_tables([source], document, quiet=runner.quiet)
     schema = document["schema"]
-    there = Partitions.there(source)
-    if there or by is not None:
+    is_by_place = Partitions.there(source)
+    if is_by_place or by is not None:
         if replace:
             raise ArgumentError("--replace does not go with tables by place; use a new folder")
-        if there and by is not None:
+        if is_by_place and by is not None:
             raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
-        if there:
+        if is_by_place:
             base.check_folder_names_its_own(schema, dialect)
             _by_place(source, wanted, output, runner)
             return
@@ -478,14 +480,16 @@ def tabulate(
     with base.progress(
         quiet=runner.quiet or runner.as_json, title="tabulate", unit="records"
     ) as advance:
-        made = br.tabulate(_source(source, wanted, schema, dialect, base.counter(advance)), wanted)
-        made.write(output)
+        published = br.tabulate(
+            _source(source, wanted, schema, dialect, base.counter(advance)), wanted
+        )
+        published.write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
-        "tables": len(made.counts),
+        "tables": len(published.counts),
         "cells": wanted.n_cells,
-        "places": {level: len(places) for level, places in made.geoids.items()},
-        "rows": int(sum(counts.nnz for counts in made.counts.values())),
+        "places": {level: len(places) for level, places in published.geoids.items()},
+        "rows": int(sum(counts.nnz for counts in published.counts.values())),
     }
     lines = [
         f"{summary['tables']} tables of {summary['cells']} cells in {output}",
@@ -499,19 +503,21 @@ def _by_place(source: Path, wanted: "br.Workload", output: Path, runner: base.Ru
     """Count microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import TabulationStudy
 
-    done = runner.run(TabulationStudy(source, wanted), output, "tabulate")
-    said = [f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}"]
-    if done.complete:
-        said.append(f"places: {done.places} of level {wanted.levels[-1]}, in {done.shards} parts")
-    runner.show(done, said)
+    summary = runner.run(TabulationStudy(source, wanted), output, "tabulate")
+    lines = [f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}"]
+    if summary.complete:
+        lines.append(
+            f"places: {summary.places} of level {wanted.levels[-1]}, in {summary.shards} parts"
+        )
+    runner.show(summary, lines)
 
 
 def _check_output(folder: Path, *, replace: bool) -> None:
     """Refuse a folder that is in use before anything is computed."""
     with _files.explained(folder):
-        held = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if any(not _files.is_leftover(name) for name in held):
-        if "_manifest.json" not in held or "_release.json" in held:
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if any(not _files.is_leftover(name) for name in names):
+        if "_manifest.json" not in names or "_release.json" in names:
             raise OutputError(f"{folder}: must be empty or hold tables; nothing was changed")
         if not replace:
             raise OutputError(
@@ -558,7 +564,7 @@ _ONE_PLACE = (
 
 def first_look(
     records: base.RecordsArgument,
-    own: OwnOptions,
+    choices: ColumnOptions,
     keys: Annotated[
         str | None,
         "Columns that an intruder may know, with commas; their values are compared as "
@@ -578,38 +584,40 @@ def first_look(
 ) -> None:
     """Count sample uniques, special uniques and small classes of microdata."""
     source = base.record_path(records)
-    held: pd.DataFrame | br.Records
+    data: pd.DataFrame | br.Records
     with base.reworded(IN_PIECES, _ONE_PLACE):
         if keys is None:
-            held, chosen, sensitive = _own(source, schema, own, sensitive)
+            data, chosen, sensitive = _file_records(source, schema, choices, sensitive)
         else:
-            held, chosen = _read(source, schema), base.names(keys)
-    found = br.risk.first_look(held, keys=chosen, sensitive=sensitive, max_size=max_size)
+            data, chosen = _read(source, schema), base.names(keys)
+    result = br.risk.first_look(data, keys=chosen, sensitive=sensitive, max_size=max_size)
     if output is not None:
         with _files.whole_file(output) as stream:
-            frame = found.to_frame()
+            frame = result.to_frame()
             frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
     summary: dict[str, Any] = {
-        "records": len(found.class_size),
-        "keys": list(found.keys),
-        "k": found.k,
-        "unique": int(found.unique.sum()),
-        "special": int(found.special.sum()),
-        "classes": found.summary().to_dict(orient="records"),
+        "records": len(result.class_size),
+        "keys": list(result.keys),
+        "k": result.k,
+        "unique": int(result.unique.sum()),
+        "special": int(result.special.sum()),
+        "classes": result.summary().to_dict(orient="records"),
     }
-    if found.sensitive is not None:
-        summary |= {"sensitive": found.sensitive, "l": found.l}
-    base.print_answer(summary, found._answer(), as_json=as_json)
+    if result.sensitive is not None:
+        summary |= {"sensitive": result.sensitive, "l": result.l}
+    base.print_answer(summary, result._answer(), as_json=as_json)
 
 
-def _own(
-    path: Path, name: str | None, choices: OwnOptions, sensitive: str | None
+def _file_records(
+    path: Path, name: str | None, choices: ColumnOptions, sensitive: str | None
 ) -> "tuple[br.Records, list[str], str | None]":
     """Return the records of a file with columns of its own, and its keys but the last column."""
     if path.is_dir():
         raise ArgumentError("--keys must be given for microdata, such as sex,age")
-    about = own_schema([path], dataclasses.asdict(choices), quiet=False) if name is None else None
-    schema = about or base.schema_of(str(name))
+    inferred = (
+        infer_schema([path], dataclasses.asdict(choices), quiet=False) if name is None else None
+    )
+    schema = inferred or base.load_schema(str(name))
     keys = [*schema.geography.levels[-1:], *schema.names]
     sensitive = sensitive or schema.names[-1]
     keys = [key for key in keys if key not in ("all", sensitive)]
@@ -620,10 +628,10 @@ def _read(path: Path, schema: str | None) -> "pd.DataFrame | br.Records":
     """Return the persons (or households) of a folder, or the rows of a file."""
     if path.is_dir():
         base.check_folder_names_its_own(schema, None)
-        held = br.Microdata.read(path)
-        return next(unit for unit in (held.persons, held.households) if unit is not None)
+        microdata = br.Microdata.read(path)
+        return next(unit for unit in (microdata.persons, microdata.households) if unit is not None)
     if schema is not None:
-        return br.Records.read(path, schema=base.schema_of(schema))
+        return br.Records.read(path, schema=base.load_schema(schema))
     return read_frame(path)
 
 
@@ -688,8 +696,8 @@ def convert_file(
     for name, forms in _FORMS.items():
         if getattr(options, name) and form not in forms:
             option = name.replace("_", "-")
-            forms_of = " or ".join(forms)
-            raise ArgumentError(f"--{option} goes with --from {forms_of}, got --from {form}")
+            alternatives = " or ".join(forms)
+            raise ArgumentError(f"--{option} goes with --from {alternatives}, got --from {form}")
     source = base.data_path(source, "census files")
     with _files.explained(output):
         if output.exists():
@@ -697,17 +705,17 @@ def convert_file(
     silent = quiet or as_json
     rows_read = base.progress(quiet=silent, title="convert-file", unit="rows")
     named = base.reworded(MISSING, "--on-error missing")
-    with named, rows_read as bar, base.warnings_as_lines() as said:
+    with named, rows_read as bar, base.warnings_as_lines() as notices:
         advance = base.counter(bar)
         if form in _TABLES:
-            made = _tables(source, form, options, advance)
-            made.write(output, replace=False)
-            rows = sum(len(places) for places in made.geoids.values())
+            tables = _tables(source, form, options, advance)
+            tables.write(output, replace=False)
+            rows = sum(len(places) for places in tables.geoids.values())
         else:
             rows = _write_parquet(_frames(source, form, options), output, advance)
     missing = [
         {"column": column, "reason": reason, "values": values}
-        for warning in said
+        for warning in notices
         if isinstance(warning.message, DataWarning)
         for (column, reason), values in warning.message.missing.items()
     ]
@@ -738,8 +746,8 @@ def _frames(source: Path, form: Form, options: FormOptions) -> Iterator[Any]:
     if form is Form.IPUMS_1940:
         pieces = br.readers.iter_ipums_1940(source, ddi=options.codebook)
     elif form is Form.RECORDS:
-        records_of = br.readers.iter_record_form
-        pieces = records_of(source, dialect=options.dialect, state=options.state)
+        reader = br.readers.iter_record_form
+        pieces = reader(source, dialect=options.dialect, state=options.state)
     else:
         ppmf = br.readers.iter_ppmf if form is Form.PPMF else br.readers.iter_ppmf_units
         pieces = ppmf(source, state=options.state)
@@ -758,10 +766,10 @@ def _tables(
         chosen = br.Workload.named(options.workload, levels=options.level or None)
     with base.called("tables", "--table"):
         chosen = chosen.select(tables=options.table) if options.table else chosen
-    given: dict[str, Any] = {"workload": chosen, "on_error": options.on_error or "refuse"}
+    settings: dict[str, Any] = {"workload": chosen, "on_error": options.on_error or "refuse"}
     if form is Form.NHGIS:
-        given |= {name: getattr(options, name) for name in ("codebook", "state", "dataset")}
-    pieces = getattr(br.readers, f"iter_{form}")(source, **given)
+        settings |= {name: getattr(options, name) for name in ("codebook", "state", "dataset")}
+    pieces = getattr(br.readers, f"iter_{form}")(source, **settings)
 
     def counted() -> Iterator["br.PublishedTables"]:
         for piece in pieces:

@@ -13,7 +13,7 @@ import bayesrisk as br
 from bayesrisk import _files
 from bayesrisk._files.text import IN_PIECES
 from bayesrisk.cli import base
-from bayesrisk.cli.records import OwnOptions, usual_tables
+from bayesrisk.cli.records import ColumnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError, shown
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _GRADE = (
 
 
 @dataclass(frozen=True)
-class WhatOptions(OwnOptions):
+class ReleaseOptions(ColumnOptions):
     """Options of a release: its tables and its protection."""
 
     mechanism: Annotated[
@@ -80,14 +80,16 @@ class WhatOptions(OwnOptions):
             from bayesrisk.cli.recipes import read_release_file  # slow to import
 
             file = base.data_path(self.config, "settings of a release")
-            document = read_release_file(file, WhatOptions)
-        given = {key: value for key, value in dataclasses.asdict(self).items() if value is not None}
+            document = read_release_file(file, ReleaseOptions)
+        settings = {
+            key: value for key, value in dataclasses.asdict(self).items() if value is not None
+        }
         for key in ("config", "from_audit", "protection", "settings"):
-            given.pop(key, None)
-        for key, value in (("levels", given.pop("level", None)), *given.items()):
+            settings.pop(key, None)
+        for key, value in (("levels", settings.pop("level", None)), *settings.items()):
             if key in ("tables", "levels", "only") and value is not None:
-                given[key] = base.names(value)
-        document |= given
+                settings[key] = base.names(value)
+        document |= settings
         if self.from_audit is None and self.protection is not None:
             if "mechanism" in document:
                 raise ArgumentError("--protection is a --mechanism without --from-audit: give one")
@@ -111,7 +113,7 @@ def release(
         typer.Argument(help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
-    options: WhatOptions,
+    options: ReleaseOptions,
     runner: base.RunOptions,
     simulation_seed: Annotated[
         int | None,
@@ -139,29 +141,29 @@ def release(
     else:
         workload, protection = _audited(options, document, source)
     places = _listed(document.get("places"), workload)
-    asked = _Asked(document, workload, protection, simulation_seed, places, output, runner)
-    there = Partitions.there(source)
-    if whole and not there:
+    request = _Request(document, workload, protection, simulation_seed, places, output, runner)
+    is_by_place = Partitions.there(source)
+    if whole and not is_by_place:
         raise ArgumentError("--whole goes with microdata by place, which are released by place")
-    if by is not None and there:
+    if by is not None and is_by_place:
         raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
-    if by is None and (whole or not there):
+    if by is None and (whole or not is_by_place):
         runner.refuse("goes with --by, or with microdata by place")
-        _whole(asked, source)
-    elif there:
+        _whole(request, source)
+    elif is_by_place:
         base.check_folder_names_its_own(document.get("schema"), document.get("dialect"))
-        if asked.places not in (None, _OCCUPIED):
+        if request.places not in (None, _OCCUPIED):
             raise ArgumentError("--places FILE goes with records that are not by place")
-        _by_place(asked, source)
+        _by_place(request, source)
     else:
-        pieces = _pieces(source, asked)
-        listed_places = None if asked.places == _OCCUPIED else asked.places
+        pieces = _pieces(source, request)
+        listed_places = None if request.places == _OCCUPIED else request.places
         with base.split_records(pieces, output, str(by), listed_places) as folder:
-            _by_place(asked, folder)
+            _by_place(request, folder)
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     """The release that is asked for, wherever the records come from."""
 
     document: Mapping[str, Any]
@@ -173,44 +175,46 @@ class _Asked:
     runner: base.RunOptions
 
 
-def _whole(asked: _Asked, source: Path) -> None:
+def _whole(request: _Request, source: Path) -> None:
     """Release all records at once."""
     from bayesrisk.readers.text import joined
 
-    output, runner = asked.output, asked.runner
+    output, runner = request.output, request.runner
     quiet = runner.quiet or runner.as_json
     with base.progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
-        done = base.counter(advance, 3)
+        count_step = base.counter(advance, 3)
         people: br.Microdata | br.Records
-        found = _pieces(source, asked)
-        if isinstance(found, br.Microdata):
-            people = found
+        pieces = _pieces(source, request)
+        if isinstance(pieces, br.Microdata):
+            people = pieces
         else:
             with base.reworded(IN_PIECES, base.FILE_BY_PLACE):
-                people = joined(found, source)
-        done()
-        said = {} if asked.places is None else {"places": asked.places}
+                people = joined(pieces, source)
+        count_step()
+        listing = {} if request.places is None else {"places": request.places}
         with base.called("places", "--places"):
-            made = asked.protection.release(people, workload=asked.workload, rng=asked.seed, **said)
-        done()
-        made.write(output)
-        done()
+            release = request.protection.release(
+                people, workload=request.workload, rng=request.seed, **listing
+            )
+        count_step()
+        release.write(output)
+        count_step()
     report = _report(output, runner)
-    _warn(made.simulation, asked.protection.spec)
+    _warn(release.simulation, request.protection.spec)
     summary: dict[str, Any] = {
         "output": str(output),
-        "mechanism": made.spec.mechanism,
-        "simulation": made.simulation,
-        "tables": len(made.tables.counts),
-        "places": {name: len(geoids) for name, geoids in made.tables.geoids.items()},
-        "list_of_places": made.spec.places,
-        "diagnostics": dict(made.diagnostics),
+        "mechanism": release.spec.mechanism,
+        "simulation": release.simulation,
+        "tables": len(release.tables.counts),
+        "places": {name: len(geoids) for name, geoids in release.tables.geoids.items()},
+        "list_of_places": release.spec.places,
+        "diagnostics": dict(release.diagnostics),
         "report": report,
     }
     places = base.listed(summary["places"], " at ")
     lines = [f"{summary['tables']} tables ({places}) in {output}"]
-    lines += [_EXACTLY] if made.spec.places == _OCCUPIED else []
-    lines += [*_measured(made.diagnostics), f"report: {report}"]
+    lines += [_EXACTLY] if release.spec.places == _OCCUPIED else []
+    lines += [*_measured(release.diagnostics), f"report: {report}"]
     base.print_answer(summary, lines, as_json=runner.as_json)
 
 
@@ -222,15 +226,15 @@ def _report(output: Path, runner: base.RunOptions) -> str:
     from bayesrisk.experiments.runs.engine import drawing, findings, table
     from bayesrisk.plotting.attacks import draw_numbers
 
-    release = _about(output, lambda _: None)  # what may be published alone
+    release = _contents(output, lambda _: None)  # what may be published alone
     tables = pd.DataFrame(release["tables"])
     exact, every = int(tables.loc[tables["exact"], "cells"].sum()), int(tables["cells"].sum())
-    alike = tables.groupby(["level", "is"], sort=False).agg(
+    groups = tables.groupby(["level", "is"], sort=False).agg(
         tables=("table", ", ".join), counts=("cells", "sum"), withheld=("withheld", "sum")
     )
     laws = tables.groupby(["is"], sort=False)["cells"].sum()
     sizes = tables.groupby("level", sort=False)["cells"].sum()
-    drawn = draw_numbers({str(name): int(n) for name, n in sizes.items()}, "counts")
+    figure = draw_numbers({str(name): int(n) for name, n in sizes.items()}, "counts")
     page = findings(
         "Release: what is published, and how it is protected",
         [
@@ -241,8 +245,8 @@ def _report(output: Path, runner: base.RunOptions) -> str:
         ],
         source=f"Made by bayesrisk {__version__} from the release alone.",
         settings={name: release[name] for name in ("mechanism", "parameters", "places")},
-        figures=[drawing(drawn, "Counts that are released, by level.")],
-        tables=[table(alike.reset_index().rename(columns={"is": "published"}), "Tables")],
+        figures=[drawing(figure, "Counts that are released, by level.")],
+        tables=[table(groups.reset_index().rename(columns={"is": "published"}), "Tables")],
         warning="A simulation: whoever guesses the seed takes the protection off."
         if release["simulation"]
         else "",
@@ -253,26 +257,26 @@ def _report(output: Path, runner: base.RunOptions) -> str:
     return str(file)
 
 
-def _by_place(asked: _Asked, source: Path) -> None:
+def _by_place(request: _Request, source: Path) -> None:
     """Release microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import ReleaseStudy
 
-    output, runner = asked.output, asked.runner
-    said: Any = _OCCUPIED if asked.places == _OCCUPIED else None
-    study = ReleaseStudy(source, asked.workload, asked.protection, asked.seed, said)
+    output, runner = request.output, request.runner
+    listing: Any = _OCCUPIED if request.places == _OCCUPIED else None
+    study = ReleaseStudy(source, request.workload, request.protection, request.seed, listing)
     with base.called("places", "--places"):
-        done = runner.run(study, output, "release")
-    _warn(done.simulation, asked.protection.spec)
+        summary = runner.run(study, output, "release")
+    _warn(summary.simulation, request.protection.spec)
     lines = []
-    if done.complete:
+    if summary.complete:
         number, finest = len(study.published.tables), study.published.levels[-1]
         lines.append(
-            f"{number} tables ({done.places} at {finest}, in {done.shards} parts) in "
+            f"{number} tables ({summary.places} at {finest}, in {summary.shards} parts) in "
             f"{output}; {output.resolve().name}.confidential beside it is not for publication"
         )
-        lines += [_EXACTLY] if said else []
+        lines += [_EXACTLY] if listing else []
         lines.append(f"report: {_report(output, runner)}")
-    runner.show(done, [*lines, *_measured(done.diagnostics)])
+    runner.show(summary, [*lines, *_measured(summary.diagnostics)])
 
 
 def _warn(simulation: bool, spec: "br.MechanismSpec") -> None:
@@ -289,7 +293,7 @@ def _measured(diagnostics: Mapping[str, float]) -> list[str]:
 
 
 def _mechanism(
-    options: WhatOptions, document: Mapping[str, Any], workload: "br.Workload", source: Path
+    options: ReleaseOptions, document: Mapping[str, Any], workload: "br.Workload", source: Path
 ) -> "Mechanism":
     """Return the mechanism; say how parameters are given where they do not fit."""
     from bayesrisk.mechanisms.registry import (
@@ -299,15 +303,17 @@ def _mechanism(
         with_settings,
     )
 
-    named_by = "--mechanism" if options.mechanism else f"{options.config}: mechanism"
-    with base.called("name of the mechanism", named_by), base.called("protection", named_by):
-        name, given = read_recipe(document["mechanism"])
-        given = with_settings(
-            given | document.get("parameters", {}), options.settings or [], "--set"
+    option = "--mechanism" if options.mechanism else f"{options.config}: mechanism"
+    with base.called("name of the mechanism", option), base.called("protection", option):
+        name, parameters = read_recipe(document["mechanism"])
+        parameters = with_settings(
+            parameters | document.get("parameters", {}), options.settings or [], "--set"
         )
         try:
-            given = usual_parameters(name, workload, households=_households(source), **given)
-            return make_mechanism(name, **given)
+            parameters = usual_parameters(
+                name, workload, households=_households(source), **parameters
+            )
+            return make_mechanism(name, **parameters)
         except ArgumentError as error:
             if not str(error).startswith(f"mechanism {name!r}: "):
                 raise
@@ -323,15 +329,15 @@ def _households(source: Path) -> bool:
 
 
 def _audited(
-    options: WhatOptions, document: dict[str, Any], source: Path
+    options: ReleaseOptions, document: dict[str, Any], source: Path
 ) -> tuple["br.Workload", "Mechanism"]:
     """Return tables and mechanism of an audit; its schema is that of a file of records."""
     from bayesrisk.experiments.audit import audited_protection
 
     folder, name = str(options.from_audit), str(options.protection)
     with base.called("protection", "--protection"):
-        protection, workload, schema, same = audited_protection(folder, name, records=source)
-    if not same:
+        protection, workload, schema, identical = audited_protection(folder, name, records=source)
+    if not identical:
         typer.echo(f"Warning: {source} is not what was audited in {folder}", err=True)
     if not source.is_dir():
         document["schema"] = schema
@@ -352,18 +358,18 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
             raise ArgumentError(f"--places must be of microdata that list blocks, got {file}")
         blocks: list[str] = codes.tolist()
         return blocks
-    about = workload.schema.geography
-    own = br.tables.Geography(
-        about.name, (*about.levels[:-1], column or about.finest), about.widths
+    geography = workload.schema.geography
+    place_geography = br.tables.Geography(
+        geography.name, (*geography.levels[:-1], column or geography.finest), geography.widths
     )
-    pieces = br.tables.iter_records(file, schema=br.Schema("places", (), own))
+    pieces = br.tables.iter_records(file, schema=br.Schema("places", (), place_geography))
     return sorted(set().union(*(piece.places()[0].tolist() for piece in pieces)))
 
 
-def _pieces(path: Path, asked: _Asked) -> "br.Microdata | Iterator[br.Records]":
+def _pieces(path: Path, request: _Request) -> "br.Microdata | Iterator[br.Records]":
     """Return the microdata of a folder, or the pieces of a file."""
-    schema, dialect = asked.document.get("schema"), asked.document.get("dialect")
-    return base.record_pieces(path, asked.workload.schema, schema, dialect)
+    schema, dialect = request.document.get("schema"), request.document.get("dialect")
+    return base.record_pieces(path, request.workload.schema, schema, dialect)
 
 
 # -----------------------------------------------------------------------------
@@ -391,36 +397,36 @@ def verify_release(
         raise ArgumentError(f"no such folder: {folder}")
     title, unit = "verify-release", "parts"
     with base.progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
-        about = _about(folder, base.counter(advance))
+        contents = _contents(folder, base.counter(advance))
     chance = "Nothing in it is random: the same records would give the same release"
-    if about["simulation"]:
+    if contents["simulation"]:
         chance = "It is a simulation: whoever guesses the seed takes the protection off"
-    elif about["random"]:
+    elif contents["random"]:
         chance = "What is random came from entropy of the operating system, kept nowhere"
-    places = base.listed(about["places"], " at ")
+    places = base.listed(contents["places"], " at ")
     lines = [
-        f"{folder} is whole: a release by {about['mechanism']}, {about['parameters']}",
+        f"{folder} is whole: a release by {contents['mechanism']}, {contents['parameters']}",
         chance,
-        *_measured(about["diagnostics"]),
+        *_measured(contents["diagnostics"]),
         "Published exactly:",
-        f"  the list of places ({places}): {_PLACES[about['list_of_places']]}",
+        f"  the list of places ({places}): {_PLACES[contents['list_of_places']]}",
     ]
-    alike: dict[tuple[bool, str, str], list[Any]] = {}
-    for part in about["tables"]:
-        alike.setdefault((not part["exact"], part["level"], part["is"]), []).append(part)
+    groups: dict[tuple[bool, str, str], list[Any]] = {}
+    for part in contents["tables"]:
+        groups.setdefault((not part["exact"], part["level"], part["is"]), []).append(part)
     # Tables that are exact come first; those of one level and one law share a line.
-    for (inexact, level, law), tables in sorted(alike.items(), key=lambda item: item[0][0]):
+    for (inexact, level, law), tables in sorted(groups.items(), key=lambda item: item[0][0]):
         if inexact and "Not exactly:" not in lines:
             lines.append("Not exactly:")
         names = ", ".join(part["table"] for part in tables)
         cells = sum(part["cells"] for part in tables)
         lines.append(f"  {level} {names} ({cells} counts): {law}")
-    base.print_answer(about, lines, as_json=as_json)
-    for name in () if as_json else about["other_files"]:
+    base.print_answer(contents, lines, as_json=as_json)
+    for name in () if as_json else contents["other_files"]:
         typer.echo(f"Not part of the release: {name}", err=True)
 
 
-def _about(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
+def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
     from bayesrisk.release.release import ReleaseIndex
 
@@ -437,14 +443,14 @@ def _about(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
             withheld[key] += part.tables.hidden(*key).nnz
         advance(1)
     if ReleaseIndex.exists(folder):
-        said = ReleaseIndex.read(folder).document
-        spec = br.MechanismSpec.from_dict(said["spec"])
-        simulation, diagnostics = said["simulation"], said["diagnostics"]
-    given = (f"{name} {shown(value)}" for name, value in spec.parameters.items())
+        document = ReleaseIndex.read(folder).document
+        spec = br.MechanismSpec.from_dict(document["spec"])
+        simulation, diagnostics = document["simulation"], document["diagnostics"]
+    parameters = (f"{name} {shown(value)}" for name, value in spec.parameters.items())
     return {
         "folder": str(folder),
         "mechanism": spec.mechanism,
-        "parameters": ", ".join(given) or "no parameters",
+        "parameters": ", ".join(parameters) or "no parameters",
         "simulation": simulation,
         "random": any(law.random for law in laws.values()),
         "diagnostics": dict(diagnostics),
@@ -461,7 +467,7 @@ def _about(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
             }
             for key, law in laws.items()
         ],
-        "other_files": _others(folder),
+        "other_files": _foreign_files(folder),
     }
 
 
@@ -487,8 +493,8 @@ def _words(law: "Likelihood", withheld: int) -> str:
         name = "discrete Gaussian" if scale == "sigma^2" else "discrete Laplace"
         return f"the true count plus {name} noise of {scale} {float(law.scale):.6g} in every cell"
     if isinstance(law, RoundingSpec):
-        how = "at random, up or down" if law.method == "random" else "the nearest, halves up"
-        return f"the true count rounded to a multiple of {law.base}, {how}"
+        method = "at random, up or down" if law.method == "random" else "the nearest, halves up"
+        return f"the true count rounded to a multiple of {law.base}, {method}"
     if isinstance(law, RangeSpec):
         ends = zip(law.edges, [*law.edges[1:], None], strict=True)
         stated = [f"{a}" if b == a + 1 else f"{a} to {b - 1}" for a, b in ends if b is not None]
@@ -504,24 +510,24 @@ def _words(law: "Likelihood", withheld: int) -> str:
         )
     if isinstance(law, SuppressedCounts):
         low, high = law.withheld
-        between = f" of {low} to {high}" if law.high is not None else ""
-        which = "by this rule" if between else "which ones, depends on the records"
-        return f"true counts, but {withheld}{between} are withheld; {which}"
+        bounds = f" of {low} to {high}" if law.high is not None else ""
+        rule = "by this rule" if bounds else "which ones, depends on the records"
+        return f"true counts, but {withheld}{bounds} are withheld; {rule}"
     if isinstance(law, SimulationOnly):
         return "a law without closed form, known by running the mechanism"
     return "true counts"
 
 
-def _others(folder: Path) -> list[str]:
+def _foreign_files(folder: Path) -> list[str]:
     """Return the names of files that a release has no place for."""
     from bayesrisk.release.release import RELEASE_FILE
     from bayesrisk.tables.exchange import GEOGRAPHIES, INDEX, MANIFEST, PARTITIONS, is_part
 
-    own = {RELEASE_FILE, GEOGRAPHIES, MANIFEST, INDEX, PARTITIONS}
+    release_files = {RELEASE_FILE, GEOGRAPHIES, MANIFEST, INDEX, PARTITIONS}
     parts = {path for path in folder.iterdir() if path.is_dir() and path.name.startswith("part-")}
     return [
         path.relative_to(folder).as_posix()
         for path in sorted(folder.rglob("*"))
         if path not in parts
-        and not (path.name in own or is_part(path.name) or _files.is_leftover(path.name))
+        and not (path.name in release_files or is_part(path.name) or _files.is_leftover(path.name))
     ]

@@ -61,13 +61,18 @@ def risk(
             rho=base.optional_number(rho, "rho"),
             sigma2=base.optional_number(sigma2, "sigma2"),
             prior=[base.number(p, "prior") for p in prior],
-            sensitivity=base.sensitivity_of(sensitivity),
+            sensitivity=base.parse_sensitivity(sensitivity),
             known_count=known_count,
             scenario_name=scenario,
         )
     rows = result.to_rows()
-    about = dataclasses.asdict(result.scenario)
-    document = {"scenario": about, "version": __version__, "status": "exact", "rows": rows}
+    scenario_fields = dataclasses.asdict(result.scenario)
+    document = {
+        "scenario": scenario_fields,
+        "version": __version__,
+        "status": "exact",
+        "rows": rows,
+    }
     sigma = f"sigma2 = {rows[0]['sigma2']:.6g}"
     first = f"Probability that {result.scenario.statement}, after each release ({sigma}):"
     distinct = list({row["prior"]: row for row in rows}.values())
@@ -130,7 +135,7 @@ def convert(
     from bayesrisk import _validation as check
     from bayesrisk.accounting.budget import SENSITIVITIES
 
-    change = base.sensitivity_of(sensitivity)
+    change = base.parse_sensitivity(sensitivity)
     budget, scale = base.optional_number(rho, "rho"), base.optional_number(sigma2, "sigma2")
     target, failure = base.optional_number(epsilon, "epsilon"), base.optional_number(delta, "delta")
     allowed = limit.max_risk is not None
@@ -308,7 +313,7 @@ def hierarchy(
             rho_group=base.number(model.rho_group, "rho_group"),
             group_prior=_group_prior(model.group_prior),
             known_total=model.known_total,
-            sensitivity=base.sensitivity_of(model.sensitivity),
+            sensitivity=base.parse_sensitivity(model.sensitivity),
             conditionals=model.conditionals,
             sibling_noise=model.sibling_noise,
         )
@@ -325,7 +330,7 @@ _CURVE = "curve"  # of the summary: for the figure, too long to print
 
 
 @dataclass(frozen=True)
-class WhichOptions:
+class MeasurementOptions:
     """Which counts are read, and what is asked of them."""
 
     posterior: Annotated[str, "risk: of one person in every cell; counts: of every count."] = "risk"
@@ -348,7 +353,7 @@ class RiskOptions:
 def measurements(
     folder: Annotated[Path, typer.Argument(help="Noisy measurement folder, or sample:NAME.")],
     output: base.OutputOption,
-    which: WhichOptions,
+    question: MeasurementOptions,
     risk: RiskOptions,
     runner: base.RunOptions,
     top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
@@ -356,22 +361,28 @@ def measurements(
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
     from bayesrisk import _validation as check
 
-    counts = check.choice(which.posterior, "posterior", _POSTERIORS) == "counts"
+    counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"
     if output.suffix == ".parquet":
         raise ArgumentError(f"output must be a folder, got {shown(str(output))}")
-    given = {"prior": risk.prior, "known-count": risk.known_count, "exceeds": risk.exceeds or None}
-    for name, value in given.items():
+    risk_options = {
+        "prior": risk.prior,
+        "known-count": risk.known_count,
+        "exceeds": risk.exceeds or None,
+    }
+    for name, value in risk_options.items():
         if counts and value is not None:
             raise ArgumentError(f"--{name} belongs to --posterior risk")
     if not counts and risk.prior is None:
         raise ArgumentError("--prior must be given for the risk of every cell")
     if not counts and top is not None:
         raise ArgumentError("--top belongs to --posterior counts")
-    same: dict[str, Any] = {"level": which.level, "budget": which.budget}
+    selection: dict[str, Any] = {"level": question.level, "budget": question.budget}
     with base.measurement_folder(folder) as place:
         if counts:
-            query, coarsest = which.query or "total", top or "State"
-            study = br.experiments.MeasurementCountsStudy(place, query=query, top=coarsest, **same)
+            query, coarsest = question.query or "total", top or "State"
+            study = br.experiments.MeasurementCountsStudy(
+                place, query=query, top=coarsest, **selection
+            )
             summary = runner.run(study, output, "counts")
             runner.show(summary, _lines_of_counts(summary, output))
             return
@@ -379,9 +390,9 @@ def measurements(
             place,
             prior=base.number(str(risk.prior), "prior"),
             known_count=risk.known_count or 0,
-            query=which.query,
+            query=question.query,
             exceeds=[base.number(text, "exceeds") for text in risk.exceeds] or [1.5],
-            **same,
+            **selection,
         )
         summary = runner.run(risks, output, "noisy measurements")
     figures = _figures(summary, output) if summary.complete else []
@@ -397,8 +408,8 @@ def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
     import pandas as pd
 
     thresholds = [row["risk_ratio"] for row in result.exceedance]
-    drawn = br.plotting.plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
-    return br.plotting.save_figure(drawn, output / "risk")
+    figure = br.plotting.plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
+    return br.plotting.save_figure(figure, output / "risk")
 
 
 def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
@@ -406,12 +417,12 @@ def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
     rows = [
         {
             "level": level,
-            "counts": number_of,
+            "counts": number,
             "known_exactly": result.exact[level],
             "sd": result.sd[level],
             "sd_of_own_noise": "-" if result.noise_sd[level] is None else result.noise_sd[level],
         }
-        for level, number_of in result.counts.items()
+        for level, number in result.counts.items()
     ]
     title = f"Counts of {result.query}, {result.top} to {result.level}, in {output}:"
     cut = f"cut off: at most {result.truncation_bound:.3g} of each posterior"

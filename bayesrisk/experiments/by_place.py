@@ -99,8 +99,8 @@ def split_by_place(
     True
     """
     pieces = _tables(records)
-    with _files.whole_folder(check.path(folder, "folder"), _files.new_folder) as made:
-        put_down = made / "_spilled"
+    with _files.whole_folder(check.path(folder, "folder"), _files.new_folder) as target:
+        put_down = target / "_spilled"
         put_down.mkdir()
         schemas: dict[str, Schema] = {}
         codes: set[str] = set()
@@ -120,10 +120,10 @@ def split_by_place(
                     f"{shown(min(codes - parts))}"
                 )
             codes = parts
-        rows = [_write_part(code, put_down, schemas, made) for code in sorted(codes)]
+        rows = [_write_part(code, put_down, schemas, target) for code in sorted(codes)]
         shutil.rmtree(put_down)
         for name, data in exchange.index_files("microdata", level, rows, None).items():
-            _files.write_bytes(made / name, data)
+            _files.write_bytes(target / name, data)
 
 
 def _tables(
@@ -156,10 +156,10 @@ def _listed(places: ArrayLike, geography: Geography, schemas: Mapping[str, Schem
     return pa.table({"block": codes.tolist()})
 
 
-def _width(known: Schema, schema: Schema, level: str) -> int:
+def _width(first: Schema, schema: Schema, level: str) -> int:
     """Return the digits of the places of the parts."""
-    if known != schema:
-        raise ArgumentError(f"records must be of one schema, got {known.name} and {schema.name}")
+    if first != schema:
+        raise ArgumentError(f"records must be of one schema, got {first.name} and {schema.name}")
     geography = schema.geography
     if len(geography.levels) == 1:
         raise ArgumentError(
@@ -189,7 +189,7 @@ def _spill(table: pa.Table, place: str, width: int, folder: Path, unit: str) -> 
     return set(names)
 
 
-def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], made: Path) -> pa.Table:
+def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], target: Path) -> pa.Table:
     """Write the microdata of a place, and return its rows of the index."""
     units: dict[str, Records] = {}
     places: list[str] = []
@@ -204,7 +204,7 @@ def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], made: Pat
             places += units[unit].places()[0].tolist()
     blocks = spilled(put_down / f"{code}-{_BLOCKS}")
     frame = None if blocks is None else blocks.to_pandas()
-    folder = made / exchange.part_name(code)
+    folder = target / exchange.part_name(code)
     data = Microdata(**units, blocks=frame)
     if frame is not None:
         data = data.with_places(frame["block"])
@@ -289,19 +289,19 @@ def _sum_parts(
     names = exchange.ROWS.names[:-1]
     total = exchange.ROWS.empty_table().to_pandas()
     for rows in parts:
-        both = pd.concat([total, rows.to_pandas()])
-        total = both.groupby(names, sort=False)["count"].sum().reset_index()
-    some, geography = workload.select(levels=list(levels)), workload.schema.geography
+        joined = pd.concat([total, rows.to_pandas()])
+        total = joined.groupby(names, sort=False)["count"].sum().reset_index()
+    selection, geography = workload.select(levels=list(levels)), workload.schema.geography
     places = {n: np.unique(geography.ancestors(np.asarray(codes), n)) for n in levels}
     counts = {}
-    for key, table in some.tables.items():
-        own = total[(total["level"] == key[0]) & (total["table"] == key[1])]
-        row = np.searchsorted(places[key[0]], own["geoid"].to_numpy(dtype=np.str_))
-        cell = pd.Index(table.cells).get_indexer(pd.Index(own["cell"]))
+    for key, table in selection.tables.items():
+        table_rows = total[(total["level"] == key[0]) & (total["table"] == key[1])]
+        row = np.searchsorted(places[key[0]], table_rows["geoid"].to_numpy(dtype=np.str_))
+        cell = pd.Index(table.cells).get_indexer(pd.Index(table_rows["cell"]))
         shape = (len(places[key[0]]), len(table.cells))
-        values = own["count"].to_numpy(dtype=np.int64)
+        values = table_rows["count"].to_numpy(dtype=np.int64)
         counts[key] = sparse.csr_array((values, (row, cell)), shape=shape, dtype=np.int64)
-    return PublishedTables(some, places, counts)
+    return PublishedTables(selection, places, counts)
 
 
 # Studies that make a data set by place from microdata by place: tables, and releases of tables.
@@ -347,9 +347,9 @@ class PlaceFolder(RunFolder):
     def _check_whole(self, shard: int) -> None:
         """Refuse a part whose small files or whose folder are not as they were written."""
         if self.has(shard):
-            about = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
-            folder = self.path / exchange.part_name(about["part"])
-            if _files.digest_folder(folder) != about["content"]:
+            row = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
+            folder = self.path / exchange.part_name(row["part"])
+            if _files.digest_folder(folder) != row["content"]:
                 raise PartFileError(f"{folder}: is not as it was written; {ADVICE}")
 
     def index(self, level: str, above: PublishedTables | Release | None) -> dict[str, bytes]:
@@ -390,9 +390,9 @@ class TabulationStudy(Study):
     @functools.cached_property
     def config(self) -> dict[str, Any]:
         """Digests of microdata and workload, the level of the parts, and their number."""
-        return self._of_records()
+        return self._record_parts()
 
-    def _of_records(self) -> dict[str, Any]:
+    def _record_parts(self) -> dict[str, Any]:
         check.instance(self.workload, Workload, "workload")
         index = open_index(self.records)
         text = json.dumps(self.workload.to_dict(), sort_keys=True)
@@ -544,7 +544,7 @@ class ReleaseStudy(TabulationStudy):
             check.integer(self.seed, "seed", lower=0)
         if self.places is not None:
             check.choice(self.places, "places", (OCCUPIED,))
-        config = self._of_records()
+        config = self._record_parts()
         instead = "release all records in one piece (--whole)"
         check_reach(self.mechanism, self.workload, config["level"], whole=instead)
         index = open_index(self.records)
@@ -565,27 +565,29 @@ class ReleaseStudy(TabulationStudy):
         code, data = read_place(self.records, shard, self.config["records"])
         rng = None if self.seed is None else named_stream(self.seed, code)
         places = {} if self.places is None else {"places": self.places}
-        made = self.mechanism.release(data, workload=self.workload, rng=rng, **places)
-        finest = made.tables.geoids[self.published.levels[-1]]
+        release = self.mechanism.release(data, workload=self.workload, rng=rng, **places)
+        finest = release.tables.geoids[self.published.levels[-1]]
         outside = ~np.strings.startswith(finest, code)
         if outside.any():  # parts with the same people would spend a budget twice
             raise DataError(
                 f"{self.records}: part {code} must hold places inside {code}, got "
                 f"{shown(str(finest[int(outside.argmax())]))}"
             )
-        tables = self._inner(made.tables)
-        spec = made.spec.for_tables(tables.counts)
-        own = Release(spec, tables, made.diagnostics, simulation=made.simulation)
-        about = {
-            "spec": json.dumps(made.spec.to_dict(), sort_keys=True),
-            "diagnostics": json.dumps(dict(made.diagnostics)),
-            "simulation": made.simulation,
+        tables = self._inner(release.tables)
+        spec = release.spec.for_tables(tables.counts)
+        finest_release = Release(spec, tables, release.diagnostics, simulation=release.simulation)
+        row = {
+            "spec": json.dumps(release.spec.to_dict(), sort_keys=True),
+            "diagnostics": json.dumps(dict(release.diagnostics)),
+            "simulation": release.simulation,
         }
-        return self._part(code, made.tables, own) | {"release": arrow_table(pd.DataFrame([about]))}
+        return self._part(code, release.tables, finest_release) | {
+            "release": arrow_table(pd.DataFrame([row]))
+        }
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the index and the description; tables of coarser levels are beside."""
-        spec, diagnostics, simulation = self._about(folder)
+        spec, diagnostics, simulation = self._description(folder)
         tables, above = self._above(folder), None
         if tables is not None:
             above = Release(spec.for_tables(tables.counts), tables, simulation=simulation)
@@ -599,16 +601,16 @@ class ReleaseStudy(TabulationStudy):
         index = files.pop(exchange.PARTITIONS)  # comes last: it says that the rest is there
         return {**files, RELEASE_FILE: document, exchange.PARTITIONS: index}
 
-    def _about(self, folder: RunFolder) -> tuple[MechanismSpec, dict[str, float], bool]:
+    def _description(self, folder: RunFolder) -> tuple[MechanismSpec, dict[str, float], bool]:
         """Return the spec that all parts have, public facts of all, and if one is simulated."""
         rows = folder.frame("release") if self.shards else pd.DataFrame()
         if rows.empty:
             raise DataError(f"{self.records}: must have at least one part")
         spec = rows["spec"][0]
-        others = np.flatnonzero(rows["spec"] != spec)
-        if others.size:
+        different = np.flatnonzero(rows["spec"] != spec)
+        if different.size:
             raise DataError(
-                f"{folder.path}: parts must have one spec, got another one in shard {others[0]}"
+                f"{folder.path}: parts must have one spec, got another one in shard {different[0]}"
             )
         facts = _diagnostics(
             rows["diagnostics"].map(json.loads).tolist(), getattr(self.mechanism, "totals", ())
@@ -619,7 +621,7 @@ class ReleaseStudy(TabulationStudy):
         """Return the number of places, whether it is a simulation, and public facts."""
         diagnostics, simulation = dict[str, float](), self.seed is not None
         if complete:
-            _, diagnostics, simulation = self._about(folder)
+            _, diagnostics, simulation = self._description(folder)
         places = super().facts(folder, complete=complete)
         return places | {"simulation": simulation, "diagnostics": diagnostics}
 
@@ -677,10 +679,10 @@ class NationStudy(Study):
 
     def compute(self, shard: int) -> dict[str, Any]:
         """Return a county, and what it adds to the figures of the nation."""
-        drawn = self.nation.county(shard, seed=self.seed)
+        county = self.nation.county(shard, seed=self.seed)
         code = self.nation.code(shard)
-        part = PlacePart(code, drawn, np.asarray(drawn.geoids()), len(code))
-        sums = population_sums(cast(Records, drawn.persons), drawn)
+        part = PlacePart(code, county, np.asarray(county.geoids()), len(code))
+        sums = population_sums(cast(Records, county.persons), county)
         return {"part": part, "sums": arrow_table(pd.DataFrame([sums]))}
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:

@@ -133,12 +133,12 @@ class MeasurementSource:
         )
 
 
-def _finest(nmf: NoisyMeasurements, asked: dict[str, tuple[str, ...]], level: str) -> str:
+def _finest(nmf: NoisyMeasurements, queries: dict[str, tuple[str, ...]], level: str) -> str:
     """Return the query with most cells: the detailed one where there is one."""
-    if "detailed" in asked:
+    if "detailed" in queries:
         return "detailed"
     sizes = {}
-    for name, answers in asked.items():
+    for name, answers in queries.items():
         labels = cell_labels(nmf.universe, answers)
         sizes[name] = 0 if labels is None else int(labels.max()) + 1
     if not sizes:
@@ -162,21 +162,21 @@ def read_source(
         rho = census_2020_budget(product, region=region.upper(), universe=kind)
         nmf = NoisyMeasurements.open(folder, budget=rho)
     check.choice(level, "level", nmf.levels)
-    asked = nmf_reader.definitions(nmf, level, "DPQuery")
-    name = _finest(nmf, asked, level) if query is None else query
-    if name not in asked:
+    tables_stated = nmf_reader.definitions(nmf, level, "DPQuery")
+    name = _finest(nmf, tables_stated, level) if query is None else query
+    if name not in tables_stated:
         raise ArgumentError(
-            f"query must be one of {'; '.join(asked) or 'none'} at level {level}, got {shown(name)}"
-            + check.did_you_mean(name, asked)
+            f"query must be one of {'; '.join(tables_stated) or 'none'} at level {level}, got {shown(name)}"
+            + check.did_you_mean(name, tables_stated)
         )
-    target = cell_labels(nmf.universe, asked[name])
+    target = cell_labels(nmf.universe, tables_stated[name])
     stated: dict[str, tuple[str, ...]] = {}
     for other in nmf.levels[: nmf.levels.index(level) + 1]:
         for constraint, answers in nmf_reader.definitions(nmf, other, "Constraint").items():
             if stated.setdefault(constraint, answers) != answers:
-                known = ", ".join(stated[constraint])
+                names = ", ".join(stated[constraint])
                 raise DataError(
-                    f"{nmf.folder}: constraint {constraint} must ask {known} at every level, "
+                    f"{nmf.folder}: constraint {constraint} must ask {names} at every level, "
                     f"got {', '.join(answers)} at {other}"
                 )
     if target is None:
@@ -188,7 +188,9 @@ def read_source(
     )
 
 
-_kept = functools.lru_cache(maxsize=1)(read_source)  # the shards of a run all read one folder
+_cached_source = functools.lru_cache(maxsize=1)(
+    read_source
+)  # the shards of a run all read one folder
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ class NoisyStudy(Study):
     level: str = "Block"
     budget: str | None = None
 
-    caches: ClassVar[Sequence[Any]] = (_kept,)
+    caches: ClassVar[Sequence[Any]] = (_cached_source,)
     summary: ClassVar = True
 
     def _source(self) -> MeasurementSource:
@@ -211,7 +213,7 @@ class NoisyStudy(Study):
             check.text(self.query, "query")
         if self.budget is not None:
             check.choice(self.budget, "budget", _BUDGETS)
-        return _kept(str(folder), self.level, self.query, self.budget)
+        return _cached_source(str(folder), self.level, self.query, self.budget)
 
 
 # -----------------------------------------------------------------------------
@@ -275,11 +277,11 @@ class Spine:
         units = self.units[level]
         if above is None:
             return np.full(units.size, None, dtype=object)
-        known = self.units[above]
+        above_units = self.units[above]
         if above == "US":
-            return np.full(units.size, known[0], dtype=object)
+            return np.full(units.size, above_units[0], dtype=object)
         codes = units.astype(f"U{self.source.width(above)}")
-        lost = np.flatnonzero(nmf_reader.positions(codes, known) < 0)
+        lost = np.flatnonzero(nmf_reader.positions(codes, above_units) < 0)
         if lost.size:
             raise DataError(
                 f"{self.source.nmf.folder}: unit {units[lost[0]]} of level {level} must lie in a "
@@ -372,14 +374,14 @@ def measurement_posterior(
     folder = str(check.path(measurements, "measurements"))
     source = _check_levels(read_source(folder, level, query, budget), top)
     cell = check.integer(cell, "cell", lower=0, upper=source.n_cells - 1)
-    known, _ = nmf_reader.units_between(source.nmf, top)
-    if unit is None and known.size != 1:
-        raise ArgumentError(f"unit must be given: level {top} has {known.size} units")
-    chosen = str(known[0]) if unit is None else check.text(unit, "unit")
-    if chosen not in known:
+    units, _ = nmf_reader.units_between(source.nmf, top)
+    if unit is None and units.size != 1:
+        raise ArgumentError(f"unit must be given: level {top} has {units.size} units")
+    chosen = str(units[0]) if unit is None else check.text(unit, "unit")
+    if chosen not in units:
         raise ArgumentError(
             f"unit must be a geocode of level {top}, got {shown(chosen)}"
-            f"{check.did_you_mean(chosen, known.tolist())}"
+            f"{check.did_you_mean(chosen, units.tolist())}"
         )
     tree, _ = next(Spine(source, top, chosen).trees(cell, cell + 1))
     return tree_posterior(tree, leaf_prior=leaf_prior)
@@ -483,7 +485,7 @@ class MeasurementCountsStudy(NoisyStudy):
             }
             for level, size in facts["counts"].items()
         ]
-        drawn = draw_numbers(facts["counts"], "counts")
+        numbers = draw_numbers(facts["counts"], "counts")
         return findings(
             "Noisy measurements: what all levels together say about each count",
             [
@@ -498,7 +500,7 @@ class MeasurementCountsStudy(NoisyStudy):
             ],
             source=origin(self.config, "posteriors"),
             settings=self.config,
-            figures=[drawing(drawn, "Counts that have a posterior, by level.")],
+            figures=[drawing(numbers, "Counts that have a posterior, by level.")],
             tables=[table(pd.DataFrame(rows), "Counts of each level")],
         )
 
@@ -554,13 +556,15 @@ def _rows(result: TreePosterior, cell: int, frame: pd.DataFrame) -> pd.DataFrame
 
 def _tally(counts: pd.DataFrame) -> pd.DataFrame:
     """Return sums by level, which add up over shards."""
-    some = counts.assign(
+    measured_counts = counts.assign(
         exact=counts["sd"] == 0.0,
         variance=counts["sd"] ** 2,
         noise=counts["sigma2"].fillna(0.0),
         measured=counts["sigma2"].notna(),
         n=1,
     )
-    sums = some.groupby("level", sort=True)[["n", "exact", "variance", "noise", "measured"]].sum()
-    bound = some.groupby("level", sort=True)["truncation_bound"].max()
+    sums = measured_counts.groupby("level", sort=True)[
+        ["n", "exact", "variance", "noise", "measured"]
+    ].sum()
+    bound = measured_counts.groupby("level", sort=True)["truncation_bound"].max()
     return sums.astype({"exact": "int64"}).assign(truncation_bound=bound).reset_index()

@@ -63,14 +63,16 @@ def same_count(
     size = np.bincount(target[live & (target >= 0)], minlength=n)
     counted = np.bincount(other[(live | elsewhere) & (other >= 0)], minlength=m)
     mixed = np.bincount(other[elsewhere & (other >= 0)], minlength=m) > 0
-    both = live & (target >= 0) & (other >= 0)
+    pairs_live = live & (target >= 0) & (other >= 0)
     first = np.full(n, -1, dtype=np.int64)
-    first[target[both]] = other[both]
-    shared = np.bincount(target[both][first[target[both]] == other[both]], minlength=n)
+    first[target[pairs_live]] = other[pairs_live]
+    shared = np.bincount(
+        target[pairs_live][first[target[pairs_live]] == other[pairs_live]], minlength=n
+    )
     cells = np.flatnonzero((size > 0) & (shared == size))
     partner = first[cells]
-    same = (counted[partner] == size[cells]) & ~mixed[partner]
-    return cells[same], partner[same]
+    equal = (counted[partner] == size[cells]) & ~mixed[partner]
+    return cells[equal], partner[equal]
 
 
 class CellSurroundings(NamedTuple):
@@ -106,19 +108,19 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
             continue
         width = source.width(level)
         mine = np.unique(units.astype(f"U{width}"))
-        known, level_listed = nmf_reader.units_between(source.nmf, level, state, state)
+        listed_units, level_listed = nmf_reader.units_between(source.nmf, level, state, state)
         if not level_listed:
             continue
-        lost = np.setdiff1d(mine, known)
+        lost = np.setdiff1d(mine, listed_units)
         if lost.size:
             inside = units[units.astype(f"U{width}") == lost[0]]
             raise DataError(
                 f"{source.nmf.folder}: unit {inside[0]} of level {source.level} must lie in a "
                 f"{level} that the constraints list, got none {shown(str(lost[0]))}"
             )
-        empty = np.setdiff1d(known, mine)
+        empty = np.setdiff1d(listed_units, mine)
         broken = np.unique(np.concatenate([broken.astype(f"U{width}"), empty]))
-        places[level] = np.setdiff1d(known, broken)
+        places[level] = np.setdiff1d(listed_units, broken)
     keys: dict[str, IntArray] = {}
     counts: dict[str, IntArray] = {}
     if places and source.target is not None:
@@ -136,28 +138,28 @@ def _live_atoms(source: MeasurementSource, units: TextArray) -> tuple[IntArray, 
     """Return the pairs of a unit and an atom in which somebody of it can be."""
     owners, atoms = [], []
     for start in range(0, units.size, _CHUNK):
-        some = units[start : start + _CHUNK]
-        bounds = source.bounds(some, source.level, source.atoms.cell_atoms)
+        chunk = units[start : start + _CHUNK]
+        bounds = source.bounds(chunk, source.level, source.atoms.cell_atoms)
         unit, atom = np.nonzero(bounds.live[bounds.pattern])
         owners.append(unit + start)
         atoms.append(atom)
     return np.concatenate(owners), np.concatenate(atoms)
 
 
-def _others(
+def _siblings(
     source: MeasurementSource, near: CellSurroundings, level: str, codes: TextArray, live: BoolArray
 ) -> tuple[IntArray, BoolArray]:
     """Return which units lie in a usable place, and in which atoms others of it can be."""
     atoms = source.atoms.size
     place = nmf_reader.positions(codes.astype(f"U{source.width(level)}"), near.places[level])
     inside = np.flatnonzero(place >= 0)
-    held, back = np.unique(place[inside], return_inverse=True)
-    total = np.zeros((held.size, atoms), dtype=np.int64)
+    places, place_number = np.unique(place[inside], return_inverse=True)
+    total = np.zeros((places.size, atoms), dtype=np.int64)
     keys, counts = near.keys[level], near.counts[level]
-    for row, number in enumerate(held.tolist()):
+    for row, number in enumerate(places.tolist()):
         part = slice(*np.searchsorted(keys, [number * atoms, (number + 1) * atoms]))
         total[row, keys[part] - number * atoms] = counts[part]
-    return inside, total[back.reshape(-1)] > live[inside]
+    return inside, total[place_number.reshape(-1)] > live[inside]
 
 
 class Evidence:
@@ -183,12 +185,12 @@ def combined_evidence(
     near: CellSurroundings,
     units: TextArray,
     bounds: nmf_reader.CellBounds,
-    known: int,
+    known_count: int,
 ) -> Evidence:
     """Return the evidence of all queries of all usable levels about the cells of some units."""
-    out = Evidence(units.size, source.n_cells, known)
+    out = Evidence(units.size, source.n_cells, known_count)
     live = bounds.live[bounds.pattern]
-    target, of_cell = source.known_cells()
+    target, cell_number = source.known_cells()
     labelled = functools.cache(functools.partial(cell_labels, source.nmf.universe))
 
     @functools.lru_cache(maxsize=_KEPT)
@@ -196,18 +198,18 @@ def combined_evidence(
         labels = labelled(answers)
         if labels is None:
             return _NO_CELLS, _NO_CELLS
-        mine, others = np.split(np.frombuffer(pattern, dtype=np.bool_), 2)
-        return same_count(target, labels, mine[of_cell], others[of_cell])
+        mine, siblings = np.split(np.frombuffer(pattern, dtype=np.bool_), 2)
+        return same_count(target, labels, mine[cell_number], siblings[cell_number])
 
     for level in (*near.places, source.level):
-        inside, others = np.arange(units.size), np.zeros_like(live)
+        inside, siblings = np.arange(units.size), np.zeros_like(live)
         if level != source.level:
-            inside, others = _others(source, near, level, units, live)
+            inside, siblings = _siblings(source, near, level, units, live)
         if not inside.size:
             continue
         codes = units[inside].astype(f"U{source.width(level)}")
         patterns, group = np.unique(
-            np.concatenate([live[inside], others], axis=1), axis=0, return_inverse=True
+            np.concatenate([live[inside], siblings], axis=1), axis=0, return_inverse=True
         )
         low, high = str(codes[0]), str(codes[-1])  # sorted as the units are
         for rows in nmf_reader.rows_between(source.nmf, level, "DPQuery", low, high).values():
@@ -278,7 +280,7 @@ class _Cells:
         settled = self.settled[bounds.pattern].reshape(-1)
         used, codes = np.unique(bounds.kind[bounds.pattern].reshape(-1), return_inverse=True)
         names = [self.constraint(number) for number in used.tolist()]
-        by = pa.array(codes.reshape(-1).astype(np.int32), mask=~settled)
+        settling = pa.array(codes.reshape(-1).astype(np.int32), mask=~settled)
         wrong = np.isnan(self.joint[1]).reshape(-1)
         pair = ("posterior", "risk_ratio")
         return pa.table(
@@ -297,7 +299,9 @@ class _Cells:
                     for name, values in zip(pair, self.joint, strict=True)
                 },
                 "values": self.evidence.values.reshape(-1),
-                "settled_by": pa.DictionaryArray.from_arrays(by, pa.array(names, pa.string())),
+                "settled_by": pa.DictionaryArray.from_arrays(
+                    settling, pa.array(names, pa.string())
+                ),
             }
         )
 
@@ -315,17 +319,17 @@ def _joint(
     # (In a unit that has an answer its own value is always among those of the count.)
     single = (evidence.values == 1) & ~np.isnan(alone[1])
     rest = ~single
-    for out, numerator, own in zip(joint, (prior, 1.0), alone, strict=True):
+    for out, numerator, separate in zip(joint, (prior, 1.0), alone, strict=True):
         part = np.empty(int(rest.sum()))
         bayes_rule(-evidence.log_ratio[rest], prior, numerator, part)
         out[rest] = part
-        out[single] = own[single]
+        out[single] = separate[single]
         full = bounds.upper <= known_count
         sure = bounds.lower == known_count + 1
         wrong = bounds.lower > known_count + 1
-        for where, value in ((full, 0.0), (sure, numerator / prior), (wrong, np.nan)):
-            if where.any():
-                out[where[bounds.pattern]] = value
+        for mask, value in ((full, 0.0), (sure, numerator / prior), (wrong, np.nan)):
+            if mask.any():
+                out[mask[bounds.pattern]] = value
     return joint
 
 
@@ -414,7 +418,7 @@ class MeasurementsStudy(NoisyStudy):
     def config(self) -> Mapping[str, Any]:
         """Checked settings, the digest of the folder, and first and last unit of each shard."""
         prior = check.scalar(check.probability(self.prior, "prior"), "prior")
-        known = check.integer(self.known_count, "known_count", lower=0)
+        known_count = check.integer(self.known_count, "known_count", lower=0)
         limits = tuple(
             check.scalar(limit, "exceeds", lower=0.0, bounds="()")
             for limit in check.items(self.exceeds, "exceeds")
@@ -428,7 +432,7 @@ class MeasurementsStudy(NoisyStudy):
             query=source.query,
             combine=self.query is None,
             prior=prior,
-            known_count=known,
+            known_count=known_count,
             exceeds=limits,
             ranges=ranges,
             shards=len(ranges),
@@ -437,28 +441,35 @@ class MeasurementsStudy(NoisyStudy):
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return cells, how often each noisy count occurs, and a tally of a shard."""
         source, config = self._source(), self.config
-        prior, known = config["prior"], config["known_count"]
+        prior, known_count = config["prior"], config["known_count"]
         low, high = config["ranges"][shard]
         near = surroundings(source, source.state(low), config["combine"])
         units = near.units[slice(*np.searchsorted(near.units, [low, high + ":"]))]
-        own = source.answers(source.level, units)
-        row = np.full(units.size, -1) if own is None else nmf_reader.positions(units, own.geocodes)
+        measured_answers = source.answers(source.level, units)
+        row = (
+            np.full(units.size, -1)
+            if measured_answers is None
+            else nmf_reader.positions(units, measured_answers.geocodes)
+        )
         absent = {"unmeasured": int((row < 0).sum())} if near.listed else {}
         if not config["combine"]:  # units without an answer have nothing to be judged by
             units, row = units[row >= 0], row[row >= 0]
         bounds = source.bounds(units, source.level, source.target)
         shape = units.size, source.n_cells
         counts, alone = np.zeros(shape, dtype=np.int64), np.full((2, *shape), np.nan)
-        tables, evidence = MeasurementTables(prior, known), Evidence(*shape, known)
+        tables, evidence = MeasurementTables(prior, known_count), Evidence(*shape, known_count)
         measured = np.flatnonzero(row >= 0)
-        if own is not None and measured.size:
-            counts[measured], sigma2 = own.values[row[measured]], own.sigma2[row[measured]]
+        if measured_answers is not None and measured.size:
+            counts[measured], sigma2 = (
+                measured_answers.values[row[measured]],
+                measured_answers.sigma2[row[measured]],
+            )
             for out, answers in zip(alone, tables.look_up(counts[measured], sigma2), strict=True):
                 out[measured] = answers.reshape(measured.size, -1)
             evidence.add(measured, np.arange(source.n_cells), counts[measured], sigma2)
         if config["combine"] and source.target is not None:
-            evidence = combined_evidence(source, near, units, bounds, known)
-        joint = _joint(prior, known, bounds, evidence, alone)
+            evidence = combined_evidence(source, near, units, bounds, known_count)
+        joint = _joint(prior, known_count, bounds, evidence, alone)
         cells = _Cells(units, counts, row >= 0, alone, joint, evidence, bounds)
         tally = cells.tally(config["exceeds"]) | {"units": measured.size} | absent
         return {
@@ -471,7 +482,7 @@ class MeasurementsStudy(NoisyStudy):
         """Return the answer of a run."""
         k, units = facts["known_count"], f"{facts['units']:,} units ({facts['level']})"
         kinds = "; ".join(f"{cells:,} by {name}" for name, cells in facts["settled"].items())
-        known, one_more = (
+        joint_texts, one_more = (
             [
                 f"{_show.number(row[f'expected_{n}'])} +- {row[f'error_{n}']:.3g}"
                 for row in facts["exceedance"]
@@ -484,7 +495,7 @@ class MeasurementsStudy(NoisyStudy):
             f"noise alone makes it {a} if nobody is (a true count of {k}) and {b} if somebody "
             f"always is. Of them {row['proved_empty']:,} are proved empty by constraints; with "
             f"constraints {row['cells_with_constraints']:,} are above."
-            for row, a, b in zip(facts["exceedance"], known, one_more, strict=True)
+            for row, a, b in zip(facts["exceedance"], joint_texts, one_more, strict=True)
         ]
         sentences.append(f"Cells whose count constraints fix: {kinds or 'none'}.")
         if facts["combine"]:
@@ -507,13 +518,13 @@ class MeasurementsStudy(NoisyStudy):
         """Return the report."""
         k, rows = facts["known_count"], facts["exceedance"]
         ratios = [row["risk_ratio"] for row in rows]
-        drawn = plot_noisy_measurements(pd.DataFrame(facts["curve"]), ratios)
+        axes = plot_noisy_measurements(pd.DataFrame(facts["curve"]), ratios)
         return findings(
             "Noisy measurements: what each noisy count says about one more person",
             self.sentences(facts),
             source=origin(self.config, "posteriors"),
             settings=self.config,
-            figures=[drawing(drawn, "Cells above a risk ratio, and what noise alone would give.")],
+            figures=[drawing(axes, "Cells above a risk ratio, and what noise alone would give.")],
             tables=[table(pd.DataFrame(rows), "Cells above each risk ratio")],
             words={
                 "risk ratio": "the probability that one more person than is known is in the cell, "
@@ -533,8 +544,8 @@ class MeasurementsStudy(NoisyStudy):
             for sigma2, value, cells in zip(*part.values(), strict=True):
                 counted[sigma2, value] += cells
         tables = MeasurementTables(config["prior"], config["known_count"])
-        seen = sorted(counted)
-        tables.add([s for s, _ in seen], [y for _, y in seen], [counted[key] for key in seen])
+        keys = sorted(counted)
+        tables.add([s for s, _ in keys], [y for _, y in keys], [counted[key] for key in keys])
         exceedance = _rows(tables.exceedance(config["exceeds"]))
         for row in exceedance:
             limit = repr(row["risk_ratio"])

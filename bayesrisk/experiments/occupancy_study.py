@@ -28,7 +28,7 @@ from bayesrisk.experiments import by_place
 from bayesrisk.experiments.published_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
 from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder, digest_of
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder, config_digest
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
@@ -151,11 +151,11 @@ def study_part(
         law = reconstruction.HouseholdLaw.from_sample(study.sample, smoothing=study.smoothing)
     else:
         law = _sample_law(study.sample_blocks, study.smoothing, seed)
-    own = [int(place)] if place else []
+    stream_place = [int(place)] if place else []
     stream, limit = PROTECTIONS.index(protection), study.time_limit
     listed = data if data.blocks is not None else data.with_places(OCCUPIED)
     release = study.mechanism(protection).release(
-        listed, workload=Workload.named(SCHEMA), rng=_rng(seed, _RELEASE, stream, *own)
+        listed, workload=Workload.named(SCHEMA), rng=_rng(seed, _RELEASE, stream, *stream_place)
     )
     # The attack takes published counts as true: the study measures how often that misleads.
     statistics = reconstruction.occupancy_statistics(
@@ -166,10 +166,10 @@ def study_part(
         statistics, open_end=study.open_end, time_limit=limit
     )
     noisy = protection not in ("none", "swapping")
-    made = reconstruction.reconstruct_occupancy(
+    solutions = reconstruction.reconstruct_occupancy(
         statistics.take(detection.violation),
         law,
-        rng=_rng(seed, _ATTACK, stream, *own),
+        rng=_rng(seed, _ATTACK, stream, *stream_place),
         count=study.noisy_solutions if noisy else study.solutions,
         method="perturbed",
         scale=study.scale,
@@ -178,19 +178,19 @@ def study_part(
     )
     variability = pd.DataFrame()
     if protection == "none":
-        rng = _rng(seed, _ATTACK, len(PROTECTIONS), *own)
+        rng = _rng(seed, _ATTACK, len(PROTECTIONS), *stream_place)
         best = reconstruction.reconstruct_occupancy(statistics, law, rng=rng, time_limit=limit)
         vary = functools.partial(
             reconstruction.occupancy_variability, statistics, best, law, time_limit=limit
         )
         frames = [vary(attributes=kind).to_frame() for kind in ("full", "binned")]
         variability = pd.concat(frames, ignore_index=True).assign(seed=seed)
-    mean = pd.Series(mean_violations(made), index=made.geoids.astype(object))
+    mean = pd.Series(mean_violations(solutions), index=solutions.geoids.astype(object))
     frame = detection.to_frame().assign(seed=seed, protection=protection)
     frame["reconstructed"] = frame["block"].map(mean).astype(float)
     frame["protected"] = 0 if data.households is None else len(data.households)
     frame["realised_rate"] = float(release.diagnostics.get("realised_rate", 0.0))
-    rankings = _rankings(functools.partial(risk.occupancy_ranking, made), seed)
+    rankings = _rankings(functools.partial(risk.occupancy_ranking, solutions), seed)
     return {"blocks": frame, "rankings": rankings, "variability": variability}
 
 
@@ -266,24 +266,24 @@ class OccupancyResults:
             "Precision and recall of flagged blocks under each protection; intervals of "
             f"{confidence}; a blind guess beside them."
         )
-        drawn = plotting.plot_occupancy_blocks(self.table)
+        axes = plotting.plot_occupancy_blocks(self.table)
         ends = self.ends.assign(unique=self.ends["unique"].map({True: "yes", False: "no"}))
         for name in ("putative", "hits"):  # expected ones
             ends[name] = ends[name].map("{:.1f}".format).astype("str")
-        apart = self.table[self.table["infeasible_as"] == "apart"]
+        separate = self.table[self.table["infeasible_as"] == "apart"]
         page = engine.render(
             "occupancy.html",
             title="Blocks with households above the occupancy limit",
             confidence=confidence,
-            rows=apart.to_dict(orient="records"),
+            rows=separate.to_dict(orient="records"),
             words=PROTECTION_WORDS,
             parts=config["parts"],
-            figures=[engine.figure(drawn, images / "blocks", caption)],
+            figures=[engine.figure(axes, images / "blocks", caption)],
             tables=[
                 engine.table(_totals(self.table), f"Flagged blocks, {pooled}"),
                 engine.table(engine.rounded(ends), "Linkage of all flagged households"),
             ],
-            source=f"Configuration {digest_of(config)}.",
+            source=f"Configuration {config_digest(config)}.",
             settings_title="The study",
             settings=json.dumps(config, indent=2),
         )
@@ -307,12 +307,12 @@ _HEADS = {
 
 def _totals(table: pd.DataFrame) -> pd.DataFrame:
     """Return the totals as the page shows them: rates with their intervals and blind guesses."""
-    found = table.copy()
+    totals = table.copy()
     for name in ("precision", "recall"):
         ends = table[[name, f"{name}_lower", f"{name}_upper", f"{name}_baseline"]]
         text = "{:.3f} ({:.3f} to {:.3f}); blind {:.3f}"
-        found[name] = [text.format(*row) for row in ends.itertuples(index=False)]
-    return found[list(_COLUMNS)].rename(columns=_HEADS)
+        totals[name] = [text.format(*row) for row in ends.itertuples(index=False)]
+    return totals[list(_COLUMNS)].rename(columns=_HEADS)
 
 
 def pooled_results(
@@ -333,21 +333,21 @@ def pooled_results(
     blocks = blocks.assign(violations=violations.reindex(keys, fill_value=0).to_numpy())
     by_seed, pooled = [], []
     for name in study.protections:
-        own = blocks[blocks["protection"] == name]
-        rates = {seed: _swap_rate(rows) for seed, rows in own.groupby("seed", sort=False)}
+        mine = blocks[blocks["protection"] == name]
+        rates = {seed: _swap_rate(rows) for seed, rows in mine.groupby("seed", sort=False)}
         mean = float(np.mean(list(rates.values())))
         for reading in risk.INFEASIBLE_AS:
-            about: dict[str, Any] = {"protection": name, "infeasible_as": reading}
-            row = _rates(own, study.confidence, reading)
-            pooled.append({**about, **row, "realised_rate": mean})
+            protection_keys: dict[str, Any] = {"protection": name, "infeasible_as": reading}
+            row = _rates(mine, study.confidence, reading)
+            pooled.append({**protection_keys, **row, "realised_rate": mean})
             for seed, rate in rates.items():
-                row = _rates(own[own["seed"] == seed], study.confidence, reading)
-                by_seed.append({**about, "seed": seed, **row, "realised_rate": rate})
+                row = _rates(mine[mine["seed"] == seed], study.confidence, reading)
+                by_seed.append({**protection_keys, "seed": seed, **row, "realised_rate": rate})
     rankings = [frames["rankings"]]
     for seed, homes in truths.items():
-        known = homes[_rng(seed, _BASELINE).random(len(homes)) < study.sampling_rate]
+        sampled_homes = homes[_rng(seed, _BASELINE).random(len(homes)) < study.sampling_rate]
         places = np.unique(homes["block"].to_numpy(dtype=str))
-        sampled = _rankings(functools.partial(risk.sampling_ranking, known, places), seed)
+        sampled = _rankings(functools.partial(risk.sampling_ranking, sampled_homes, places), seed)
         rankings.append(sampled.assign(protection=_SAMPLING))
     curves, ends = _curves(study, pd.concat(rankings, ignore_index=True), truth)
     blocks = blocks.drop(columns=["protected", "realised_rate", "shard"])
@@ -399,16 +399,16 @@ def _curves(
     curves, ends = [], []
     for name in (*study.protections, _SAMPLING):
         for key, columns in risk.MATCH_KEYS.items():
-            own = rankings[(rankings["protection"] == name) & (rankings["ranking"] == key)]
-            ranking = own.astype(dict.fromkeys(columns, np.int64)).reset_index(drop=True)
+            mine = rankings[(rankings["protection"] == name) & (rankings["ranking"] == key)]
+            ranking = mine.astype(dict.fromkeys(columns, np.int64)).reset_index(drop=True)
             for unique in (False, True):
                 curve = risk.occupancy_linkage(
                     ranking, truth, key=columns, unique=unique, confidence=study.confidence
                 )
-                about = {"protection": name, "key": key, "unique": unique}
-                frame = _first(curve.to_frame().assign(**about), *about)
-                kept = np.unique(np.linspace(0, len(frame) - 1, 200).astype(int))
-                curves.append(frame.iloc[kept[kept >= 0]] if len(frame) else frame)
+                keys = {"protection": name, "key": key, "unique": unique}
+                frame = _first(curve.to_frame().assign(**keys), *keys)
+                points = np.unique(np.linspace(0, len(frame) - 1, 200).astype(int))
+                curves.append(frame.iloc[points[points >= 0]] if len(frame) else frame)
                 ends.append(frame.iloc[-1:])
     return pd.concat(curves, ignore_index=True), pd.concat(ends, ignore_index=True)
 
@@ -608,8 +608,8 @@ class OccupancyStudy(Study):
         places = (self._place(number, digest)[1] for number in range(parts))
         truths = [true_households(self, seed, records)[2] for records in places]
         if not any(map(len, truths)):
-            given = self.households if isinstance(self.households, str | Path) else "households"
-            raise DataError(f"{given}: must hold subsidised households, got none")
+            source = self.households if isinstance(self.households, str | Path) else "households"
+            raise DataError(f"{source}: must hold subsidised households, got none")
         return pd.concat([truth for truth in truths if len(truth)], ignore_index=True)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
@@ -653,19 +653,19 @@ def _judged(study: OccupancyStudy, folder: RunFolder | None) -> OccupancyResults
             tables = {kind: folder.read_part(shard, kind) for kind in kinds}
         if not tables["blocks"].num_rows:  # a place may have nothing to look at
             continue
-        about: dict[str, dict[str, Any]] = {
+        keys: dict[str, dict[str, Any]] = {
             "blocks": {"shard": shard},
             "rankings": {"protection": study.task(shard)[1]},
         }
         for kind, table in tables.items():
             if table.num_columns:
-                frames[kind].append(_frame(table).assign(**about.get(kind, {})))
+                frames[kind].append(_frame(table).assign(**keys.get(kind, {})))
     whole = {
         kind: pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
         for kind, parts in frames.items()
     }
-    given = config["households"], config["parts"]
-    truths = {seed: study.truth(seed, *given) for seed in config["seeds"]}
+    source = config["households"], config["parts"]
+    truths = {seed: study.truth(seed, *source) for seed in config["seeds"]}
     return OccupancyResults(config, **pooled_results(study, whole, truths))
 
 

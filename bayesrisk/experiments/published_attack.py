@@ -174,7 +174,7 @@ class OccupancyAttackStudy(Study):
             check.choice(self.level, "level", source.workload.levels)
             digest, shards = source.digest, len(source.starts(self.level, size))
             if shards:  # whether all tables are there is said before a folder is made
-                self._readable(self._of_tables(source.shard(0, self.level, size)))
+                self._readable(self._read_statistics(source.shard(0, self.level, size)))
         elif self.hud != "counts":
             raise ArgumentError(
                 "hud must be 'counts' for a file of statistics, which has intervals, "
@@ -200,7 +200,9 @@ class OccupancyAttackStudy(Study):
         """Return the statistics of the blocks of a shard."""
         digest, size = self.config["blocks"], self.blocks_per_shard
         if Path(self.blocks).is_dir():
-            return self._of_tables(open_tables(self.blocks, digest).shard(shard, self.level, size))
+            return self._read_statistics(
+                open_tables(self.blocks, digest).shard(shard, self.level, size)
+            )
         statistics = _statistics(str(self.blocks), digest)
         return statistics.take(np.arange(len(statistics))[shard * size : (shard + 1) * size])
 
@@ -208,7 +210,7 @@ class OccupancyAttackStudy(Study):
         """Return statistics; refuse several counts of a cell where households are asked for."""
         return statistics if self.sample is None else statistics.exact("a sample of households")
 
-    def _of_tables(self, tables: PublishedTables) -> OccupancyStatistics:
+    def _read_statistics(self, tables: PublishedTables) -> OccupancyStatistics:
         """Return the statistics of tables; one that is missing is a fault of the folder."""
         try:
             return reconstruction.occupancy_statistics(
@@ -248,7 +250,7 @@ class OccupancyAttackStudy(Study):
         if self._law is None:
             return {"blocks": arrow_table(blocks)}
         several = self.solutions > 1
-        made = reconstruction.reconstruct_occupancy(
+        solutions = reconstruction.reconstruct_occupancy(
             statistics.take(detection.violation),
             self._law,
             rng=np.random.default_rng([self.seed, shard]),
@@ -258,7 +260,9 @@ class OccupancyAttackStudy(Study):
             error=self.error,
             time_limit=limit,
         )
-        homes = made.to_frame().assign(households=made.households / made.solutions[made.block])
+        homes = solutions.to_frame().assign(
+            households=solutions.households / solutions.solutions[solutions.block]
+        )
         homes = homes.groupby(["block", *HOUSEHOLD], sort=True)["households"].sum().reset_index()
         order = ["block", "violation", "households"]
         homes = homes.sort_values(order, ascending=[True, False, False], kind="stable")
@@ -271,8 +275,8 @@ class OccupancyAttackStudy(Study):
             "reconstruction": np.full(n, Status.NOT_RUN, dtype=object),
             "violations": np.full(n, np.nan),
         }
-        found = (made.solutions, made.status, mean_violations(made))
-        for column, values in zip(columns.values(), found, strict=True):
+        results = (solutions.solutions, solutions.status, mean_violations(solutions))
+        for column, values in zip(columns.values(), results, strict=True):
             column[detection.violation] = values
         blocks = blocks.assign(**columns)
         return {"households": arrow_table(homes), "blocks": arrow_table(blocks)}
@@ -294,11 +298,13 @@ class OccupancyAttackStudy(Study):
         }
 
 
-def mean_violations(made: OccupancyReconstruction) -> FloatArray:
+def mean_violations(solutions: OccupancyReconstruction) -> FloatArray:
     """Return the violations of each block, as the mean of its solutions; NaN where it has none."""
-    total = np.bincount(made.block, made.households * made.violation, minlength=made.geoids.size)
+    total = np.bincount(
+        solutions.block, solutions.households * solutions.violation, minlength=solutions.geoids.size
+    )
     mean: FloatArray = np.full(total.shape, np.nan)
-    np.divide(total, made.solutions, out=mean, where=made.solutions > 0)
+    np.divide(total, solutions.solutions, out=mean, where=solutions.solutions > 0)
     return mean
 
 
@@ -346,7 +352,7 @@ def write_attack(
     progress : callable, optional
         Called with the steps done, and all of them.
     """
-    written = _Certificates(check.integer(proofs, "proofs", lower=0))
+    certificates = _Certificates(check.integer(proofs, "proofs", lower=0))
     tables, target = PublishedTables(*layouts.confirmed()), check.path(folder, "folder")
     tell = progress or (lambda done, steps: None)
     with _files.explained(target):
@@ -354,56 +360,56 @@ def write_attack(
     frames: dict[str, pd.DataFrame] = {}
     proved, sentences = list[str](), list[str]()
     bounds = reconstruction.count_bounds(tables, time_limit=time_limit)
-    both = ["table", "cell"]
-    columns = [*both, "low_stated", "high_stated", "low", "high", "status"]
+    keys = ["table", "cell"]
+    columns = [*keys, "low_stated", "high_stated", "low", "high", "status"]
     if not bounds.conflict:
-        bounds, columns = written.add_bounds(tables, bounds), [*columns, *written.column]
-    frames["bounds"] = layouts.cells.merge(bounds.counts[columns], on=both).drop(columns=both)
+        bounds, columns = certificates.add_bounds(tables, bounds), [*columns, *certificates.column]
+    frames["bounds"] = layouts.cells.merge(bounds.counts[columns], on=keys).drop(columns=keys)
     if bounds.conflict:
         reason = next(iter(bounds.conflict.values()))
         text = f"No records fit these tables as they were read: {reason}."
-        sentences.append(engine.PageCell(text, href=written.add(tables, bounds, 1)[0]))
+        sentences.append(engine.PageCell(text, href=certificates.add(tables, bounds, 1)[0]))
     elif bounds.counts["published"].fillna(0).max() > _MOST_RECORDS:
         sentences += [*bounds._answer(), f"More than {_MOST_RECORDS:,} records: only bounded."]
     else:
         tell(1, 5)
-        frames["claims"], first, proved = _claims(tables, time_limit, written)
+        frames["claims"], first, proved = _claims(tables, time_limit, certificates)
         tell(2, 5)
-        frames["records"], fit = _records(tables, time_limit, written)
+        frames["records"], fit = _records(tables, time_limit, certificates)
         tell(3, 5)
         frames["likely"], likely = _likely(tables, seed)
         tell(4, 5)
-        frames["bounds"] = _with_combinations(frames["bounds"], tables, time_limit, written)
+        frames["bounds"] = _with_combinations(frames["bounds"], tables, time_limit, certificates)
         sentences += [first, *bounds._answer(), fit, likely]
-    sentences += written.answer()
-    with _files.whole_folder(target, _files.new_folder) as made:
+    sentences += certificates.answer()
+    with _files.whole_folder(target, _files.new_folder) as new_folder:
         for name, frame in frames.items():
-            _files.write_bytes(made / f"{name}.csv", csv_bytes(frame))
-        _files.write_bytes(made / "reading.toml", layouts.to_toml().encode())
-        tables.write(made / "tables")
-        written.write(made)
+            _files.write_bytes(new_folder / f"{name}.csv", csv_bytes(frame))
+        _files.write_bytes(new_folder / "reading.toml", layouts.to_toml().encode())
+        tables.write(new_folder / "tables")
+        certificates.write(new_folder)
         page = engine.render(
             "attack.html",
             title="What these tables give away",
             sentences=sentences,
             proved=proved,
             reading=layouts.lines,
-            figures=_figures(frames["bounds"], made),
+            figures=_figures(frames["bounds"], new_folder),
             tables=[
                 engine.table(_linked(f.head(500)), _CAPTIONS[n])
                 for n, f in frames.items()
                 if len(f)
             ],
-            certificates=bool(written.parts),
+            certificates=bool(certificates.parts),
             source=f"Made by bayesrisk {__version__}, seed {seed}.",
             settings_title="What was assumed, as a file for --assume",
             settings=layouts.to_toml(),
         )
-        _files.write_bytes(made / "report.html", page.encode())
+        _files.write_bytes(new_folder / "report.html", page.encode())
     tell(5, 5)
-    found = {name: len(frame) for name, frame in frames.items()}
+    rows = {name: len(frame) for name, frame in frames.items()}
     sentences[1:1] = proved
-    return {"report": str(target / "report.html"), "sentences": sentences, **found, **bounds.facts}
+    return {"report": str(target / "report.html"), "sentences": sentences, **rows, **bounds.facts}
 
 
 class _Certificates:
@@ -416,51 +422,55 @@ class _Certificates:
         self.column = ["proof"] if most else []
 
     def add(
-        self, tables: PublishedTables, found: Claims | CountBounds | Reconstruction, size: int,
+        self, tables: PublishedTables, answer: Claims | CountBounds | Reconstruction, size: int,
         **options: Workload,
     ) -> list[str]:  # fmt: skip
         """Return the file of each of some statements, empty for those without."""
         chosen = min(size, self.most)
         if not chosen:
             return [""] * size
-        made = reconstruction.prove(tables, found, most=chosen, queries=options.get("queries"))
+        proofs = reconstruction.prove(tables, answer, most=chosen, queries=options.get("queries"))
         first = 1 + sum(len(part.statements) for part in self.parts)
-        names = [f"proof-{at:04d}.json" for at in range(first, first + len(made.statements))]
-        there = (made.statements["file"] != "").to_numpy()
-        files = np.where(there, names, "").tolist()
-        self.parts.append(replace(made, statements=made.statements.assign(file=files)))
+        names = [
+            f"proof-{number:04d}.json" for number in range(first, first + len(proofs.statements))
+        ]
+        present = (proofs.statements["file"] != "").to_numpy()
+        files = np.where(present, names, "").tolist()
+        self.parts.append(replace(proofs, statements=proofs.statements.assign(file=files)))
         paths = [f"{self.folder}/{name}" if name else "" for name in files]
         return [*paths, *[""] * (size - len(paths))]
 
     def add_bounds(
-        self, tables: PublishedTables, found: CountBounds, **options: Workload
+        self, tables: PublishedTables, bounds: CountBounds, **options: Workload
     ) -> CountBounds:
         """Return bounds with the file of each that is narrower than stated, and has one."""
         if not self.most:
-            return found
-        frame = found.counts
-        at = np.flatnonzero(narrowed(frame))[: self.bounds_left]
-        self.bounds_left -= at.size
+            return bounds
+        frame = bounds.counts
+        rows = np.flatnonzero(narrowed(frame))[: self.bounds_left]
+        self.bounds_left -= rows.size
         files = np.full(len(frame), "", dtype=object)
-        chosen = replace(found, counts=frame.iloc[at])
-        files[at] = self.add(tables, chosen, at.size, **options)
-        return replace(found, counts=frame.assign(proof=files))
+        chosen = replace(bounds, counts=frame.iloc[rows])
+        files[rows] = self.add(tables, chosen, rows.size, **options)
+        return replace(bounds, counts=frame.assign(proof=files))
 
     def answer(self) -> list[str]:
         """Return the sentence of the number of certificates."""
         every = [bool(certificate) for part in self.parts for certificate in part.certificates]
-        made, none = sum(every), len(every) - sum(every)
-        text = f"{made:,} of these statements and bounds have a proof for others to check, in the "
+        proved, unproved = sum(every), len(every) - sum(every)
+        text = (
+            f"{proved:,} of these statements and bounds have a proof for others to check, in the "
+        )
         text += f"folder {self.folder}."
-        left = f" No proof was found for {none:,} more within the limit of the search."
-        return [text + left * bool(none)] if every else []
+        left = f" No proof was found for {unproved:,} more within the limit of the search."
+        return [text + left * bool(unproved)] if every else []
 
     def write(self, folder: Path) -> None:
         """Write the certificates and their checker, if there are any."""
         if self.parts:
             statements = pd.concat([part.statements for part in self.parts], ignore_index=True)
-            made = tuple(c for part in self.parts for c in part.certificates)
-            Proofs(statements, made).write(folder / self.folder)
+            certificates = tuple(c for part in self.parts for c in part.certificates)
+            Proofs(statements, certificates).write(folder / self.folder)
 
 
 def _linked(frame: pd.DataFrame) -> pd.DataFrame:
@@ -472,88 +482,93 @@ def _linked(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_combinations(
-    stated: pd.DataFrame, tables: PublishedTables, time_limit: float | None, written: _Certificates
+    stated: pd.DataFrame,
+    tables: PublishedTables,
+    time_limit: float | None,
+    certificates: _Certificates,
 ) -> pd.DataFrame:
     """Return bounds of published counts, and of the combinations that nobody published."""
     schema = tables.workload.schema
     if not schema.names or schema.size > _MOST_CELLS:
         return stated
     cross = Workload.of(schema, [schema.names])
-    found = reconstruction.count_bounds(tables, queries=cross, time_limit=time_limit)
+    bounds = reconstruction.count_bounds(tables, queries=cross, time_limit=time_limit)
     frame = schema.labelled(pd.DataFrame(schema.codes(np.arange(schema.size))))
     new = ~pd.MultiIndex.from_frame(frame[list(schema.names)]).isin(
         pd.MultiIndex.from_frame(stated[list(schema.names)])
     )
-    found = replace(found, counts=found.counts[new])
-    found = written.add_bounds(tables, found, queries=cross)
-    frame = pd.concat([frame[new], found.counts], axis=1).reindex(columns=stated.columns)
+    bounds = replace(bounds, counts=bounds.counts[new])
+    bounds = certificates.add_bounds(tables, bounds, queries=cross)
+    frame = pd.concat([frame[new], bounds.counts], axis=1).reindex(columns=stated.columns)
     return pd.concat([stated, frame], ignore_index=True).astype({"row": "Int64"})
 
 
 def _claims(
-    tables: PublishedTables, time_limit: float | None, written: _Certificates
+    tables: PublishedTables, time_limit: float | None, certificates: _Certificates
 ) -> tuple[pd.DataFrame, str, list[str]]:
     """Return proofs that no count states, how many there are, and the most telling in words."""
-    found = reconstruction.find_claims(tables, time_limit=time_limit)
-    frame = found.to_frame(readable="here")
+    claims = reconstruction.find_claims(tables, time_limit=time_limit)
+    frame = claims.to_frame(readable="here")
     frame = frame[frame["multiplicity"] > 0]
     order = np.lexsort((-frame["n_columns"].to_numpy(), several(frame), ~one_record(frame)))
     frame = frame.iloc[order].reset_index(drop=True)
-    sentences = reconstruction.claim_sentences(found, frame)
+    sentences = reconstruction.claim_sentences(claims, frame)
     one = int(one_record(frame).sum())
     text = f"{len(frame):,} statements are proved that no count makes by itself; "
     text += f"{one:,} of them are about exactly one record." if one else "none is about one record."
     text = text if len(frame) else "Nothing is proved of the records beyond what each count says."
     table = pd.DataFrame({"sentence": sentences, "records": frame["multiplicity"]})
     table["at_least"] = several(frame)
-    files = written.add(tables, replace(found, claims=frame), len(frame))
-    table = table.assign(**dict.fromkeys(written.column, files))
+    files = certificates.add(tables, replace(claims, claims=frame), len(frame))
+    table = table.assign(**dict.fromkeys(certificates.column, files))
     schema = tables.workload.schema
     words = schema.labelled(frame)[list(schema.names)].fillna("any")
     pairs = zip(sentences[:_SAID], files, strict=False)
-    said = list[str](engine.PageCell(text, href=file) for text, file in pairs)
-    return pd.concat([table, words], axis=1), text, said
+    sentences_linked = list[str](engine.PageCell(text, href=file) for text, file in pairs)
+    return pd.concat([table, words], axis=1), text, sentences_linked
 
 
 def _records(
-    tables: PublishedTables, time_limit: float | None, written: _Certificates
+    tables: PublishedTables, time_limit: float | None, certificates: _Certificates
 ) -> tuple[pd.DataFrame, str]:
     """Return records that fit, and how many of them could be others."""
-    made = reconstruction.reconstruct(tables, scope="all", time_limit=time_limit)
-    frame = tables.workload.schema.labelled(record_form(made)).drop(columns="all")
-    text = f"Records that fit were not found ({made.status[0]})."
+    solution = reconstruction.reconstruct(tables, scope="all", time_limit=time_limit)
+    frame = tables.workload.schema.labelled(record_form(solution)).drop(columns="all")
+    text = f"Records that fit were not found ({solution.status[0]})."
     if len(frame):
         other = reconstruction.solution_variability(
-            tables, scope="all", solution=made, time_limit=time_limit, node_limit=1000
+            tables, scope="all", solution=solution, time_limit=time_limit, node_limit=1000
         )
         most = float(other.upper[0])
         text = f"{len(frame):,} records were found that fit; "
         text += f"at most {most:.0%} of them could be others." if most else "no others fit: proved."
         if not most:
-            unique = replace(made, status=(Status.UNIQUE,))
-            text = engine.PageCell(text, href=written.add(tables, unique, 1)[0])
+            unique = replace(solution, status=(Status.UNIQUE,))
+            text = engine.PageCell(text, href=certificates.add(tables, unique, 1)[0])
     return frame, text
 
 
 def _likely(tables: PublishedTables, seed: int) -> tuple[pd.DataFrame, str]:
     """Return the records that are most probably there, or why there is no such law."""
     schema = tables.workload.schema
-    prior, asked = RecordPrior.uniform_data_sets(schema), [RecordQuestion({})]
+    prior, questions = RecordPrior.uniform_data_sets(schema), [RecordQuestion({})]
     try:
-        found = microdata_posterior(tables, asked, level="all", place="", prior=prior, rng=seed)
-        ranked = found.ranked_records(_LIKELY).drop(columns=["place", "known"])
+        posterior = microdata_posterior(
+            tables, questions, level="all", place="", prior=prior, rng=seed
+        )
+        ranked = posterior.ranked_records(_LIKELY).drop(columns=["place", "known"])
     except ArgumentError as error:
         return pd.DataFrame(), f"Likely records were not found: {error}."
-    for about in schema.attributes:
-        ends = [str(text).partition("-") for text in ranked[about.name]]
-        groups = [about.labels[int(a) : int(b or a) + 1] for a, _, b in ends]
-        ranked[about.name] = [" or ".join(group) for group in groups]
+    for attribute in schema.attributes:
+        ends = [str(text).partition("-") for text in ranked[attribute.name]]
+        groups = [attribute.labels[int(a) : int(b or a) + 1] for a, _, b in ends]
+        ranked[attribute.name] = [" or ".join(group) for group in groups]
     high = int((ranked["probability"] >= 0.9).sum())
     number = f"{high:,}{' or more' * (high == _LIKELY)}"
     text = (
         "records are there with a probability of 90 % or more, if all lists were equally probable"
     )
-    return ranked, f"{number} {text} before ({found.engine})."
+    return ranked, f"{number} {text} before ({posterior.engine})."
 
 
 def _figures(bounds: pd.DataFrame, folder: Path) -> list[engine.Figure]:

@@ -57,30 +57,32 @@ class TableSource:
     """Tables or a release, in one folder or by place, of which a part is held at a time."""
 
     def __init__(self, folder: Path, digest: str) -> None:
-        self._folder, self._about = folder, _index_of(folder)
+        self._folder, self._source_index = folder, _read_index(folder)
         self._part = functools.lru_cache(maxsize=1)(self._read)
         self.starts = functools.cache(self._starts)
-        if self._about is None:
+        if self._source_index is None:
             tables = self._part(0)
             self._places = tables.geoids[tables.workload.levels[-1]]
             self._sizes = np.ones(len(self._places), dtype=np.int64)
             self._ends = np.array([len(self._places)])
             self.digest = _files.digest_folder(folder)
         else:
-            about = self._about
-            index = about.partitions if isinstance(about, ReleaseIndex) else about
+            source_index = self._source_index
+            index = (
+                source_index.partitions if isinstance(source_index, ReleaseIndex) else source_index
+            )
             self._places, self._sizes = index.place, index.finest
             self._ends = np.cumsum(index.sizes)
-            self._codes, self._coarse, self.digest = index.codes, index.above, about.digest
+            self._codes, self._coarse, self.digest = index.codes, index.above, source_index.digest
         if self.digest != digest:
             raise DataError(f"{folder}: must not change while it is read")
 
     def _read(self, number: int) -> PublishedTables:
         """Return the tables of a part."""
-        if self._about is None:
+        if self._source_index is None:
             return published(self._folder)
         code = self._codes[number]
-        tables = published(self._about.checked(code))
+        tables = published(self._source_index.checked(code))
         blocks = tables.geoids[tables.workload.levels[-1]]
         size = np.diff(self._ends, prepend=0)[number]
         if len(blocks) != size or not all(block.startswith(code) for block in blocks):
@@ -92,9 +94,9 @@ class TableSource:
     @functools.cached_property
     def _above(self) -> PublishedTables | None:
         """The tables of levels that are coarser than the parts."""
-        if self._about is None or not self._coarse:
+        if self._source_index is None or not self._coarse:
             return None
-        return published(self._about.checked(ABOVE))
+        return published(self._source_index.checked(ABOVE))
 
     @functools.cached_property
     def workload(self) -> Workload:
@@ -166,15 +168,15 @@ def open_tables(source: str | Path, digest: str | None = None) -> TableSource:
     if not folder.is_dir():
         raise DataError(f"{folder}: must be a folder of tables")
     if digest is None:
-        about = _index_of(folder)
-        digest = _files.digest_folder(folder) if about is None else about.digest
+        index = _read_index(folder)
+        digest = _files.digest_folder(folder) if index is None else index.digest
     return kept_tables(folder, digest)
 
 
 kept_tables = functools.lru_cache(maxsize=1)(TableSource)
 
 
-def _index_of(folder: Path) -> ReleaseIndex | Partitions | None:
+def _read_index(folder: Path) -> ReleaseIndex | Partitions | None:
     """Return the index of a release or of tables by place; None for tables in one folder."""
     if ReleaseIndex.exists(folder):
         return ReleaseIndex.read(folder)
@@ -242,20 +244,20 @@ class RowsByPlace:
     def __init__(self, file: Path, digits: int) -> None:
         self._file, self._digits = file, digits
         self._batches = read_batches(file, _BATCH, fault=PartFileError)
-        self._held = next(self._batches)
+        self._batch = next(self._batches)
 
-    def of(self, place: str) -> pd.DataFrame:
+    def rows(self, place: str) -> pd.DataFrame:
         """Return the rows of a place; those of places before it are passed over."""
         pieces = []
         while True:
-            codes = pc.utf8_slice_codeunits(self._held.column(0), 0, self._digits)
+            codes = pc.utf8_slice_codeunits(self._batch.column(0), 0, self._digits)
             codes = codes.to_numpy(zero_copy_only=False).astype(str)
             if (codes[1:] < codes[:-1]).any():
                 raise PartFileError(f"{self._file}: rows must be in the order of the places")
             start, stop = np.searchsorted(codes, place), np.searchsorted(codes, place, "right")
-            pieces.append(self._held.slice(start, stop - start))
+            pieces.append(self._batch.slice(start, stop - start))
             following = None if stop < len(codes) else next(self._batches, None)
-            self._held = self._held.slice(stop) if following is None else following
+            self._batch = self._batch.slice(stop) if following is None else following
             if following is None:
                 frame: pd.DataFrame = pa.concat_tables(pieces).to_pandas()
                 return frame
@@ -263,13 +265,13 @@ class RowsByPlace:
     def places(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Yield all places that are left, with their rows."""
         while True:
-            while not len(self._held):
+            while not len(self._batch):
                 following = next(self._batches, None)
                 if following is None:
                     return
-                self._held = following
-            place = str(self._held.column(0)[0].as_py())[: self._digits]
-            yield place, self.of(place)
+                self._batch = following
+            place = str(self._batch.column(0)[0].as_py())[: self._digits]
+            yield place, self.rows(place)
 
 
 #: Options that a reconstruction and its variability share.
@@ -439,20 +441,20 @@ class ReconstructionStudy(TableStudy):
         config = self.config
         tables = self._shard(shard, config["unit"])
         options = {name: config[name] for name in _SHARED}
-        made = reconstruction.reconstruct(
+        solution = reconstruction.reconstruct(
             tables, scope=self.scope, nearest=config["nearest"], **options
         )
-        parts = {"records": _records(made), "blocks": arrow_table(made.blocks())}
+        parts = {"records": _records(solution), "blocks": arrow_table(solution.blocks())}
         if self.variability is not None:
             # Block records need not fit the tract's tables: then a solution that does is looked
             # for, as where the records are only the nearest.
-            finest = made.problem.level
-            same = self.variability == finest or self.scope != finest
-            same = same and Status.NEAREST not in made.status
+            finest = solution.problem.level
+            reusable = self.variability == finest or self.scope != finest
+            reusable = reusable and Status.NEAREST not in solution.status
             bounds = reconstruction.solution_variability(
                 tables,
                 scope=self.variability,
-                solution=made if same else None,
+                solution=solution if reusable else None,
                 node_limit=config["node_limit"],
                 **options,
             )
@@ -490,13 +492,13 @@ class ReconstructionStudy(TableStudy):
             )
             caption = f"Places with other records that fit, at most {_ROWS}"
             tables.append(table(most.drop(columns="seconds", errors="ignore"), caption))
-        drawn = draw_numbers(facts["statuses"], f"places ({level})")
+        axes = draw_numbers(facts["statuses"], f"places ({level})")
         return findings(
             "Reconstruction: which records published tables give away",
             answer,
             source=origin(self.config, "records"),
             settings=self.config,
-            figures=[drawing(drawn, "Places by what is known of their records.")],
+            figures=[drawing(axes, "Places by what is known of their records.")],
             tables=tables,
             words={
                 **{name: f"{_MEANINGS.get(name, name)}." for name in facts["statuses"]},
@@ -517,10 +519,10 @@ class ReconstructionStudy(TableStudy):
         }
 
 
-def _records(made: reconstruction.Reconstruction) -> pa.Table:
+def _records(solution: reconstruction.Reconstruction) -> pa.Table:
     """Return reconstructed records, codes as 16-bit integers."""
-    frame = reconstruction.record_form(made)
-    return arrow_table(frame.astype({n: "int16" for n in frame if n != made.problem.level}))
+    frame = reconstruction.record_form(solution)
+    return arrow_table(frame.astype({n: "int16" for n in frame if n != solution.problem.level}))
 
 
 # The study of bounds.
@@ -571,11 +573,11 @@ class BoundsStudy(TableStudy):
         config = self.config
         tables = self._shard(shard, config["scope"])
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
-        found = reconstruction.count_bounds(tables, **{name: config[name] for name in names})
-        conflicts = {"place": list(found.conflict), "conflict": list(found.conflict.values())}
+        bounds = reconstruction.count_bounds(tables, **{name: config[name] for name in names})
+        conflicts = {"place": list(bounds.conflict), "conflict": list(bounds.conflict.values())}
         return {
-            "bounds": arrow_table(found.counts),
-            "facts": pa.table({name: [number] for name, number in found.facts.items()}),
+            "bounds": arrow_table(bounds.counts),
+            "facts": pa.table({name: [number] for name, number in bounds.facts.items()}),
             "conflicts": arrow_table(pd.DataFrame(conflicts, dtype=object)),
         }
 
@@ -583,8 +585,8 @@ class BoundsStudy(TableStudy):
         """Return the bounds of all places as text."""
         text = io.BytesIO()
         for shard in range(self.shards):
-            how = pa_csv.WriteOptions(include_header=shard == 0, quoting_style="needed")
-            pa_csv.write_csv(folder.read_part(shard, "bounds"), text, how)
+            options = pa_csv.WriteOptions(include_header=shard == 0, quoting_style="needed")
+            pa_csv.write_csv(folder.read_part(shard, "bounds"), text, options)
         return {"bounds.csv": text.getvalue()}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
@@ -594,11 +596,11 @@ class BoundsStudy(TableStudy):
             return {"counts": 0, "sentences": [], "conflicts": {}}
         totals = {str(name): int(n) for name, n in folder.frame("facts", shards).sum().items()}
         conflicts = folder.frame("conflicts", shards)
-        known = dict(zip(conflicts["place"], conflicts["conflict"], strict=True))
+        conflict_texts = dict(zip(conflicts["place"], conflicts["conflict"], strict=True))
         return {
             **totals,
-            "sentences": bounds_sentences(totals, known),
-            "conflicts": dict(list(known.items())[:_SHOWN]),
+            "sentences": bounds_sentences(totals, conflict_texts),
+            "conflicts": dict(list(conflict_texts.items())[:_SHOWN]),
         }
 
 
@@ -662,16 +664,16 @@ class ClaimsStudy(TableStudy):
         source, fields = self._checked()
         options: dict[str, Any] = {name: getattr(self, name) for name in _OPTIONS}
         options["columns"] = None if self.columns is None else tuple(self.columns)
-        about = claim_problem(source.sample(), ClaimOptions(**options))
-        options["taken_as_true"] = about.taken_as_true
+        problem = claim_problem(source.sample(), ClaimOptions(**options))
+        options["taken_as_true"] = problem.taken_as_true
         shards = -(-source.blocks // fields["blocks_per_shard"])
         return self.configuration(**options | fields, shards=shards)
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return claims, coverage, examples and blocks of a shard."""
         config, source = self.config, open_tables(self.tables, self.config["tables"])
-        some = self._shard(shard, source.workload.levels[-1])
-        claims = reconstruction.find_claims(some, **{name: config[name] for name in _OPTIONS})
+        part = self._shard(shard, source.workload.levels[-1])
+        claims = reconstruction.find_claims(part, **{name: config[name] for name in _OPTIONS})
         kinds = []
         for kind, singletons in (("singleton", True), ("any", False)):
             covered = claims.covered(singletons=singletons)
@@ -689,8 +691,10 @@ class ClaimsStudy(TableStudy):
         coverage = pd.DataFrame(facts["coverage"])
         figures = []
         if facts["singletons"]:
-            some = coverage[coverage["singleton_records"] > 0].set_index("columns")
-            bars = {f"{n} columns": int(size) for n, size in some["singleton_records"].items()}
+            singletons = coverage[coverage["singleton_records"] > 0].set_index("columns")
+            bars = {
+                f"{n} columns": int(size) for n, size in singletons["singleton_records"].items()
+            }
             caption = (
                 "Records that a claim about one record describes, by the columns of the claim."
             )
@@ -721,14 +725,14 @@ class ClaimsStudy(TableStudy):
         """Return counts of claims and blocks."""
         shards = folder.finished()
         coverage = _coverage(folder.frame("coverage", shards)) if shards else []
-        about = _block_facts(folder, self.config["taken_as_true"])
+        totals = _block_facts(folder, self.config["taken_as_true"])
         return {
             "claims": sum(line["claims"] for line in coverage),
             "singletons": sum(line["singleton_claims"] for line in coverage),
-            "statuses": about.pop("statuses"),
+            "statuses": totals.pop("statuses"),
             "coverage": coverage,
             "examples": _best(folder.frame("examples", shards)) if shards else [],
-            **about,
+            **totals,
         }
 
 

@@ -23,7 +23,7 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, shown as quoted
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs import engine
-from bayesrisk.experiments.runs.folder import digest_of
+from bayesrisk.experiments.runs.folder import config_digest
 from bayesrisk.readers import record_form
 from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
 from bayesrisk.reconstruction.registry import Status
@@ -88,7 +88,9 @@ class PersonFile:
     def county(self, code: str) -> pd.DataFrame:
         """Return the persons of a county, rows numbered from 0."""
         parts = self._parts.get(code, self._codes[:1])
-        frames = [held.get(code, held[""]) for held in map(self._part, parts)]
+        frames = [
+            parts_by_code.get(code, parts_by_code[""]) for parts_by_code in map(self._part, parts)
+        ]
         return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
     def _read_part(self, code: str) -> dict[str, pd.DataFrame]:
@@ -159,15 +161,15 @@ class MovedPersons:
         self._folder, self._truth = folder, truth
         self._parts = -(-max(persons, 1) // _PERSONS)
 
-    def add_facts(self, county: str, known: pd.DataFrame) -> None:
+    def add_facts(self, county: str, persons: pd.DataFrame) -> None:
         """Put down the facts about the persons in the truth of a county."""
-        facts = sum(known[name].to_numpy(np.int64) << bit for bit, name in enumerate(_FACTS))
-        self._spill("facts", known[["person"]].assign(county=county, facts=facts))
+        facts = sum(persons[name].to_numpy(np.int64) << bit for bit, name in enumerate(_FACTS))
+        self._spill("facts", persons[["person"]].assign(county=county, facts=facts))
 
     def ask(self, county: str, attacker: int, persons: pd.Series) -> None:
         """Put down the persons of a file that the truth of the same county does not have."""
-        asked = pd.DataFrame({"person": persons.unique()})
-        self._spill("asked", asked.assign(file=f"{county}-{attacker}"))
+        questions = pd.DataFrame({"person": persons.unique()})
+        self._spill("asked", questions.assign(file=f"{county}-{attacker}"))
 
     def _spill(self, kind: str, rows: pd.DataFrame) -> None:
         names = rows["person"].to_numpy().astype(object)
@@ -182,19 +184,19 @@ class MovedPersons:
             facts = spilled(self._folder / f"facts-{number}")
             if facts is None:
                 continue
-            known = facts.to_pandas()
-            again = known.loc[known["person"].duplicated(), "person"]
-            if len(again):
-                person = again.iloc[0]
-                places = known.loc[known["person"] == person, "county"].tolist()
+            answers_stored = facts.to_pandas()
+            repeated = answers_stored.loc[answers_stored["person"].duplicated(), "person"]
+            if len(repeated):
+                person = repeated.iloc[0]
+                places = answers_stored.loc[answers_stored["person"] == person, "county"].tolist()
                 raise DataError(
                     f"{self._truth}: column 'person': must be different for each record, "
                     f"got {person} in {places[0]} and {places[1]}"
                 )
-            asked = spilled(self._folder / f"asked-{number}")
-            if asked is None:
+            questions = spilled(self._folder / f"asked-{number}")
+            if questions is None:
                 continue
-            answers = asked.to_pandas().merge(known[["person", "facts"]], on="person")
+            answers = questions.to_pandas().merge(answers_stored[["person", "facts"]], on="person")
             for file, rows in answers.groupby("file", sort=True):
                 spill(self._folder / f"answer-{file}", arrow_table(rows[["person", "facts"]]))
 
@@ -205,8 +207,8 @@ class MovedPersons:
             table = pa.table({"person": pa.array([], pa.string()), "facts": np.zeros(0, np.int64)})
         frame: pd.DataFrame = table.to_pandas()
         facts = frame["facts"].to_numpy(np.int64)
-        known = {name: facts >> bit & 1 for bit, name in enumerate(_FACTS)}
-        return frame[["person"]].assign(**known)
+        columns = {name: facts >> bit & 1 for bit, name in enumerate(_FACTS)}
+        return frame[["person"]].assign(**columns)
 
 
 # -----------------------------------------------------------------------------
@@ -284,19 +286,19 @@ class Counties:
         self.run, self.attackers, self.truth = run, attackers, truth
         codes = set(truth.counties).union(*(file.counties for file in attackers.values()))
         self.codes = sorted(codes.union(code for code, _ in run.rows("blocks", _COUNTY).places()))
-        self._progress, self._done = progress, 0
+        self._progress, self._steps = progress, 0
 
     def rows(self, *kinds: str) -> Iterator[CountyRows]:
         """Yield the counties with the rows of some files; the others are empty."""
         rows = {kind: self.run.rows(kind, _COUNTY) for kind in self.run.files}
-        nothing = {kind: self.run.rows(kind, _COUNTY).of("") for kind in self.run.files}
+        nothing = {kind: self.run.rows(kind, _COUNTY).rows("") for kind in self.run.files}
         for number, code in enumerate(self.codes):
-            frames = {k: rows[k].of(code) if k in kinds else nothing[k] for k in rows}
+            frames = {k: rows[k].rows(code) if k in kinds else nothing[k] for k in rows}
             records, blocks = frames["records"], frames["blocks"]
             yield CountyRows(code, number, records, blocks, frames.get("variability"))
-            self._done += 1
+            self._steps += 1
             if self._progress is not None:
-                self._progress(self._done, _PASSES * len(self.codes) + 1)
+                self._progress(self._steps, _PASSES * len(self.codes) + 1)
 
 
 def link_counties(
@@ -320,11 +322,11 @@ def link_counties(
     for rows in counties.rows("blocks", "variability"):
         proved = set(proved_blocks(rows.blocks, rows.variability))
         persons = Persons(truth.county(rows.code), truth.name)
-        known = linkage.panel_targets(persons, proved, cells["truth"])
-        moved.add_facts(rows.code, known)
+        panel = linkage.panel_targets(persons, proved, cells["truth"])
+        moved.add_facts(rows.code, panel)
         for number, file in enumerate(attackers.values()):
             names = file.county(rows.code)["person"]
-            moved.ask(rows.code, number, names[~names.isin(known["person"])])
+            moved.ask(rows.code, number, names[~names.isin(panel["person"])])
     moved.answer()
     total: LinkageSums | None = None
     for rows in counties.rows("records", "blocks", "variability"):
@@ -347,21 +349,21 @@ def _cells(counties: Counties) -> tuple[dict[str, IntArray], int]:
     codes: dict[PersonFile, tuple[list[str], list[str]]] = {file: ([], []) for file in files}
     records, true = (np.zeros(126, dtype=np.int64) for _ in range(2))
     for rows in counties.rows("records"):
-        here = rows.records["block"].unique()
+        blocks = rows.records["block"].unique()
         for file in files:
             theirs = file.county(rows.code)["block"]
-            shared[file] = shared[file] or bool(theirs.isin(here).any())
+            shared[file] = shared[file] or bool(theirs.isin(blocks).any())
             persons[file] += len(theirs)
-            for shown, own in zip(codes[file], (theirs.unique(), here), strict=True):
-                shown += sorted(own)[: _QUOTED - len(shown)]
+            for examples, present in zip(codes[file], (theirs.unique(), blocks), strict=True):
+                examples += sorted(present)[: _QUOTED - len(examples)]
         records += cell_counts(Persons(rows.records, SOURCE).frame)
         true += cell_counts(counties.truth.county(rows.code))
-    for file, who in files.items():
+    for file, persons_text in files.items():
         if not shared[file]:
-            first, known = (", ".join(map(str, shown)) for shown in codes[file])
+            first, second = (", ".join(map(str, examples)) for examples in codes[file])
             raise DataError(
-                f"{file.name}: none of the {persons[file]} {who} lives in a block of the "
-                f"reconstruction: first codes {first} in the file, {known} in the reconstruction"
+                f"{file.name}: none of the {persons[file]} {persons_text} lives in a block of the "
+                f"reconstruction: first codes {first} in the file, {second} in the reconstruction"
             )
     return {"records": records, "truth": true}, int(true.sum())
 
@@ -581,14 +583,14 @@ class ReidentificationReport:
     confidence: float
 
     def _answer(self) -> list[str]:
-        own = self.rates[self.rates["source"] == SOURCE]
+        rates = self.rates[self.rates["source"] == SOURCE]
         lines = [
             f"{row['attacker']}: {row['confirmed']:,} confirmed of {row['putative']:,} links to "
             f"{row['attacker_records']:,} known persons; precision {row['precision']:.1%}, "
             f"{row['left_out_ratio']:.2f} times that of a guesser without their own records."
             if row["putative"]
             else f"{row['attacker']}: no link to {row['attacker_records']:,} known persons."
-            for row in own.to_dict(orient="records")
+            for row in rates.to_dict(orient="records")
         ]
         return [*lines, f"Report: {self.report}"]
 
@@ -666,25 +668,25 @@ def write_reidentification(
     check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     persons = {name: PersonFile(file, _KNOWN, dialect) for name, file in files.items()}
     coding = dialect if truth_dialect is None else truth_dialect
-    known = PersonFile(truth, _TRUE, coding, once=True)
+    person_file = PersonFile(truth, _TRUE, coding, once=True)
     inputs = {
-        "reconstruction": digest_of(run.config),
-        "truth": known.digest,
+        "reconstruction": config_digest(run.config),
+        "truth": person_file.digest,
         "attackers": {name: file.digest for name, file in persons.items()},
     }
-    with _files.whole_folder(target, _files.new_folder, private=True) as made:
-        spilled = made / "_spilled"
+    with _files.whole_folder(target, _files.new_folder, private=True) as new_folder:
+        spilled = new_folder / "_spilled"
         _files.make_folder(spilled, private=True)
         sums = link_counties(
-            run, persons, known, spilled, seed=seed, confidence=confidence, progress=progress
+            run, persons, person_file, spilled, seed=seed, confidence=confidence, progress=progress
         )
         shutil.rmtree(spilled)
-        rates = _write(sums, run.config, made, seed)
+        rates = _write(sums, run.config, new_folder, seed)
         manifest = {
             "confidential": True,
             "files": {
-                path.relative_to(made).as_posix(): _files.digest(path)
-                for path in sorted(made.rglob("*"))
+                path.relative_to(new_folder).as_posix(): _files.digest(path)
+                for path in sorted(new_folder.rglob("*"))
                 if path.is_file()
             },
             "inputs": inputs,
@@ -692,7 +694,7 @@ def write_reidentification(
             "seed": seed,
             "version": __version__,
         }
-        _files.write_bytes(made / "manifest.json", _files.sealed(manifest))
+        _files.write_bytes(new_folder / "manifest.json", _files.sealed(manifest))
     if progress is not None:
         steps = _PASSES * sums.counties + 1
         progress(steps, steps)
@@ -705,7 +707,7 @@ def write_reidentification(
 
 def _write(sums: LinkageSums, config: dict[str, Any], folder: Path, seed: int) -> pd.DataFrame:
     """Write tables, figures and page; return the rates of all panels."""
-    links, drawn = sums.links, folder / "figures"
+    links, figure_folder = sums.links, folder / "figures"
     rates = pd.concat(
         links.to_frame(panel=panel, zero_variability=proved).assign(
             panel=panel, blocks="proved" if proved else "all"
@@ -715,7 +717,7 @@ def _write(sums: LinkageSums, config: dict[str, Any], folder: Path, seed: int) -
     )
     _files.write_bytes(folder / "rates.csv", csv_bytes(rates))
     _files.make_folder(folder / "tables")
-    _files.make_folder(drawn)
+    _files.make_folder(figure_folder)
     tables = report_tables(sums, rates, seed)
     for name, table in tables.items():
         _files.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
@@ -726,8 +728,8 @@ def _write(sums: LinkageSums, config: dict[str, Any], folder: Path, seed: int) -
         records=sums.records,
         statuses=dict(sums.statuses.most_common()),
         taken_as_true=config["taken_as_true"],
-        attackers=[_attacker(rates, name, drawn, links) for name in links.attackers],
-        figures=_figures(sums, tables.get("variability"), drawn),
+        attackers=[_attacker(rates, name, figure_folder, links) for name in links.attackers],
+        figures=_figures(sums, tables.get("variability"), figure_folder),
         tables=[engine.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()],
         source=f"Seed {seed}.",
         settings_title="The reconstruction",
@@ -748,19 +750,19 @@ def _attacker(
     figures = []
     number = links.attackers.index(attacker) + 1
     for panel in ("all", "nonmodal"):
-        drawn = mine[mine["panel"] == panel]
-        if (drawn["putative"] > 0).any():
-            figure = plotting.plot_reidentification(drawn)
+        figure_rows = mine[mine["panel"] == panel]
+        if (figure_rows["putative"] > 0).any():
+            figure = plotting.plot_reidentification(figure_rows)
             label = (
                 f"Precision by block size, {panel} targets, and its ratio to what a guesser "
                 "reaches without the target's record"
             )
             figures.append(engine.figure(figure, folder / f"precision-{number}-{panel}", label))
-    own = overall[overall["source"] == SOURCE].set_index("panel")
+    attacker_rates = overall[overall["source"] == SOURCE].set_index("panel")
     return {
         "name": attacker,
-        "rates": own.loc["all"].to_dict(),
-        "nonmodal": own.loc["nonmodal"].to_dict(),
+        "rates": attacker_rates.loc["all"].to_dict(),
+        "nonmodal": attacker_rates.loc["nonmodal"].to_dict(),
         "table": engine.table(engine.rounded(everybody), caption),
         "figures": figures,
     }
@@ -775,7 +777,7 @@ def _figures(
     caption = "Majority inference from the reconstructed records: precision over the population"
     figures = [engine.figure(curves, folder / "majority", caption)]
     if quantiles is not None:
-        drawn = plotting.plot_variability(quantiles)
+        axes = plotting.plot_variability(quantiles)
         caption = "Solution variability over the population"
-        figures.append(engine.figure(drawn, folder / "variability", caption))
+        figures.append(engine.figure(axes, folder / "variability", caption))
     return figures

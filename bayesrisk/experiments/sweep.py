@@ -35,7 +35,7 @@ from bayesrisk.exceptions import (
 )
 from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import Layout, RunFolder, digest_of
+from bayesrisk.experiments.runs.folder import Layout, RunFolder, config_digest
 from bayesrisk.risk.count.accuracy import LAWS, NoiseRisk
 from bayesrisk.risk.count.blocks import Scenario
 
@@ -188,7 +188,7 @@ class SweepStudy(Study):
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON form of the fields."""
-        return digest_of(self.to_dict())
+        return config_digest(self.to_dict())
 
     @property
     def config(self) -> dict[str, Any]:
@@ -326,8 +326,8 @@ def _rows(
             value = law.posterior(offsets, prior=prior.value)
             if quantity == "risk_ratio":
                 value = value / prior.value
-            about = {"prior": prior.value, "prior_text": prior.name}
-            yield {**about, **_released(study, value)}
+            columns = {"prior": prior.value, "prior_text": prior.name}
+            yield {**columns, **_released(study, value)}
     elif quantity.startswith("multilevel"):
         yield from _by_levels(study, shared, quantity, by_prior)
     elif quantity.startswith("hierarchical"):
@@ -335,8 +335,8 @@ def _rows(
     elif quantity == "simulated_marginal_posterior":
         mean, error = law.simulated(priors, study.releases, rng)
         effective = law.effective_releases(priors, study.releases)
-        about = {"standard_error": error, "effective_releases": effective}
-        yield {**by_prior, "value": mean, **about}
+        columns = {"standard_error": error, "effective_releases": effective}
+        yield {**by_prior, "value": mean, **columns}
     elif quantity in ("decision_accuracy", "decision_baseline"):
         value = getattr(law.accuracy(prior=priors), quantity.removeprefix("decision_"))
         yield {**by_prior, "value": np.asarray(value, dtype=float)}
@@ -348,11 +348,11 @@ def _rows(
 def _released(study: SweepStudy, value: FloatArray) -> _Columns:
     """Return a value at every released count, for every target: only y - k matters to it."""
     targets = study.targets
-    known = np.repeat([target.known_count for target in targets], len(study.released))
+    known_counts = np.repeat([target.known_count for target in targets], len(study.released))
     return {
         "target": [target.label for target in targets for _ in study.released],
-        "known_count": known,
-        "noisy_count": known + np.tile(study.released, len(targets)),
+        "known_count": known_counts,
+        "noisy_count": known_counts + np.tile(study.released, len(targets)),
         "value": np.tile(value, len(targets)),
     }
 
@@ -448,8 +448,8 @@ class SweepPanel(NamedTuple):
         """Return the named budgets; those of the census with the convention of the panel."""
         spoken = ""
         if self.noise == NOISES[0]:
-            own = (n for n, v in SENSITIVITIES.items() if v == self.sensitivity.value)
-            spoken = _CONVENTIONS.get(next(own, ""), "")
+            conventions = (n for n, v in SENSITIVITIES.items() if v == self.sensitivity.value)
+            spoken = _CONVENTIONS.get(next(conventions, ""), "")
         return {
             f"{budget.name}, {spoken}" if budget.census and spoken else budget.name: budget.value
             for budget in budgets
@@ -463,12 +463,10 @@ class SweepPanel(NamedTuple):
         middle = rhos[len(rhos) // 2].value
         return list(self.named(rhos).items()) or [(f"rho = {middle:.4g}", middle)]
 
-    def figure(self, drawn: Any, kind: str, **about: object) -> engine.Figure:
+    def figure(self, axes: Any, kind: str, **words: object) -> engine.Figure:
         """Write a figure; the template makes its caption of the kind and what it is about."""
         stem = f"{kind}-{self.noise}-{self.sensitivity.value:.6g}{self.end}"
-        return engine.figure(
-            drawn, self.images / stem, {"kind": kind, "label": self.label, **about}
-        )
+        return engine.figure(axes, self.images / stem, {"kind": kind, "label": self.label, **words})
 
 
 def _answer(panel: SweepPanel) -> dict[str, Any] | None:
@@ -483,22 +481,22 @@ def _answer(panel: SweepPanel) -> dict[str, Any] | None:
     decisions = _wide(marked, ["decision_accuracy", "decision_baseline"], axes).dropna()
     if len(averages):
         row = averages.iloc[int(averages["marginal_risk"].to_numpy().argmax())]
-        said = {
+        texts = {
             "posterior": _percent(row["marginal_posterior"]),
             "ratio": f"{row['marginal_risk']:.3g}",
         }
     elif len(decisions):
         gain = decisions["decision_accuracy"] - decisions["decision_baseline"]
         row = decisions.iloc[int(gain.to_numpy().argmax())]
-        said = {
+        texts = {
             "ratio": "",
             "right": _percent(row["decision_accuracy"]),
             "baseline": _percent(row["decision_baseline"]),
         }
     else:
         return None
-    here = (marked["label"] == row["label"]) & (marked["prior"] == row["prior"])
-    coherent = here & (marked["conditionals"] == "coherent")
+    mine = (marked["label"] == row["label"]) & (marked["prior"] == row["prior"])
+    coherent = mine & (marked["conditionals"] == "coherent")
     group = marked.loc[coherent & (marked["quantity"] == "hierarchical_decision_accuracy"), "value"]
     text = next(prior.name for prior in panel.study.prior if prior.value == row["prior"])
     return {
@@ -507,7 +505,7 @@ def _answer(panel: SweepPanel) -> dict[str, Any] | None:
         "prior": f"{text} ({_percent(row['prior'])})" if "/" in text else text,
         "budgets": marked["label"].nunique(),
         "priors": marked["prior"].nunique(),
-        **said,
+        **texts,
         "group": (_percent(group.min()), _percent(group.max())) if len(group) else (),
     }
 
@@ -518,13 +516,13 @@ def _percent(share: float) -> str:
 
 def question(study: SweepStudy) -> dict[str, Any]:
     """Return the question, the adversary and the targets."""
-    about = Scenario.named(study.scenario)
+    scenario = Scenario.named(study.scenario)
     targets = pd.DataFrame(
         [(t.label, t.count, t.known_count) for t in study.targets[:20]],
         columns=["target in the cell", "true count", "known count of others"],
     )
     return {
-        "about": about,
+        "about": scenario,
         "targets": engine.table(targets, "Targets"),
         "more_targets": len(study.targets) - len(targets),
         "two_levels": study.hierarchy.points > 0,
@@ -551,17 +549,17 @@ def simulation_check(study: SweepStudy, results: pd.DataFrame) -> dict[str, Any]
     keys = ["noise", "sensitivity", "rho", "prior"]
     simulated = results[results["quantity"] == "simulated_marginal_posterior"].drop_duplicates(keys)
     exact = results[results["quantity"] == "marginal_posterior"].drop_duplicates(keys)
-    both = simulated.merge(exact, on=keys, suffixes=("", "_exact"))
-    if both.empty:
+    joined = simulated.merge(exact, on=keys, suffixes=("", "_exact"))
+    if joined.empty:
         return None
-    judged = both[both["effective_releases"] >= _ENOUGH]
-    same = int((both["effective_releases"] == 0.0).sum())
+    judged = joined[joined["effective_releases"] >= _ENOUGH]
+    equal = int((joined["effective_releases"] == 0.0).sum())
     scores = (judged["value"] - judged["value_exact"]) / judged["standard_error"]
     return {
-        "settings": len(both),
+        "settings": len(joined),
         "judged": len(judged),
-        "rare": len(both) - len(judged) - same,
-        "same": same,
+        "rare": len(joined) - len(judged) - equal,
+        "same": equal,
         "enough": int(_ENOUGH),
         "releases": study.releases,
         "median": float(scores.median()),
@@ -621,9 +619,9 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     _files.make_folder(images)
     panels = _panels(study, results, images)
     sections = []
-    for done, panel in enumerate(panels, start=1):
+    for number, panel in enumerate(panels, start=1):
         if progress is not None:
-            progress(done, len(panels) + 2)
+            progress(number, len(panels) + 2)
         sections.append(_section(panel))
     page = engine.render(
         "sweep.html",
@@ -689,14 +687,14 @@ def _section(panel: SweepPanel) -> dict[str, Any]:
             figures.append(panel.figure(getattr(plotting, plot)(wide, budgets=budgets), kind))
     for i, (label, rho) in enumerate(panel.focus, start=1):
         frame = panel.frame[panel.frame["rho"] == rho]
-        here = panel._replace(frame=frame, label=label, end=f"-budget-{i}")
-        drawn, listed = _at_budget(here)
-        figures += drawn
+        section = panel._replace(frame=frame, label=label, end=f"-budget-{i}")
+        budget_figures, listed = _budget_section(section)
+        figures += budget_figures
         tables += listed
     return {"title": panel.title, "figures": figures, "tables": tables}
 
 
-def _at_budget(panel: SweepPanel) -> tuple[list[engine.Figure], list[engine.PageTable]]:
+def _budget_section(panel: SweepPanel) -> tuple[list[engine.Figure], list[engine.PageTable]]:
     """Draw and list one budget: risk by released count and by levels."""
     figures: list[engine.Figure] = []
     tables: list[engine.PageTable] = []
@@ -706,14 +704,14 @@ def _at_budget(panel: SweepPanel) -> tuple[list[engine.Figure], list[engine.Page
         target = wide["target"].iloc[0]
         wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
         tables = _released_tables(panel, target)
-        drawn = plotting.plot_risk(wide, against="noisy_count")
-        figures.append(panel.figure(drawn, "released-count", target=target))
+        figure_axes = plotting.plot_risk(wide, against="noisy_count")
+        figures.append(panel.figure(figure_axes, "released-count", target=target))
     names = ["multilevel_marginal_posterior", "multilevel_marginal_risk"]
     wide = _wide(panel.frame, names, ["levels", "prior"])
     if len(wide):
         wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
-        drawn = plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels")
-        figures.append(panel.figure(drawn, "levels"))
+        figure_axes = plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels")
+        figures.append(panel.figure(figure_axes, "levels"))
     for quantity in _TWO_LEVELS:
         figures += _hierarchy_figures(panel, *quantity)
     return figures, tables
@@ -734,18 +732,18 @@ def _hierarchy_figures(
     rows = rows.astype({"group_count": "int64"}).assign(without_hierarchy=alone[prior])
     if kind == "accuracy":
         rows = rows.assign(baseline=max(prior, 1.0 - prior))
-    about = {"siblings": siblings, "prior": rows["prior_text"].iloc[0]}
+    words = {"siblings": siblings, "prior": rows["prior_text"].iloc[0]}
     budgets = panel.study.hierarchy.rho_group
     named = panel.named(budgets)
     figures = []
     if rows["rho_group"].nunique() > 1:
-        drawn = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
-        figures.append(panel.figure(drawn, f"group-budget-{kind}", **about))
+        axes = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
+        figures.append(panel.figure(axes, f"group-budget-{kind}", **words))
     if rows["group_count"].nunique() > 1:
         rho = next(iter(named.values()), budgets[len(budgets) // 2].value)
         one = rows[rows["rho_group"] == rho].drop(columns="standard_error")
-        drawn = plotting.plot_group(one, quantity=axis)
-        figures.append(panel.figure(drawn, f"group-count-{kind}", rho=f"{rho:.4g}", **about))
+        axes = plotting.plot_group(one, quantity=axis)
+        figures.append(panel.figure(axes, f"group-count-{kind}", rho=f"{rho:.4g}", **words))
     return figures
 
 
@@ -775,19 +773,19 @@ def _tables(panel: SweepPanel) -> list[engine.PageTable]:
     tables = []
     text = {budget.value: budget.name for budget in study.prior}
     for label, rho in panel.focus:
-        here = frame[(frame["rho"] == rho) & frame["quantity"].isin(columns)]
-        if here.empty:
+        rows = frame[(frame["rho"] == rho) & frame["quantity"].isin(columns)]
+        if rows.empty:
             continue
-        wide = here.pivot(index="prior", columns="quantity", values="value")
+        wide = rows.pivot(index="prior", columns="quantity", values="value")
         order = [column for column in columns if column in wide.columns]
         wide = wide[order].sort_index(ascending=False)
         wide = wide.rename(columns=_COLUMNS)
         wide.insert(0, "prior", [text[p] for p in wide.index])
         if "simulated_marginal_posterior" in order:
-            errors = here.set_index(["quantity", "prior"])["standard_error"]
+            errors = rows.set_index(["quantity", "prior"])["standard_error"]
             wide["± standard error"] = errors["simulated_marginal_posterior"].loc[wide.index]
         parameter = "sigma2" if panel.noise == NOISES[0] else "scale"
-        caption = f"{label}: rho = {rho:.7g}, {parameter} = {here['noise_parameter'].iloc[0]:.5g}"
+        caption = f"{label}: rho = {rho:.7g}, {parameter} = {rows['noise_parameter'].iloc[0]:.5g}"
         epsilon = frame[(frame["rho"] == rho) & (frame["quantity"] == "epsilon")]
         if len(epsilon):
             caption += f", epsilon = {epsilon['value'].iloc[0]:.5g} at delta = {study.delta:g}"

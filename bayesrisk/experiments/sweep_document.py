@@ -80,8 +80,8 @@ def _census(value: str, total: object) -> Fraction:
         raise PydanticCustomError("said", "{words}", {"words": str(error)}) from error
     row = table[(table["level"] == level) & (table["query"] == query)]
     if row.empty:
-        known = ", ".join(f"{a}/{b}" for a, b in zip(table["level"], table["query"], strict=True))
-        raise refuse(f"one of LEVEL/QUERY = {known}", value=value)
+        queries = ", ".join(f"{a}/{b}" for a, b in zip(table["level"], table["query"], strict=True))
+        raise refuse(f"one of LEVEL/QUERY = {queries}", value=value)
     exact: Fraction = row["rho"].iloc[0]
     return exact
 
@@ -136,12 +136,12 @@ class Entry(_Keys):
 
     @model_validator(mode="after")
     def _check_form(self) -> Self:
-        given = self.model_fields_set.intersection(_FORMS)
-        if len(given) != 1:
+        forms = self.model_fields_set.intersection(_FORMS)
+        if len(forms) != 1:
             raise refuse(f"a table with one of {', '.join(_FORMS)}")
-        if self.total is not None and "budget" not in given:
+        if self.total is not None and "budget" not in forms:
             raise refuse("left out without budget", key=".total", value=self.total)
-        if (self.points is None) == bool(given.intersection(("log", "linear"))):
+        if (self.points is None) == bool(forms.intersection(("log", "linear"))):
             raise refuse("given with a range, and only there", key=".points", value=self.points)
         _ = self.budgets  # looked up once, and refused here
         return self
@@ -150,8 +150,8 @@ class Entry(_Keys):
     def budgets(self) -> list[Budget]:
         """The value, or those of the range."""
         if self.points is None:
-            given = self.value if "value" in self.model_fields_set else self.budget
-            return [_budget(given, self.name, self.total)]
+            spelling = self.value if "value" in self.model_fields_set else self.budget
+            return [_budget(spelling, self.name, self.total)]
         name, spaced = ("log", np.geomspace) if self.log else ("linear", np.linspace)
         ends = self.log or self.linear or []
         numbers = [float(_number(*_RHO, key=f".{name}", value=e)(e)) for e in ends]
@@ -181,8 +181,8 @@ def _sorted(entries: list[Any]) -> tuple[Budget, ...]:
     if repeated:
         raise refuse("without repeated names", value=repeated[0])
     marked = {budget.value for budget in budgets if budget.name}
-    kept = {b for b in budgets if b.name or b.value not in marked}
-    return tuple(sorted(kept, key=lambda b: (b.value, b.name)))
+    distinct = {b for b in budgets if b.name or b.value not in marked}
+    return tuple(sorted(distinct, key=lambda b: (b.value, b.name)))
 
 
 def _distinct(budgets: list[Budget]) -> tuple[Budget, ...]:
@@ -199,7 +199,7 @@ _Budgets = Annotated[
 ]
 
 
-def _names_of(options: Iterable[str]) -> Several:
+def _choices(options: Iterable[str]) -> Several:
     """Return the check of a list of some of several names, each kept once."""
     return Several(read=Annotated[list[Annotated[str, choice(options)]], _Once])
 
@@ -243,7 +243,7 @@ class GridKeys(_Keys):
     sensitivity: Annotated[
         tuple[Budget, ...], Several(read=Annotated[list[_Sensitivity], AfterValidator(_distinct)])
     ] = (Budget("add-remove", SENSITIVITIES["add-remove"]),)
-    noise: Annotated[tuple[str, ...], _names_of(NOISES)] = NOISES[:1]
+    noise: Annotated[tuple[str, ...], _choices(NOISES)] = NOISES[:1]
     released: (  # released count minus the count of the others
         Annotated[
             Annotated[Span, AfterValidator(Span.numbers), Tag("<span>")]
@@ -274,7 +274,7 @@ class GroupKeys(_Keys):
     rho_group: _Budgets
     group_count: Annotated[_Several[_Count], _Ordered]  # true ones, the target included
     n_siblings: Annotated[_Several[_Count], _Ordered]
-    conditionals: Annotated[tuple[str, ...], _names_of(CONDITIONALS)] = CONDITIONALS[:1]
+    conditionals: Annotated[tuple[str, ...], _choices(CONDITIONALS)] = CONDITIONALS[:1]
 
 
 class AccountingKeys(_Keys):
@@ -297,7 +297,7 @@ class Document(_Keys):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     settings_per_shard: _Count = 16  # settings (noise, sensitivity, rho) computed together
     #: All that the file allows where they are left out.
-    quantities: Annotated[tuple[str, ...], _names_of(QUANTITIES)] | None = None
+    quantities: Annotated[tuple[str, ...], _choices(QUANTITIES)] | None = None
     table: TableKeys | None = None
     grid: GridKeys
     levels: LevelKeys | None = None
@@ -384,8 +384,8 @@ def _quantities(read: Document, source: str) -> tuple[str, ...]:
     faults = {}
     for quantity, need in QUANTITIES.items():
         section, _, key = need.partition(".")
-        held = getattr(read, section) if section else read
-        if held is None or (key and getattr(held, key) is None):
+        part = getattr(read, section) if section else read
+        if part is None or (key and getattr(part, key) is None):
             faults[quantity] = f"free of {quantity} without {need}, got {shown(read.quantities)}"
         elif need in GAUSSIAN_ONLY and not only_gaussian:
             faults[quantity] = (
@@ -406,16 +406,16 @@ def _targets(section: TableKeys | None, source: str, folder: Path) -> tuple[Targ
     name, column = section.path, section.count
     frame = _read(name, source, folder)
     if column not in frame.columns:
-        known = ", ".join(map(str, frame.columns))
-        raise DataError(f"{name}: has no column {column!r}; columns: {known}")
+        columns = ", ".join(map(str, frame.columns))
+        raise DataError(f"{name}: has no column {column!r}; columns: {columns}")
     counts = pd.to_numeric(frame[column], errors="coerce")
     bad = counts.isna() | (counts < 0) | (counts != counts.round()) | (counts > 2**52)
     check.refuse_row(bad, frame[column], name, column, "be a whole number in [0, 2**52]")
     chosen = counts == 1 if section.targets == "unique" else counts > 0
-    others = frame.drop(columns=column).astype(object)
-    others = others.where(others.notna(), "").astype(str)
+    labels = frame.drop(columns=column).astype(object)
+    labels = labels.where(labels.notna(), "").astype(str)
     targets = tuple(
-        Target(", ".join(others.iloc[row]) or f"row {row + 1}", int(counts.iloc[row]))
+        Target(", ".join(labels.iloc[row]) or f"row {row + 1}", int(counts.iloc[row]))
         for row in np.flatnonzero(chosen)
     )
     if not 1 <= len(targets) <= _MAX_TARGETS:

@@ -64,27 +64,27 @@ class Work:
         for hypothesis in range(self.hypotheses):
             key = (stream,) if self.common else (stream, hypothesis)
             rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
-            rows.append(_drawn(self.simulate(hypothesis, rng, size), size))
+            rows.append(_as_draws(self.simulate(hypothesis, rng, size), size))
         _same_cells(rows)
         return np.stack(rows)
 
 
-def _same_cells(drawn: list[IntArray]) -> None:
+def _same_cells(parts: list[IntArray]) -> None:
     """Refuse observations of different widths."""
-    widths = sorted({part.shape[-1] for part in drawn})
+    widths = sorted({part.shape[-1] for part in parts})
     if len(widths) > 1:
         raise ShapeError(f"simulate must observe the same cells every time, got {widths} cells")
 
 
-def _drawn(value: ArrayLike, size: int) -> IntArray:
-    drawn = whole(value, "simulate's result")
-    if drawn.ndim == 1:
-        drawn = drawn[:, None]
-    if drawn.ndim != 2 or len(drawn) != size:
+def _as_draws(value: ArrayLike, size: int) -> IntArray:
+    draws = whole(value, "simulate's result")
+    if draws.ndim == 1:
+        draws = draws[:, None]
+    if draws.ndim != 2 or len(draws) != size:
         raise ShapeError(
             f"simulate must return shape ({size},) or ({size}, cells), got {np.shape(value)}"
         )
-    return drawn
+    return draws
 
 
 def run(work: Work, executor: Executor | None, progress: Progress | None) -> IntArray:
@@ -97,20 +97,20 @@ def run(work: Work, executor: Executor | None, progress: Progress | None) -> Int
     n_streams = -(-work.draws // work.batch)
     step = max(1, -(-n_streams // _CHUNKS))
     pieces = [range(i, min(i + step, n_streams)) for i in range(0, n_streams, step)]
-    found: Any = map(work, pieces) if executor is None else as_finished(executor, work, pieces)
-    drawn: dict[int, IntArray] = {}
-    done = kept = 0
-    for start, part in found:
-        drawn[start] = part
-        done += part.shape[1]
-        kept += part.size
-        if kept > MAX_VALUES:
+    results: Any = map(work, pieces) if executor is None else as_finished(executor, work, pieces)
+    parts: dict[int, IntArray] = {}
+    number = stored = 0
+    for start, part in results:
+        parts[start] = part
+        number += part.shape[1]
+        stored += part.size
+        if stored > MAX_VALUES:
             raise ArgumentError(
-                f"hypotheses * draws * cells must be at most {MAX_VALUES}, got more than {kept}"
+                f"hypotheses * draws * cells must be at most {MAX_VALUES}, got more than {stored}"
             )
         if progress is not None:
-            progress(done, work.draws)
-    ordered = [drawn[piece.start] for piece in pieces]
+            progress(number, work.draws)
+    ordered = [parts[piece.start] for piece in pieces]
     _same_cells(ordered)
     return np.concatenate(ordered, axis=1)
 
@@ -167,7 +167,7 @@ class SimulatedLikelihood:
     def probability(self, observation: ArrayLike) -> FloatArray:
         """Return the smoothed probability of one release under each hypothesis."""
         total = self.draws + self.smoothing * (len(self.values) + 1)
-        return np.asarray((self._seen(observation) + self.smoothing) / total, dtype=np.float64)
+        return np.asarray((self._hits(observation) + self.smoothing) / total, dtype=np.float64)
 
     def posterior(self, observation: ArrayLike, *, prior_pmf: ArrayLike) -> SimulatedPosterior:
         """Return the posterior of every hypothesis given one release.
@@ -183,11 +183,11 @@ class SimulatedLikelihood:
         [0.49, 0.51]
         """
         prior = prior_vector(prior_pmf, len(self.counts))
-        seen = self._seen(observation)
-        weight = seen + self.smoothing
+        hits = self._hits(observation)
+        weight = hits + self.smoothing
         joint = prior * weight
         posterior = joint / joint.sum()
-        covariance = self._log_covariance(observation, seen)
+        covariance = self._log_covariance(observation, hits)
         # d posterior_j / d log P_h = posterior_j (1[j = h] - posterior_h)
         slope = np.diag(posterior) - np.outer(posterior, posterior)
         variance = np.einsum("jh,hk,jk->j", slope, covariance, slope)
@@ -200,7 +200,7 @@ class SimulatedLikelihood:
             error=error,
             risk_ratio=ratio,
             risk_ratio_error=ratio_error,
-            seen=seen,
+            seen=hits,
         )
 
     def select(self, *, hypotheses: Sequence[int], cells: Sequence[int]) -> SimulatedLikelihood:
@@ -210,8 +210,8 @@ class SimulatedLikelihood:
             check.count_array(value, name, lower=0, upper=last[name]).reshape(-1)
             for name, value in (("hypotheses", hypotheses), ("cells", cells))
         )
-        drawn = self.values[self.codes[rows]][:, :, columns]
-        return _counted(drawn, smoothing=self.smoothing, streams=self.streams, seed=self.seed)
+        draws = self.values[self.codes[rows]][:, :, columns]
+        return _counted(draws, smoothing=self.smoothing, streams=self.streams, seed=self.seed)
 
     def _index(self, observation: ArrayLike) -> int:
         """Return the row of an observation, V where it was never drawn."""
@@ -219,25 +219,25 @@ class SimulatedLikelihood:
         cells = self.values.shape[1]
         if wanted.shape not in {(cells,), ()} or (wanted.shape == () and cells != 1):
             raise ShapeError(f"observation must have {cells} cells, got shape {wanted.shape}")
-        found = np.flatnonzero((self.values == wanted).all(axis=1))
-        return int(found[0]) if found.size else len(self.values)
+        rows = np.flatnonzero((self.values == wanted).all(axis=1))
+        return int(rows[0]) if rows.size else len(self.values)
 
-    def _seen(self, observation: ArrayLike) -> IntArray:
+    def _hits(self, observation: ArrayLike) -> IntArray:
         index = self._index(observation)
         if index == len(self.values):
             return np.zeros(len(self.counts), dtype=np.int64)
         return self.counts[:, index]
 
-    def _log_covariance(self, observation: ArrayLike, seen: IntArray) -> FloatArray:
+    def _log_covariance(self, observation: ArrayLike, hits: IntArray) -> FloatArray:
         """Return the covariance of the logarithms of the estimated probabilities.
 
         Variances hold the pseudo-count, so that a value never seen has an error too.
         """
-        weight = seen + self.smoothing
-        covariance = np.zeros((len(seen), len(seen)))
+        weight = hits + self.smoothing
+        covariance = np.zeros((len(hits), len(hits)))
         if self.streams == "common":
             hit = (self.codes == self._index(observation)).astype(np.float64)
-            chance = np.outer(seen > 0, seen > 0) / self.draws
+            chance = np.outer(hits > 0, hits > 0) / self.draws
             covariance = hit @ hit.T / np.outer(weight, weight) - chance
         np.fill_diagonal(covariance, np.maximum(1.0 / weight - 1.0 / self.draws, 0.0))
         return covariance
@@ -324,21 +324,21 @@ def simulated_likelihood(
         raise ArgumentError(
             f"hypotheses * draws must be at most {MAX_VALUES}, got {work.hypotheses * work.draws}"
         )
-    drawn = run(work, executor, progress)
-    return _counted(drawn, smoothing=alpha, streams=streams, seed=work.seed)
+    values = run(work, executor, progress)
+    return _counted(values, smoothing=alpha, streams=streams, seed=work.seed)
 
 
-def _counted(drawn: IntArray, *, smoothing: float, streams: str, seed: int) -> SimulatedLikelihood:
-    cells = drawn.shape[2]
-    rows = drawn.ravel() if cells == 1 else drawn.reshape(-1, cells)
+def _counted(draws: IntArray, *, smoothing: float, streams: str, seed: int) -> SimulatedLikelihood:
+    cells = draws.shape[2]
+    rows = draws.ravel() if cells == 1 else draws.reshape(-1, cells)
     values, codes = np.unique(rows, axis=0, return_inverse=True)
-    codes = codes.reshape(drawn.shape[:2]).astype(np.int64, copy=False)
+    codes = codes.reshape(draws.shape[:2]).astype(np.int64, copy=False)
     counts = np.stack([np.bincount(row, minlength=len(values)) for row in codes])
     return SimulatedLikelihood(
         values=values.reshape(-1, cells),
         counts=counts,
         codes=codes,
-        draws=drawn.shape[1],
+        draws=draws.shape[1],
         smoothing=smoothing,
         streams=streams,
         seed=seed,

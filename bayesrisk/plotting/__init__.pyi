@@ -2,7 +2,7 @@
 
 import bayesrisk.plotting._canvas as _canvas
 
-from ._canvas import figure_of as figure_of, save_figure as save_figure
+from ._canvas import parent_figure as parent_figure, save_figure as save_figure
 from .attacks import (
     plot_claims as plot_claims,
     plot_majority as plot_majority,

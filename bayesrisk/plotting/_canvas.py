@@ -57,11 +57,11 @@ def styled(draw: Callable[_P, _T]) -> Callable[_P, _T]:
     """Let a function draw in the style of every figure."""
 
     @functools.wraps(draw)
-    def drawn(*given: _P.args, **named: _P.kwargs) -> _T:
+    def wrapper(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
         with style():
-            return draw(*given, **named)
+            return draw(*arguments, **keywords)
 
-    return drawn
+    return wrapper
 
 
 #: Lines of what is known without the numbers drawn: a blind guess, certainty, no release.
@@ -71,7 +71,7 @@ _WRITTEN = 200  # pixels to an inch of a file
 _SHOWN = (100, 2)  # pixels to an inch where a notebook shows a figure, and how much finer it is
 
 
-def _shown(figure: Figure) -> tuple[bytes, dict[str, int]]:
+def _png_image(figure: Figure) -> tuple[bytes, dict[str, int]]:
     """Return a figure as a notebook shows it: PNG, and its width and height on the page."""
     pixels, finer = _SHOWN
     stream = io.BytesIO()
@@ -85,7 +85,7 @@ class _Panel(Axes):
     """Axes of a figure that pyplot does not know: a notebook shows them as their whole figure."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        return _shown(figure_of(self))
+        return _png_image(parent_figure(self))
 
 
 class Panels(np.ndarray[Any, np.dtype[np.object_]]):
@@ -93,31 +93,31 @@ class Panels(np.ndarray[Any, np.dtype[np.object_]]):
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         # Axes that somebody else made are shown by whoever made them.
-        own = self.size and all(isinstance(axes, _Panel) for axes in self.flat)
-        return _shown(figure_of(self)) if own else None
+        native = self.size and all(isinstance(axes, _Panel) for axes in self.flat)
+        return _png_image(parent_figure(self)) if native else None
 
 
 Where: TypeAlias = Axes | Sequence[Axes] | Panels | None
 Drawn: TypeAlias = Axes | Panels | Figure
 
 
-def figure_of(drawn: Drawn) -> Figure:
+def parent_figure(plot: Drawn) -> Figure:
     """Return the Matplotlib figure of what a plot function returned, for titles, sizes and files.
 
     Parameters
     ----------
-    drawn : matplotlib.axes.Axes, array of them, or matplotlib.figure.Figure
+    plot : matplotlib.axes.Axes, array of them, or matplotlib.figure.Figure
         What a plot function returned; a figure is returned as it is.
     """
-    return _whole(drawn, "drawn")
+    return _whole(plot, "plot")
 
 
-def _whole(drawn: Drawn, name: str) -> Figure:
-    first = drawn.flat[0] if isinstance(drawn, np.ndarray) and drawn.size else drawn
+def _whole(plot: Drawn, name: str) -> Figure:
+    first = plot.flat[0] if isinstance(plot, np.ndarray) and plot.size else plot
     figure = first.get_figure(root=True) if isinstance(first, Axes) else first
     if not isinstance(figure, Figure):
         raise ArgumentTypeError(
-            f"{name} must be a Figure, Axes or an array of Axes, got {type(drawn).__name__}"
+            f"{name} must be a Figure, Axes or an array of Axes, got {type(plot).__name__}"
         )
     return figure
 
@@ -128,9 +128,9 @@ def as_text(name: object) -> str:
     A dollar sign would begin mathematics, control characters have no glyph (and no place in SVG),
     and a first underscore would hide the name from a legend.
     """
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(name))
-    shown = shown.replace("$", r"\$")
-    return f" {shown}" if shown.startswith("_") else shown
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(name))
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
 
 
 def label(value: float) -> str:
@@ -156,18 +156,18 @@ def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") ->
 
 def look(i: int, *, marked: bool = False) -> dict[str, Any]:
     """Return colour and dash of the line of a number, and its marker."""
-    found = {"color": COLOURS[i % len(COLOURS)], "linestyle": _DASHES[i % len(_DASHES)]}
+    properties = {"color": COLOURS[i % len(COLOURS)], "linestyle": _DASHES[i % len(_DASHES)]}
     if marked:
-        found |= {"marker": MARKERS[i % len(MARKERS)], "markersize": 4.0}
-    return found
+        properties |= {"marker": MARKERS[i % len(MARKERS)], "markersize": 4.0}
+    return properties
 
 
 def lines(
-    axes: Axes, frame: pd.DataFrame, x: str, y: str, *, markers: bool, by: str = "prior"
+    axes: Axes, frame: pd.DataFrame, x: str, y: str, *, markers: bool, column: str = "prior"
 ) -> None:
-    """Draw one line for each value of ``by``, the largest first."""
-    for i, value in enumerate(sorted(frame[by].unique().tolist(), reverse=True)):
-        ordered = frame[frame[by] == value].sort_values(x)
+    """Draw one line for each value of ``column``, the largest first."""
+    for i, value in enumerate(sorted(frame[column].unique().tolist(), reverse=True)):
+        ordered = frame[frame[column] == value].sort_values(x)
         axes.plot(
             ordered[x],
             ordered[y],
@@ -183,9 +183,11 @@ def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
     the name goes to the right.
     """
     named = check.mapping({} if budgets is None else budgets, "budgets")
-    at = {n: check.scalar(rho, "budgets", lower=0.0, bounds="()") for n, rho in named.items()}
+    positions = {
+        n: check.scalar(rho, "budgets", lower=0.0, bounds="()") for n, rho in named.items()
+    }
     before = 0.0
-    for name, rho in sorted(at.items(), key=lambda item: item[1]):
+    for name, rho in sorted(positions.items(), key=lambda item: item[1]):
         axes.axvline(rho, linestyle=(0, (2, 2)), zorder=0, **GREY)
         right = before > rho / 4.0
         axes.annotate(
@@ -270,10 +272,10 @@ def panels(
     """
     if ax is not None:
         several = [ax] if isinstance(ax, Axes | str) else check.items(ax, "ax")
-        given = np.asarray(several, dtype=object).ravel()
-        if given.size != n or not all(isinstance(axes, Axes) for axes in given):
-            raise ArgumentError(f"ax must hold {n} Axes, one for each panel, got {given.size}")
-        return given.view(Panels)
+        array = np.asarray(several, dtype=object).ravel()
+        if array.size != n or not all(isinstance(axes, Axes) for axes in array):
+            raise ArgumentError(f"ax must hold {n} Axes, one for each panel, got {array.size}")
+        return array.view(Panels)
     wide = columns or n
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(
@@ -295,7 +297,7 @@ def panel(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def legend_outside(
-    within: Panels,
+    group: Panels,
     handles: Sequence[Artist],
     labels: Sequence[str],
     *,
@@ -303,20 +305,20 @@ def legend_outside(
     **look: Any,
 ) -> None:
     """Add a legend beside the panels of our own figure, inside the last panel of another's."""
-    if isinstance(within[0], _Panel):
+    if isinstance(group[0], _Panel):
         place: Any = f"outside {side} center"
-        figure_of(within).legend(handles, labels, loc=place, **look)
+        parent_figure(group).legend(handles, labels, loc=place, **look)
     else:
-        within[-1].legend(handles, labels, **look)
+        group[-1].legend(handles, labels, **look)
 
 
-def named_once(within: Panels) -> tuple[list[Artist], list[str]]:
+def named_once(group: Panels) -> tuple[list[Artist], list[str]]:
     """Return handles and labels of a legend for all panels, each label once."""
-    found: dict[str, Artist] = {}
-    for axes in within:
+    handles: dict[str, Artist] = {}
+    for axes in group:
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(name, handle)
-    return list(found.values()), list(found)
+            handles.setdefault(name, handle)
+    return list(handles.values()), list(handles)
 
 
 def legend(axes: Axes, *, smallest_first: bool = False) -> None:

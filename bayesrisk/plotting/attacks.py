@@ -81,14 +81,14 @@ def plot_claims(
     for frame in priors.values():
         frame = canvas.require(frame, ("n_columns", "prior"), "priors")
     most = int(coverage["columns"].max())
-    left, *others = every = canvas.panels(ax, 1 + len(priors), (3.0 + 2.9 * len(priors), 3.2))
+    left, *prior_panels = every = canvas.panels(ax, 1 + len(priors), (3.0 + 2.9 * len(priors), 3.2))
     _places(left, coverage)
-    for axes, (name, frame) in zip(others, priors.items(), strict=True):
+    for axes, (name, frame) in zip(prior_panels, priors.items(), strict=True):
         _boxes(axes, frame, name)
     top = max(float(frame["prior"].max()) for frame in priors.values())
-    for axes in others:
+    for axes in prior_panels:
         axes.set_ylim(-0.02 * top, 1.05 * top)
-    for axes in (left, *others):
+    for axes in (left, *prior_panels):
         axes.set_xticks(range(1, most + 1))
         axes.set_xlim(0.4, most + 0.6)
         axes.grid(visible=False, axis="x")
@@ -97,8 +97,8 @@ def plot_claims(
 
 
 def _places(axes: Axes, coverage: pd.DataFrame) -> None:
-    some = coverage.assign(some=coverage["claims"] > 0).groupby("columns")["some"]
-    counts = some.sum()
+    claimed = coverage.assign(some=coverage["claims"] > 0).groupby("columns")["some"]
+    counts = claimed.sum()
     axes.bar(counts.index, counts.to_numpy(), color=canvas.COLOURS[0], width=0.75)
     for x, y in counts.items():
         axes.annotate(
@@ -106,10 +106,10 @@ def _places(axes: Axes, coverage: pd.DataFrame) -> None:
             ha="center", va="bottom", fontsize=7.5,
         )  # fmt: skip
     axes.set_axisbelow(True)
-    axes.set_ylim(0, 1.08 * int(some.size().max()))
+    axes.set_ylim(0, 1.08 * int(claimed.size().max()))
     axes.locator_params(axis="y", integer=True)
     axes.set(
-        ylabel=f"places (of {int(some.size().max())}) with a claim", title="at least one claim"
+        ylabel=f"places (of {int(claimed.size().max())}) with a claim", title="at least one claim"
     )
 
 
@@ -164,12 +164,12 @@ def plot_occupancy_blocks(frame: pd.DataFrame, *, ax: Where = None) -> Panels:
     wanted = [f"{m}{end}" for m in _MEASURES for end in ("", "_lower", "_upper", "_baseline")]
     frame = canvas.require(frame, ("protection", "infeasible_as", *wanted))
     names = frame["protection"].unique().tolist()
-    both = canvas.pair(ax, height=3.4)
-    for axes, measure in zip(both, _MEASURES, strict=True):
+    panels = canvas.pair(ax, height=3.4)
+    for axes, measure in zip(panels, _MEASURES, strict=True):
         _intervals(axes, frame, names, measure)
     # Intervals may be anywhere in a panel, and each protection has its own.
-    canvas.legend_outside(both, *both[0].get_legend_handles_labels(), ncols=2)
-    return both
+    canvas.legend_outside(panels, *panels[0].get_legend_handles_labels(), ncols=2)
+    return panels
 
 
 def _intervals(axes: Axes, frame: pd.DataFrame, names: list[str], measure: str) -> None:
@@ -224,22 +224,22 @@ def plot_occupancy_linkage(
     if rows.empty:
         raise ArgumentError(f"frame must have a row with key {key!r} and unique {unique}, got none")
     names = rows["protection"].unique().tolist()
-    left, right = both = canvas.pair(ax, height=3.4)
+    left, right = panels = canvas.pair(ax, height=3.4)
     for i, name in enumerate(names):
-        own = rows[rows["protection"] == name].sort_values("k")
-        left.plot(own[against], own["precision"], label=_name(name), **canvas.look(i))
-        right.plot(own["k"], own["match_rate"], **canvas.look(i))
+        curve = rows[rows["protection"] == name].sort_values("k")
+        left.plot(curve[against], curve["precision"], label=_name(name), **canvas.look(i))
+        right.plot(curve["k"], curve["match_rate"], **canvas.look(i))
     left.axhline(float(rows["baseline"].iloc[0]), zorder=0, **canvas.GREY)
     left.plot([], [], label="blind guess", **canvas.GREY)
-    what = "unique households" if unique else "households"
-    left.set(ylim=(-0.03, 1.03), xlabel=against, ylabel=f"precision, {what}")
+    unit = "unique households" if unique else "households"
+    left.set(ylim=(-0.03, 1.03), xlabel=against, ylabel=f"precision, {unit}")
     right.set(ylim=(-0.03, 1.03), xlabel="k, entries of the ranking", ylabel="match rate")
-    for axes, shown in ((right, "match_rate"), (left, "precision")):
+    for axes, column in ((right, "match_rate"), (left, "precision")):
         # A study may have linked nobody: then there is nothing to scale.
-        if (axes is right or against == "k") and rows[shown].notna().any():
+        if (axes is right or against == "k") and rows[column].notna().any():
             canvas.logarithmic(axes, rows["k"])
-    canvas.legend_outside(both, *left.get_legend_handles_labels(), ncols=4)
-    return both
+    canvas.legend_outside(panels, *left.get_legend_handles_labels(), ncols=4)
+    return panels
 
 
 @canvas.styled
@@ -286,10 +286,10 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     ax : sequence of matplotlib.axes.Axes, optional
     """
     frame = canvas.require(frame, ("attributes", "share", "households"))
-    kept = frame[frame["share"].notna()]
-    left, right = both = canvas.pair(ax, height=3.1)
-    for i, name in enumerate(kept["attributes"].unique()):
-        rows = kept[kept["attributes"] == name].sort_values("share")
+    shares = frame[frame["share"].notna()]
+    left, right = panels = canvas.pair(ax, height=3.1)
+    for i, name in enumerate(shares["attributes"].unique()):
+        rows = shares[shares["attributes"] == name].sort_values("share")
         share = rows["share"].to_numpy(float)
         weights = (np.ones(len(rows)), rows["households"].to_numpy(float))
         for axes, weight in zip((left, right), weights, strict=True):
@@ -301,15 +301,15 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
                 label=f"{name} attributes",
                 **canvas.look(i),
             )
-    for axes, what in ((left, "blocks"), (right, "households")):
+    for axes, unit in ((left, "blocks"), (right, "households")):
         axes.set(
             xlim=(-0.02, 1.02),
             ylim=(-0.02, 1.02),
             xlabel="at most this share of records may differ",
-            ylabel=f"share of {what}",
+            ylabel=f"share of {unit}",
         )
     left.legend()
-    return both
+    return panels
 
 
 _GUESSERS = ("MDG", "PRG")
@@ -337,42 +337,42 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     if rates["attacker"].nunique() > 1:
         names = rates["attacker"].unique().tolist()
         raise ArgumentError(f"rates must be of one attacker, got {names}")
-    shown = rates[(rates["block_size"] != "All") & (rates["putative"] > 0)]
-    linked = set(shown["block_size"])
+    points = rates[(rates["block_size"] != "All") & (rates["putative"] > 0)]
+    linked = set(points["block_size"])
     sizes = [size for size in rates["block_size"].unique() if size in linked]
     position = {size: i for i, size in enumerate(sizes)}
-    left, right = both = canvas.pair(ax, 7.2, 3.4)
+    left, right = panels = canvas.pair(ax, 7.2, 3.4)
     sources = rates["source"].unique().tolist()
     attacks = [name for name in sources if name not in _GUESSERS]
     for name in sources:
-        rows = shown[shown["source"] == name]
+        rows = points[points["source"] == name]
         is_guess = name in _GUESSERS
         number = (_GUESSERS if is_guess else attacks).index(name)
-        own = canvas.look(number, marked=True)
+        marks = canvas.look(number, marked=True)
         if is_guess:  # grey, so that the attacks stand out
-            own = {"color": "0.4", "linestyle": ("--", ":")[number], "marker": "x+"[number]}
+            marks = {"color": "0.4", "linestyle": ("--", ":")[number], "marker": "x+"[number]}
         # Side by side, so that intervals do not hide each other.
         # A source without a link has no row, and no number to add to.
-        at = np.array([float(position[size]) for size in rows["block_size"]])
-        at += 0.08 * (sources.index(name) - len(sources) / 2)
+        positions = np.array([float(position[size]) for size in rows["block_size"]])
+        positions += 0.08 * (sources.index(name) - len(sources) / 2)
         for axes, rate in ((left, "precision"), *([] if is_guess else [(right, "left_out_ratio")])):
             upper = rows[f"{rate}_upper"].replace(np.inf, np.nan)  # few blocks: no upper end
             span = canvas.reach(rows[rate], rows[f"{rate}_lower"], upper)
-            axes.errorbar(at, rows[rate], yerr=span, capsize=2.0, label=name, **own)
+            axes.errorbar(positions, rows[rate], yerr=span, capsize=2.0, label=name, **marks)
     left.set(ylabel="precision", ylim=(0.0, 1.05))
     right.set_ylabel("precision / guesser without the record")
-    canvas.ratio_axis(right, shown["left_out_ratio"])
+    canvas.ratio_axis(right, points["left_out_ratio"])
     # Ratios set the scale: the interval of a class with few blocks may run off it.
-    known = shown.loc[~shown["source"].isin(_GUESSERS), "left_out_ratio"].dropna()
-    known = known[known > 0]
-    if len(known):
+    ratios = points.loc[~points["source"].isin(_GUESSERS), "left_out_ratio"].dropna()
+    ratios = ratios[ratios > 0]
+    if len(ratios):
         log = right.get_yscale() == "log"
-        right.set_ylim(min(known.min(), 1.0) / 2.0 if log else 0.0, 1.7 * max(known.max(), 1.0))
+        right.set_ylim(min(ratios.min(), 1.0) / 2.0 if log else 0.0, 1.7 * max(ratios.max(), 1.0))
     for axes in (left, right):
         axes.set_xticks(range(len(sizes)), sizes, rotation=30, ha="right")
         axes.set_xlabel("people in the block")
-    canvas.legend_outside(both, *left.get_legend_handles_labels(), side="upper", ncols=6)
-    return both
+    canvas.legend_outside(panels, *left.get_legend_handles_labels(), side="upper", ncols=6)
+    return panels
 
 
 @canvas.styled
@@ -394,9 +394,9 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
     columns = min(2, len(thresholds))
     every = canvas.panels(ax, len(thresholds), size, columns=columns, sharex=True, sharey=True)
     for axes, threshold in zip(every, thresholds, strict=True):
-        at = curves[curves["threshold"] == threshold]
-        for i, release in enumerate(at["release"].unique()):
-            rows = at[at["release"] == release].sort_values("recall")
+        points = curves[curves["threshold"] == threshold]
+        for i, release in enumerate(points["release"].unique()):
+            rows = points[points["release"] == release].sort_values("recall")
             recall, precision = rows[["recall", "precision"]].to_numpy(float).T
             axes.step(
                 np.insert(recall, 0, 0.0),
@@ -433,10 +433,10 @@ def plot_variability(quantiles: pd.DataFrame, *, ax: Axes | None = None) -> Axes
     axes = canvas.panel(ax, 4.6, 3.2)
     for i, scope in enumerate(frame["scope"].unique()):
         rows = frame[frame["scope"] == scope].sort_values("cumulative_percentage")
-        at = rows["cumulative_percentage"]
+        percentages = rows["cumulative_percentage"]
         low, high = rows["quantile_lower"], rows["quantile_upper"]
-        (line,) = axes.plot(at, high, label=str(scope), **canvas.look(i, marked=True))
-        axes.fill_between(at, low, high, color=line.get_color(), alpha=0.2, linewidth=0.0)
+        (line,) = axes.plot(percentages, high, label=str(scope), **canvas.look(i, marked=True))
+        axes.fill_between(percentages, low, high, color=line.get_color(), alpha=0.2, linewidth=0.0)
     axes.set(
         xlabel="people, cumulative percentage",
         ylabel="solution variability, percent",

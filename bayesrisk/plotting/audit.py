@@ -54,28 +54,28 @@ def plot_audit(
     measures = canvas.require(measures, (*_KEYS, *gains), "measures")
     costs = canvas.require(costs, ("protection", "error"), "costs")
     error = costs.set_index("protection")["error"]
-    who = measures["adversary"].unique().tolist()
+    adversaries = measures["adversary"].unique().tolist()
     order = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))
     # The legend below has two columns; beyond three rows it would take the panels' place.
     height = 3.3 + 0.2 * max(-(-len(order) // 2) - 3, 0)
-    every = canvas.panels(ax, len(who), (2.0 + 2.4 * len(who), height), sharey=True)
-    for axes, adversary in zip(every, who, strict=True):
+    every = canvas.panels(ax, len(adversaries), (2.0 + 2.4 * len(adversaries), height), sharey=True)
+    for axes, adversary in zip(every, adversaries, strict=True):
         rows = measures[measures["adversary"] == adversary]
         axes.axhline(0.0, color="0.6", linewidth=0.8)
         _join(axes, rows, error, comparisons)
         for _, row in rows.iterrows():
             look = canvas.point(order.index(_name(row)))
             gain, low, high = (100.0 * row[f"gain{end}"] for end in ("", "_lower", "_upper"))
-            at, spread = error[row["protection"]], 100.0 * one_release(row)
+            cost, spread = error[row["protection"]], 100.0 * one_release(row)
             if spread > 0.0:
                 axes.vlines(
-                    at, gain - spread, gain + spread,
+                    cost, gain - spread, gain + spread,
                     color=look["color"], alpha=0.25, linewidth=7.0, zorder=1.5,
                 )  # fmt: skip
             # An interval as wide as all that could be says nothing, and would hide the others.
             reach = canvas.reach([gain], [low], [high]) if high - low < 100.0 else None
             axes.errorbar(
-                [at], [gain], yerr=reach, **look, capsize=2.5, linestyle="none", label=_name(row)
+                [cost], [gain], yerr=reach, **look, capsize=2.5, linestyle="none", label=_name(row)
             )
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("cost: mean absolute error of a count")
@@ -108,10 +108,10 @@ def _join(
     gain = best.set_index("protection")["gain"]
     mine = comparisons["adversary"].isin(rows["adversary"])
     mine &= comparisons["attack"].isin([*best["attack"], "posterior"])
-    told = comparisons[mine & comparisons["verdict"].isin(["less", "more"])]
+    ordered_pairs = comparisons[mine & comparisons["verdict"].isin(["less", "more"])]
     pairs = {
         (row["protection"], row["against"])[:: 1 if row["verdict"] == "less" else -1]
-        for _, row in told.iterrows()
+        for _, row in ordered_pairs.iterrows()
     }
     pairs = {pair for pair in pairs if gain.index.isin(pair).sum() == 2}
     for low, high in sorted(pairs):
@@ -135,21 +135,21 @@ def plot_beliefs(measures: pd.DataFrame, *, ax: Where = None) -> Panels:
     ax : sequence of matplotlib.axes.Axes, optional
     """
     measures = canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
-    who = measures["adversary"].unique().tolist()
+    adversaries = measures["adversary"].unique().tolist()
     lines = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))
     # The legend below is one row, wider than one panel.
-    size = (max(2.6 + 2.1 * len(who), 5.4), 1.5 + 0.32 * len(lines))
-    every = canvas.panels(ax, len(who), size, sharey=True)
-    for axes, adversary in zip(every, who, strict=True):
+    size = (max(2.6 + 2.1 * len(adversaries), 5.4), 1.5 + 0.32 * len(lines))
+    every = canvas.panels(ax, len(adversaries), size, sharey=True)
+    for axes, adversary in zip(every, adversaries, strict=True):
         rows = measures[measures["adversary"] == adversary]
-        at = [len(lines) - 1 - lines.index(_name(row)) for _, row in rows.iterrows()]
+        heights = [len(lines) - 1 - lines.index(_name(row)) for _, row in rows.iterrows()]
         low = 100.0 * rows[[c for c, *_ in _THREE]].min(axis=1)
         high = 100.0 * rows[[c for c, *_ in _THREE]].max(axis=1)
-        axes.hlines(at, low, high, color="0.75", linewidth=2.0, zorder=1)
+        axes.hlines(heights, low, high, color="0.75", linewidth=2.0, zorder=1)
         for i, (column, name, marker, face) in enumerate(_THREE):
             colour = canvas.COLOURS[i]
             axes.scatter(
-                100.0 * rows[column], at, marker=marker, s=34, label=name, zorder=2 + i,
+                100.0 * rows[column], heights, marker=marker, s=34, label=name, zorder=2 + i,
                 edgecolors=colour, facecolors=colour if face is None else face,
             )  # fmt: skip
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
@@ -235,25 +235,25 @@ def plot_statements(
     )
     statements = _lines(statements)
     if comparable is None:
-        same = dict(statements.groupby("attack")["protection"].nunique() == 1)
+        comparability = dict(statements.groupby("attack")["protection"].nunique() == 1)
     else:
-        same = dict(check.mapping(comparable, "comparable"))
-    drawn = statements["attack"].map(same).fillna(False).astype(bool)
-    drawn |= statements["status"] == "proved"
-    some = statements[statements["ratio"].notna()]
-    known = some[drawn[some.index]]
-    known = canvas.require(known, ("ratio",), "statements")
-    hidden = some[~drawn[some.index]].drop_duplicates(["attack", "protection"])
-    attacks = known["attack"].unique().tolist()
-    protections = known["protection"].unique().tolist()
-    groups = known.groupby(["attack", "protection"])["ratio"]
-    finite = known.loc[np.isfinite(known["ratio"]) & (known["ratio"] > 0), "ratio"]
+        comparability = dict(check.mapping(comparable, "comparable"))
+    visible = statements["attack"].map(comparability).fillna(False).astype(bool)
+    visible |= statements["status"] == "proved"
+    ratios = statements[statements["ratio"].notna()]
+    points = ratios[visible[ratios.index]]
+    points = canvas.require(points, ("ratio",), "statements")
+    hidden = ratios[~visible[ratios.index]].drop_duplicates(["attack", "protection"])
+    attacks = points["attack"].unique().tolist()
+    protections = points["protection"].unique().tolist()
+    groups = points.groupby(["attack", "protection"])["ratio"]
+    finite = points.loc[np.isfinite(points["ratio"]) & (points["ratio"] > 0), "ratio"]
     ends = groups.quantile(0.99, interpolation="lower")
     low = min(float(finite.min()), 1.0) / 1.5 if len(finite) else 0.5
     high = max(float(ends[np.isfinite(ends)].max()), 1.0) * 1.5 if np.isfinite(ends).any() else 2.0
     every = canvas.panels(ax, len(attacks), (1.2 + 2.7 * len(attacks), 3.2), sharey=True)
     for axes, attack in zip(every, attacks, strict=True):
-        _panel(axes, known[known["attack"] == attack], protections, (low, high))
+        _panel(axes, points[points["attack"] == attack], protections, (low, high))
     for axes in every[1:]:
         axes.set_ylabel("")
     if len(hidden):
@@ -262,7 +262,7 @@ def plot_statements(
         )
         note = f"Estimates about other people are not drawn: {canvas.as_text(pairs)}"
         # Above the panels: below them is the legend.
-        figure = canvas.figure_of(every)
+        figure = canvas.parent_figure(every)
         width = int(20.0 * figure.get_figwidth())
         figure.suptitle("\n".join(textwrap.wrap(note, width)), fontsize=8.0)
     canvas.legend_outside(every, *canvas.named_once(every), ncols=4)
@@ -271,12 +271,12 @@ def plot_statements(
 
 def _lines(statements: pd.DataFrame) -> pd.DataFrame:
     """Return statements whose protection names the adversary too, where there are several."""
-    found = statements.reset_index(drop=True)
-    if "adversary" in found:
-        several = found.groupby("attack")["adversary"].transform("nunique") > 1
-        both = found["protection"].astype("str") + ", " + found["adversary"].astype("str")
-        found["protection"] = found["protection"].astype("str").where(~several, both)
-    return found
+    frame = statements.reset_index(drop=True)
+    if "adversary" in frame:
+        several = frame.groupby("attack")["adversary"].transform("nunique") > 1
+        labels = frame["protection"].astype("str") + ", " + frame["adversary"].astype("str")
+        frame["protection"] = frame["protection"].astype("str").where(~several, labels)
+    return frame
 
 
 def _panel(

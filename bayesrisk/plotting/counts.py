@@ -51,10 +51,10 @@ def plot_risk(
     belief, ratio, text, markers = _AGAINST[check.choice(against, "against", tuple(_AGAINST))]
     averaged = "marginal " if belief.startswith("marginal") else ""
     frame = canvas.require(frame, (against, "prior", belief, ratio))
-    left, right = both = canvas.pair(ax)
+    left, right = panels = canvas.pair(ax)
     canvas.lines(left, frame, against, belief, markers=markers)
     canvas.lines(right, frame, against, ratio, markers=markers)
-    for axes in both:
+    for axes in panels:
         axes.set_xlabel(text)
         if against == "rho":
             axes.set_xscale("log")
@@ -68,7 +68,7 @@ def plot_risk(
         canvas.legend(right, smallest_first=True)
     else:
         canvas.legend(left)
-    return both
+    return panels
 
 
 @canvas.styled
@@ -122,7 +122,7 @@ def plot_decision_accuracy(
     """
     frame = canvas.require(frame, ("rho", "prior", "decision_accuracy", "decision_baseline"))
     gain = frame["decision_accuracy"] - frame["decision_baseline"]
-    left, right = both = canvas.pair(ax)
+    left, right = panels = canvas.pair(ax)
     canvas.lines(left, frame, "rho", "decision_accuracy", markers=False)
     canvas.lines(right, frame.assign(gain=gain), "rho", "gain", markers=False)
     baselines = frame.groupby("prior")["decision_baseline"].first().sort_index(ascending=False)
@@ -134,7 +134,7 @@ def plot_decision_accuracy(
     left.set(ylabel="best guess is right\n(dotted: without a release)", ylim=(0.48, 1.02))
     right.set(ylabel="above always guessing\nthe more probable", ylim=(-0.01, None))
     canvas.legend(right)
-    return both
+    return panels
 
 
 @canvas.styled
@@ -162,17 +162,17 @@ def plot_risk_distribution(
 _COLUMNS = ("rho", "group_count", "risk_before", "risk_after")
 
 
-def _named(axes: Axes, frame: pd.DataFrame, by: str) -> tuple[list[Any], list[str]]:
+def _named(axes: Axes, frame: pd.DataFrame, column: str) -> tuple[list[Any], list[str]]:
     """Return the lines that ``lines`` drew and their values, the largest first."""
-    names = [f"{value:.4g}" for value in sorted(frame[by].unique().tolist(), reverse=True)]
+    names = [f"{value:.4g}" for value in sorted(frame[column].unique().tolist(), reverse=True)]
     return axes.get_legend_handles_labels()[0][: len(names)], names
 
 
-def _legend(axes: Axes, frame: pd.DataFrame, by: str, title: str, **where: Any) -> None:
+def _legend(axes: Axes, frame: pd.DataFrame, column: str, title: str, **placement: Any) -> None:
     """Name each line by its value."""
-    handles, names = _named(axes, frame, by)
+    handles, names = _named(axes, frame, column)
     bound = axes.plot([], [], **canvas.DOTTED)
-    axes.legend([*handles, *bound], [*names, "not processed"], title=title, **where)
+    axes.legend([*handles, *bound], [*names, "not processed"], title=title, **placement)
 
 
 @canvas.styled
@@ -195,12 +195,12 @@ def plot_postprocessing(
     """
     by_rho = canvas.require(by_rho, _COLUMNS, "by_rho")
     by_group_count = canvas.require(by_group_count, _COLUMNS, "by_group_count")
-    left, right = both = canvas.pair(ax)
-    canvas.lines(left, by_rho, "rho", "risk_after", markers=False, by="group_count")
+    left, right = panels = canvas.pair(ax)
+    canvas.lines(left, by_rho, "rho", "risk_after", markers=False, column="group_count")
     bound = by_rho.drop_duplicates("rho").sort_values("rho")
     left.plot(bound["rho"], bound["risk_before"], zorder=0, **canvas.DOTTED)
     left.set(xscale="log", xlabel=r"$\rho$ of a block's count")
-    canvas.lines(right, by_group_count, "group_count", "risk_after", markers=True, by="rho")
+    canvas.lines(right, by_group_count, "group_count", "risk_after", markers=True, column="rho")
     for _, rows in by_group_count.groupby("rho"):
         ordered = rows.sort_values("group_count")
         right.plot(ordered["group_count"], ordered["risk_before"], zorder=0, **canvas.DOTTED)
@@ -215,7 +215,7 @@ def plot_postprocessing(
     log = right.get_yscale() == "log"
     right.set_ylim(low, high * (high / low) ** 0.5 if log else high + 0.5 * (high - low))
     _legend(right, by_group_count, "rho", r"$\rho$", loc="upper left", ncols=2)
-    return both
+    return panels
 
 
 _RISK = ("marginal_risk", "marginal_risk_lower", "marginal_risk_upper")
@@ -295,7 +295,7 @@ def plot_mechanisms(
     check.choice(utility, "utility", ("mean_absolute_error", "root_mean_square_error"))
     frame = canvas.require(frame, (*_RISK_COLUMNS, utility, f"{utility}_error"))
     names = frame["protection"].unique().tolist()
-    left, right = both = canvas.pair(ax, height=3.4)
+    left, right = panels = canvas.pair(ax, height=3.4)
     _by_target(left, frame, names)
     _against_utility(right, frame, names, utility)
     for axes in (left, right):
@@ -303,7 +303,7 @@ def plot_mechanisms(
         canvas.ratio_axis(axes, pd.concat([frame[column] for column in _RISK]))
         _certain(axes, frame["prior"])
     right.set_ylim(left.get_ylim())
-    return both
+    return panels
 
 
 # Figures of two levels and of files of noisy measurements.
@@ -325,8 +325,8 @@ _NOTHING = canvas.GREY | {"linestyle": (0, (6, 3))}
 def _kinds(rows: pd.DataFrame) -> pd.Series:
     """Return the kind of each release, by which it is coloured."""
     included = rows["decision"] > rows["decision"].groupby(rows["_map"]).transform("min")
-    same = np.where(included, "with", "without")
-    kinds = pd.Series(np.where(rows["change"] == "none", same, rows["change"]), index=rows.index)
+    labels = np.where(included, "with", "without")
+    kinds = pd.Series(np.where(rows["change"] == "none", labels, rows["change"]), index=rows.index)
     other = kinds[~kinds.isin(list(_KINDS))]
     if len(other):
         raise ArgumentError(
@@ -445,7 +445,7 @@ def plot_group(
         if by_count:
             _errors(axes, rows.sort_values("group_count"))
         else:
-            canvas.lines(axes, rows, "rho_group", "value", markers=True, by="group_count")
+            canvas.lines(axes, rows, "rho_group", "value", markers=True, column="group_count")
         once = rows.drop_duplicates(against).sort_values(against)
         axes.plot(once[against], once["without_hierarchy"], label="block alone", **canvas.DOTTED)
         if "baseline" in rows:
@@ -527,8 +527,8 @@ def plot_noisy_measurements(
     ax : matplotlib.axes.Axes, optional
     """
     curve = canvas.require(curve, ("risk_ratio", "cells", *_EXPECTED), "curve")
-    given = check.items(thresholds, "thresholds")
-    limits = [check.scalar(value, "thresholds", lower=0.0, bounds="()") for value in given]
+    values = check.items(thresholds, "thresholds")
+    limits = [check.scalar(value, "thresholds", lower=0.0, bounds="()") for value in values]
     frame = curve.sort_values("risk_ratio")
     axes = canvas.panel(ax, 5.4, 3.6)
     for law in _LAWS:

@@ -176,16 +176,16 @@ def match_records(
         _check_columns(table, passes, side)
     # Positions of what is still unmatched; None stands for everything, and saves a copy.
     rest: list[_Rows] = [None, None]
-    found = []
+    links = []
     for number, key in enumerate(passes):
         codes, bits = _encode((left, right), key, rest)
         pair = _match(codes[0], codes[1], bits, random)
         rows = [m if r is None else r[m] for r, m in zip(rest, pair, strict=True)]
-        found.append((rows[0], rows[1], np.full(rows[0].size, number, np.int8)))
+        links.append((rows[0], rows[1], np.full(rows[0].size, number, np.int8)))
         free = [np.delete(np.arange(c.size), m) for m, c in zip(pair, codes, strict=True)]
         rest = [f if r is None else r[f] for r, f in zip(rest, free, strict=True)]
     matched_left, matched_right, match_pass = (
-        np.concatenate(parts) for parts in zip(*found, strict=True)
+        np.concatenate(parts) for parts in zip(*links, strict=True)
     )
     return Matching(matched_left, matched_right, match_pass, passes)
 
@@ -261,8 +261,8 @@ def _numbers(columns: list[Any], name: str, rest: list[_Rows]) -> list[NDArray[A
             for a in arrays
         ]
     elif all(pd.api.types.infer_dtype(pd.Series(a)) in ("string", "empty") for a in arrays):
-        both = pd.concat([pd.Series(a) for a in arrays], ignore_index=True)
-        numbers = pd.factorize(both)[0]
+        values = pd.concat([pd.Series(a) for a in arrays], ignore_index=True)
+        numbers = pd.factorize(values)[0]
         if (numbers < 0).any():
             raise ArgumentError(f"column {name!r} must have no missing values")
         sides = [numbers[: len(arrays[0])], numbers[len(arrays[0]) :]]
@@ -332,19 +332,19 @@ class Persons:
     source: str
 
     def __post_init__(self) -> None:
-        given = check.frame(self.frame, f"{check.text(self.source, 'source')}: frame")
-        found: dict[str, Any] = {}
+        frame = check.frame(self.frame, f"{check.text(self.source, 'source')}: frame")
+        columns: dict[str, Any] = {}
         for name in _NAMES:
-            if name not in given:
+            if name not in frame:
                 continue
-            column = given[name]
+            column = frame[name]
             if column.isna().any():
                 row = int(np.argmax(column.isna().to_numpy())) + 1
                 raise DataError(f"{self.source}: row {row}, column {name!r}: is missing")
-            found[name] = _checked(column, name, self.source)
+            columns[name] = _checked(column, name, self.source)
             if name == "age":
-                found["agebin"] = age_bin(found["age"]) if len(column) else found["age"]
-        object.__setattr__(self, "frame", pd.DataFrame(found))
+                columns["agebin"] = age_bin(columns["age"]) if len(column) else columns["age"]
+        object.__setattr__(self, "frame", pd.DataFrame(columns))
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -410,13 +410,13 @@ _BLOCK_GROUP = 12  # digits of the geoid that name the block group
 def _modes(group: IntArray, cells: IntArray, n_groups: int) -> IntArray:
     """Return the most frequent cell of every group, -1 on a tie or a mode of one person."""
     pairs, counts = np.unique(group * CELLS + cells, return_counts=True)
-    of_group, cell = np.divmod(pairs, CELLS)
+    group_number, cell = np.divmod(pairs, CELLS)
     highest = np.zeros(n_groups, np.int64)
-    np.maximum.at(highest, of_group, counts)
-    top = counts == highest[of_group]
-    n_top = np.bincount(of_group[top], minlength=n_groups)
+    np.maximum.at(highest, group_number, counts)
+    top = counts == highest[group_number]
+    n_top = np.bincount(group_number[top], minlength=n_groups)
     modes = np.full(n_groups, -1, np.int64)
-    modes[of_group[top]] = cell[top]
+    modes[group_number[top]] = cell[top]
     modes[(n_top > 1) | (highest <= 1)] = -1
     return modes
 
@@ -518,15 +518,15 @@ class Guesses:
         """
         name = check.text(source, "source")
         frame = person_frame(records, columns=_COLUMNS, source=name)
-        held = Persons(frame, name)
+        persons = Persons(frame, name)
         if everywhere is not None:
             everywhere = check.count_array(everywhere, "everywhere", lower=0)
             if everywhere.shape != (CELLS,):
                 raise ShapeError(f"everywhere must be {CELLS} counts, got {everywhere.shape}")
-        modal = _with_cells(held.frame, cells_of_modes(held.frame, everywhere))
+        modal = _with_cells(persons.frame, cells_of_modes(persons.frame, everywhere))
         return cls(
             name,
-            held,
+            persons,
             Persons(modal, "modal guesses"),
-            Persons(proportional_guess(held, rng=rng), "proportional guesses"),
+            Persons(proportional_guess(persons, rng=rng), "proportional guesses"),
         )

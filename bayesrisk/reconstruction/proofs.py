@@ -52,23 +52,27 @@ class _Counts:
 
     def __init__(
         self, tables: PublishedTables, levels: Sequence[str], rules: Rules, cells: IntArray | None,
-        others: Sequence[Table], *, known_rule: bool,
+        extra: Sequence[Table], *, known_rule: bool,
     ) -> None:  # fmt: skip
         work, self.tables, self.known_rule = tables.workload, tables, known_rule
         self.schema, self.finest = work.schema, work.levels[-1]
         self.keys = [key for key in work.tables if key[0] in levels]
-        every = [*(work.tables[key] for key in self.keys), *others]
-        self.owner = [(key, at) for key in self.keys for at in range(len(work.tables[key].cells))]
+        every = [*(work.tables[key] for key in self.keys), *extra]
+        self.owner = [
+            (key, number) for key in self.keys for number in range(len(work.tables[key].cells))
+        ]
         self.space = claim_space(self.schema, tuple(every), rules, cells=cells)
         self.first, self.factors = {}, {}
-        for about in self.schema.attributes:
-            first = self.space.first_code[about.name] - about.first
+        for attribute in self.schema.attributes:
+            first = self.space.first_code[attribute.name] - attribute.first
             weight = [
-                np.asarray(t.factors.get(about.name, np.ones((len(t.cells), about.size))))[:, first]
+                np.asarray(t.factors.get(attribute.name, np.ones((len(t.cells), attribute.size))))[
+                    :, first
+                ]
                 for t in every
             ]
-            self.first[about.name] = first
-            self.factors[about.name] = np.concatenate(weight).astype(np.int64)
+            self.first[attribute.name] = first
+            self.factors[attribute.name] = np.concatenate(weight).astype(np.int64)
         everything = len(self.space.codes) == np.prod(self.space.sizes, dtype=object)
         self.possible = None if everything else set(map(tuple, self.space.codes.tolist()))
         self.rules: list[list[BoolArray]] = []
@@ -91,12 +95,12 @@ class _Counts:
 
     def entry(self, query: int, place: str) -> Json:
         """Return a published count as certificates have it."""
-        (level, table), at = self.owner[query]
+        (level, table), cell = self.owner[query]
         rows = np.array([self.tables.row(level, place)])
         ends = self.tables.support(level, table, rows, known_rule=self.known_rule)
-        low, high = (int(end[0, at]) for end in ends)
-        hidden = self.tables.hidden(level, table)[rows[0], at]
-        stated = None if hidden else int(self.tables.counts[level, table][rows[0], at])
+        low, high = (int(end[0, cell]) for end in ends)
+        hidden = self.tables.hidden(level, table)[rows[0], cell]
+        stated = None if hidden else int(self.tables.counts[level, table][rows[0], cell])
         most, law = None if high >= UNBOUNDED else high, self.tables.laws.get((level, table))
         if law is None and stated is not None:  # also below 0, where counts are taken as true
             low = most = stated
@@ -106,24 +110,26 @@ class _Counts:
             "level": level, "place": place, "table": table, "cell": self.space.names[query][1],
             "published": stated, "low": low, "high": most,
             "law": None if plain or law is None else law.to_dict(),
-            "sets": self.sets({n: np.asarray(w)[at] for n, w in factors.items()}),
+            "sets": self.sets({n: np.asarray(w)[cell] for n, w in factors.items()}),
         }  # fmt: skip
 
     def sets(self, factors: Weights) -> Json:
         """Return weights of codes by label, or by range of codes; all labels where all are 1."""
-        found: Json = {}
-        for about in self.schema.attributes:
-            weight = factors.get(about.name, np.ones(1))
+        labels: Json = {}
+        for attribute in self.schema.attributes:
+            weight = factors.get(attribute.name, np.ones(1))
             if (weight == 1).all():
                 continue
             texts: dict[str, int] = {}
             for value, run in itertools.groupby(range(weight.size), weight.tolist().__getitem__):
                 codes = list(run)
-                ends = [str(codes[at] + about.first) for at in (0, -1)[: len(codes)]]
-                names = [about.labels[c] for c in codes] if about.labels else ["-".join(ends)]
+                ends = [str(codes[i] + attribute.first) for i in (0, -1)[: len(codes)]]
+                names = (
+                    [attribute.labels[c] for c in codes] if attribute.labels else ["-".join(ends)]
+                )
                 texts |= dict.fromkeys(names if value else (), value)
-            found[about.name] = list(texts) if set(texts.values()) <= {1} else texts
-        return found
+            labels[attribute.name] = list(texts) if set(texts.values()) <= {1} else texts
+        return labels
 
     def rule(self, groups: Sequence[int]) -> Json | None:
         """Return a rule by which there are no records of groups of codes, None where there may be.
@@ -139,11 +145,11 @@ class _Counts:
             codes, sizes = self.space.codes, self.space.sizes.tolist()
             sides = [np.arange(size) == group for size, group in zip(sizes, groups, strict=True)]
             for a, size in enumerate(sizes):
-                others = [side[codes[:, b]] for b, side in enumerate(sides) if b != a]
-                there = codes[np.logical_and.reduce([np.ones(len(codes), np.bool_), *others]), a]
-                sides[a] = np.bincount(there, minlength=size) == 0
+                masks = [side[codes[:, b]] for b, side in enumerate(sides) if b != a]
+                present = codes[np.logical_and.reduce([np.ones(len(codes), np.bool_), *masks]), a]
+                sides[a] = np.bincount(present, minlength=size) == 0
             self.rules.append(sides)
-        number = next(at for at, known in enumerate(self.rules, 1) if known is sides)
+        number = next(i for i, product in enumerate(self.rules, 1) if product is sides)
         names = {"level": "assumed", "place": "", "table": "records that cannot be"}
         ends = {"published": None, "low": 0, "high": 0, "law": {"rule": "no such records"}}
         return {**names, "cell": f"{number}", **ends, "sets": self.group_sets(sides)}
@@ -213,31 +219,31 @@ class _ProofSystem:
         self.members: list[tuple[str, IntArray]] = []
         self.named: dict[str, tuple[Json, list[Any]]] = {}
         number: dict[tuple[int, str], int] = {}
-        ends, columns, held = list[tuple[int, int]](), [], []
+        ends, columns, weight_parts = list[tuple[int, int]](), [], []
         for block, (low, high) in self.around.items():
             cells = space.alive(np.maximum(high, 0))
             bound = (high != 0) & ((high < UNBOUNDED) | (low > 0)) | (low > high)
             chosen = np.flatnonzero(bound[: len(counts.owner)])
             inside = [block.startswith(part.place) for part in parts]
             key = np.vstack([space.classes(cells, chosen)[0], (weights[:, cells].T * inside).T])
-            _, first, where = np.unique(key, axis=1, return_index=True, return_inverse=True)
-            order = np.argsort(where.ravel(), kind="stable")
-            starts = np.searchsorted(where.ravel()[order], np.arange(1, first.size))
+            _, first, label = np.unique(key, axis=1, return_index=True, return_inverse=True)
+            order = np.argsort(label.ravel(), kind="stable")
+            starts = np.searchsorted(label.ravel()[order], np.arange(1, first.size))
             self.members += [(block, c) for c in np.split(cells[order], starts)[: first.size]]
             for query in chosen.tolist():
                 if number.setdefault((query, counts.place(block, query)), len(number)) == len(ends):
                     ends.append((int(low[query]), int(high[query])))
             rows = [number[query, counts.place(block, query)] for query in chosen.tolist()]
             columns.append((rows, space.columns(cells[first], chosen)))
-            held.append(key[1:, first])
+            weight_parts.append(key[1:, first])
         self.keys = list(number)
         spread = [
             sp.csr_array((np.ones(len(r), np.int64), (r, np.arange(len(r)))), (len(ends), len(r)))
             for r, _ in columns
         ]
         published = sp.hstack([s @ c for s, (_, c) in zip(spread, columns, strict=True)])
-        asked = sp.csr_array(np.concatenate(held, axis=1))
-        self.rows = sp.csr_array(sp.vstack([published, asked], format="csr"), dtype=np.int64)
+        questions = sp.csr_array(np.concatenate(weight_parts, axis=1))
+        self.rows = sp.csr_array(sp.vstack([published, questions], format="csr"), dtype=np.int64)
         self.low, self.high = np.array([*ends, *[(-UNBOUNDED, UNBOUNDED)] * len(parts)]).T
         self.columns = sp.csr_array(self.rows.T)
         # The weight of all kinds of a row, if it is one.
@@ -257,11 +263,11 @@ class _ProofSystem:
     def _weights(self) -> IntArray:
         """Return the weight of each cell of the space in each part, parts by cells."""
         codes, schema = self.counts.space.codes, self.counts.schema
-        found = np.ones((len(self.parts), len(codes)), np.int64)
-        for weights, part in zip(found, self.parts, strict=True):
+        product = np.ones((len(self.parts), len(codes)), np.int64)
+        for weights, part in zip(product, self.parts, strict=True):
             for name, weight in part.factors.items():
                 weights *= weight[self.counts.first[name]][codes[:, schema.names.index(name)]]
-        return found
+        return product
 
     def refute(self, part: int | None, least: int | None, most: int | None, nodes: int) -> Json:
         """Return a refutation of a number of a part, or of the counts alone; empty if none."""
@@ -272,9 +278,9 @@ class _ProofSystem:
             below = self.named[name][0]["high"] == self.named[name][0]["low"]
             return {"sum": {name: -1}} if below else {"none": name}
         if part is not None:
-            at = len(self.keys) + part
-            low[at] = -UNBOUNDED if least is None else least
-            high[at] = UNBOUNDED if most is None else most
+            index = len(self.keys) + part
+            low[index] = -UNBOUNDED if least is None else least
+            high[index] = UNBOUNDED if most is None else most
         self._left = nodes
         return self._tree(_Node(low, high, np.zeros(n, np.int64), np.full(n, _TOP)))
 
@@ -299,22 +305,22 @@ class _ProofSystem:
             solution = values[:n]
         # Rows are branched on before kinds: they are one product of labels, and say more.
         sums = np.append((self.rows @ solution) / np.maximum(self.unit, 1), solution)
-        away = np.abs(sums - np.rint(sums)) * np.append(self.unit > 0, np.ones(n))
-        at = int(away[:m].argmax()) if away[:m].max(initial=0) > _FRACTION else m
-        at = at if at < m or not n else m + int(away[m:].argmax())
-        if at == away.size or away[at] <= _FRACTION:
+        fraction = np.abs(sums - np.rint(sums)) * np.append(self.unit > 0, np.ones(n))
+        index = int(fraction[:m].argmax()) if fraction[:m].max(initial=0) > _FRACTION else m
+        index = index if index < m or not n else m + int(fraction[m:].argmax())
+        if index == fraction.size or fraction[index] <= _FRACTION:
             return {}
-        k = int(np.floor(sums[at]))
-        tree: Json = {"branch": self._boxes(at), "most": k}
+        k = int(np.floor(sums[index]))
+        tree: Json = {"branch": self._boxes(index), "most": k}
         for side, end in (("below", k), ("above", k + 1)):
             low, high, least, most = (e.copy() for e in node[:4])
-            if at < m:
-                (high if side == "below" else low)[at] = end * self.unit[at]
+            if index < m:
+                (high if side == "below" else low)[index] = end * self.unit[index]
             else:
-                (most if side == "below" else least)[at - m] = end
-            path = (*node.path, (at, side))
-            if at < m and low[at] > high[at]:  # both ends of one row
-                tree[side] = self._sum([(at, 1), (at, -1)], path)
+                (most if side == "below" else least)[index - m] = end
+            path = (*node.path, (index, side))
+            if index < m and low[index] > high[index]:  # both ends of one row
+                tree[side] = self._sum([(index, 1), (index, -1)], path)
             else:
                 tree[side] = self._tree(_Node(low, high, least, most, path))
             if not tree[side]:
@@ -339,19 +345,19 @@ class _ProofSystem:
         else:
             return {}
         rows = [(int(row), int(y[row])) for row in np.flatnonzero(y)]
-        kinds = [(y.size + int(at), -int(weight[at])) for at in np.flatnonzero(up | down)]
+        kinds = [(y.size + int(kind), -int(weight[kind])) for kind in np.flatnonzero(up | down)]
         return self._sum([*rows, *kinds], path)
 
     def _sum(self, multiples: Sequence[tuple[int, int]], path: Sequence[tuple[int, str]]) -> Json:
         """Return the sum of multiples of rows, or kinds, and of counts that exclude the others."""
         sums, terms, m = dict[str, int](), list[tuple[int, list[Any]]](), self.unit.size
-        for at, multiple in multiples:
+        for index, multiple in multiples:
             # The last branch on this side of it says most.
-            step = at, "above" if multiple > 0 else "below"
+            step = index, "above" if multiple > 0 else "below"
             depth = max((d for d, branch in enumerate(path, 1) if branch == step), default=0)
-            unit = int(self.unit[at]) if depth and at < m else 1
-            sums[f"branch {depth}" if depth else self._name(at)] = multiple * unit
-            boxes = self._boxes(at) if depth else [self._entry(at)]
+            unit = int(self.unit[index]) if depth and index < m else 1
+            sums[f"branch {depth}" if depth else self._name(index)] = multiple * unit
+            boxes = self._boxes(index) if depth else [self._entry(index)]
             terms += [(multiple * unit, self._box(box)) for box in boxes]
         while kind := check_proof.excess(terms, self.axes, set()):
             name = self._exclusion(kind)
@@ -364,7 +370,7 @@ class _ProofSystem:
     # Names and boxes: what a row, a kind or a count of 0 is called, and which records it counts.
 
     def _box(self, entry: Json) -> list[Any]:
-        return check_proof.box_of(entry, self.axes, "")
+        return check_proof.parse_box(entry, self.axes, "")
 
     def _note(self, entry: Json) -> str:
         """Return the name of a count, which is noted with its box."""
@@ -398,8 +404,10 @@ class _ProofSystem:
         while left:
             sides = [[group] for group in min(left)]
             for a, size in enumerate(sizes):
-                others = [itertools.product(*sides[:a], [g], *sides[a + 1 :]) for g in range(size)]
-                sides[a] = [g for g, kinds in enumerate(others) if left.issuperset(kinds)]
+                products = [
+                    itertools.product(*sides[:a], [g], *sides[a + 1 :]) for g in range(size)
+                ]
+                sides[a] = [g for g, kinds in enumerate(products) if left.issuperset(kinds)]
             left -= set(itertools.product(*sides))
             masks = [np.isin(np.arange(n), s) for n, s in zip(sizes, sides, strict=True)]
             boxes.append({"place": block, "sets": self.counts.group_sets(masks)})
@@ -414,8 +422,8 @@ class _ProofSystem:
         ]
         low, high = self.around[block]
         weights = list(counts.factors.values())
-        there = np.prod([w[:, g] for w, g in zip(weights, groups, strict=True)], axis=0)
-        zero = np.flatnonzero((high == 0) & (low <= 0) & (there > 0))
+        presence = np.prod([w[:, g] for w, g in zip(weights, groups, strict=True)], axis=0)
+        zero = np.flatnonzero((high == 0) & (low <= 0) & (presence > 0))
         if zero.size:
             wide = np.prod([np.count_nonzero(w[zero], axis=1) for w in weights], axis=0)
             query = int(zero[wide.argmax()])
@@ -432,22 +440,22 @@ class _ProofSystem:
             used |= {*tree.get("sum", ()), tree.get("none", "")}
             branches += tree.get("branch", ())
             waiting += [tree[side] for side in ("below", "above") if side in tree]
-        known = dict(self.counts.schema.geography.names)
+        names = dict(self.counts.schema.geography.names)
         says = [{**p._asdict(), "sets": self.counts.sets(p.factors)} for p in question.parts]
         for part in says:
             del part["factors"]
         entries = {name: entry for name, (entry, _) in self.named.items() if name in used}
-        looked_at = {n for box in (*says, *entries.values(), *branches) for n in box["sets"]}
-        made: Json = {
+        attributes = {n for box in (*says, *entries.values(), *branches) for n in box["sets"]}
+        document: Json = {
             "format": "bayesrisk-proof-1", "kind": question.kind,
-            "sentence": check_proof.words(says, known), "says": says,
+            "sentence": check_proof.words(says, names), "says": says,
             "places": list(self.blocks),
-            "names": {p["place"]: known[p["place"]] for p in says if p["place"] in known},
-            "attributes": {n: g for n, g in self.attributes.items() if n in looked_at},
+            "names": {p["place"]: names[p["place"]] for p in says if p["place"] in names},
+            "attributes": {n: g for n, g in self.attributes.items() if n in attributes},
             "counts": entries, "refutations": trees,
         }  # fmt: skip
-        check_proof.check(made)
-        return made
+        check_proof.check(document)
+        return document
 
 
 # -----------------------------------------------------------------------------
@@ -462,14 +470,14 @@ def _claim_questions(result: Claims) -> Iterator[_ProofQuestion]:
     frame = result.to_frame()
     for row, more in zip(frame.to_dict("records"), several(frame), strict=True):
         factors = {}
-        for about in result.schema.attributes:
-            codes = np.arange(about.size) + about.first
-            weight = np.isin(codes, result.among.get(about.name, codes))
-            if about.name in result.columns and not pd.isna(row[about.name]):
-                code = int(row[about.name])
-                groups = result.grouped.get(about.name, ())
+        for attribute in result.schema.attributes:
+            codes = np.arange(attribute.size) + attribute.first
+            weight = np.isin(codes, result.among.get(attribute.name, codes))
+            if attribute.name in result.columns and not pd.isna(row[attribute.name]):
+                code = int(row[attribute.name])
+                groups = result.grouped.get(attribute.name, ())
                 weight &= np.isin(codes, next((g for g in groups if code in g), (code,)))
-            factors[about.name] = weight.astype(np.int64)
+            factors[attribute.name] = weight.astype(np.int64)
         times, place = int(row["multiplicity"]), row[result.level]
         part = _ProofPart(result.level, place, factors, times or None, None if more else times)
         yield _ProofQuestion("count", (part,), (place,))
@@ -486,8 +494,8 @@ def _bound_questions(
     ends = frame[["low", "high"]].astype("Int64").fillna(UNBOUNDED).to_numpy(np.int64)
     for row, (low, high) in zip(frame.to_dict("records"), ends, strict=True):
         table, place = tables[row["level"], row["table"]], row["geoid"]
-        at = table.cells.index(row["cell"])
-        factors = {name: np.asarray(w)[at] for name, w in table.factors.items()}
+        number = table.cells.index(row["cell"])
+        factors = {name: np.asarray(w)[number] for name, w in table.factors.items()}
         most = None if high >= UNBOUNDED else int(high)
         part = _ProofPart(row["level"], place, factors, int(low) or None, most)
         yield _ProofQuestion("count", (part,), tuple(p for p in places if p.startswith(place)))
@@ -502,12 +510,12 @@ def _record_questions(result: Reconstruction) -> Iterator[_ProofQuestion]:
         if status != Status.UNIQUE:
             continue
         # At least so many of each kind, and no more in all: then these are the records.
-        own, parts = result.block == b, []
-        for cell, count in zip(result.cell[own], result.count[own].tolist(), strict=True):
+        members, parts = result.block == b, []
+        for cell, count in zip(result.cell[members], result.count[members].tolist(), strict=True):
             pairs = zip(space.schema.names, np.unravel_index(cell, space.shape), strict=True)
             factors = {name: (space.bins[name] == g).astype(np.int64) for name, g in pairs}
             parts.append(_ProofPart(level, place, factors, count, None))
-        total = _ProofPart(level, place, {}, None, int(result.count[own].sum()))
+        total = _ProofPart(level, place, {}, None, int(result.count[members].sum()))
         yield _ProofQuestion("records", (*parts, total), (place,))
 
 
@@ -543,13 +551,13 @@ class Proofs(Tabular):
     def write(self, folder: str | Path) -> None:
         """Write the certificates, ``check_proof.py`` and ``proofs.csv`` into a new folder."""
         target = check.path(folder, "folder")
-        with _files.explained(target), _files.whole_folder(target, _files.new_folder) as made:
-            for name, given in zip(self.statements["file"], self.certificates, strict=True):
-                if given:
-                    _files.write_bytes(made / name, (json.dumps(given, indent=1) + "\n").encode())
+        with _files.explained(target), _files.whole_folder(target, _files.new_folder) as root:
+            for name, proof in zip(self.statements["file"], self.certificates, strict=True):
+                if proof:
+                    _files.write_bytes(root / name, (json.dumps(proof, indent=1) + "\n").encode())
             checker = resources.files("bayesrisk.reconstruction").joinpath("check_proof.py")
-            _files.write_bytes(made / "check_proof.py", checker.read_bytes())
-            _files.write_bytes(made / "proofs.csv", csv_bytes(self.statements))
+            _files.write_bytes(root / "check_proof.py", checker.read_bytes())
+            _files.write_bytes(root / "proofs.csv", csv_bytes(self.statements))
 
 
 def prove(
@@ -615,60 +623,66 @@ def prove(
         check.instance(queries, Workload, "queries")
     check.integer(node_limit, "node_limit", lower=1)
     work, finest = tables.workload, tables.workload.levels[-1]
-    rules, cells, others, taken = Rules(False, "merged", ()), None, list[Table](), False
+    rules, cells, extra, assumed = Rules(False, "merged", ()), None, list[Table](), False
     if isinstance(result, Claims):
-        given = ClaimOptions.given(options)
-        rules, finest = Rules(given.structural_rules, given.tenure, ()), result.level
-        cells = None if given.cells is None else np.unique(np.asarray(given.cells, np.int64))
-        asked, taken, scope = _claim_questions(result), result.taken_as_true, result.level
-        for name, kept in result.among.items():
-            about = work.schema.attribute(name)
-            mask = np.isin(np.arange(about.size) + about.first, kept).astype(np.int64)
-            others.append(Table("among", (name,), {name: mask[None]}))
+        settings = ClaimOptions.from_options(options)
+        rules, finest = Rules(settings.structural_rules, settings.tenure, ()), result.level
+        cells = None if settings.cells is None else np.unique(np.asarray(settings.cells, np.int64))
+        stream, assumed, scope = _claim_questions(result), result.taken_as_true, result.level
+        for name, codes in result.among.items():
+            attribute = work.schema.attribute(name)
+            mask = np.isin(np.arange(attribute.size) + attribute.first, codes).astype(np.int64)
+            extra.append(Table("among", (name,), {name: mask[None]}))
     elif isinstance(result, CountBounds):
         scope, counted = result.scope, work if queries is None else queries
-        others += [] if queries is None else queries.tables.values()
-        asked = _bound_questions(result, counted.tables, tables.geoids[finest].tolist())
+        extra += [] if queries is None else queries.tables.values()
+        stream = _bound_questions(result, counted.tables, tables.geoids[finest].tolist())
     else:
         check.instance(result, Reconstruction, "result")
-        asked, scope, taken = _record_questions(result), result.scope, result.problem.taken_as_true
-    if taken:
+        stream, scope, assumed = (
+            _record_questions(result),
+            result.scope,
+            result.problem.taken_as_true,
+        )
+    if assumed:
         tables = under_laws(tables, {key: law for key, law in tables.laws.items() if law.exact})
-    questions = list(itertools.islice(asked, most))
-    made: list[Json] = [{} for _ in questions]
+    questions = list(itertools.islice(stream, most))
+    certificates: list[Json] = [{} for _ in questions]
     levels, places = work.levels, tables.geoids[finest].tolist()
     levels = levels[levels.index(scope) : levels.index(finest) + 1]
     # What a place's own counts prove needs no others; then all places around it are taken.
     for used in dict.fromkeys((levels[-1:], levels)):
         more = [t for (level, _), t in work.tables.items() if level in set(levels) - set(used)]
-        counts = _Counts(tables, used, rules, cells, [*others, *more], known_rule=known_rule)
+        counts = _Counts(tables, used, rules, cells, [*extra, *more], known_rule=known_rule)
         width = work.schema.geography.width(used[0])
         groups: dict[str, list[int]] = {}
-        for at, question in enumerate(questions):
+        for number, question in enumerate(questions):
             around = {place[:width] for place in question.places}
-            if not made[at] and len(around) == 1:
-                groups.setdefault(around.pop(), []).append(at)
+            if not certificates[number] and len(around) == 1:
+                groups.setdefault(around.pop(), []).append(number)
         for place, chosen in groups.items():
             blocks = [block for block in places if block.startswith(place)]
             for first in range(0, len(chosen), _TOGETHER):
                 ats = chosen[first : first + _TOGETHER]
-                asking = [questions[at] for at in ats]
-                for at, certificate in zip(
+                asking = [questions[number] for number in ats]
+                for number, certificate in zip(
                     ats, _certificates(counts, blocks, asking, node_limit), strict=True
                 ):
-                    made[at] = certificate
+                    certificates[number] = certificate
     rows = [
         {
             "place": (*(p.place for p in question.parts), *question.places)[0],
             "sentence": certificate.get("sentence", ""),
             "status": Status.PROVED if certificate else Status.UNDECIDED,
             "counts": len(certificate.get("counts", ())),
-            "file": f"proof-{at:04d}.json" if certificate else "",
+            "file": f"proof-{number:04d}.json" if certificate else "",
         }
-        for at, (question, certificate) in enumerate(zip(questions, made, strict=True), 1)
+        for number, (question, certificate) in enumerate(
+            zip(questions, certificates, strict=True), 1
+        )
     ]
     columns = ["place", "sentence", "status", "counts", "file"]
-    return Proofs(pd.DataFrame(rows, columns=columns), tuple(made))
+    return Proofs(pd.DataFrame(rows, columns=columns), tuple(certificates))
 
 
 #: Statements about the same places whose parts are rows of one relaxation.
@@ -685,11 +699,11 @@ def _certificates(
     first = 0
     for question in questions:
         goals: dict[str, tuple[int | None, int | None, int | None]] = {}
-        for at, part in enumerate(question.parts, 1):
+        for i, part in enumerate(question.parts, 1):
             if part.least is not None:
-                goals[f"fewer {at}"] = first + at - 1, None, part.least - 1
+                goals[f"fewer {i}"] = first + i - 1, None, part.least - 1
             if part.most is not None:
-                goals[f"more {at}"] = first + at - 1, part.most + 1, None
+                goals[f"more {i}"] = first + i - 1, part.most + 1, None
         first += len(question.parts)
         trees: Json = {}
         for name, goal in (goals or {"all": (None, None, None)}).items():

@@ -32,7 +32,7 @@ from bayesrisk.inference.two_levels.posterior import (
     HierarchicalPosterior,
     TwoLevelSettings,
     approximation_cost,
-    posterior_given,
+    settings_posterior,
 )
 from bayesrisk.risk.count.accuracy import EvidenceLaw
 from bayesrisk.risk.count.averages import marginal_ratio
@@ -639,7 +639,7 @@ class TwoLevels(TwoLevelSettings):
     ) -> HierarchicalPosterior:
         """Return the posterior of releases, as :func:`hierarchical_posterior` does."""
         model.warn_if_published(self.checked)
-        return posterior_given(self, block, group, siblings)
+        return settings_posterior(self, block, group, siblings)
 
     def approximation_cost(
         self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike

@@ -19,7 +19,7 @@ from studies import run_reconstruction, run_sweep
 
 import bayesrisk as br
 from bayesrisk.cli.recipes import read_release_file
-from bayesrisk.cli.release import WhatOptions
+from bayesrisk.cli.release import ReleaseOptions
 from bayesrisk.experiments import load_config, read_results
 from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.experiments.reidentification import read_persons as read_known
@@ -318,7 +318,7 @@ def release_toml(folder):
         'mechanism = "swapping"\ntables = ["sf1-block"]\nlevels = ["block"]\nonly = ["P1"]\n'
         '[parameters]\nrate = 0.1\nswap_key = ["size"]\n[parameters.more]\na.b = [1, 2]\n',
     )
-    return Example([file], lambda: read_release_file(file, WhatOptions))
+    return Example([file], lambda: read_release_file(file, ReleaseOptions))
 
 
 def _written(frame, file):

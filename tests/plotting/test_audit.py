@@ -103,7 +103,7 @@ def test_an_interval_that_says_nothing_is_not_drawn(audit):
         low, high = axes.get_ylim()
         assert high - low < 60.0
     unknown = measures.assign(gain_lower=math.nan, gain_upper=math.nan, error_releases=math.nan)
-    plotting.figure_of(plotting.plot_audit(unknown, costs)).canvas.draw()
+    plotting.parent_figure(plotting.plot_audit(unknown, costs)).canvas.draw()
 
 
 def test_beliefs_are_those_of_the_truth(audit):

@@ -52,7 +52,7 @@ def test_what_is_shown_is_the_figure(frame):
     for drawn in (plotting.plot_correct_decision(frame), plotting.plot_risk(frame)):
         image, size = drawn._repr_png_()
         assert image.startswith(b"\x89PNG")
-        figure = plotting.figure_of(drawn)
+        figure = plotting.parent_figure(drawn)
         assert [size["width"], size["height"]] == [round(100 * x) for x in figure.get_size_inches()]
         assert not plt.get_fignums()
     assert plotting.plot_risk(frame)[:0]._repr_png_() is None
@@ -64,7 +64,7 @@ def test_axes_of_ones_own_are_drawn_in_and_returned(frame):
     assert plotting.plot_correct_decision(frame, ax=one) is one
     assert list(plotting.plot_risk(frame, ax=(two, three))) == [two, three]
     assert all(axes.lines for axes in (one, two, three))
-    assert plotting.figure_of(plotting.plot_risk(frame, ax=[two, three])) is figure
+    assert plotting.parent_figure(plotting.plot_risk(frame, ax=[two, three])) is figure
     # Whoever made a figure shows it.
     assert plotting.plot_risk(frame, ax=[two, three])._repr_png_() is None
     with pytest.raises(ArgumentError, match="ax must hold 2 Axes, one for each panel, got 1"):

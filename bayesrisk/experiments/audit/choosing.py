@@ -90,7 +90,7 @@ class Search:
 
     def first(self) -> list[float]:
         """Return the values that are tried first: the ends, and the middle if there is one."""
-        middle = self._between(self.strongest, self.weakest)
+        middle = self._middle(self.strongest, self.weakest)
         return [self.strongest, *([] if middle is None else [middle]), self.weakest]
 
     def following(self, met: Mapping[float, bool]) -> float | None:
@@ -99,7 +99,7 @@ class Search:
         if enough is None or enough == self.weakest:
             return None
         values = self.ordered(met)
-        return self._between(enough, values[values.index(enough) + 1])
+        return self._middle(enough, values[values.index(enough) + 1])
 
     def chosen(self, met: Mapping[float, bool]) -> float | None:
         """Return the weakest value that is enough, as are all stronger ones that were tried."""
@@ -110,14 +110,14 @@ class Search:
         """Return values from the strongest to the weakest."""
         return sorted(values, reverse=self.strongest > self.weakest)
 
-    def _between(self, one: float, other: float) -> float | None:
+    def _middle(self, one: float, other: float) -> float | None:
         """Return the geometric mean, rounded; None where that is one of the two."""
         mean = math.sqrt(one * other)
         value = float(round(mean)) if self.dial.whole else float(_decimal(mean))
         return value if min(one, other) < value < max(one, other) else None
 
 
-def search_of(protection: Protection) -> Search | None:
+def make_search(protection: Protection) -> Search | None:
     """Return the search of a protection, None where its setting is stated or it has no dial."""
     dial = mechanism_dial(protection.mechanism)
     ranges = {k: v for k, v in protection.parameters.items() if is_range(v)}
@@ -182,29 +182,29 @@ def worst_quantiles(statements: pd.DataFrame, goal: ProtectionGoal, share: float
         targets = targets[targets["adversary"] == goal.against]
     names = [name for name in (POPULATION, "attack", "adversary") if name in targets]
     best = targets["attack"].isin(BEST_READINGS)
-    others = ~best.groupby([targets[n] for n in names if n != "attack"]).transform("any")
-    best |= others & targets["attack"].isin(READINGS)
+    ignorant = ~best.groupby([targets[n] for n in names if n != "attack"]).transform("any")
+    best |= ignorant & targets["attack"].isin(READINGS)
     silent = best & (targets["status"] == UNSTATED)
     targets = targets.assign(truth_posterior=targets["truth_posterior"].mask(silent))
     lines = []
     for key, rows in targets.groupby(["release", *names], sort=False):
         ratio = risk_ratio(*(rows[f"truth_{n}"].to_numpy(float) for n in ("posterior", "without")))
-        known, n = np.sort(ratio[~np.isnan(ratio)]), ratio.size
-        whole = np.concatenate([known, np.full(n - known.size, np.inf)])
+        finite, n = np.sort(ratio[~np.isnan(ratio)]), ratio.size
+        whole = np.concatenate([finite, np.full(n - finite.size, np.inf)])
         index = int(np.ceil(goal.quantile * n)) - 1
         if share < 1.0:  # the k-th least of n exceeds the quantile unless Bin(n, q) >= k
             index = int(np.searchsorted(bdtr(np.arange(n + 1), n, goal.quantile), 1.0 - _TAIL))
-        value = known[int(np.ceil(goal.quantile * known.size)) - 1] if known.size else np.inf
-        about = dict(zip(("release", *names), key, strict=True))
+        value = finite[int(np.ceil(goal.quantile * finite.size)) - 1] if finite.size else np.inf
+        place = dict(zip(("release", *names), key, strict=True))
         upper = float(whole[index]) if index < n else np.inf
         line = {
             "targets": n,
-            "undecided": n - known.size,
+            "undecided": n - finite.size,
             "ratio": float(value),
             "upper": upper,
             "randomised": bool(rows["randomised"].iloc[0]),
         }
-        lines.append(about | line)
+        lines.append(place | line)
     frame = pd.DataFrame(lines)
     most = frame.groupby("release", sort=False)["upper"].transform("max")
     worst = frame[frame["upper"] == most].drop_duplicates("release")
@@ -219,16 +219,14 @@ def setting_bound(worst: pd.DataFrame, goal: ProtectionGoal, *, tries: int) -> d
     of a setting that has no other release its quantile itself.  Infinite where m is 1.
     """
     value = np.log(worst["upper"].to_numpy())
-    whose = worst.iloc[int(worst["upper"].argmax())]
+    row = worst.iloc[int(worst["upper"].argmax())]
     m, bound = value.size, float(value.max())
     if np.isfinite(value).all() and worst["randomised"].any():
         spread = float(value.std(ddof=1)) if m > 1 else np.inf
         reach = float(stdtrit(max(m - 1, 1), 1.0 - 2.0 * _TAIL / tries))
         bound = float(value.mean()) + reach * spread * math.sqrt(1.0 + 1.0 / m)
     line = {
-        n: whose[n]
-        for n in (POPULATION, "attack", "adversary", "targets", "undecided")
-        if n in whose
+        n: row[n] for n in (POPULATION, "attack", "adversary", "targets", "undecided") if n in row
     }
     line |= {"releases": m, "ratio": float(np.exp(value.mean())), "upper": float(np.exp(bound))}
     return line | {"met": bool(line["upper"] <= goal.target_ratio)}
@@ -256,8 +254,8 @@ def chosen_settings(
         met = list(itertools.takewhile(lambda row: bool(row["met"]), records))
         proved = [row for row in met if is_proved(proofs.get(row["setting"]))]
         chosen = proved[-1] if proved else (met or records)[0] | {"met": False}
-        kept, fresh = proofs.get(chosen["setting"], (0, 0))
-        lines.append(chosen | {"tried": len(rows), "fresh_met": kept, "fresh": fresh})
+        successes, trials = proofs.get(chosen["setting"], (0, 0))
+        lines.append(chosen | {"tried": len(rows), "fresh_met": successes, "fresh": trials})
     choice = pd.DataFrame(lines)
     enough = choice["met"].to_numpy(np.bool_)
     least = choice.loc[enough, "cost"].min() if enough.any() else np.nan
@@ -276,25 +274,25 @@ def is_proved(proof: tuple[int, int] | None) -> bool:
 def _sentence(row: Mapping[Any, Any], search: Search | None, goal: ProtectionGoal) -> str:
     """Return the answer about a protection, in words."""
     people = f"{100.0 * goal.quantile:.4g} % of people"
-    who = ", ".join(row[name] for name in ("adversary", "attack", POPULATION) if name in row)
+    question = ", ".join(row[name] for name in ("adversary", "attack", POPULATION) if name in row)
     upper = f"{row['upper']:.3g}" if np.isfinite(row["upper"]) else "no bound"
-    ratio = f"{row['ratio']:.3g} (in one more release at most {upper}; {who})"
-    fresh = f"{row['fresh_met']} of {row['fresh']} fresh releases met it"
+    ratio = f"{row['ratio']:.3g} (in one more release at most {upper}; {question})"
+    check = f"{row['fresh_met']} of {row['fresh']} fresh releases met it"
     if row["met"]:
         weakest = search is not None and row["value"] == search.weakest
         end = ", the weakest that was to be tried," if weakest else ""
         text = f"{row['setting']}{end} meets the target: for {people} the ratio is {ratio}"
-        text += f"; {fresh}" if row["fresh"] else ""
+        text += f"; {check}" if row["fresh"] else ""
     elif search is None:
         text = f"{row['setting']}, as stated, does not meet the target: for {people} the ratio is "
-        text += ratio + (f"; {fresh}" if row["fresh"] else "")
+        text += ratio + (f"; {check}" if row["fresh"] else "")
     else:
         text = (
             f"{row['protection']}: no setting that was tried, with {search.dial.name} from "
             f"{_decimal(search.strongest)} to {_decimal(search.weakest)}, meets the target; under "
             f"{row['setting']} the ratio for {people} is {ratio}"
         )
-        text += f", and {fresh}" if row["fresh"] else ""
+        text += f", and {check}" if row["fresh"] else ""
     return text + f"; error of a count {row['cost']:.3g}"
 
 
@@ -346,7 +344,7 @@ class Trials:
     ) -> None:
         self._goal, self._protections, self._share = goal, protections, share
         self._releases, self._randomised = releases, randomised
-        self._searches = [search_of(one) for one in protections]
+        self._searches = [make_search(one) for one in protections]
         self._first = [[] if one is None else one.first() for one in self._searches]
         self._trials: dict[tuple[int, int], Trial | None] = {}
         self._bounds: dict[tuple[int, int], dict[str, Any]] = {}
@@ -443,25 +441,25 @@ class Trials:
         """
         lines, proofs = [], {}
         cost = costs(errors).set_index("protection")[["error", "withheld"]]
-        made: dict[str, Trial] = {}
+        trials: dict[str, Trial] = {}
         for number, step in sorted(itertools.chain(*self.stages)):
             if (trial := self.trial(number, step, read)) is None:
                 continue
             setting, search = trial.protection.name, self._searches[number]
             if step >= PROOF:
                 proofs[setting] = self._fresh_met(number, step, read)
-                made[setting] = trial if len(trial.releases) else made[setting]
+                trials[setting] = trial if len(trial.releases) else trials[setting]
                 continue
-            made[setting] = trial
-            about = {
+            trials[setting] = trial
+            names = {
                 "protection": self._protections[number].name,
                 "parameter": "" if search is None else search.dial.name,
                 "value": trial.value,
                 "setting": setting,
             }
             spent = dict(zip(("cost", "withheld"), cost.loc[setting], strict=True))
-            lines.append(about | self._bound(number, step, read) | spent)
+            lines.append(names | self._bound(number, step, read) | spent)
         settings = pd.DataFrame(lines)
         searches = {p.name: s for p, s in zip(self._protections, self._searches, strict=True)}
         choice = chosen_settings(searches, settings, proofs, self._goal)
-        return choice, settings, [made[name] for name in choice["setting"]]
+        return choice, settings, [trials[name] for name in choice["setting"]]

@@ -67,10 +67,10 @@ class Protection:
     def __post_init__(self) -> None:
         check.text(self.name, "name")
         check.instance(self.mechanism, str, "mechanism")
-        mechanism, given = read_recipe(self.mechanism or self.name)
+        mechanism, parameters = read_recipe(self.mechanism or self.name)
         object.__setattr__(self, "mechanism", mechanism)
-        given |= check.mapping(self.parameters, "parameters")
-        object.__setattr__(self, "parameters", given)
+        parameters |= check.mapping(self.parameters, "parameters")
+        object.__setattr__(self, "parameters", parameters)
 
 
 # Where the records of a population are, and which population a result is about.
@@ -125,17 +125,17 @@ def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> 
     ``schema`` says what the columns of frames mean.
     """
     if not isinstance(population, Mapping):
-        return {"": _held(population, schema)}
+        return {"": _as_source(population, schema)}
     if not population:
         raise ArgumentError("population must name at least one population, got none")
     for name in population:
         check.text(name, "name of a population")
         if not name.strip():
             raise ArgumentError(f"name of a population must not be empty, got {shown(name)}")
-    return {name: _held(source, schema) for name, source in population.items()}
+    return {name: _as_source(source, schema) for name, source in population.items()}
 
 
-def _held(source: Any, schema: Schema) -> Source:
+def _as_source(source: Any, schema: Schema) -> Source:
     """Return a frame as records, and anything else as it is."""
     if isinstance(source, Records) or not hasattr(source, "__arrow_c_stream__"):
         return cast("Source", source)
@@ -173,7 +173,7 @@ def population_names(frame: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys(frame[POPULATION].tolist())) if POPULATION in frame else [""]
 
 
-def of_population(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+def population_rows(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """Return the rows about a population, without its name."""
     if POPULATION not in frame:
         return frame
@@ -188,7 +188,7 @@ def by_population(
         return function(frame)
     parts = []
     for name in population_names(frame):
-        part = function(of_population(frame, name))
+        part = function(population_rows(frame, name))
         part.insert(0, POPULATION, name)
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
@@ -232,7 +232,7 @@ class PopulationInParts:
         *,
         seed: int,
         targets: int | None,
-        known: Survey | None = None,
+        survey: Survey | None = None,
         prior_from: str | Path | None = None,
     ) -> None:
         self.source, self.question, self.schema, self.seed = source, question, schema, seed
@@ -248,11 +248,11 @@ class PopulationInParts:
                     f"are, got {coarse[0]}"
                 )
         self._digest = "" if self._index is None else self._index.digest
-        if known is not None:
-            self._digest = known.digest  # of when the study began
+        if survey is not None:
+            self._digest = survey.digest  # of when the study began
         self._public = None if prior_from is None else self._public_prior(prior_from)
         self._part = functools.lru_cache(maxsize=1)(self._read)
-        self.known = self._survey(targets) if known is None else known
+        self.survey = self._survey(targets) if survey is None else survey
         self._mechanisms: dict[str, Mechanism] = {}
         self._released: dict[tuple[str, int, int], Release] = {}
 
@@ -290,11 +290,11 @@ class PopulationInParts:
     @property
     def people(self) -> int:
         """Number of records."""
-        return int(self.known.rows[-1])
+        return int(self.survey.rows[-1])
 
     def part(self, number: int) -> AuditedPopulation:
         """Return a part, the last one kept."""
-        around = self.known.around[number] if self.known.around else None
+        around = self.survey.around[number] if self.survey.around else None
         return cast(AuditedPopulation, self._part(number, around))
 
     def _survey(self, targets: int | None) -> Survey:
@@ -327,29 +327,29 @@ class PopulationInParts:
         # Where the targets live, and counts of the places that the concentration is fitted to.
         homes, counts = np.zeros(chosen.size, np.int64), np.zeros((0, 0), np.int64)
         for number in range(len(codes)):
-            who = slice(*np.searchsorted(chosen, rows[number : number + 2]))
-            where = np.flatnonzero((sampled >= places[number]) & (sampled < places[number + 1]))
-            if who.start == who.stop and not where.size:
+            people = slice(*np.searchsorted(chosen, rows[number : number + 2]))
+            positions = np.flatnonzero((sampled >= places[number]) & (sampled < places[number + 1]))
+            if people.start == people.stop and not positions.size:
                 continue
             part = cast(AuditedPopulation, self._part(number, None))
-            homes[who] = places[number] + part.place[chosen[who] - rows[number]]
-            if where.size:
-                values = part.tallies(sampled[where] - places[number])
+            homes[people] = places[number] + part.place[chosen[people] - rows[number]]
+            if positions.size:
+                values = part.tallies(sampled[positions] - places[number])
                 if not counts.size:
                     counts = np.zeros((sampled.size, values.shape[1]), np.int64)
-                counts[where] = values
-        alike = (
+                counts[positions] = values
+        equals = (
             adversaries.fit_place_concentration(counts)
             if counts.size
             else float(concentration or schema.size)
         )
         around = tuple(
-            adversaries.Surroundings(code, row, place, composition, largest, alike)
+            adversaries.Surroundings(code, row, place, composition, largest, equals)
             for code, row, place in zip(codes, rows, places, strict=False)
         )
-        known = () if self._index is None else around
+        surroundings = () if self._index is None else around
         extent = np.array(rows), np.array(places)
-        return Survey(self._digest, *extent, chosen, homes, households, known)
+        return Survey(self._digest, *extent, chosen, homes, households, surroundings)
 
     def check(self, protection: Protection) -> None:
         """Refuse a protection that cannot be made, or that needs more than a part."""
@@ -369,9 +369,9 @@ class PopulationInParts:
 
     def shards(self, size: int) -> list[IntArray]:
         """Return targets in runs of about a size, those of one place together."""
-        places = self.known.target_places
+        places = self.survey.target_places
         order = np.argsort(places, kind="stable")
-        rows, place = self.known.targets[order], places[order]
+        rows, place = self.survey.targets[order], places[order]
         first = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
         cuts = [0]
         for start in first.tolist():
@@ -379,24 +379,24 @@ class PopulationInParts:
                 cuts.append(start)
         return [rows[a:b] for a, b in zip(cuts, [*cuts[1:], rows.size], strict=True)]
 
-    def parts_of(self, rows: IntArray) -> list[int]:
+    def target_parts(self, rows: IntArray) -> list[int]:
         """Return the numbers of the parts that hold some rows."""
-        numbers = np.searchsorted(self.known.rows, np.unique(rows), side="right") - 1
+        numbers = np.searchsorted(self.survey.rows, np.unique(rows), side="right") - 1
         return [int(number) for number in np.unique(numbers)]
 
     def parameters(self, protection: Protection) -> dict[str, Any]:
         """Return all parameters of a protection of this population."""
-        workload, households = self.question.workload, self.known.households
-        given: dict[str, Any] = dict(protection.parameters)
-        return usual_parameters(protection.mechanism, workload, households=households, **given)
+        workload, households = self.question.workload, self.survey.households
+        settings: dict[str, Any] = dict(protection.parameters)
+        return usual_parameters(protection.mechanism, workload, households=households, **settings)
 
     def mechanism(self, protection: Protection) -> Mechanism:
         """Return the mechanism of a protection of this population, made once."""
         if protection.name not in self._mechanisms:
-            made = make_mechanism(protection.mechanism, **self.parameters(protection))
-            if isinstance(made, BaseMechanism):  # released anew without each target
-                made = made.for_neighbours()
-            self._mechanisms[protection.name] = made
+            result = make_mechanism(protection.mechanism, **self.parameters(protection))
+            if isinstance(result, BaseMechanism):  # released anew without each target
+                result = result.for_neighbours()
+            self._mechanisms[protection.name] = result
         return self._mechanisms[protection.name]
 
     def release(self, protection: Protection, number: int, part: int) -> tuple[Mechanism, Release]:
@@ -405,8 +405,8 @@ class PopulationInParts:
         if key not in self._released:
             while len(self._released) >= (_KEPT if self.people <= MOST_TARGETS else 1):
                 self._released.pop(next(iter(self._released)))
-            made = self.part(part).release(protection.mechanism, number, mechanism)
-            self._released[key] = made
+            result = self.part(part).release(protection.mechanism, number, mechanism)
+            self._released[key] = result
         return mechanism, self._released[key]
 
     def randomised(self, protection: Protection) -> bool:
@@ -416,7 +416,7 @@ class PopulationInParts:
     def counts(self, protection: Protection, number: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return errors of the tables of a release, and differences, where targets live."""
         sums, differences = [], []
-        for number_of_part in self.parts_of(self.known.targets):
+        for number_of_part in self.target_parts(self.survey.targets):
             release = self.release(protection, number, number_of_part)[1]
             part = self.part(number_of_part)
             sums.append(part.error_sums(release))
@@ -434,10 +434,10 @@ class PopulationInParts:
     ) -> pd.DataFrame:
         """Return the numbers of counts that a release proves in places where rows live."""
         tables = self.question.workload.tables.values()
-        told = [n for n in self.schema.names if any(n in table.factors for table in tables)]
+        columns = [n for n in self.schema.names if any(n in table.factors for table in tables)]
         frames, left = [checks.NO_PROOFS], most
-        for part in self.parts_of(rows):
-            start, stop = self.known.rows[part : part + 2]
+        for part in self.target_parts(rows):
+            start, stop = self.survey.rows[part : part + 2]
             audited, release = self.part(part), self.release(protection, number, part)[1]
             work = release.tables.workload
             size = sum(len(table.cells) for table in work.at(work.levels[-1]).values())
@@ -446,9 +446,9 @@ class PopulationInParts:
             if not places.size:
                 break
             truth, codes = audited.true_tables(work), audited.codes[places]
-            found = checks.release_proofs(release.tables, truth, codes.tolist(), whole=told)
-            found["people"] = [audited.rows(p).size for p in places.tolist()]
-            frames.append(found.assign(release=number))
+            proved = checks.release_proofs(release.tables, truth, codes.tolist(), whole=columns)
+            proved["people"] = [audited.rows(p).size for p in places.tolist()]
+            frames.append(proved.assign(release=number))
             left -= size * places.size
         return pd.concat(frames, ignore_index=True)
 
@@ -460,15 +460,15 @@ class PopulationInParts:
         mine = statements[statements["release"] == number]
         row = row[statements["release"] == number]
         frames = [NO_SPOTS]
-        for part in self.parts_of(row):
-            start, stop = self.known.rows[part : part + 2]
-            asked = mine[(row >= start) & (row < stop)]
-            audited, made = self.part(part), self.release(protection, number, part)
-            for method in audited.methods(protection.mechanism, number, *made):
-                some = asked[asked["attack"] == method.reading.name]
-                if len(some) and method.reading.name in adversaries.READINGS:
+        for part in self.target_parts(row):
+            start, stop = self.survey.rows[part : part + 2]
+            part_rows = mine[(row >= start) & (row < stop)]
+            audited, release = self.part(part), self.release(protection, number, part)
+            for method in audited.methods(protection.mechanism, number, *release):
+                chosen = part_rows[part_rows["attack"] == method.reading.name]
+                if len(chosen) and method.reading.name in adversaries.READINGS:
                     read = method.reading, method.counterfactual
-                    frames.append(spot_comparisons(audited, some, *read, targets=targets))
+                    frames.append(spot_comparisons(audited, chosen, *read, targets=targets))
         return pd.concat(frames, ignore_index=True)
 
     def statements(
@@ -476,13 +476,13 @@ class PopulationInParts:
     ) -> pd.DataFrame:
         """Return the statements about targets under some releases, those of a part together."""
         frames, rows = [], np.sort(rows)
-        for part in self.parts_of(rows):
-            start, stop = np.searchsorted(rows, self.known.rows[part : part + 2])
-            own = rows[start:stop] - self.known.rows[part]
+        for part in self.target_parts(rows):
+            start, stop = np.searchsorted(rows, self.survey.rows[part : part + 2])
+            inside = rows[start:stop] - self.survey.rows[part]
             for number in numbers:
-                made = self.release(protection, number, part)
-                asked = self.part(part).statements(
-                    protection.name, protection.mechanism, number, *made, own
+                release = self.release(protection, number, part)
+                frame = self.part(part).statements(
+                    protection.name, protection.mechanism, number, *release, inside
                 )
-                frames.append(asked)
+                frames.append(frame)
         return pd.concat(frames, ignore_index=True)

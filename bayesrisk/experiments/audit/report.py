@@ -19,7 +19,7 @@ import pandas as pd
 
 from bayesrisk import plotting
 from bayesrisk._files.delimited import csv_bytes
-from bayesrisk.experiments.audit.populations import POPULATION, of_population, population_names
+from bayesrisk.experiments.audit.populations import POPULATION, population_names, population_rows
 from bayesrisk.experiments.runs import engine
 from bayesrisk.risk.audit import METHODS
 from bayesrisk.risk.audit.measures import BEST_READINGS, unexplained
@@ -43,10 +43,10 @@ class Screen(NamedTuple):
     """
 
     rows: dict[str, Row]
-    told: dict[tuple[str, str], Row]
+    verdicts: dict[tuple[str, str], Row]
     best: list[str]
     worse: list[str]
-    apart: list[str]
+    undecided: list[str]
     unexplained: list[str]
 
     @property
@@ -89,20 +89,20 @@ def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.Da
     named = {row["protection"]: row for row in rows.to_dict(orient="records")}
     mine = comparisons["adversary"].isin(rows["adversary"])
     mine &= comparisons["attack"].isin({*rows["attack"], METHODS[0]})
-    told: dict[tuple[str, str], Row] = {}
+    verdicts: dict[tuple[str, str], Row] = {}
     for row in comparisons[mine].to_dict(orient="records"):
         one, other = row["protection"], row["against"]
-        turned = {"less": "more", "more": "less"}.get(row["verdict"], row["verdict"])
-        told.setdefault((other, one), row | {"verdict": turned})
-        told[one, other] = row
-    less = {pair for pair, row in told.items() if row["verdict"] == "less"}
+        verdict = {"less": "more", "more": "less"}.get(row["verdict"], row["verdict"])
+        verdicts.setdefault((other, one), row | {"verdict": verdict})
+        verdicts[one, other] = row
+    less = {pair for pair, row in verdicts.items() if row["verdict"] == "less"}
     wins = {n: [other for other in named if (n, other) in less] for n in named}
     never = [n for n in named if not any((other, n) in less for other in named)]
     best = max(never, key=lambda n: (len(wins[n]), -named[n]["gain"]))
     if not wins[best]:
-        return Screen(named, told, list(named), [], [], failed)
-    apart = [n for n in named if n not in (best, *wins[best])]
-    return Screen(named, told, [best], wins[best], apart, failed)
+        return Screen(named, verdicts, list(named), [], [], failed)
+    undecided = [n for n in named if n not in (best, *wins[best])]
+    return Screen(named, verdicts, [best], wins[best], undecided, failed)
 
 
 # Sentences.
@@ -137,9 +137,9 @@ def error_text(error: float) -> str:
     return "less than 0.01" if 0.0 < error < 0.005 else f"{error:.2f}" if error else "0"
 
 
-def proved_text(number: float, own: float) -> str:
+def proved_text(number: float, own_record: float) -> str:
     """Return the number of people proved, and of whom by their own record."""
-    return _people(number) + (f" ({_people(own)} by own record)" if number else "")
+    return _people(number) + (f" ({_people(own_record)} by own record)" if number else "")
 
 
 def interval_text(
@@ -150,8 +150,8 @@ def interval_text(
         return "–"
     if value == low == high:
         return f"{form(value)} (exact)"
-    known = high - low < most
-    return f"{form(value)} ({f'{form(low)} to {form(high)}' if known else 'too few'})"
+    informative = high - low < most
+    return f"{form(value)} ({f'{form(low)} to {form(high)}' if informative else 'too few'})"
 
 
 def people_text(value: float, low: float, high: float, people: float) -> str:
@@ -171,35 +171,35 @@ def lead(screen: Screen) -> str:
 
 def _order(screen: Screen) -> str:
     """Return which protection lets least be learned, if that was told."""
-    best, against, own = screen.best[0], screen.against, "learned from people's own records"
+    best, against, learned = screen.best[0], screen.against, "learned from people's own records"
     names = [name for name in screen.best if name not in screen.unexplained] or screen.best
     gains = _span([screen.rows[name]["gain"] for name in names], _points)
     if len(screen.rows) == 1:
         return f"People's own records add {gains} points under {best}"
     if against is None:
-        text = f"This audit cannot tell which protection lets least be {own}: {gains} points"
+        text = f"This audit cannot tell which protection lets least be {learned}: {gains} points"
         return text + _needed(screen, itertools.combinations(screen.best, 2))
-    several = len(screen.worse) > 1 and not screen.apart
+    several = len(screen.worse) > 1 and not screen.undecided
     than = "any other protection" if several else _called(*screen.worse)
     less = f"{_points(screen.rows[against]['gain'])} under {_called(against)}"
-    text = f"{_called(best)} lets less be {own} than {than}: {gains} points, against {less}"
-    if screen.apart:
-        text += f"; it cannot be told apart from {_called(*screen.apart)}"
-    return text + _needed(screen, [(best, other) for other in screen.apart])
+    text = f"{_called(best)} lets less be {learned} than {than}: {gains} points, against {less}"
+    if screen.undecided:
+        text += f"; it cannot be told apart from {_called(*screen.undecided)}"
+    return text + _needed(screen, [(best, other) for other in screen.undecided])
 
 
 def _needed(screen: Screen, pairs: Iterable[tuple[str, str]]) -> str:
     """Return the number of releases that would tell pairs of protections apart, if any would."""
-    needed = [screen.told[pair]["needed"] for pair in pairs if pair in screen.told]
-    known = needed and all(map(math.isfinite, needed))
-    return f" ({max(needed):,.0f} releases would tell)" if known else ""
+    needed = [screen.verdicts[pair]["needed"] for pair in pairs if pair in screen.verdicts]
+    finite = needed and all(map(math.isfinite, needed))
+    return f" ({max(needed):,.0f} releases would tell)" if finite else ""
 
 
 def screen_lines(screen: Screen) -> dict[str, str]:
     """Return the lines below the sentence in front, by what each answers."""
     every, best = [*screen.rows.values()], [screen.rows[name] for name in screen.best]
 
-    def both(text: Callable[[Sequence[Row]], str]) -> str:
+    def pair_text(text: Callable[[Sequence[Row]], str]) -> str:
         if screen.against is None:
             return text(best)
         return (
@@ -218,7 +218,7 @@ def screen_lines(screen: Screen) -> dict[str, str]:
     from bayesrisk.plotting.audit import one_release  # slow to import
 
     releases = max(int(row["releases"]) for row in every)
-    asked, people = every[0]["targets"], every[0]["people"]
+    targets, people = every[0]["targets"], every[0]["people"]
     reach = [(row["gain"], one_release(row)) for row in best]
     low, high = min(gain - r for gain, r in reach), max(gain + r for gain, r in reach)
     another = f"{_points(low)} to {_points(high)} points"
@@ -229,10 +229,10 @@ def screen_lines(screen: Screen) -> dict[str, str]:
     return {
         "How sure": f"95 %{' for all verdicts' if len(every) > 1 else ''}"
         + (f", over {releases:,} releases" if releases > 1 else "")
-        + (f", of {asked:,} people asked" if asked < people else ""),
-        "Affected most": f"of {people:,} people, {both(affected)}",
+        + (f", of {targets:,} people asked" if targets < people else ""),
+        "Affected most": f"of {people:,} people, {pair_text(affected)}",
         "Another release": another,
-        "Cost": f"a count is off by {both(cost)}",
+        "Cost": f"a count is off by {pair_text(cost)}",
     }
 
 
@@ -253,8 +253,8 @@ def screen_table(screen: Screen) -> engine.PageTable:
             proved_text(row["proved"], row["proved_own"]),
             error_text(row["error"]),
         ]
-        others = ([plain] if plain else []) + ([above] if several else [])
-        lines.append(cells + [_verdict(screen.told.get((name, other))) for other in others])
+        rivals = ([plain] if plain else []) + ([above] if several else [])
+        lines.append(cells + [_verdict(screen.verdicts.get((name, other))) for other in rivals])
         above = name
     return engine.PageTable("", heads, lines)
 
@@ -282,10 +282,10 @@ def audit_brief(
     """Return at most five lines: what was chosen, the sentence in front, then the protections."""
     lines = [] if choice is None else [f"{text}." for text in choice["answer"]]
     for name in population_names(measures):
-        some = [of_population(frame, name) for frame in (measures, comparisons, costs)]
-        if headline_rows(some[0]).empty:
+        frames = [population_rows(frame, name) for frame in (measures, comparisons, costs)]
+        if headline_rows(frames[0]).empty:
             continue
-        screen = first_screen(*some)
+        screen = first_screen(*frames)
         lines.append(f"{name + ': ' if name else ''}{lead(screen)}.")
         for cells in screen_table(screen).rows:
             doubled, proved = (cell.partition(" (")[0] for cell in cells[2:4])
@@ -300,13 +300,13 @@ def audit_brief(
 # Who asked.
 
 
-def adversary_words(name: str, known: Sequence[str]) -> str:
+def adversary_words(name: str, attributes: Sequence[str]) -> str:
     """Return "a linker who knows sex and age"."""
     if name == "knows-all-but-one":
         text = "one who knows everybody else's record"
-        return text + (f" and the {listed(known)} of the person" if known else "")
+        return text + (f" and the {listed(attributes)} of the person" if attributes else "")
     article = "an" if name[:1].lower() in "aeiou" else "a"
-    return f"{article} {name}" + (f" who knows {listed(known)}" if known else "")
+    return f"{article} {name}" + (f" who knows {listed(attributes)}" if attributes else "")
 
 
 def _knowledge(adversary: Row) -> str:
@@ -330,16 +330,16 @@ def check_totals(checks: pd.DataFrame) -> str:
     Some calibration is lost in every audit, and much by attacks that take reconstructed records or
     tables at their word.
     """
-    done = checks[checks["verdict"] != "no bound"]
-    curves = done["check"] == "calibration"
+    decided = checks[checks["verdict"] != "no bound"]
+    curves = decided["check"] == "calibration"
     parts = []
     for text, rows in (
-        ("calibration curves within their bands", done[curves]),
-        ("other checks as they should be", done[~curves]),
+        ("calibration curves within their bands", decided[curves]),
+        ("other checks as they should be", decided[~curves]),
     ):
-        number, kept = len(rows), int((rows["failed"] == 0).sum())
+        number, passed = len(rows), int((rows["failed"] == 0).sum())
         if number:
-            parts.append(f"{'all' if kept == number else f'{kept:,} of'} {number:,} {text}")
+            parts.append(f"{'all' if passed == number else f'{passed:,} of'} {number:,} {text}")
     return ", ".join(parts) or "nothing to check"
 
 
@@ -459,41 +459,45 @@ _PLAIN = {
 
 def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, engine.PageTable]:
     """Return tables by the frames that they show; columns that a frame has not are left out."""
-    found = {}
+    tables = {}
     for caption, (kind, columns) in _TABLES.items():
-        rows, known = frames[kind].to_dict(orient="records"), {*frames[kind].columns}
-        some = [(h, n.split(), text) for h, n, text in [*_WHOSE, *columns] if {*n.split()} <= known]
+        rows, names_present = frames[kind].to_dict(orient="records"), {*frames[kind].columns}
+        columns_present = [
+            (h, n.split(), text)
+            for h, n, text in [*_WHOSE, *columns]
+            if {*n.split()} <= names_present
+        ]
         cells: list[list[str]] = [
             [
                 engine.PageCell(text(*(row[n] for n in names)), sort=row[names[0]])
-                for _, names, text in some
+                for _, names, text in columns_present
             ]
             for row in rows
         ]
-        found[caption] = engine.PageTable(caption, [head for head, *_ in some], cells)
+        tables[caption] = engine.PageTable(caption, [head for head, *_ in columns_present], cells)
     for name, caption in _PLAIN.items():
         if name in frames:
-            found[caption] = engine.table(frames[name].round(3), caption)
-    return found
+            tables[caption] = engine.table(frames[name].round(3), caption)
+    return tables
 
 
 def proofs_text(proofs: pd.DataFrame) -> str:
     """Return in a sentence what the counts of one release prove under each protection."""
     rows = proofs.to_dict(orient="records")
-    open_, said = [row for row in rows if row["limited"] and row["coarsened"]], []
-    back = [
+    open_, sentences = [row for row in rows if row["limited"] and row["coarsened"]], []
+    recovered = [
         f"{_share(row['recovered'], row['coarsened'])} under {row['protection']}"
         for row in sorted(open_, key=lambda row: -row["recovered"]) if row["recovered"]
     ]  # fmt: skip
     for names, before, after in (
-        (back, "counts that one release does not state exactly follow from all of them: ", ""),
+        (recovered, "counts that one release does not state exactly follow from all of them: ", ""),
         ([r["protection"] for r in open_ if not r["recovered"]], "none follows under ", ""),
         ([r["protection"] for r in rows if not r["coarsened"]], "", ": all stated exactly"),
         ([r["protection"] for r in rows if not r["limited"]], "none can be proved under ", ""),
     ):
         if names:
-            said.append(before + listed(names) + after)
-    text = "; ".join(said)
+            sentences.append(before + listed(names) + after)
+    text = "; ".join(sentences)
     return text[:1].upper() + text[1:]
 
 
@@ -509,14 +513,14 @@ def people_at_risk(targets: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFram
     mine = mine.dropna(subset=["truth_without", "truth_posterior"])
     mine["ratio"] = mine["truth_posterior"] / mine["truth_without"]
     keys = ["protection", "target", "place"]
-    found = mine.dropna(subset="ratio").groupby(keys, sort=False).agg(
+    affected = mine.dropna(subset="ratio").groupby(keys, sort=False).agg(
         ratio=("ratio", "mean"), error=("ratio", "sem"), releases=("ratio", "size"),
         without=("truth_without", "mean"), posterior=("truth_posterior", "mean"),
     ).reset_index()  # fmt: skip
-    found = found.sort_values("ratio", ascending=False, kind="stable")
-    found = found.groupby("protection", sort=False).head(_AT_RISK)
+    affected = affected.sort_values("ratio", ascending=False, kind="stable")
+    affected = affected.groupby("protection", sort=False).head(_AT_RISK)
     order = {name: rank for rank, name in enumerate(first["protection"])}
-    return found.sort_values("protection", key=lambda names: names.map(order), kind="stable")
+    return affected.sort_values("protection", key=lambda names: names.map(order), kind="stable")
 
 
 # The files.
@@ -558,19 +562,21 @@ def audit_files(
     with TemporaryDirectory() as folder:
         for number, name in enumerate(population_names(errors), start=1):
             mine, pairs, cost, people, proved = (
-                of_population(f, name) for f in (measures, comparisons, costs, targets, proofs)
+                population_rows(f, name) for f in (measures, comparisons, costs, targets, proofs)
             )
             # A name may be no name of a file.
             end, title = (f"-{number}", f"{name}: ") if name else ("", "")
-            drawn = _figures(mine, pairs, cost, Path(folder), end, title)
+            figures = _figures(mine, pairs, cost, Path(folder), end, title)
             risks.append(people_at_risk(people, mine).assign(**{POPULATION: name} if name else {}))
             answer = _answer(mine, pairs, cost, config) | {"proved": proofs_text(proved)}
-            populations.append({"name": name, **answer, **drawn})
+            populations.append({"name": name, **answer, **figures})
         for file in sorted(Path(folder).iterdir()):
             files[f"figures/{file.name}"] = file.read_bytes()
     frames["at-risk"] = pd.concat(risks, ignore_index=True)
-    of = [key for key in (POPULATION, "protection", "level", "table") if key in errors]
-    frames["errors"] = errors.groupby(of, sort=False)[["error", "withheld"]].mean().reset_index()
+    error_keys = [key for key in (POPULATION, "protection", "level", "table") if key in errors]
+    frames["errors"] = (
+        errors.groupby(error_keys, sort=False)[["error", "withheld"]].mean().reset_index()
+    )
     undecided = statements[statements["status"] == "undecided"]
     keys = [POPULATION, "protection", "attack", "adversary", "release", "target"]
     data = {name: base64.b64encode(csv_bytes(frames[name])).decode() for name in _DOWNLOADS}
@@ -602,11 +608,11 @@ def _answer(
         return {"lead": None, "lines": {}, "who": "", "screen": None}
     screen = first_screen(measures, comparisons, costs)
     name = str(next(iter(screen.rows.values()))["adversary"])
-    known = {one["name"]: one["known"] for one in config["adversaries"]}
+    attributes = {one["name"]: one["known"] for one in config["adversaries"]}
     return {
         "lead": lead(screen),
         "lines": screen_lines(screen),
-        "who": adversary_words(name, known[name]),
+        "who": adversary_words(name, attributes[name]),
         "screen": screen_table(screen),
     }
 
@@ -638,11 +644,11 @@ def _figures(
     title: str,
 ) -> dict[str, list[engine.Figure]]:
     """Return the figure that answers, a panel for each adversary, and further ones."""
-    drawn, panels, more = {}, [], []
+    axes_by_name, panels, more = {}, [], []
     for name, mine in headline_rows(measures).groupby("adversary", sort=False):
-        drawn[str(name)] = plotting.plot_audit(mine.sort_index(), costs, comparisons)[0]
-    ends = [end for axes in drawn.values() for end in axes.get_ylim()]
-    for number, (name, axes) in enumerate(drawn.items()):
+        axes_by_name[str(name)] = plotting.plot_audit(mine.sort_index(), costs, comparisons)[0]
+    ends = [end for axes in axes_by_name.values() for end in axes.get_ylim()]
+    for number, (name, axes) in enumerate(axes_by_name.items()):
         axes.set_ylim(min(ends), max(ends))
         caption = f"{title}gain of {adversary_words(name, [])} against the cost of each protection"
         file = folder / f"gain-against-cost{end}{f'-adversary-{number + 1}' if number else ''}"

@@ -33,7 +33,7 @@ from bayesrisk.experiments.audit.populations import (
     about_population,
     is_made_up,
     named_sources,
-    of_population,
+    population_rows,
     source_digest,
 )
 from bayesrisk.experiments.audit.report import audit_brief, audit_files, check_totals
@@ -93,19 +93,19 @@ def audited_protection(
     digests = store.config["population"]
     digests = digests if isinstance(digests, dict) else {"": digests}
     mine = [entry for entry in audited["protections"] if entry["name"] == name]
-    found, schema = {source_digest(records)}, Schema.from_dict(audited["schema"])
+    digests_given, schema = {source_digest(records)}, Schema.from_dict(audited["schema"])
     if Path(records).is_file() and any(d.startswith(OF_RECORDS) for d in digests.values()):
         with suppress(DataError):  # other columns or values: not what was audited
-            found.add(source_digest(Records.read(records, schema=schema)))
-    same = [entry for entry in mine if digests[entry["population"]] in found]
-    chosen = (same or mine)[0]
-    if not same and any(entry["parameters"] != chosen["parameters"] for entry in mine):
+            digests_given.add(source_digest(Records.read(records, schema=schema)))
+    matches = [entry for entry in mine if digests[entry["population"]] in digests_given]
+    chosen = (matches or mine)[0]
+    if not matches and any(entry["parameters"] != chosen["parameters"] for entry in mine):
         raise ArgumentError(
             f"records must be one of the audited populations {', '.join(digests)}, for which "
             f"{name!r} has other parameters each"
         )
-    made = Protection(name, chosen["mechanism"], chosen["parameters"])
-    return made, Workload.from_dict(audited["workload"]), schema, bool(same)
+    protection = Protection(name, chosen["mechanism"], chosen["parameters"])
+    return protection, Workload.from_dict(audited["workload"]), schema, bool(matches)
 
 
 def _csv(file: Path) -> pd.DataFrame:
@@ -240,8 +240,8 @@ class AuditStudy(Study):
                 f"protections must be at least one, each of another name, got {shown(names)}"
             )
         if self.goal is not None and self.goal.against is not None:
-            known = tuple(one.name for one in self._question.adversaries)
-            check.choice(self.goal.against, "against", known)
+            adversaries = tuple(one.name for one in self._question.adversaries)
+            check.choice(self.goal.against, "against", adversaries)
         for one, search in zip(protections, self._searches, strict=True):
             for setting in [one] if search is None else map(search.setting, search.first()):
                 for name, population in self._populations.items():
@@ -279,18 +279,18 @@ class AuditStudy(Study):
         """Every population by name, with one seed for all: each is judged as it would be alone."""
         populations, schema = {}, self.schema or self.workload.schema
         for name, source in self._sources.items():
-            known = self._surveys.get(name)
+            survey = self._surveys.get(name)
             with about_population(name):
-                made = PopulationInParts(
+                population = PopulationInParts(
                     source,
                     self._question,
                     schema,
                     seed=self.seed,
                     targets=self.targets,
-                    known=known,
+                    survey=survey,
                     prior_from=self.prior_from,
                 )
-            populations[name], self._surveys[name] = made, made.known
+            populations[name], self._surveys[name] = population, population.survey
         return populations
 
     @functools.cached_property
@@ -312,7 +312,7 @@ class AuditStudy(Study):
     def _searches(self) -> list[choosing.Search | None]:
         """The search of each protection; None where its setting is stated."""
         if self.goal is not None:
-            return [choosing.search_of(one) for one in self.protections]
+            return [choosing.make_search(one) for one in self.protections]
         for one in self.protections:
             for name, value in one.parameters.items():
                 if choosing.is_range(value):
@@ -352,7 +352,7 @@ class AuditStudy(Study):
             self.protections,
             releases=self._batches[0].stop,
             randomised=self._randomised,
-            share=sum(p.known.targets.size for p in populations)
+            share=sum(p.survey.targets.size for p in populations)
             / sum(p.people for p in populations),
         )
 
@@ -448,10 +448,10 @@ class AuditStudy(Study):
         spots, proofs = NO_SPOTS.copy(), NO_PROOFS.copy()
         if (not step and self.goal is None) or step >= choosing.PROOF:
             number_of_shards = sum(one == name for one, *_ in self._shards)
-            some = -(-_SPOTS // number_of_shards)
-            spots = population.spots(trial.protection, trial.releases[0], frame, some)
-            some = -(-_PROVED // number_of_shards)
-            proofs = population.proofs(trial.protection, trial.releases[0], rows, some)
+            limit = -(-_SPOTS // number_of_shards)
+            spots = population.spots(trial.protection, trial.releases[0], frame, limit)
+            limit = -(-_PROVED // number_of_shards)
+            proofs = population.proofs(trial.protection, trial.releases[0], rows, limit)
         proofs.insert(0, "protection", trial.protection.name)
         frames = {"differences": differences, "errors": errors, "proofs": proofs}
         frames |= {"spots": spots, "statements": frame}
@@ -470,42 +470,44 @@ class AuditStudy(Study):
         more: dict[str, pd.DataFrame] = {}
         protections = list(self.protections)
         if self._trials is not None:
-            choice, settings, made = self._trials.results(self._reader(folder), errors)
+            choice, settings, trials = self._trials.results(self._reader(folder), errors)
             more = {"choice": choice, "settings": settings}
-            first = {one.protection.name: one.releases.start for one in made}
-            protections = [one.protection for one in made]
+            first = {one.protection.name: one.releases.start for one in trials}
+            protections = [one.protection for one in trials]
             statements, errors, differences, spots, proofs = (
                 _since(frame, first) for frame in (statements, errors, differences, spots, proofs)
             )
         parts: dict[str, list[pd.DataFrame]] = {}
         for name, population in self._populations.items():
             frames = self._frames(
-                of_population(statements, name),
-                of_population(differences, name),
-                of_population(spots, name),
+                population_rows(statements, name),
+                population_rows(differences, name),
+                population_rows(spots, name),
                 population,
                 protections,
             )
-            frames["costs"] = audit.costs(of_population(errors, name))
-            frames["proofs"] = proof_totals(of_population(proofs, name))
+            frames["costs"] = audit.costs(population_rows(errors, name))
+            frames["proofs"] = proof_totals(population_rows(proofs, name))
             for kind, frame in frames.items():
                 if name:
                     frame.insert(0, POPULATION, name)
                 parts.setdefault(kind, []).append(frame)
-        frames = {kind: pd.concat(some, ignore_index=True) for kind, some in parts.items()}
+        frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         files = audit_files(statements, errors, self.config, **frames, **more)
-        return files | {_PROTECTIONS: self._made(protections)}
+        return files | {_PROTECTIONS: self._protections_document(protections)}
 
-    def _made(self, protections: Sequence[Protection]) -> bytes:
+    def _protections_document(self, protections: Sequence[Protection]) -> bytes:
         """Return protections with all their parameters, the tables and the schema, as JSON."""
-        made = [
+        protections_made = [
             _plain(replace(one, parameters=population.parameters(one))) | {"population": name}
             for name, population in self._populations.items()
             for one in protections
         ]
         schema = self.schema or self.workload.schema
-        about = {"workload": self.workload.to_dict(), "schema": schema.to_dict()}
-        return json.dumps(about | {"protections": made}, indent=1, default=str).encode()
+        document = {"workload": self.workload.to_dict(), "schema": schema.to_dict()}
+        return json.dumps(
+            document | {"protections": protections_made}, indent=1, default=str
+        ).encode()
 
     def _frames(
         self,
@@ -568,5 +570,5 @@ def _plain(protection: Protection) -> dict[str, Any]:
 def _since(frame: pd.DataFrame, first: Mapping[str, int]) -> pd.DataFrame:
     """Return the rows of some protections, from the first release of each on."""
     names, numbers = frame["protection"].astype(object), frame["release"]
-    kept = [n >= first.get(name, np.inf) for name, n in zip(names, numbers, strict=True)]
-    return frame[np.array(kept, np.bool_)]
+    later = [n >= first.get(name, np.inf) for name, n in zip(names, numbers, strict=True)]
+    return frame[np.array(later, np.bool_)]

@@ -94,14 +94,16 @@ class RunSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in one dictionary, the facts beside the rest."""
-        own = {name: value for name, value in self.__dict__.items() if name != "facts"}
-        return {**own, **self.facts}
+        attributes = {name: value for name, value in self.__dict__.items() if name != "facts"}
+        return {**attributes, **self.facts}
 
     def _answer(self) -> list[str]:
-        done = f"{self.computed + self.resumed} of {self.shards} shards are done, in {self.folder}"
+        shards = (
+            f"{self.computed + self.resumed} of {self.shards} shards are done, in {self.folder}"
+        )
         if sentences := self.facts.get("brief"):  # the answer of a study that says one
-            return [*sentences, done]
-        return [done, *(f"{name}: {short(value)}" for name, value in self.facts.items())]
+            return [*sentences, shards]
+        return [shards, *(f"{name}: {short(value)}" for name, value in self.facts.items())]
 
 
 class Study(ABC):
@@ -129,10 +131,10 @@ class Study(ABC):
         It is written into the folder and tells runs apart.
         """
 
-    def configuration(self, **found: Any) -> dict[str, Any]:
+    def configuration(self, **derived: Any) -> dict[str, Any]:
         """Return the fields as a configuration: with what was found of them, and the version."""
-        given = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
-        return given | found | {"version": __version__}
+        settings = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        return settings | derived | {"version": __version__}
 
     @property
     def shards(self) -> int:
@@ -258,35 +260,35 @@ def run(
     with some_executor(executor, workers) as pool:
         try:
             store = study.open(folder)
-            facts_of = functools.cache(lambda complete: study.facts(store, complete=complete))
+            cached_facts = functools.cache(lambda complete: study.facts(store, complete=complete))
             mine = range(part - 1, store.shards, parts)
-            done = store.prepare(mine, resume=resume)
-            todo = [number for number in mine if number not in done]
+            finished = store.prepare(mine, resume=resume)
+            todo = [number for number in mine if number not in finished]
             complete = store.run(
                 functools.partial(_work, study, str(store.path)),
                 pool,
                 todo,
                 stages=study.stages,
                 progress=progress,
-                results=lambda: _results(study, store, facts_of),
+                results=lambda: _results(study, store, cached_facts),
             )
             left = set() if complete else set(store.missing()).intersection(todo)
             computed = len(todo) - len(left)
             shards = store.shards, computed, len(mine) - len(todo)
-            return RunSummary(str(store.path), *shards, complete, facts_of(complete))
+            return RunSummary(str(store.path), *shards, complete, cached_facts(complete))
         finally:
             study.close()
 
 
 def _results(
-    study: Study, folder: RunFolder, facts_of: Callable[[bool], Mapping[str, Any]]
+    study: Study, folder: RunFolder, facts: Callable[[bool], Mapping[str, Any]]
 ) -> dict[str, bytes]:
     """Return the files of a complete run, its facts among them where the study says so."""
     files = dict(study.results(folder))
     if type(study).report is not Study.report:
-        files["report.html"] = study.report(folder, facts_of(True)) or b""
+        files["report.html"] = study.report(folder, facts(True)) or b""
     if study.summary:
-        document = {"shards": study.shards, "complete": True, **facts_of(True)}
+        document = {"shards": study.shards, "complete": True, **facts(True)}
         text = json.dumps(document, indent=2, allow_nan=False) + "\n"
         files["summary.json"] = text.encode()
     return files
@@ -518,8 +520,8 @@ class DaskExecutor(Executor):
         try:
             self._client = self._open.enter_context(self._distributed.Client(**options))
         except (OSError, TimeoutError) as error:
-            where = address or "this machine"
-            raise WorkerError(f"there is no Dask scheduler at {where}: {error}") from error
+            scheduler = address or "this machine"
+            raise WorkerError(f"there is no Dask scheduler at {scheduler}: {error}") from error
         if address is None:
             self._client.run(_ignore_interrupts)
         self._pool = self._client.get_executor(pure=False)
@@ -576,10 +578,10 @@ class PageCell(str):
     sort: object
     href: str
 
-    def __new__(cls, text: object, **about: object) -> Self:
+    def __new__(cls, text: object, **attributes: object) -> Self:
         """Return the text with what is known about it; ``href=""`` where there is no file."""
         cell = super().__new__(cls, text)
-        vars(cell).update(about)
+        vars(cell).update(attributes)
         return cell
 
 
@@ -628,9 +630,9 @@ def _printable(value: object) -> object:
 def _versions() -> str:
     """Return the versions of what computed and drew."""
     packages = ["numpy", "scipy", "numba", "pandas", "pyarrow", "matplotlib"]
-    found = {package: version(package) for package in packages}
-    found |= {"bayesrisk": __version__, "python": platform.python_version()}
-    return ", ".join(f"{k} {v}" for k, v in sorted(found.items()))
+    versions = {package: version(package) for package in packages}
+    versions |= {"bayesrisk": __version__, "python": platform.python_version()}
+    return ", ".join(f"{k} {v}" for k, v in sorted(versions.items()))
 
 
 def findings(
@@ -679,16 +681,16 @@ def fragment(page: str) -> str:
     )
 
 
-def drawing(drawn: Any, caption: str) -> Figure:
+def drawing(axes: Any, caption: str) -> Figure:
     """Return a figure for a page that alone shows it."""
     with TemporaryDirectory() as folder:
-        return figure(drawn, Path(folder) / "figure", caption)
+        return figure(axes, Path(folder) / "figure", caption)
 
 
-def figure(drawn: Any, stem: Path, caption: str | dict[str, object]) -> Figure:
+def figure(axes: Any, stem: Path, caption: str | dict[str, object]) -> Figure:
     """Write a figure beside the page and return it for the page."""
-    png = plotting.save_figure(drawn, stem)[0]
-    width = round(float(plotting.figure_of(drawn).get_figwidth()) * _PIXELS_PER_INCH)
+    png = plotting.save_figure(axes, stem)[0]
+    width = round(float(plotting.parent_figure(axes).get_figwidth()) * _PIXELS_PER_INCH)
     data = base64.b64encode(png.read_bytes()).decode("ascii")
     return Figure(caption, width, data)
 

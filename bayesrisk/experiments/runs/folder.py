@@ -45,7 +45,7 @@ _HOPELESS = 10
 _NAMED = 5  # shards that a message names
 
 
-def digest_of(config: Mapping[str, Any]) -> str:
+def config_digest(config: Mapping[str, Any]) -> str:
     """Return the SHA-256 of the canonical JSON form of a configuration."""
     text = json.dumps(config, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -76,8 +76,8 @@ class RunFolder:
         self.path = check.path(path, "folder")
         self.state = self.path  # where the configuration, the parts and their list are
         self.config, self.layout = config, layout
-        self._digest = digest_of(config)
-        self._seen: dict[Path, tuple[tuple[int, ...], str]] = {}  # checksums, by state of the file
+        self._digest = config_digest(config)
+        self._sums: dict[Path, tuple[tuple[int, ...], str]] = {}  # checksums, by state of the file
         self._begun = False
         self._errors: dict[int, Exception] = {}
 
@@ -97,7 +97,7 @@ class RunFolder:
                 f"{file}: is not the configuration of a {layout.label}"
                 f"{other if found != __version__ else ''}"
             )
-        folder.config, folder._digest = config, digest_of(config)
+        folder.config, folder._digest = config, config_digest(config)
         if folder.manifest and folder.manifest.get("config") != folder._digest:
             raise PartFileError(
                 f"{folder.state / layout.listing}: belongs to another configuration than "
@@ -121,10 +121,10 @@ class RunFolder:
         files = self.manifest.get("files", {})
         if not files:
             raise PartFileError(f"{self.path}: is not finished; run it with --resume")
-        about, file = files.get(name), self.path / name
-        if not isinstance(about, Mapping) or not isinstance(about.get("sha256"), str):
+        entry, file = files.get(name), self.path / name
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("sha256"), str):
             raise PartFileError(f"{file}: is not listed in the manifest; run with --resume")
-        _files.check_digest(file, about["sha256"], self.layout.listing, PartFileError)
+        _files.check_digest(file, entry["sha256"], self.layout.listing, PartFileError)
         return file
 
     # The parts of a shard.
@@ -175,18 +175,18 @@ class RunFolder:
         """Return whether the parts of a shard are there; refuse any that is not as written."""
         if not self._record(shard).exists():
             return False
-        for kind, about in self._recorded(shard).items():
+        for kind, entry in self._recorded(shard).items():
             file = self.part(shard, kind)
             with _whole(file):
-                if self._sha256(file) != about["sha256"]:
+                if self._sha256(file) != entry["sha256"]:
                     raise ValueError("its bytes do not fit its checksum")
         return True
 
     def finished(self) -> list[int]:
         """Return the shards whose parts are there; refuse any part that is not as written."""
-        found = sorted((self.state / self.layout.parts).glob("shard-*.json"))
-        numbers = [int(n) if (n := file.stem[6:]).isdecimal() else -1 for file in found]
-        for file, number in zip(found, numbers, strict=True):
+        files = sorted((self.state / self.layout.parts).glob("shard-*.json"))
+        numbers = [int(n) if (n := file.stem[6:]).isdecimal() else -1 for file in files]
+        for file, number in zip(files, numbers, strict=True):
             if not 0 <= number < self.shards:
                 raise self._foreign(file)
             self.has(number)
@@ -215,11 +215,11 @@ class RunFolder:
 
     def _sha256(self, file: Path) -> str:
         """Return the checksum of a file, read again if the file changed."""
-        now = file.stat()
-        state = (now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns)
-        if file not in self._seen or self._seen[file][0] != state:
-            self._seen[file] = (state, _files.digest(file))
-        return self._seen[file][1]
+        status = file.stat()
+        state = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if file not in self._sums or self._sums[file][0] != state:
+            self._sums[file] = (state, _files.digest(file))
+        return self._sums[file][1]
 
     # A run, from the first look at the folder to its results.
 
@@ -237,10 +237,10 @@ class RunFolder:
                 except (PartFileError, DataError) as error:
                     self._compute_again(error)
                     self._record(shard).unlink()
-        done = set(self.finished())
-        if not resume and not done.isdisjoint(shards):
+        finished = set(self.finished())
+        if not resume and not finished.isdisjoint(shards):
             raise OutputError(
-                f"{self.path}: holds {len(done.intersection(shards))} shards of this run; "
+                f"{self.path}: holds {len(finished.intersection(shards))} shards of this run; "
                 "add --resume to go on, or choose another folder; nothing was changed"
             )
         self._make_folder(self.state / self.layout.parts)
@@ -252,7 +252,7 @@ class RunFolder:
                     self._failure(shard).unlink(missing_ok=True)
                 if not any(folder.iterdir()):
                     folder.rmdir()
-        return done
+        return finished
 
     def _settle(self) -> None:
         """Write the configuration into a folder that is new or empty; refuse any other."""
@@ -276,13 +276,13 @@ class RunFolder:
             _files.clear(file, self.state / self.layout.listing)
             return
         folders = (folder for folder in {self.path, self.state} if folder.exists())
-        held = [path.name for folder in folders for path in folder.iterdir()]
+        names = [path.name for folder in folders for path in folder.iterdir()]
         # Leftovers of a run killed before its configuration was in place do not count.
-        others = sorted(name for name in held if not _files.is_leftover(name))
-        if others:
+        strangers = sorted(name for name in names if not _files.is_leftover(name))
+        if strangers:
             raise OutputError(
                 f"{self.path}: must be empty or hold a {self.layout.label}, but holds "
-                f"{others[0]!r}; nothing was changed"
+                f"{strangers[0]!r}; nothing was changed"
             )
         _files.make_folder(self.path, private=self.layout.confidential)
         self._make_folder(file.parent)
@@ -310,10 +310,10 @@ class RunFolder:
 
     def _make_folder(self, folder: Path) -> None:
         """Make a folder in or beside this one; one for confidential files is its owner's alone."""
-        within = self.state if folder.is_relative_to(self.state) else self.path
-        inside = folder.relative_to(within)
+        top = self.state if folder.is_relative_to(self.state) else self.path
+        inside = folder.relative_to(top)
         for below in (*reversed(inside.parents), inside):
-            _files.make_folder(within / below, private=self._private(within / below))
+            _files.make_folder(top / below, private=self._private(top / below))
 
     def run(
         self,
@@ -374,19 +374,19 @@ class RunFolder:
                 stream, columns, compression="zstd", write_page_checksum=True
             ) as writer,
         ):
-            held: list[pa.Table] = []
+            parts: list[pa.Table] = []
             for shard in range(self.shards):
                 part = self.read_part(shard, kind) if shard else part
                 rows += part.num_rows
                 try:
-                    held.append(part.cast(columns))
+                    parts.append(part.cast(columns))
                 except (ValueError, pa.ArrowException) as error:
                     raise PartFileError(
                         f"{self.part(shard, kind)}: has other columns than the first part: {error}"
                     ) from error
-                if sum(map(len, held)) >= _GROUP or shard == self.shards - 1:
-                    writer.write_table(pa.concat_tables(held))
-                    held = []
+                if sum(map(len, parts)) >= _GROUP or shard == self.shards - 1:
+                    writer.write_table(pa.concat_tables(parts))
+                    parts = []
         return {"rows": rows, "sha256": _files.digest(target)}
 
     def _write_manifest(self, files: Mapping[str, Any] | None = None) -> None:
@@ -400,9 +400,9 @@ class RunFolder:
             "complete": files is not None,
             "parts": [
                 {"shard": shard, "file": f"{self.layout.parts}/{self.part(shard, kind).name}"}
-                | about
+                | entry
                 for shard in self.finished()
-                for kind, about in self._recorded(shard).items()
+                for kind, entry in self._recorded(shard).items()
             ],
             **({} if files is None else {"files": files}),
             **({"failed": failures} if failures else {}),

@@ -65,7 +65,11 @@ class _Table:
     """Answers for one noise scale, and how often each noisy count occurred."""
 
     def __init__(self, sigma2: float, prior: float, known_count: int) -> None:
-        self.known: dict[str, Any] = {"sigma2": sigma2, "prior": prior, "known_count": known_count}
+        self.setting: dict[str, Any] = {
+            "sigma2": sigma2,
+            "prior": prior,
+            "known_count": known_count,
+        }
         self.low = known_count
         self.histogram = np.zeros(0, dtype=np.int64)
         self.answers = np.zeros((0, 2))
@@ -73,18 +77,18 @@ class _Table:
 
     def ratio(self, counts: IntArray | int) -> FloatArray:
         """Return the risk ratio of noisy counts."""
-        return np.asarray(risk_ratio(counts, **self.known))
+        return np.asarray(risk_ratio(counts, **self.setting))
 
     def posterior(self, counts: IntArray) -> FloatArray:
         """Return the posterior of noisy counts."""
-        return np.asarray(posterior_probability(counts, **self.known))
+        return np.asarray(posterior_probability(counts, **self.setting))
 
     def cover(self, least: int, most: int) -> None:
         """Make the table hold the counts from ``least`` to ``most``, as far as it goes."""
         low, high = self.low, self.low + self.histogram.size
         if low <= least and most < high:
             return
-        k = self.known["known_count"]
+        k = self.setting["known_count"]
         new_low = min(low, max(least - _MARGIN, k - _REACH))
         new_high = max(high, min(most + _MARGIN, k + _REACH) + 1)
         if new_low == low and new_high == high:
@@ -111,8 +115,8 @@ class _Table:
 
     def largest(self) -> float:
         """Return the largest risk ratio seen."""
-        seen = np.flatnonzero(self.histogram)
-        counts = [*self.far, *([int(seen[-1]) + self.low] if seen.size else [])]
+        present = np.flatnonzero(self.histogram)
+        counts = [*self.far, *([int(present[-1]) + self.low] if present.size else [])]
         return float(self.ratio(max(counts)))
 
     def first_above(self, limit: float) -> int | None:
@@ -136,10 +140,10 @@ class _Table:
         start = min(max(first - self.low, 0), self.histogram.size)
         count = int(self.histogram[start:].sum())
         count += sum(times for value, times in self.far.items() if value >= first)
-        offset = first - self.known["known_count"]
-        tails = DiscreteGaussian(self.known["sigma2"]).sf(np.array([offset - 1, offset - 2]))
-        known, one_more = np.asarray(tails)
-        return count, float(known), float(one_more)
+        offset = first - self.setting["known_count"]
+        tails = DiscreteGaussian(self.setting["sigma2"]).sf(np.array([offset - 1, offset - 2]))
+        tail_same, one_more = np.asarray(tails)
+        return count, float(tail_same), float(one_more)
 
 
 class MeasurementTables:
@@ -170,14 +174,14 @@ class MeasurementTables:
 
     def counted(self) -> tuple[list[float], list[int], list[int]]:
         """Return scales, noisy counts and numbers of cells, in order, for :meth:`add`."""
-        found: dict[tuple[float, int], int] = {}
+        totals: dict[tuple[float, int], int] = {}
         for sigma2, table in self._tables.items():
             for place in np.flatnonzero(table.histogram).tolist():
-                found[sigma2, table.low + place] = int(table.histogram[place])
+                totals[sigma2, table.low + place] = int(table.histogram[place])
             for count, times in table.far.items():
-                found[sigma2, count] = found.get((sigma2, count), 0) + times
-        order = sorted(found)
-        return [s for s, _ in order], [c for _, c in order], [found[key] for key in order]
+                totals[sigma2, count] = totals.get((sigma2, count), 0) + times
+        order = sorted(totals)
+        return [s for s, _ in order], [c for _, c in order], [totals[key] for key in order]
 
     def add(self, sigma2: Sequence[float], counts: Sequence[int], cells: Sequence[int]) -> None:
         """Count cells that were seen elsewhere."""
@@ -203,15 +207,15 @@ class MeasurementTables:
 
         rows = []
         for limit in limits:
-            found, mean, variance = 0, np.zeros(2), np.zeros(2)
+            number, mean, variance = 0, np.zeros(2), np.zeros(2)
             for table in self._tables.values():
                 count, *probabilities = table.exceeding(limit)
                 chance = np.array(probabilities)
-                found += count
+                number += count
                 mean += table.cells * chance
                 variance += table.cells * chance * (1.0 - chance)
             error = np.sqrt(variance)
-            rows.append((limit, found, mean[0], error[0], mean[1], error[1]))
+            rows.append((limit, number, mean[0], error[0], mean[1], error[1]))
         kinds = ("known", "one_more")
         columns = [f"{name}_{kind}" for kind in kinds for name in ("expected", "error")]
         return pd.DataFrame(rows, columns=["risk_ratio", "cells", *columns])
@@ -249,9 +253,9 @@ def sum_laws(
         sum_ripple(float(p), int(n)) if exact else pair_ripple(float(p), int(n))
         for p, n in distinct
     ]
-    own = np.broadcast_to(index.reshape(h.shape), shape)
+    indices = np.broadcast_to(index.reshape(h.shape), shape)
     return SumLaws(
-        index=own.astype(np.int64).flatten(),
+        index=indices.astype(np.int64).flatten(),
         rates=distinct[:, 0] / distinct[:, 1],
         ripples=np.concatenate(ripples),
         ends=np.cumsum([0, *(ripple.size for ripple in ripples)]).astype(np.int64),

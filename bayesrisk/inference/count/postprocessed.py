@@ -88,7 +88,7 @@ def _log_pair(low: int, base: int, rate: float, ripple: FloatArray) -> float:
 
 @lean_step
 def evidence(
-    released: int, group: int, known: int, rate: float, ripple: FloatArray, span: float
+    released: int, group: int, known_count: int, rate: float, ripple: FloatArray, span: float
 ) -> tuple[float, float]:
     """Return the log-likelihood ratio of X = k + 1 against X = k, and the log-likelihood of k + 1.
 
@@ -98,20 +98,20 @@ def evidence(
     """
     # The lower end: P(D <= -2 x), by symmetry an upper tail.
     if released == 0:
-        first = 2 * known + 2
+        first = 2 * known_count + 2
         with_target = log_tail(first, rate, ripple, span)
         without = log_tail(first - 2, rate, ripple, span)
-        change = -4.0 * rate * (2.0 * known + 1.0)
+        change = -4.0 * rate * (2.0 * known_count + 1.0)
         return with_target - without + change, with_target - rate * float(first) ** 2
     # The upper end: P(D >= 2 (N - x) - 1).
     if released == group:
-        first = 2 * (group - known - 1) - 1
+        first = 2 * (group - known_count - 1) - 1
         with_target = log_tail(first, rate, ripple, span)
         without = log_tail(first + 2, rate, ripple, span)
         change = 4.0 * rate * (first + 1.0)
         return with_target - without + change, with_target - rate * float(first) ** 2
     # Inside: P(2 (a - x) - 1 <= D <= 2 (a - x)).
-    base = 2 * (released - known - 1)
+    base = 2 * (released - known_count - 1)
     with_target = _log_pair(base - 1, base, rate, ripple)
     without = _log_pair(base + 1, base, rate, ripple)
     return with_target - without, with_target - rate * float(base) ** 2
@@ -119,18 +119,20 @@ def evidence(
 
 @kernel
 def fill_evidence(
-    released: IntArray, group: IntArray, known: IntArray, laws: SumLaws, out: FloatArray
+    released: IntArray, group: IntArray, known_count: IntArray, laws: SumLaws, out: FloatArray
 ) -> None:
     """Fill ``out`` with the log-likelihood ratio of each release under its law."""
     for i in range(out.size):
         j = laws.index[i]
         ripple = laws.ripples[laws.ends[j] : laws.ends[j + 1]]
-        out[i], _ = evidence(released[i], group[i], known[i], laws.rates[j], ripple, -ripple.min())
+        out[i], _ = evidence(
+            released[i], group[i], known_count[i], laws.rates[j], ripple, -ripple.min()
+        )
 
 
 @kernel
 def fill_marginal_ratio(
-    group: IntArray, known: IntArray, prior: FloatArray, laws: SumLaws, out: FloatArray
+    group: IntArray, known_count: IntArray, prior: FloatArray, laws: SumLaws, out: FloatArray
 ) -> None:
     """Fill ``out`` with posterior / prior averaged over releases, if the target is there.
 
@@ -142,14 +144,14 @@ def fill_marginal_ratio(
         rate, ripple = laws.rates[j], laws.ripples[laws.ends[j] : laws.ends[j + 1]]
         span = -ripple.min()
         reach = int(math.sqrt((REACH + 2.0 * span) / rate)) + 2
-        truth = known[i] + 1
+        truth = known_count[i] + 1
         # posterior / prior = 1 / (p + (1 - p) exp(-evidence)), weighted by P(released | k + 1)
         first = max(truth - reach // 2 - 1, 0)
         last = min(truth + reach // 2 + 3, group[i])
         total = 0.0
         mass = 0.0
         for released in range(first, last + 1):
-            ratio, likelihood = evidence(released, group[i], known[i], rate, ripple, span)
+            ratio, likelihood = evidence(released, group[i], known_count[i], rate, ripple, span)
             weight = math.exp(likelihood)
             mass += weight
             total += weight / (prior[i] + (1.0 - prior[i]) * math.exp(-ratio))
@@ -231,9 +233,9 @@ def group_setting(
     check.broadcast(group_count=n, n_siblings=m, known_count=k)
     bad = k >= n
     if bad.any():
-        shown = check.describe_first(np.broadcast_to(k, bad.shape), bad)
+        value = check.describe_first(np.broadcast_to(k, bad.shape), bad)
         count = check.describe_first(np.broadcast_to(n, bad.shape), bad)
-        raise ArgumentError(f"known_count must be < group_count, {count}, got {shown}")
+        raise ArgumentError(f"known_count must be < group_count, {count}, got {value}")
     return n, m, k
 
 
@@ -307,16 +309,16 @@ def postprocessed_posterior(
     )
     bad = a > n
     if bad.any():
-        shown = check.describe_first(np.broadcast_to(a, bad.shape), bad)
-        raise ArgumentError(f"released must be <= group_count, got {shown}")
+        value = check.describe_first(np.broadcast_to(a, bad.shape), bad)
+        raise ArgumentError(f"released must be <= group_count, got {value}")
     inner = np.broadcast_shapes(a.shape, n.shape, m.shape, k.shape, precision.shape)
     laws = sum_laws(precision, m + 1, exact=exact, shape=inner)
     change = np.empty(inner)
     # Copies: what may not be written would be compiled apart.
-    x, total, known = (
+    x, total, counts = (
         np.array(np.broadcast_to(v, inner), order="C").reshape(-1) for v in (a, n, k)
     )
-    fill_evidence(x, total, known, laws, change.reshape(-1))
+    fill_evidence(x, total, counts, laws, change.reshape(-1))
     out = np.empty(shape)
     bayes_rule(-change, p, p, out)
     return Belief(p, out)

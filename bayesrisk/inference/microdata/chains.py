@@ -34,7 +34,7 @@ from bayesrisk.inference.sampling.chains import (
     ChainNumbers,
     Step,
     chain_numbers,
-    room_for,
+    empty_counts,
     run_chains,
 )
 
@@ -571,7 +571,7 @@ def draw(
     """
     directions = np.random.default_rng(0).normal(size=(2, functions.shape[1]))
     for again in range(doublings + 1):
-        counts = room_for(draws, len(chains), functions.shape[0])
+        counts = empty_counts(draws, len(chains), functions.shape[0])
         seen = np.zeros((3, len(chains), draws))  # log density and projections
         observe = observer()
         room = _STATES // max(functions.shape[1], 1) if together or observer is no_observer else 1

@@ -109,8 +109,8 @@ class Samples(Tabular):
     def of(self, label: str) -> IntArray:
         """Return the draws of one variable, shape (chains, draws)."""
         if not isinstance(label, str) or label not in self.labels:
-            some = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
-            raise ArgumentError(f"label must be one of {some}, got {shown(label)}")
+            names = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
+            raise ArgumentError(f"label must be one of {names}, got {shown(label)}")
         return self.counts[:, :, self.labels.index(label)]
 
     @property
@@ -184,9 +184,9 @@ def effective_size(draws: NumberArray) -> float:
     centred = parts - parts.mean(axis=1, keepdims=True)
     spectrum = np.fft.rfft(centred, n=2 * length, axis=1)
     covariance = np.fft.irfft(np.abs(spectrum) ** 2, axis=1)[:, :length].mean(axis=0) / length
-    within = covariance[0] * length / (length - 1.0)
+    variance = covariance[0] * length / (length - 1.0)
     total = covariance[0] + parts.mean(axis=1).var(ddof=1)
-    correlation = 1.0 - (within - covariance * length / (length - 1.0)) / total
+    correlation = 1.0 - (variance - covariance * length / (length - 1.0)) / total
     correlation[0] = 1.0
     pairs = correlation[: length - length % 2].reshape(-1, 2).sum(axis=1)
     negative = np.flatnonzero(pairs < 0.0)
@@ -209,7 +209,7 @@ def whole_settings(draws: object, warmup: object, chains: object) -> tuple[int, 
     )
 
 
-def room_for(draws: int, chains: int, variables: int) -> IntArray:
+def empty_counts(draws: int, chains: int, variables: int) -> IntArray:
     """Return the array that the draws go to, at most ``MAX_VALUES`` numbers."""
     if chains * draws * variables > MAX_VALUES:
         raise ArgumentError(
@@ -263,14 +263,14 @@ def run_chains(
 
 def _run_chain(step: Step, out: IntArray, warmup: int, stop: threading.Event) -> None:
     """Run one chain piece by piece, each as long as the last one's speed suggests."""
-    done, end, size = -warmup, len(out), 16
-    while done < end and not stop.is_set():
-        last = min(done + size, end)
+    position, end, size = -warmup, len(out), 16
+    while position < end and not stop.is_set():
+        last = min(position + size, end)
         began = time.perf_counter()
-        step(max(0, min(last, 0) - done), out[max(done, 0) : max(last, 0)])
+        step(max(0, min(last, 0) - position), out[max(position, 0) : max(last, 0)])
         spent = max(time.perf_counter() - began, 1e-9)
         size = max(1, min(8 * size, int(size * _SECONDS / spent)))
-        done = last
+        position = last
 
 
 # -----------------------------------------------------------------------------
@@ -310,8 +310,10 @@ def _published(samples: Samples) -> tuple[IntArray, FloatArray]:
     true = np.stack([count[name] for name in samples.releases], axis=-1)
     noise = DiscreteGaussian(np.maximum(0.5 / samples.constants["precision"], 1e-100))
     likelihood = np.asarray(noise.logpmf(samples.observed["noisy_count"] - true))
-    drawn = np.asarray(true + noise.rvs(true.shape, random_state=_stream(samples, 0)), np.int64)
-    return drawn, likelihood
+    replicates = np.asarray(
+        true + noise.rvs(true.shape, random_state=_stream(samples, 0)), np.int64
+    )
+    return replicates, likelihood
 
 
 def _stream(samples: Samples, child: int) -> np.random.Generator:
@@ -329,9 +331,9 @@ def _groups(samples: Samples) -> dict[str, dict[str, Any]]:
         posterior = {"target": samples.target, **posterior}
     groups = {"posterior": posterior}
     if samples.releases:
-        drawn, likelihood = _published(samples)
+        replicates, likelihood = _published(samples)
         groups |= {
-            "posterior_predictive": {"noisy_count": drawn},
+            "posterior_predictive": {"noisy_count": replicates},
             "log_likelihood": {"noisy_count": likelihood},
         }
     if samples._prior is not None:
@@ -497,13 +499,13 @@ def mean_r_hat(draws: NumberArray) -> float:
 
 def _stuck_chains(draws: NumberArray) -> list[int]:
     """Return the chains that never moved although the others say that they should have."""
-    still = np.all(draws == draws[:, :1], axis=1)
-    if still.all() or not still.any():
-        return list(range(len(draws))) if still.all() else []
-    moving = draws[~still]
+    constant = np.all(draws == draws[:, :1], axis=1)
+    if constant.all() or not constant.any():
+        return list(range(len(draws))) if constant.all() else []
+    moving = draws[~constant]
     per_chain = _statistic("ess", moving, method="bulk") / len(moving)
     suspects = []
-    for chain in np.flatnonzero(still):
+    for chain in np.flatnonzero(constant):
         share = float((moving == draws[chain, 0]).mean())
         if share ** max(per_chain, 1.0) < _SURPRISE:
             suspects.append(int(chain))
@@ -515,18 +517,18 @@ def _reasons(
 ) -> list[str]:
     """Return the reasons against convergence of one variable."""
     _, _, r_hat, bulk, tail = numbers
-    found = []
+    reasons = []
     if len(stuck) == chains:
-        found.append(f"{name}: no chain ever moved, and they stand at different counts")
+        reasons.append(f"{name}: no chain ever moved, and they stand at different counts")
     elif stuck:
-        shown = ", ".join(map(str, stuck))
-        found.append(f"{name}: chain {shown} never moved, and the others did")
+        stuck_numbers = ", ".join(map(str, stuck))
+        reasons.append(f"{name}: chain {stuck_numbers} never moved, and the others did")
     if r_hat > max_rhat:
-        found.append(f"{name}: R-hat {r_hat:.3g} > {max_rhat:g}, the chains disagree")
+        reasons.append(f"{name}: R-hat {r_hat:.3g} > {max_rhat:g}, the chains disagree")
     for kind, size in (("bulk", bulk), ("tail", tail)):
         if not size >= min_ess:
-            found.append(f"{name}: {kind} ESS {size:.0f} < {min_ess:.0f}")
-    return found
+            reasons.append(f"{name}: {kind} ESS {size:.0f} < {min_ess:.0f}")
+    return reasons
 
 
 def diagnose(

@@ -27,7 +27,7 @@ from bayesrisk.inference.sampling.chains import (
     TAIL,
     Samples,
     Step,
-    room_for,
+    empty_counts,
     run_chains,
     spawn,
     whole_settings,
@@ -74,7 +74,7 @@ class SweepWork(NamedTuple):
     """Room for one move: log weights of its steps; tables on the way, and the side of each."""
 
     log_weight: FloatArray
-    at: IntArray
+    place: IntArray
     side: IntArray
 
 
@@ -103,15 +103,15 @@ def draw_offset(
     top_right = min(right - 1.0, float(high - mode))
     flat = top_right - top_left + 1.0
     # log weight of a step against that of 0, the mode at -lean: nothing cancels
-    at_right = -precision * right * (right + 2.0 * lean)
-    at_left = -precision * left * (left - 2.0 * lean)
+    log_right = -precision * right * (right + 2.0 * lean)
+    log_left = -precision * left * (left - 2.0 * lean)
     step_right = -precision * (2.0 * (right + lean) + 1.0)
     step_left = -precision * (2.0 * (left - lean) + 1.0)
     tail_right = tail_left = 0.0
     if right <= float(high - mode):
-        tail_right = math.exp(at_right) / -math.expm1(step_right)
+        tail_right = math.exp(log_right) / -math.expm1(step_right)
     if left <= float(mode - low):
-        tail_left = math.exp(at_left) / -math.expm1(step_left)
+        tail_left = math.exp(log_left) / -math.expm1(step_left)
     # Ends with probability 1: the envelope holds at most a few times the mass under it, and the
     # mode is inside the window.
     while True:
@@ -122,11 +122,11 @@ def draw_offset(
         elif u < flat + tail_right:
             jump = math.floor(math.log(1.0 - rng.random()) / step_right)
             step = right + jump
-            envelope = at_right + step_right * jump
+            envelope = log_right + step_right * jump
         else:
             jump = math.floor(math.log(1.0 - rng.random()) / step_left)
             step = -(left + jump)
-            envelope = at_left + step_left * jump
+            envelope = log_left + step_left * jump
         if step < float(low - mode) or step > float(high - mode):
             continue
         excess = -precision * step * (step + 2.0 * lean) - envelope
@@ -186,10 +186,10 @@ def _draw_tabulated(
         d = low + i
         value = -weight * float(d) * (float(d) - 2.0 * centre)
         for j in range(passed):
-            value += tables[work.at[j] + work.side[j] * d]
+            value += tables[work.place[j] + work.side[j] * d]
         work.log_weight[i] = value
-    drawn: int = low + draw_weighted(rng, work.log_weight, high - low + 1)
-    return drawn
+    count: int = low + draw_weighted(rng, work.log_weight, high - low + 1)
+    return count
 
 
 @step
@@ -220,17 +220,17 @@ def _move(
         else:
             v, side = down, -1
             down = model.parent[down]
-        here = count[v]
+        current = count[v]
         # Square completed: weight = sum precision, centre = sum side precision residual / weight.
         weight += model.precision[v]
-        pull += side * model.precision[v] * float(model.noisy[v] - here)
+        pull += side * model.precision[v] * float(model.noisy[v] - current)
         if side > 0:
-            low, high = max(low, model.lower[v] - here), min(high, model.upper[v] - here)
+            low, high = max(low, model.lower[v] - current), min(high, model.upper[v] - current)
         else:
-            low, high = max(low, here - model.upper[v]), min(high, here - model.lower[v])
+            low, high = max(low, current - model.upper[v]), min(high, current - model.lower[v])
         if model.offset[v] >= 0:
-            place = model.offset[v] + here - model.lower[v]
-            work.at[passed], work.side[passed] = place, side
+            place = model.offset[v] + current - model.lower[v]
+            work.place[passed], work.side[passed] = place, side
             slack += model.peak[v] - model.tables[place]
             passed += 1
     meeting = up
@@ -343,10 +343,10 @@ def _choices(
             raise ShapeError(
                 f"leaf_prior must have one prior for each of {n} leaves, got {len(leaf_prior)}"
             )
-        given = list(leaf_prior)
+        priors = list(leaf_prior)
     else:
-        given = [leaf_prior] * n
-    for prior in given:
+        priors = [leaf_prior] * n
+    for prior in priors:
         is_law = isinstance(prior, CountLaw)
         scalar_law = isinstance(prior, CountLaw) and prior.shape == ()
         if not (isinstance(prior, LeafPrior) or scalar_law) and (
@@ -359,8 +359,8 @@ def _choices(
     if isinstance(leaf_prior, LeafPrior):
         rows = law_columns(leaf_prior, n)
         if np.any(rows != rows[0]):
-            given = [LeafPrior(leaf_prior.name, *row) for row in rows]
-    return dict(zip(tree.leaves.tolist(), given, strict=True))
+            priors = [LeafPrior(leaf_prior.name, *row) for row in rows]
+    return dict(zip(tree.leaves.tolist(), priors, strict=True))
 
 
 def _is_flat(prior: OneLeafPrior) -> bool:
@@ -375,10 +375,10 @@ def _log_table(prior: OneLeafPrior, largest: int) -> LogTable:
         ratios = prior.log_ratios(np.arange(max(largest, 1)))
         return LogTable(0, np.concatenate(([0.0], np.cumsum(ratios))))
     values = np.arange(largest + 1)
-    found = prior(values)
-    log_weight = check.as_array(found, "leaf_prior")
+    result = prior(values)
+    log_weight = check.as_array(result, "leaf_prior")
     if log_weight.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"leaf_prior must return numbers, got {shown(found)}")
+        raise ArgumentTypeError(f"leaf_prior must return numbers, got {shown(result)}")
     log_weight = log_weight.astype(float)
     if log_weight.shape != values.shape:
         raise ArgumentError(
@@ -493,14 +493,16 @@ def _add_up(tree: Tree, weights: _Weights, leaf_counts: IntArray) -> IntArray:
 
 def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -> _Weights:
     """Tabulate the priors, far enough that what is cut off cannot matter."""
-    known = dict(tree.tables)
+    node_tables = dict(tree.tables)
     for v in np.flatnonzero(tree.exact >= 0).tolist():
-        known[v] = LogTable(int(tree.exact[v]), np.zeros(1)).times(known.get(v, FLAT))
-    restricted = bool(known)
+        node_tables[v] = LogTable(int(tree.exact[v]), np.zeros(1)).times(node_tables.get(v, FLAT))
+    restricted = bool(node_tables)
     for v in np.flatnonzero(tree.known_count >= 0).tolist():
         target = LogTable.target_count(int(tree.known_count[v]), float(tree.prior[v]))
-        known[v], priors[v] = target.times(known.get(v, FLAT)), LeafPrior.flat()
-    bounded = {v: _bounded(priors[v]) for v in priors} | {v: t.stop - 1 for v, t in known.items()}
+        node_tables[v], priors[v] = target.times(node_tables.get(v, FLAT)), LeafPrior.flat()
+    bounded = {v: _bounded(priors[v]) for v in priors} | {
+        v: t.stop - 1 for v, t in node_tables.items()
+    }
     for v, weight in zip(leaves.node.tolist(), leaves.weight, strict=True):
         if weight == 0.0 and bounded[v] is None:
             raise ArgumentError(
@@ -517,16 +519,16 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
                 f"leaf_prior needs {len(different)} tables of {largest} counts: more than "
                 f"{_MAX_TABLE}"
             )
-        made = {key: _log_table(prior, largest) for key, prior in different.items()}
-        tables = {v: made[id(p)] for v, p in priors.items() if id(p) in made}
-        for v, table in known.items():
+        laws = {key: _log_table(prior, largest) for key, prior in different.items()}
+        tables = {v: laws[id(p)] for v, p in priors.items() if id(p) in laws}
+        for v, table in node_tables.items():
             tables[v] = table.times(tables.get(v, FLAT))
         return _weights(tree, tables, restricted)
 
     if len(ends) == len(different):
         return weigh()
     # How far depends on what the priors themselves lose in a possible state, once tabulated.
-    start = _add_up(tree, _weights(tree, known, restricted), np.zeros(tree.n_nodes, np.int64))
+    start = _add_up(tree, _weights(tree, node_tables, restricted), np.zeros(tree.n_nodes, np.int64))
     lost = 0.0
     while True:
         endless = [v for v, end in bounded.items() if end is None and v in priors]
@@ -695,7 +697,7 @@ def sample_tree(
     weights = _all_weights(tree, leaves, dict(choices))
     model = _model(tree, leaves, weights)
     generators, seed = spawn(rng, sizes[2])
-    counts = room_for(sizes[0], sizes[2], keep.size)
+    counts = empty_counts(sizes[0], sizes[2], keep.size)
 
     def begin(chain: int) -> Step:
         random = generators[chain]
@@ -706,11 +708,11 @@ def sample_tree(
     targets = np.flatnonzero(tree.known_count >= 0)
     target = None
     released = keep[tree.precision[keep] > 0.0]
-    about: dict[str, Any] = {"precision": tree.precision[released]} if released.size else {}
+    constants: dict[str, Any] = {"precision": tree.precision[released]} if released.size else {}
     if targets.size == 1 and targets[0] in keep:
         k = int(tree.known_count[targets[0]])
         target = counts[:, :, int(np.argmax(keep == targets[0]))] - k
-        about |= {"prior": tree.prior[targets[0]], "known_count": k}
+        constants |= {"prior": tree.prior[targets[0]], "known_count": k}
     return Samples(
         counts=counts,
         target=target,
@@ -722,7 +724,7 @@ def sample_tree(
         seed=seed,
         releases=tuple(tree.names[v] for v in released),
         observed=MappingProxyType({"noisy_count": tree.noisy[released]} if released.size else {}),
-        constants=MappingProxyType(about),
+        constants=MappingProxyType(constants),
         _prior=partial(_prior_draws, tree, leaves, choices, keep),
     )
 
@@ -738,19 +740,19 @@ def _prior_draws(
     """Draw the target and the kept counts where leaves have laws and no total is known."""
     if tree.tables or np.any(tree.exact >= 0):
         return {}
-    found, proper = {}, True
+    draws, proper = {}, True
     count = np.zeros((size, keep.size), dtype=np.int64)
     targets = np.flatnonzero(tree.known_count >= 0)
     for place, v in enumerate(leaves.node.tolist()):
         law = priors[v]
         if v in targets:
-            drawn = tree.known_count[v] + (rng.random(size) < tree.prior[v])
+            sample = tree.known_count[v] + (rng.random(size) < tree.prior[v])
             if targets.size == 1 and v in keep:
-                found["target"] = drawn - tree.known_count[v]
+                draws["target"] = sample - tree.known_count[v]
         elif isinstance(law, CountLaw):
-            drawn = np.asarray(law.rvs(size, random_state=rng), dtype=np.int64)
+            sample = np.asarray(law.rvs(size, random_state=rng), dtype=np.int64)
         else:
             proper = False
             continue
-        count[:, (leaves.begin[keep] <= place) & (place < leaves.end[keep])] += drawn[:, None]
-    return found | ({"count": count} if proper else {})
+        count[:, (leaves.begin[keep] <= place) & (place < leaves.end[keep])] += sample[:, None]
+    return draws | ({"count": count} if proper else {})

@@ -26,7 +26,7 @@ from bayesrisk.inference.sampling.chains import (
     TAIL,
     Samples,
     Step,
-    room_for,
+    empty_counts,
     run_chains,
     spawn,
     whole_settings,
@@ -172,7 +172,7 @@ def two_level_tables(
 
 
 def sample_two_levels(
-    known: TwoLevelSettings,
+    question: TwoLevelSettings,
     release: tuple[int, int, int],
     *,
     draws: int,
@@ -186,14 +186,16 @@ def sample_two_levels(
     Both conditionals are drawn without approximation: x has two values, so N given x is one of
     two tables, inverted.
     """
-    counts_of = dict(zip(("block", "group", "siblings"), release, strict=True))
-    counts_of |= {name: getattr(known, name) for name in ("n_siblings", "known_count")}
-    spec: dict[str, Any] = {name: check.integer(v, name) for name, v in counts_of.items()}
+    integers = dict(zip(("block", "group", "siblings"), release, strict=True))
+    integers |= {name: getattr(question, name) for name in ("n_siblings", "known_count")}
+    spec: dict[str, Any] = {name: check.integer(v, name) for name, v in integers.items()}
     y, n, s, _, k = spec.values()
     numbers = ("rho_block", "rho_group", "prior", "sensitivity")
-    spec |= {name: check.scalar(getattr(known, name), name) for name in numbers}
-    spec |= {name: getattr(known, name) for name in ("group_prior", "known_total", "conditionals")}
-    settings = known.checked
+    spec |= {name: check.scalar(getattr(question, name), name) for name in numbers}
+    spec |= {
+        name: getattr(question, name) for name in ("group_prior", "known_total", "conditionals")
+    }
+    settings = question.checked
     sizes = whole_settings(draws, warmup, chains)
     prior = float(settings.prior)
     precision = np.array([settings.block, settings.group, settings.total], float)
@@ -207,7 +209,7 @@ def sample_two_levels(
         coherent=not settings.published,
     )
     generators, seed = spawn(rng, sizes[2])
-    counts = room_for(sizes[0], sizes[2], 2)
+    counts = empty_counts(sizes[0], sizes[2], 2)
 
     def begin(chain: int) -> Step:
         random = generators[chain]
@@ -220,7 +222,7 @@ def sample_two_levels(
         target=counts[:, :, 0] - k,
         labels=("block", "group"),
         dimension="level",
-        sampler=known.conditionals,
+        sampler=question.conditionals,
         warmup=sizes[1],
         spec=MappingProxyType(spec),
         seed=seed,
@@ -250,6 +252,6 @@ def _two_level_draws(
     weight = (
         np.exp(table.log_pmf) * np.array([[1.0 - p], [p]]) * (group >= np.array([[k], [k + 1]]))
     )
-    drawn = rng.choice(weight.size, size, p=weight.ravel() / weight.sum())
-    target, position = np.divmod(drawn, group.size)
+    cells = rng.choice(weight.size, size, p=weight.ravel() / weight.sum())
+    target, position = np.divmod(cells, group.size)
     return {"target": target, "count": np.column_stack((k + target, group[position]))}

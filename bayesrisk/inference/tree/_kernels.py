@@ -175,9 +175,9 @@ def leaf_window(leaf: Leaf, log_eps: float, least: int, most: int) -> tuple[int,
                 ratio += math.log(0.5 * (1.0 + law[1])) - math.log((low - 1 + law[1]) / low)
             if ratio > 0.0:
                 lower = log_term - ratio - math.log(-math.expm1(-ratio))
-                at_zero = log_term - (low - 1) * ratio
-                at_zero -= _log_step(0, leaf)
-                lower = max(lower, at_zero) + math.log(2.0)
+                log_zero = log_term - (low - 1) * ratio
+                log_zero -= _log_step(0, leaf)
+                lower = max(lower, log_zero) + math.log(2.0)
                 if lower <= log_eps + math.log(mass):
                     break
         if start - low > _LONGEST:
@@ -252,8 +252,8 @@ def free_moments(law: FloatArray, theta: float) -> tuple[float, float]:
         var, total = mean / free, -law[1] * math.log(free)
         odds = law[0] - math.log(law[1]) - law[2]
     if law[2] == -math.inf:  # at most one
-        some = 1.0 / (1.0 + math.exp(-min(max(law[0] + theta, -700.0), 700.0)))
-        return some, some * (1.0 - some)
+        probability = 1.0 / (1.0 + math.exp(-min(max(law[0] + theta, -700.0), 700.0)))
+        return probability, probability * (1.0 - probability)
     # The jump weighs all counts above 0 by ``weight``: moments of the mixture.
     weight = math.exp(min(odds, 700.0))
     mass = math.exp(-total) - weight * math.expm1(-total)
@@ -417,7 +417,7 @@ def gather_marginals(
         p = pmf[end : end + size]
         end += size
         # Two passes, so that the variance does not cancel.
-        first = second = some = 0.0
+        first = second = positive = 0.0
         mode = 0
         for i in range(size):
             p[i] = message[start + i] * above[start + i]
@@ -425,8 +425,8 @@ def gather_marginals(
             if p[i] > p[mode]:
                 mode = i
             if low[u] + i >= 1:
-                some += p[i]
+                positive += p[i]
         for i in range(size):
             second += (i - first) ** 2 * p[i]
         summary[u, 0], summary[u, 1] = low[u] + first, math.sqrt(second)
-        summary[u, 2], summary[u, 3] = low[u] + mode, min(some, 1.0)
+        summary[u, 2], summary[u, 3] = low[u] + mode, min(positive, 1.0)

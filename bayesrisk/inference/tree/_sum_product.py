@@ -115,8 +115,8 @@ def apply_factor(
     for i in range(out.size):
         if out[i] > 0.0:
             if table[1].size:
-                at = low + i - table[0]
-                gain = table[1][at] if 0 <= at < table[1].size else -math.inf
+                position = low + i - table[0]
+                gain = table[1][position] if 0 <= position < table[1].size else -math.inf
             else:
                 e = float(low + i - factor[0])
                 gain = e * (factor[1] - factor[2] * e)
@@ -127,18 +127,18 @@ def apply_factor(
     # exp relative to the largest; what underflows is reported, as it counts as cut off.
     if peak == -math.inf:
         return peak, False
-    under = False
+    underflow = False
     for i in range(out.size):
-        under |= -math.inf < out[i] - peak < -700.0
+        underflow |= -math.inf < out[i] - peak < -700.0
         out[i] = math.exp(out[i] - peak)
         total += out[i]
     for i in range(out.size):
         out[i] /= total
-    return peak + math.log(total), under
+    return peak + math.log(total), underflow
 
 
 @step
-def factor_of(
+def unit_factor(
     u: int, factors: Factors
 ) -> tuple[tuple[int, float, float], tuple[int, FloatArray], float]:
     """Return a unit's factor, its table (empty for none) and a bound on the factor's sum."""
@@ -191,7 +191,7 @@ class Leaves(NamedTuple):
 
     law: FloatArray
     bank: FloatArray
-    bank_of: IntArray
+    bank_slot: IntArray
     theta: FloatArray
     needed: IntArray
 
@@ -272,10 +272,10 @@ def close_merge(
     underflow = _lowest(a) * _lowest(b) < 1e-290
     # message = factor * (left conv right), scaled to sum 1: all that was lost is scaled with it.
     u = merges.unit[s]
-    factor, table, spread = factor_of(u, factors)
+    factor, table, spread = unit_factor(u, factors)
     if u >= 0:
         spread = min(spread, factors.bounds[u, 1] - factors.bounds[u, 0] + 1.0)
-    log_kept, under = apply_factor(low, factor, table, conv)
+    log_kept, below = apply_factor(low, factor, table, conv)
     if log_kept == -math.inf:
         return EMPTY
     scale = math.exp(min(-log_kept, 700.0))
@@ -283,15 +283,15 @@ def close_merge(
     # at most as fast as the other side's largest value allows:
     # sum_x f(x) sum_i a_lost(i) b(x - i) <= |a_lost| min(1, max(b) sum f)
     pass_a, pass_b = min(1.0, b.max() * spread), min(1.0, a.max() * spread)
-    gone = lost[left, 0] * (pass_a + lost[right, 0]) + lost[right, 0] * pass_b
+    lost_mass = lost[left, 0] * (pass_a + lost[right, 0]) + lost[right, 0] * pass_b
     rounded += lost[left, 1] * (pass_a + lost[right, 1]) + lost[right, 1] * pass_b
     if outside > -math.inf:
-        gone += math.exp(outside) * (1.0 + lost[left, 0]) * (1.0 + lost[right, 0])
+        lost_mass += math.exp(outside) * (1.0 + lost[left, 0]) * (1.0 + lost[right, 0])
     if underflow:
-        gone += 1e-300
-    gone *= scale
-    if under:
-        gone += 1e-300
+        lost_mass += 1e-300
+    lost_mass *= scale
+    if below:
+        lost_mass += 1e-300
     # Cut at most exp(log_eps) from each end, and pass on what is lost below this segment.
     eps, first, last = math.exp(log_eps), 0, conv.size
     lower = upper = 0.0
@@ -301,13 +301,13 @@ def close_merge(
     while last - 1 > first and upper + conv[last - 1] <= eps:
         upper += conv[last - 1]
         last -= 1
-    kept = 1.0 - (lower + upper)
-    lost[s, 0] = (gone + (lower + upper)) / kept
-    lost[s, 1] = rounded * scale / kept
+    remaining = 1.0 - (lower + upper)
+    lost[s, 0] = (lost_mass + (lower + upper)) / remaining
+    lost[s, 1] = rounded * scale / remaining
     spot[s, 0], spot[s, 2] = low + first, last - first
     out = message(s, messages, messages.store)
     for i in range(first, last):
-        out[i - first] = conv[i] / kept
+        out[i - first] = conv[i] / remaining
     return DONE
 
 
@@ -318,7 +318,7 @@ def _leaf(
     """Write a leaf's message to the offset that stands in its spot; return a code."""
     lam, y, frac = factors.lam[u], factors.y[u], factors.frac[u]
     leaf = kernels.Leaf(y, frac, lam, leaves.law[u], leaves.theta[u])
-    spot, lost, in_bank = messages.spot, messages.lost, leaves.bank_of[u]
+    spot, lost, in_bank = messages.spot, messages.lost, leaves.bank_slot[u]
     # The window: all of a table, or as much of a law as leaves out a share exp(log_eps).
     if in_bank[2] > 0:
         low, size, cut, start = in_bank[1], in_bank[2], 0.0, 0
@@ -405,7 +405,7 @@ def outside_message(
     for i in range(out.size):
         if inside[i] == 0.0:
             out[i] = 0.0  # cannot be reached: it must not set the scale
-    factor, table, _ = factor_of(merges.unit[s], factors)
+    factor, table, _ = unit_factor(merges.unit[s], factors)
     apply_factor(messages.spot[s, 0], factor, table, out)
     return out
 
@@ -476,7 +476,7 @@ def find_tilts(
     owner = np.full(lam.size, -1, dtype=np.int64)
     for u, above in enumerate(plan.parent.tolist()[1:], start=1):
         owner[u] = above if released[above] else owner[above]
-    free = plan.is_leaf & (plan.lam == 0.0) & (plan.bank_of[:, 2] == 0)
+    free = plan.is_leaf & (plan.lam == 0.0) & (plan.bank_slot[:, 2] == 0)
     free &= np.isfinite(plan.law[:, 1]) & (plan.law[:, 2] >= 0.0)
     if np.any(free & (owner < 0)):
         leaf = int(np.argmax(free & (owner < 0)))
@@ -512,8 +512,8 @@ def _minimise(
     inner = np.flatnonzero(released)
     leaves = np.flatnonzero(plan.is_leaf)
     loose = 0.5 / lam[inner]
-    known = kernels.LeafArrays(
-        leaves, plan.y, plan.frac, plan.lam, plan.law, plan.bank, plan.bank_of
+    leaf_arrays = kernels.LeafArrays(
+        leaves, plan.y, plan.frac, plan.lam, plan.law, plan.bank, plan.bank_slot
     )
     releases = kernels.NodeReleases(owner, plan.is_leaf, released, lam, centre, bias)
 
@@ -522,7 +522,7 @@ def _minimise(
 
     def moments(point: FloatArray) -> tuple[bool, FloatArray, FloatArray]:
         mean, var = np.zeros(lam.size), np.zeros(lam.size)
-        ok = kernels.leaf_moments(known, above(point), mean, var)
+        ok = kernels.leaf_moments(leaf_arrays, above(point), mean, var)
         return bool(ok), mean, var
 
     ok, mean, var = moments(tilt)
@@ -606,7 +606,7 @@ class Passage:
 
     def __init__(self, plan: Plan, tilts: Tilts, needed: IntArray) -> None:
         self.plan, self.needed = plan, needed
-        self.tilt_by(tilts)
+        self.set_tilts(tilts)
         n = plan.unit.size
         self.merges = Merges(plan.left, plan.right, plan.unit)
         self.spot = np.zeros((n, 3), dtype=np.int64)
@@ -621,7 +621,7 @@ class Passage:
         """The messages as the kernels take them; the store may have grown."""
         return Messages(self.spot, self.lost, self.store)
 
-    def tilt_by(self, tilts: Tilts) -> None:
+    def set_tilts(self, tilts: Tilts) -> None:
         """Use these tilts from now on."""
         self.tilts, self.theta = tilts, tilts.theta
         self.factors = _own_factors(self.plan, tilts.delta)
@@ -630,12 +630,12 @@ class Passage:
         """Tilt so that the messages of the last passage up would have met where they should."""
         windows = self.spot[self.plan.root].tolist()
         means = [low + np.arange(n) @ self.store[start : start + n] for low, start, n in windows]
-        self.tilt_by(find_tilts(self.plan, self.tilts, np.array(means)))
+        self.set_tilts(find_tilts(self.plan, self.tilts, np.array(means)))
 
     def up(self, log_eps: float) -> float:
         """Fill the messages; return the bound on the posterior mass that is cut off."""
         plan, s, offset = self.plan, 0, 0
-        leaves = Leaves(plan.law, plan.bank, plan.bank_of, self.theta, self.needed)
+        leaves = Leaves(plan.law, plan.bank, plan.bank_slot, self.theta, self.needed)
         self.empty = False
         while True:  # ends: each round makes room, up to ``most``, or passes a segment
             s, offset, code = upward(
@@ -725,9 +725,9 @@ class Passage:
             _, offset, size = self.spot[child]
             u, d = self._message(other), self.above[offset : offset + size]
             full, error = transform_convolution(u[::-1], out)
-            at = np.arange(size) + first + u.size - 1
-            inside = (at >= 0) & (at < full.size)
-            d[:] = np.where(inside, full[np.clip(at, 0, full.size - 1)], 0.0)
+            position = np.arange(size) + first + u.size - 1
+            inside = (position >= 0) & (position < full.size)
+            d[:] = np.where(inside, full[np.clip(position, 0, full.size - 1)], 0.0)
             share = error / max(float(self._message(child) @ d), 1e-300)
             if share > _WORST_TRANSFORM:
                 correlate_into(u, out, first, d)

@@ -127,7 +127,7 @@ _LONGEST_TABLE = 2**22  # the same for a count of which nothing else is known
 class Plan:
     """A tree as units (chains of nodes with one count) and a binary tree of merges."""
 
-    unit_of: IntArray
+    unit_number: IntArray
     parent: IntArray
     is_leaf: NDArray[np.bool_]
     lam: FloatArray
@@ -139,7 +139,7 @@ class Plan:
     root: IntArray
     law: FloatArray
     bank: FloatArray
-    bank_of: IntArray
+    bank_slot: IntArray
     tables: dict[int, LogTable]
     leaf_units: IntArray
     leaf_names: pd.Index
@@ -159,17 +159,17 @@ def units(tree: Tree) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatAr
     while not np.array_equal(link, link[link]):
         link = link[link]
     head = np.flatnonzero(~only)
-    unit_of, n = np.searchsorted(head, link), head.size
+    unit, n = np.searchsorted(head, link), head.size
     above = tree.parent[head]
-    parent = np.where(above < 0, -1, unit_of[above])
-    lam: FloatArray = np.minimum(np.bincount(unit_of, tree.precision, n), 1e280)
+    parent = np.where(above < 0, -1, unit[above])
+    lam: FloatArray = np.minimum(np.bincount(unit, tree.precision, n), 1e280)
     # The most precise release is the reference; the others move it by a weighted mean.
     y = np.zeros(n, dtype=np.int64)
     order = np.argsort(tree.precision, kind="stable")
-    y[unit_of[order]] = tree.noisy[order]
-    gap = (tree.noisy - y[unit_of]) * np.minimum(tree.precision / np.fmax(lam[unit_of], 1e-320), 1)
-    rest = np.bincount(unit_of, np.where(tree.precision > 0.0, gap, 0.0), n)
-    return unit_of, np.asarray(parent, dtype=np.int64), lam, y, rest.astype(np.float64)
+    y[unit[order]] = tree.noisy[order]
+    gap = (tree.noisy - y[unit]) * np.minimum(tree.precision / np.fmax(lam[unit], 1e-320), 1)
+    rest = np.bincount(unit, np.where(tree.precision > 0.0, gap, 0.0), n)
+    return unit, np.asarray(parent, dtype=np.int64), lam, y, rest.astype(np.float64)
 
 
 def _product(a: LogTable, b: LogTable) -> LogTable:
@@ -182,7 +182,7 @@ def _product(a: LogTable, b: LogTable) -> LogTable:
     return a.times(b)
 
 
-def _within(table: LogTable, low: int, high: int) -> LogTable:
+def _restrict(table: LogTable, low: int, high: int) -> LogTable:
     """Return a law cut down to the counts that bounds leave."""
     return _product(table, LogTable(low, np.zeros(min(high, table.stop - 1) - low + 1)))
 
@@ -205,7 +205,7 @@ def _use_bounds(
 
     A bound of 0, or an exact total, is a table of one count.  Units share tables.
     """
-    made: dict[tuple[float, ...], FloatArray] = {}
+    log_laws: dict[tuple[float, ...], FloatArray] = {}
     width = bounds[:, 1] - bounds[:, 0]
     bounded = (bounds[:, 0] > 0) | (bounds[:, 1] < MAX_COUNT)
     short = (width < _SHORT) | ((lam == 0.0) & (width < _LONGEST_TABLE))
@@ -213,13 +213,13 @@ def _use_bounds(
         low, high = bounds[u].tolist()
         table = leaf_tables.get(u) if leaf[u] else inner.get(u)
         if table is not None:
-            table = _within(table, low, high)
+            table = _restrict(table, low, high)
         elif short[u]:
             law = laws[u] if leaf[u] else np.array([0.0, 1.0, 0.0])
             key = (low, high, *law.tolist())
-            if key not in made:
-                made[key] = _log_law(law, low, high)
-            table = LogTable(low, made[key])
+            if key not in log_laws:
+                log_laws[key] = _log_law(law, low, high)
+            table = LogTable(low, log_laws[key])
         else:
             continue
         if leaf[u]:
@@ -229,7 +229,7 @@ def _use_bounds(
 
 
 def _unit_tables(
-    tree: Tree, unit_of: IntArray, laws: FloatArray, tables: Sequence[LogTable | None]
+    tree: Tree, unit_number: IntArray, laws: FloatArray, tables: Sequence[LogTable | None]
 ) -> tuple[list[LogTable | None], dict[int, LogTable]]:
     """Return the table of each leaf, and those of other units: priors and exact counts together.
 
@@ -240,22 +240,22 @@ def _unit_tables(
     }
     inner: dict[int, LogTable] = {}
     for node, table in [*tree.tables.items(), *exact.items()]:
-        unit = int(unit_of[node])
+        unit = int(unit_number[node])
         inner[unit] = _product(inner[unit], table) if unit in inner else table
     leaf_tables = list(tables)
-    for i, unit in enumerate(unit_of[tree.leaves].tolist()):
+    for i, unit in enumerate(unit_number[tree.leaves].tolist()):
         if unit not in inner:
             continue
-        known = inner.pop(unit)
-        own = leaf_tables[i]
-        if own is not None:
-            known = _product(own, known)
-        elif known.start > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
-            raise ArgumentError(f"leaf_prior must allow the exact count, got {known.start}")
+        combined = inner.pop(unit)
+        leaf_table = leaf_tables[i]
+        if leaf_table is not None:
+            combined = _product(leaf_table, combined)
+        elif combined.start > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
+            raise ArgumentError(f"leaf_prior must allow the exact count, got {combined.start}")
         else:
-            weights = known.log_pmf + _log_law(laws[i], known.start, known.stop - 1)
-            known = LogTable(known.start, weights)
-        leaf_tables[i] = known
+            weights = combined.log_pmf + _log_law(laws[i], combined.start, combined.stop - 1)
+            combined = LogTable(combined.start, weights)
+        leaf_tables[i] = combined
     return leaf_tables, inner
 
 
@@ -264,7 +264,7 @@ def make_plan(tree: Tree, laws: FloatArray, tables: Sequence[LogTable | None]) -
 
     ``tables[i]`` is the table of the i-th leaf, None where it has a law.
     """
-    unit_of, parent, lam, y, frac = units(tree)
+    unit_number, parent, lam, y, frac = units(tree)
     n = lam.size
     count = np.bincount(parent[1:], minlength=n).astype(np.int64)
     first = np.full(n, n, dtype=np.int64)
@@ -274,17 +274,17 @@ def make_plan(tree: Tree, laws: FloatArray, tables: Sequence[LogTable | None]) -
     root = np.empty(n, dtype=np.int64)
     pair_children(first, count, left, right, unit, root)
     law = np.zeros((n, 3))
-    law[unit_of[tree.leaves]] = laws
-    bank_of = np.zeros((n, 3), dtype=np.int64)
+    law[unit_number[tree.leaves]] = laws
+    bank_slot = np.zeros((n, 3), dtype=np.int64)
     parts: list[FloatArray] = [np.zeros(0)]
     placed: dict[int, int] = {}
     total = 0
-    leaf_list, inner = _unit_tables(tree, unit_of, laws, tables)
-    leaf_tables = dict(zip(unit_of[tree.leaves].tolist(), leaf_list, strict=True))
+    leaf_list, inner = _unit_tables(tree, unit_number, laws, tables)
+    leaf_tables = dict(zip(unit_number[tree.leaves].tolist(), leaf_list, strict=True))
     bounds = np.stack([np.zeros(n, dtype=np.int64), np.full(n, MAX_COUNT)], axis=1)
     if tree.is_bounded:
-        np.maximum.at(bounds[:, 0], unit_of, tree.lower)
-        np.minimum.at(bounds[:, 1], unit_of, tree.upper)
+        np.maximum.at(bounds[:, 0], unit_number, tree.lower)
+        np.minimum.at(bounds[:, 1], unit_number, tree.upper)
         _use_bounds(bounds, lam, count == 0, law, leaf_tables, inner)
     for leaf, table in leaf_tables.items():
         if table is not None:
@@ -293,9 +293,9 @@ def make_plan(tree: Tree, laws: FloatArray, tables: Sequence[LogTable | None]) -
                 placed[id(values)] = total
                 parts.append(values)
                 total += values.size
-            bank_of[leaf] = placed[id(values)], low, values.size
+            bank_slot[leaf] = placed[id(values)], low, values.size
     return Plan(
-        unit_of,
+        unit_number,
         parent,
         count == 0,
         lam,
@@ -307,9 +307,9 @@ def make_plan(tree: Tree, laws: FloatArray, tables: Sequence[LogTable | None]) -
         root,
         law,
         np.concatenate(parts),
-        bank_of,
+        bank_slot,
         inner,
-        unit_of[tree.leaves],
+        unit_number[tree.leaves],
         tree.names[tree.leaves],
         bounds,
     )
@@ -366,6 +366,6 @@ def _law_tables(laws: object, n: int) -> list[LogTable | None]:
         )
     if len(many) != n:
         raise ShapeError(f"leaf_prior must have one law for each of {n} leaves, got {len(many)}")
-    made = {id(law): law for law in many}  # leaves may share a law
-    tables = {key: log_table(law, "leaf_prior").trimmed() for key, law in made.items()}
+    distinct = {id(law): law for law in many}  # leaves may share a law
+    tables = {key: log_table(law, "leaf_prior").trimmed() for key, law in distinct.items()}
     return [tables[id(law)] for law in many]

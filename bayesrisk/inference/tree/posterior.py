@@ -184,17 +184,17 @@ def tree_posterior(
     plan, name = plan_tree(tree, leaf_prior, targets=use_targets)
     check.scalar(tail, "tail", lower=0.0, upper=1e-3, bounds="(]")
     m = engine.run(plan, tail=tail)
-    mean, sd, mode, some = np.ascontiguousarray(m.summary[plan.unit_of].T)
+    mean, sd, mode, at_least_one = np.ascontiguousarray(m.summary[plan.unit_number].T)
     whole = mode.astype(np.int64)
-    lowest, offset, size = (array[plan.unit_of] for array in (m.low, m.offset, m.size))
-    for array in (mean, sd, whole, some, lowest, offset, size, m.pmf):
+    lowest, offset, size = (array[plan.unit_number] for array in (m.low, m.offset, m.size))
+    for array in (mean, sd, whole, at_least_one, lowest, offset, size, m.pmf):
         array.setflags(write=False)
     return TreePosterior(
         tree=tree,
         mean=mean,
         sd=sd,
         mode=whole,
-        at_least_one=some,
+        at_least_one=at_least_one,
         truncation_bound=m.truncation,
         rounding_bound=m.rounding,
         status="exact" if m.truncation <= tail else "bound above tail",

@@ -23,7 +23,7 @@ from bayesrisk.tables.published import by_release
 # One published cell at every level of a release, as the table that a tree is made from.
 
 
-def frame_of_release(release: Release, table: str, cell: str, place: str | None) -> pd.DataFrame:
+def release_frame(release: Release, table: str, cell: str, place: str | None) -> pd.DataFrame:
     """Return a row for each place of every level that has the table."""
     published = check.instance(release, Release, "release").tables
     workload, geography = published.workload, published.workload.schema.geography
@@ -50,8 +50,8 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
             )
         column = workload.tables[level, table].cells.index(cell)
         law = release.spec.likelihood(level, table)
-        known = isinstance(law, TrueCounts | SuppressedCounts)
-        if not known and not (isinstance(law, NoiseSpec) and law.law == "discrete-gaussian"):
+        exact = isinstance(law, TrueCounts | SuppressedCounts)
+        if not exact and not (isinstance(law, NoiseSpec) and law.law == "discrete-gaussian"):
             raise ArgumentError(
                 f"table {table!r} at level {level!r} must have Gaussian noise or none, got "
                 f"{law.kind}"
@@ -67,9 +67,9 @@ def frame_of_release(release: Release, table: str, cell: str, place: str | None)
         columns = {
             "node": names_here,
             "parent": parents,
-            "noisy_count": np.where(published_here & (not known), counts, np.nan),
+            "noisy_count": np.where(published_here & (not exact), counts, np.nan),
             "sigma2": float(law.scale) if isinstance(law, NoiseSpec) else np.nan,
-            "exact_count": np.where(published_here & known, counts, np.nan),
+            "exact_count": np.where(published_here & exact, counts, np.nan),
         }
         pieces.append(pd.DataFrame(columns))
         above = level
@@ -204,11 +204,11 @@ class Tree:
         precision = _precisions(frame, names, sensitivity)
         noisy, released = _whole_column(frame, "noisy_count", names, lower=-check.MAX_COUNT)
         precision = np.where(released, precision, 0.0)
-        known, prior = _targets(frame, names)
+        known_counts, prior = _targets(frame, names)
         exact = np.full(len(frame), -1, dtype=np.int64)
         if "exact_count" in frame.columns:
-            counts, given = _whole_column(frame, "exact_count", names, lower=0)
-            exact = np.where(given, counts, -1)
+            counts, has_exact = _whole_column(frame, "exact_count", names, lower=0)
+            exact = np.where(has_exact, counts, -1)
         lower, upper = _bounds(frame, names, order, parent, depth)
         tree = cls._linked(
             names=names[order],
@@ -216,7 +216,7 @@ class Tree:
             depth=depth,
             noisy=np.where(precision > 0.0, noisy, 0)[order],
             precision=precision[order],
-            known_count=known[order],
+            known_count=known_counts[order],
             prior=prior[order],
             lower=lower,
             upper=upper,
@@ -282,9 +282,9 @@ class Tree:
         (1, True)
         """
         if isinstance(release, Release):
-            return cls.from_frame(frame_of_release(release, table, cell, place))
-        several, about = by_release(release, Release, "release"), (table, cell, place)
-        frames = {name: frame_of_release(part, *about) for name, part in several.items()}
+            return cls.from_frame(release_frame(release, table, cell, place))
+        several, question = by_release(release, Release, "release"), (table, cell, place)
+        frames = {name: release_frame(part, *question) for name, part in several.items()}
         return cls.combine({name: cls.from_frame(frame) for name, frame in frames.items()})
 
     @classmethod
@@ -302,38 +302,38 @@ class Tree:
             Trees with the same nodes, by the name of their release, which is its number in a
             sequence; targets and bounds belong to the first one, and none has priors of groups.
         """
-        (title, first), *others = by_release(trees, Tree, "trees").items()
+        (title, first), *rest = by_release(trees, Tree, "trees").items()
         names, above, n = list(first.names), first.parent.tolist(), first.n_nodes
         top, exact, noise = list(range(n)), first.exact, [(first.noisy, first.precision)]
         source = np.full(n, title, dtype=object)
-        for name, tree in others:
-            at = _positions(first, tree, name)
-            stated = tree.exact[at]
+        for name, tree in rest:
+            position = _positions(first, tree, name)
+            stated = tree.exact[position]
             for v in np.flatnonzero((exact >= 0) & (stated >= 0) & (exact != stated)).tolist():
                 raise DataError(
                     f"releases contradict each other: exact_count of {shown(names[v])} is "
                     f"{exact[v]} in {source[v]!r} and {stated[v]} in {name!r}"
                 )
             source[exact < 0], exact = name, np.maximum(exact, stated)
-            own = np.flatnonzero(tree.precision[at] > 0.0)
-            noise.append((tree.noisy[at[own]], tree.precision[at[own]]))
-            for v in own.tolist():
+            noisy_nodes = np.flatnonzero(tree.precision[position] > 0.0)
+            noise.append((tree.noisy[position[noisy_nodes]], tree.precision[position[noisy_nodes]]))
+            for v in noisy_nodes.tolist():
                 above.append(above[top[v]])
                 above[top[v]] = top[v] = len(names)
                 names.append(f"{name}: {names[v]}")
         order, parent, depth = _breadth_first(pd.Index(names), np.array(above))
-        known = np.where(order < n, order, n)
+        node = np.where(order < n, order, n)
         return cls._linked(
             names=pd.Index(names)[order],
             parent=parent,
             depth=depth,
             noisy=np.concatenate([y for y, _ in noise])[order],
             precision=np.concatenate([p for _, p in noise])[order],
-            known_count=np.append(first.known_count, -1)[known],
-            prior=np.append(first.prior, np.nan)[known],
-            lower=np.append(first.lower, 0)[known],
-            upper=np.append(first.upper, check.MAX_COUNT)[known],
-            exact=np.append(exact, -1)[known],
+            known_count=np.append(first.known_count, -1)[node],
+            prior=np.append(first.prior, np.nan)[node],
+            lower=np.append(first.lower, 0)[node],
+            upper=np.append(first.upper, check.MAX_COUNT)[node],
+            exact=np.append(exact, -1)[node],
         )
 
     @classmethod
@@ -418,15 +418,15 @@ class Tree:
 
 def _positions(first: Tree, tree: Tree, name: str) -> IntArray:
     """Return where the nodes of a tree are in another, which says nothing but counts of them."""
-    at = np.asarray(tree.names.get_indexer(first.names), np.int64)
-    same = tree.n_nodes == first.n_nodes and bool((at >= 0).all())
-    same = same and bool((np.append(at, -1)[first.parent] == tree.parent[at]).all())
-    if not same or tree.tables or first.tables or tree.is_bounded or (tree.known_count >= 0).any():
+    position = np.asarray(tree.names.get_indexer(first.names), np.int64)
+    equal = tree.n_nodes == first.n_nodes and bool((position >= 0).all())
+    equal = equal and bool((np.append(position, -1)[first.parent] == tree.parent[position]).all())
+    if not equal or tree.tables or first.tables or tree.is_bounded or (tree.known_count >= 0).any():
         must = (
             "must have the same nodes, no priors of groups, targets and bounds in the first alone"
         )
         raise ArgumentError(f"trees {must}: {name!r} has others")
-    return at
+    return position
 
 
 #: Trees of several releases of the same counts, by name or in order.
@@ -452,16 +452,16 @@ class _Path:
 
     def with_totals(self, known_totals: object, k: int) -> _Path:
         """Return the path with the totals that are known; -1 where none is."""
-        given: Sequence[int | None] = [None] * len(self.priors)
+        totals: Sequence[int | None] = [None] * len(self.priors)
         if known_totals is not None:
-            given = check.items(known_totals, "known_totals")
-        if len(given) != len(self.priors):
+            totals = check.items(known_totals, "known_totals")
+        if len(totals) != len(self.priors):
             raise ShapeError(
                 f"known_totals must have one entry for each of the {len(self.priors)} levels above "
-                f"the block, got {len(given)}"
+                f"the block, got {len(totals)}"
             )
         exact, least = [-1], k + 1
-        for i, value in enumerate(given):
+        for i, value in enumerate(totals):
             if value is None:
                 exact.append(-1)
                 continue
@@ -506,12 +506,12 @@ class _Path:
         if weight == 0.0 or ripple.size == 1:
             return None  # the sum of the noise is a discrete Gaussian to double precision
         total = int(self.totals[level])
-        known = [total, *self.noisy[self.precision > 0.0].tolist()]
-        known += [count for count in self.exact if count >= 0]
+        counts = [total, *self.noisy[self.precision > 0.0].tolist()]
+        counts += [count for count in self.exact if count >= 0]
         for prior in self.priors:
-            known += [] if prior is None else [prior.start, prior.stop]
+            counts += [] if prior is None else [prior.start, prior.stop]
         reach = int(np.ceil(np.sqrt((_REACH + np.ptp(ripple)) / weight))) + 1
-        low, high = max(min(known) - reach, 0), max(*known, 0) + reach
+        low, high = max(min(counts) - reach, 0), max(*counts, 0) + reach
         if high - low > MAX_ENTRIES // 2:
             raise ArgumentError(
                 f"siblings must be closer to the other counts for exact sibling noise, got {total}"
@@ -552,17 +552,17 @@ def _read_path(
     m = check.count_array(n_siblings, "n_siblings", lower=0, upper=10**9)
     m = levels(m, above, "n_siblings")
     budget = levels(check.real_array(rho, "rho", lower=0.0, upper=1e100), y.size, "rho")
-    others = budget[:-1]
+    rho_siblings = budget[:-1]
     if sibling_rho is not None:
-        others = check.real_array(sibling_rho, "sibling_rho", lower=0.0, upper=1e100)
-        others = levels(others, above, "sibling_rho")
+        rho_siblings = check.real_array(sibling_rho, "sibling_rho", lower=0.0, upper=1e100)
+        rho_siblings = levels(rho_siblings, above, "sibling_rho")
     laws = [None] * above if count_priors is None else check.items(count_priors, "count_priors")
     if len(laws) != above:
         raise ShapeError(
             f"count_priors must have one entry for each of the {above} levels above the block, "
             f"got {len(laws)}"
         )
-    per_cell = np.where(m > 0, others / delta**2, 0.0)
+    per_cell = np.where(m > 0, rho_siblings / delta**2, 0.0)
     return _Path(
         y,
         np.minimum(budget / delta**2, _MAX_PRECISION),
@@ -594,13 +594,13 @@ def _path_tree(path: _Path, k: int, p: float, exact_noise: bool) -> Tree:
                 weight, tables[len(names) + 1] = 0.0, table
             children.append((f"siblings_{level}", path.totals[level], weight, -1))
         first = len(names)
-        for name, count, weight, known in children:
+        for name, count, weight, exact_count in children:
             names.append(name)
             parent.append(node)
             depth.append(top - level)
             noisy.append(int(count) if weight > 0.0 else 0)
             precision.append(float(weight))
-            exact.append(known)
+            exact.append(exact_count)
         node = first
     size, lam = len(names), np.array(precision)
     block = np.arange(size) == node
@@ -657,9 +657,9 @@ def _parents(frame: pd.DataFrame, names: pd.Index) -> IntArray:
         raise DataError(
             f"row {row}: node {names[row]!r} has the unknown parent {column[row]!r} (an orphan)"
         )
-    own = parent == np.arange(parent.size)
-    if own.any():
-        row = int(np.argmax(own))
+    loops = parent == np.arange(parent.size)
+    if loops.any():
+        row = int(np.argmax(loops))
         raise DataError(f"row {row}: node {names[row]!r} is its own parent")
     roots = np.flatnonzero(is_root)
     if roots.size > 1:
@@ -681,9 +681,9 @@ def _breadth_first(names: pd.Index, parent: IntArray) -> tuple[IntArray, IntArra
     rows = np.concatenate(order).astype(np.int64)
     if rows.size < parent.size:  # what cannot be reached from the root hangs on a cycle
         row = int(np.setdiff1d(np.arange(parent.size), rows)[0])
-        seen: set[int] = set()
-        while row not in seen:
-            seen.add(row)
+        visited: set[int] = set()
+        while row not in visited:
+            visited.add(row)
             row = int(parent[row])
         raise DataError(f"row {row}: node {names[row]!r} is its own ancestor (a cycle)")
     rank = np.empty(rows.size, dtype=np.int64)
@@ -774,7 +774,7 @@ def _targets(frame: pd.DataFrame, names: pd.Index) -> tuple[IntArray, FloatArray
     """Return known_count (-1 for no target) and prior (NaN for no target)."""
     if "prior" not in frame.columns:
         return np.full(len(frame), -1, dtype=np.int64), np.full(len(frame), np.nan)
-    known, has_known = _whole_column(frame, "known_count", names, lower=0)
+    known_counts, has_known = _whole_column(frame, "known_count", names, lower=0)
     prior, has_prior = _numbers(frame, "prior", names)
     one_only = has_known != has_prior
     if one_only.any():
@@ -784,4 +784,4 @@ def _targets(frame: pd.DataFrame, names: pd.Index) -> tuple[IntArray, FloatArray
         )
     outside = has_prior & ~((prior > 0.0) & (prior < 1.0))
     _refuse(outside, frame, "prior", names, "between 0 and 1")
-    return np.where(has_known, known, -1), prior
+    return np.where(has_known, known_counts, -1), prior

@@ -107,14 +107,18 @@ def target_posteriors(
     leaves = np.flatnonzero(tree.known_count >= 0)
     if not leaves.size:
         raise DataError("tree must have a leaf with known_count and prior, got none")
-    k, prior, unit = tree.known_count[leaves], tree.prior[leaves], plan.unit_of[leaves]
+    k, prior, unit = tree.known_count[leaves], tree.prior[leaves], plan.unit_number[leaves]
     # A leaf with an exact count or a weight of its own is a passage of its own.
-    settled = np.isin(unit, plan.unit_of[[*np.flatnonzero(tree.exact >= 0), *tree.tables]])
+    settled = np.isin(unit, plan.unit_number[[*np.flatnonzero(tree.exact >= 0), *tree.tables]])
     posterior, bound = np.empty(unit.size), np.ones(unit.size)
     if not settled.all():
-        own = ~settled
-        step = _prior_steps(plan, unit[own], k[own], tree.names[leaves[own]])
-        posterior[own], bound[own] = _at_once(plan, unit[own], k[own], prior[own], step, tail)
+        open_targets = ~settled
+        step = _prior_steps(
+            plan, unit[open_targets], k[open_targets], tree.names[leaves[open_targets]]
+        )
+        posterior[open_targets], bound[open_targets] = _joint_passage(
+            plan, unit[open_targets], k[open_targets], prior[open_targets], step, tail
+        )
     for i in np.flatnonzero(bound > tail).tolist():
         # Nearly impossible under leaf_prior: the windows of all targets cannot reach this one.
         posterior[i], bound[i] = _one_by_one(tree, leaf_prior, int(leaves[i]), tail)
@@ -130,7 +134,7 @@ def target_posteriors(
     )
 
 
-def _at_once(
+def _joint_passage(
     plan: Plan, unit: IntArray, k: IntArray, prior: FloatArray, step: FloatArray, tail: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return every target's posterior and the bound on its error, from the tree without targets.
@@ -143,9 +147,9 @@ def _at_once(
     cut = 1e-3 * tail
     for attempt in range(2):
         m = engine.run(plan, tail=cut, needed=needed)
-        at = m.offset[unit] + k - m.low[unit]
+        position = m.offset[unit] + k - m.low[unit]
         inside = (k >= m.low[unit]) & (k + 1 < m.low[unit] + m.size[unit])
-        weight = m.pmf[np.where(inside, at, 0)], m.pmf[np.where(inside, at + 1, 0)]
+        weight = m.pmf[np.where(inside, position, 0)], m.pmf[np.where(inside, position + 1, 0)]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             bound = m.truncation / weight[0] + m.truncation / weight[1]
         bound = np.where(inside & (bound < 1.0), bound, 1.0)
@@ -172,11 +176,11 @@ def _prior_steps(plan: Plan, unit: IntArray, k: IntArray, names: pd.Index) -> Fl
     """Return log prior(k + 1) - log prior(k) in each target's leaf."""
     law = plan.law[unit]
     step = LeafPrior("", law[:, 0], law[:, 1], law[:, 2]).log_ratios(k)
-    offset, low, size = plan.bank_of[unit].T
+    offset, low, size = plan.bank_slot[unit].T
     for i in np.flatnonzero(size):
         values = plan.bank[offset[i] : offset[i] + size[i]]
-        at = int(k[i] - low[i])
-        step[i] = values[at + 1] - values[at] if 0 <= at < size[i] - 1 else np.nan
+        position = int(k[i] - low[i])
+        step[i] = values[position + 1] - values[position] if 0 <= position < size[i] - 1 else np.nan
     excluded = ~np.isfinite(step)
     if excluded.any():
         worst = int(np.argmax(excluded))

@@ -181,14 +181,14 @@ def fill(
         t = float(first + j)
         # log g(total - t) and log g(total - t + 1): the siblings with and without the target
         d = total - t
-        here = ripple[np.int64(d) % period]
-        there = ripple[np.int64(d + 1.0) % period]
+        ripple_here = ripple[np.int64(d) % period]
+        ripple_next = ripple[np.int64(d + 1.0) % period]
         common = -b * (n - t) * (n - t)
         if log_prior.size > 0:
             common += log_prior[j]
-        slope = (there - here) - c * (2.0 * d + 1.0)
-        work[0, j] = common + here - c * d * d if t >= 0.0 else -np.inf
-        work[1, j] = common + there - c * (d + 1.0) * (d + 1.0) if t >= 1.0 else -np.inf
+        slope = (ripple_next - ripple_here) - c * (2.0 * d + 1.0)
+        work[0, j] = common + ripple_here - c * d * d if t >= 0.0 else -np.inf
+        work[1, j] = common + ripple_next - c * (d + 1.0) * (d + 1.0) if t >= 1.0 else -np.inf
         work[2, j] = slope
         peak_0 = max(peak_0, work[0, j])
         peak_1 = max(peak_1, work[1, j])

@@ -56,8 +56,8 @@ class Settings:
 
     def shape(self, *arrays: FloatArray) -> tuple[int, ...]:
         """Return the common shape of arrays and of all settings but the prior."""
-        own = (self.block, self.group, self.n_siblings, self.known_count)
-        return np.broadcast_shapes(*(a.shape for a in (*arrays, *own)))
+        counts = (self.block, self.group, self.n_siblings, self.known_count)
+        return np.broadcast_shapes(*(a.shape for a in (*arrays, *counts)))
 
 
 def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArray:
@@ -164,7 +164,7 @@ def _run_kernel(
     b, c = flat(settings.group), flat(settings.total)
     start = flat(settings.group_prior.start - settings.known_count)
     first = [flat(value) if isinstance(value, np.ndarray) else value for value in leading]
-    own, every = flat(n), flat(total)
+    counts, every = flat(n), flat(total)
     out = np.empty(b.size)
     for part, ripple in _mechanisms(settings, shape):
         # The ripple may lift a distant term by its range at most.
@@ -172,7 +172,7 @@ def _run_kernel(
         work = _workspace(settings, (b + c)[part], reach)
         values = np.empty(out[part].size)
         head = [value[part] if isinstance(value, np.ndarray) else value for value in first]
-        releases = kernels.Releases(own[part], every[part], b[part], c[part], start[part])
+        releases = kernels.Releases(counts[part], every[part], b[part], c[part], start[part])
         laws = kernels.Laws(np.array(ripple), np.array(settings.group_prior.log_pmf), reach)
         kernel(*head, releases, laws, work, values)
         out[part] = values
@@ -250,9 +250,9 @@ def thresholds(
         reached, above = silent >= 0.5 - 0.25 * kernels.TIE, silent > 0.5 + 0.25 * kernels.TIE
         return np.where(reached, -np.inf, np.inf), np.where(above, -np.inf, np.inf)
     if settings.published:
-        found = _run_kernel(kernels.published_thresholds, settings, shape, (logit, a), n, total)
-        low = np.ceil(found)
-        return low, low + (found < low)
+        crossings = _run_kernel(kernels.published_thresholds, settings, shape, (logit, a), n, total)
+        low = np.ceil(crossings)
+        return low, low + (crossings < low)
     return threshold(logit + group_evidence(settings, n, total), a)
 
 

@@ -348,24 +348,24 @@ def hierarchical_posterior(
         sibling_noise=sibling_noise,
     )
     model.warn_if_published(settings.checked)
-    return posterior_given(settings, block, group, siblings)
+    return settings_posterior(settings, block, group, siblings)
 
 
-def posterior_given(
-    known: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
+def settings_posterior(
+    question: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
 ) -> HierarchicalPosterior:
     """Return the posterior under settings that are checked already, without a warning."""
-    given = {"block": block, "group": group, "siblings": siblings}
-    releases = {name: check.count_array(value, name) for name, value in given.items()}
-    shape = check.broadcast(**releases, **known.arrays)
-    settings = known.checked
+    counts = {"block": block, "group": group, "siblings": siblings}
+    releases = {name: check.count_array(value, name) for name, value in counts.items()}
+    shape = check.broadcast(**releases, **question.arrays)
+    settings = question.checked
     d, n, total = model.relative_releases(settings, **releases)
     arrays: dict[str, Any] = releases | {
         "target_probability": model.target_probability(settings, d, n, total),
         "block_probability": model.block_probability(settings, d),
     }
     full: dict[str, Any] = {name: np.broadcast_to(a, shape) for name, a in arrays.items()}
-    return HierarchicalPosterior(settings=known, **full)
+    return HierarchicalPosterior(settings=question, **full)
 
 
 # -----------------------------------------------------------------------------
@@ -402,18 +402,18 @@ class ApproximationCost(Tabular):
 
 
 def approximation_cost(
-    known: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
+    question: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
 ) -> ApproximationCost:
     """Return the change of the posteriors by one discrete Gaussian for the siblings' noise."""
     approximate, exact = (
-        posterior_given(replace(known, sibling_noise=noise), block, group, siblings)
+        settings_posterior(replace(question, sibling_noise=noise), block, group, siblings)
         for noise in model.SIBLING_NOISE
     )
     distances = [
         0.5 * approximate.group_pmf_of(i).sub(exact.group_pmf_of(i), fill_value=0.0).abs().sum()
         for i in range(exact.target_probability.size)
     ]
-    distance, bound = _noise_distance(known)
+    distance, bound = _noise_distance(question)
     return ApproximationCost(
         approximate=approximate,
         exact=exact,
@@ -424,9 +424,11 @@ def approximation_cost(
     )
 
 
-def _noise_distance(known: TwoLevelSettings) -> tuple[float, float]:
+def _noise_distance(question: TwoLevelSettings) -> tuple[float, float]:
     """Return the distance between the laws of the noise, where there is one law."""
-    budget, m = (np.unique(array) for array in (known.checked.block, known.checked.n_siblings))
+    budget, m = (
+        np.unique(array) for array in (question.checked.block, question.checked.n_siblings)
+    )
     if budget.size > 1 or m.size > 1 or budget[0] == 0.0:
         return float("nan"), float("nan")
     try:

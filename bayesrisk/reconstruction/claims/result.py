@@ -89,18 +89,18 @@ class Claims(AttackResult, Tabular):
     taken_as_true: bool = False
 
     def _answer(self) -> list[str]:
-        known = self.claims["status"].value_counts()
+        tally = self.claims["status"].value_counts()
         verified = self.claims[self.claims["status"] == Status.VERIFIED]
         places = verified[self.level].nunique()
-        said = "must be true whatever the records are"
+        clause = "must be true whatever the records are"
         if self.taken_as_true:
-            said = "would be true if the published counts were"
+            clause = "would be true if the published counts were"
         return [
-            f"{len(verified):,} claims {said}, in {places:,} of "
+            f"{len(verified):,} claims {clause}, in {places:,} of "
             f"{len(self.blocks):,} places; {int(one_record(verified).sum()):,} of them "
             "are about exactly one record.",
-            f"{int(known.get(Status.UNDECIDED, 0)):,} undecided, "
-            f"{int(known.get(Status.REFUTED, 0)):,} refuted. "
+            f"{int(tally.get(Status.UNDECIDED, 0)):,} undecided, "
+            f"{int(tally.get(Status.REFUTED, 0)):,} refuted. "
             "See to_frame(), and claim_sentences() for words.",
         ]
 
@@ -156,22 +156,22 @@ class Claims(AttackResult, Tabular):
         """
         check.choice(count, "count", ("n_columns", "n_needed"))
         check.flag(singletons, "singletons")
-        found = self.to_frame(readable=readable)
+        frame = self.to_frame(readable=readable)
         if singletons:
-            found = found[one_record(found)]
+            frame = frame[one_record(frame)]
         records = check.frame(self.rows if rows is None else rows, "rows")
         missing = [c for c in (self.level, *self.columns) if c not in records]
         if missing:
             raise ArgumentError(f"rows must have the column {missing[0]!r}")
         most = range(1, len(self.columns) + 1)
         # All places at once: a frame for each takes longer than the counting.
-        by_place, grouped = (f.groupby(self.level).indices for f in (found, records))
-        claims, people, width = self.coded(found), self.coded(records), found[count].to_numpy()
+        by_place, grouped = (f.groupby(self.level).indices for f in (frame, records))
+        claims, people, width = self.coded(frame), self.coded(records), frame[count].to_numpy()
         nobody = np.zeros(0, np.int64)
         lines = []
         for place in self.blocks[self.level]:
-            part, own = grouped.get(place, nobody), by_place.get(place, nobody)
-            hit, columns = matches(people[part], claims[own]), width[own]
+            part, members = grouped.get(place, nobody), by_place.get(place, nobody)
+            hit, columns = matches(people[part], claims[members]), width[members]
             for k in most:
                 chosen = hit[columns == k]
                 covered = int(chosen.any(axis=0).sum()) if len(chosen) else 0
@@ -181,13 +181,13 @@ class Claims(AttackResult, Tabular):
 
     def coded(self, frame: pd.DataFrame) -> NDArray[np.int16]:
         """Return codes of the columns, those of one group made equal, -1 where missing."""
-        found = np.full((len(frame), len(self.columns)), -1, np.int16)
-        for at, name in enumerate(self.columns):
+        patterns = np.full((len(frame), len(self.columns)), -1, np.int16)
+        for column, name in enumerate(self.columns):
             codes = frame[name].fillna(-1).to_numpy(np.int16)
             for group in self.grouped.get(name, ()):
                 codes = np.where(np.isin(codes, group), np.int16(group[0]), codes)
-            found[:, at] = codes
-        return found
+            patterns[:, column] = codes
+        return patterns
 
 
 def several(claims: pd.DataFrame) -> BoolArray:
@@ -247,24 +247,24 @@ def _decoded(
 ) -> pd.DataFrame:
     """Return places and groups of codes as codes, missing for any."""
     space = problem.space
-    found: dict[str, object] = {problem.level: places}
+    columns: dict[str, object] = {problem.level: places}
     for name in problem.columns:
-        at = space.schema.names.index(name)
-        group = patterns[:, at] if len(places) else np.zeros(0, np.int16)
+        axis = space.schema.names.index(name)
+        group = patterns[:, axis] if len(places) else np.zeros(0, np.int16)
         codes = space.first_code[name][np.maximum(group, 0)].astype(np.int16)
-        found[name] = pd.arrays.IntegerArray(codes, group < 0)
-    return pd.DataFrame(found)
+        columns[name] = pd.arrays.IntegerArray(codes, group < 0)
+    return pd.DataFrame(columns)
 
 
 def _grouped(problem: ClaimProblem) -> dict[str, tuple[tuple[int, ...], ...]]:
     """Return for columns whose codes are put together the groups of more than one code."""
-    found = {}
+    groups = {}
     for name in problem.columns:
         group, first = problem.space.groups[name], problem.space.schema.attribute(name).first
         sets = [tuple((np.flatnonzero(group == g) + first).tolist()) for g in np.unique(group)]
         if len(sets) < group.size:
-            found[name] = tuple(s for s in sets if len(s) > 1)
-    return found
+            groups[name] = tuple(s for s in sets if len(s) > 1)
+    return groups
 
 
 def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[AskedClaims]:
@@ -275,30 +275,30 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[AskedClaims]:
             raise ArgumentError(f"candidates must have the column {name!r}")
     patterns = np.full((len(frame), len(space.schema.names)), -1, np.int16)
     for column, name in enumerate(space.schema.names):
-        given = frame[name].notna().to_numpy() if name in frame else np.zeros(0, np.bool_)
-        if not given.any():
+        stated = frame[name].notna().to_numpy() if name in frame else np.zeros(0, np.bool_)
+        if not stated.any():
             continue
         if name not in problem.columns:
             raise ArgumentError(f"columns must have {name!r}, which candidates use")
-        about, values = space.schema.attribute(name), frame[name][given].to_numpy(np.int64)
-        codes = check.count_array(values, name, lower=about.first, upper=about.last)
-        patterns[given, column] = space.groups[name][codes - about.first]
+        attribute, values = space.schema.attribute(name), frame[name][stated].to_numpy(np.int64)
+        codes = check.count_array(values, name, lower=attribute.first, upper=attribute.last)
+        patterns[stated, column] = space.groups[name][codes - attribute.first]
     empty = np.flatnonzero((patterns < 0).all(axis=1))
     if empty.size:
         raise ArgumentError(f"candidates must give a column each, row {empty[0]} gives none")
     times = np.zeros(0, np.int64)
     if len(frame):
         times = check.count_array(frame["multiplicity"].to_numpy(), "multiplicity", lower=0)
-    asked = frame[level].to_numpy(dtype=np.str_)
-    at = np.searchsorted(problem.places, asked)
-    unknown = np.flatnonzero(np.append(problem.places, "")[at] != asked)
+    geoids = frame[level].to_numpy(dtype=np.str_)
+    index = np.searchsorted(problem.places, geoids)
+    unknown = np.flatnonzero(np.append(problem.places, "")[index] != geoids)
     if unknown.size:
         raise ArgumentError(
             f"{level} must be a place of the tables, got {shown(frame[level].iloc[unknown[0]])}"
         )
-    parts = (at == place for place in range(len(problem.places)))
+    parts = (index == place for place in range(len(problem.places)))
     more = several(frame)
-    return [AskedClaims(patterns[own], times[own], more[own]) for own in parts]
+    return [AskedClaims(patterns[rows], times[rows], more[rows]) for rows in parts]
 
 
 # -----------------------------------------------------------------------------
@@ -379,56 +379,56 @@ class ClaimOptions:
 
     def __post_init__(self) -> None:
         flags = ("structural_rules", "refuted", "taken_as_true", "known_rule")
-        found: dict[str, Any] = {name: check.flag(getattr(self, name), name) for name in flags}
-        found |= {
+        values: dict[str, Any] = {name: check.flag(getattr(self, name), name) for name in flags}
+        values |= {
             "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
             "rng": check.integer(self.rng, "rng", lower=0),
             "time_limit": check.time_limit(self.time_limit),
         }
         check.choice(self.tenure, "tenure", TENURES)
         if self.columns is not None:
-            found["columns"] = check.texts(self.columns, "columns")
+            values["columns"] = check.texts(self.columns, "columns")
         if self.max_columns is not None:
-            found["max_columns"] = check.integer(self.max_columns, "max_columns", lower=1)
-        for name, value in found.items():
+            values["max_columns"] = check.integer(self.max_columns, "max_columns", lower=1)
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def columns_in(self, schema: Schema) -> tuple[str, ...]:
+    def schema_columns(self, schema: Schema) -> tuple[str, ...]:
         """Return the columns of claims in the order of the schema, all by default."""
-        asked = schema.names if self.columns is None else self.columns
-        for name in asked:
+        names = schema.names if self.columns is None else self.columns
+        for name in names:
             check.choice(name, "columns", schema.names)
-        if len(set(asked)) < len(asked):
-            raise ArgumentError(f"columns must differ, got {', '.join(asked)}")
-        if not 1 <= len(asked) <= _MOST_COLUMNS:
+        if len(set(names)) < len(names):
+            raise ArgumentError(f"columns must differ, got {', '.join(names)}")
+        if not 1 <= len(names) <= _MOST_COLUMNS:
             raise ArgumentError(
-                f"columns must be from 1 to {_MOST_COLUMNS} names, got {len(asked)}"
+                f"columns must be from 1 to {_MOST_COLUMNS} names, got {len(names)}"
             )
-        return tuple(name for name in schema.names if name in asked)
+        return tuple(name for name in schema.names if name in names)
 
-    def codes_in(self, schema: Schema) -> dict[str, tuple[int, ...]]:
+    def schema_codes(self, schema: Schema) -> dict[str, tuple[int, ...]]:
         """Return the codes of the records that claims can be about."""
         among = self.among
         if among is None:
             among = _OCCUPIED if schema.name == HOUSEHOLD else {}
-        kept = {}
+        chosen = {}
         for name, codes in check.mapping(among, "among").items():
-            about = schema.attribute(check.choice(name, "among", schema.names))
-            given = check.items(codes, f"among[{name!r}]")
+            attribute = schema.attribute(check.choice(name, "among", schema.names))
+            values = check.items(codes, f"among[{name!r}]")
             array = check.count_array(
-                given, f"among[{name!r}]", lower=about.first, upper=about.last
+                values, f"among[{name!r}]", lower=attribute.first, upper=attribute.last
             )
-            kept[name] = tuple(array.tolist())
-        return kept
+            chosen[name] = tuple(array.tolist())
+        return chosen
 
     @classmethod
-    def given(cls, options: Mapping[str, Any]) -> ClaimOptions:
+    def from_options(cls, options: Mapping[str, Any]) -> ClaimOptions:
         """Return options by name; one that does not exist is refused."""
-        known = [field.name for field in fields(cls)]
+        names = [field.name for field in fields(cls)]
         for option in check.mapping(options, "options"):
-            if option not in known:
+            if option not in names:
                 raise ArgumentTypeError(
-                    f"options must be those of find_claims ({', '.join(known)}), "
+                    f"options must be those of find_claims ({', '.join(names)}), "
                     f"got {shown(option)}"
                 )
         return cls(**options)
@@ -455,12 +455,12 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
         raise ArgumentError(
             f"tenure must be merged for schema {schema.name!r}, got {shown(options.tenure)}"
         )
-    columns, kept = options.columns_in(schema), options.codes_in(schema)
+    columns, eligible = options.schema_columns(schema), options.schema_codes(schema)
     listed = None
     if options.cells is not None:
-        given = check.count_array(options.cells, "cells", lower=0, upper=schema.size - 1)
-        listed = np.unique(given)
-    rules = Rules(options.structural_rules, options.tenure, tuple(kept.items()))
+        cells = check.count_array(options.cells, "cells", lower=0, upper=schema.size - 1)
+        listed = np.unique(cells)
+    rules = Rules(options.structural_rules, options.tenure, tuple(eligible.items()))
     space = claim_space(schema, tuple(workload.tables[key] for key in keys), rules, cells=listed)
     values = prod(int(space.sizes[schema.names.index(name)]) + 1 for name in columns)
     if values > _MOST_CLAIMS:
@@ -468,7 +468,7 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     most = len(columns) if options.max_columns is None else options.max_columns
     sets = subsets([schema.names.index(name) for name in columns], min(most, len(columns)))
     return ClaimProblem(
-        level, tables.geoids[level], columns, kept, space, *stated, sets,
+        level, tables.geoids[level], columns, eligible, space, *stated, sets,
         make_solver(options.solver), options.time_limit, options.n_solutions, options.rng,
         options.refuted, assumed, coarsened,
     )  # fmt: skip
@@ -520,7 +520,7 @@ def find_claims(tables: SeveralTables, **options: object) -> Claims:
     >>> len(found.to_frame()), found.blocks["status"].tolist()
     (17, ['decided'])
     """
-    problem = claim_problem(tables, ClaimOptions.given(options))
+    problem = claim_problem(tables, ClaimOptions.from_options(options))
     return _collected(problem, [problem.study(block) for block in problem.blocks()])
 
 
@@ -529,7 +529,7 @@ def generate_claims(tables: SeveralTables, **options: object) -> Claims:
 
     Tables and options are as for :func:`find_claims`; :func:`verify_claims` decides on each.
     """
-    problem = claim_problem(tables, ClaimOptions.given(options))
+    problem = claim_problem(tables, ClaimOptions.from_options(options))
     problem = replace(problem, verify=False, refuted=False)
     return _collected(problem, [problem.study(block) for block in problem.blocks()])
 
@@ -567,10 +567,10 @@ def verify_claims(
     frame = check.frame(frame, "candidates")
     if isinstance(candidates, Claims):
         options = {"level": candidates.level, "columns": candidates.columns, **options}
-    problem = replace(claim_problem(tables, ClaimOptions.given(options)), refuted=True)
+    problem = replace(claim_problem(tables, ClaimOptions.from_options(options)), refuted=True)
     problem = replace(problem, bounds=problem.bounds or bool(several(frame).any()))
-    asked = zip(problem.blocks(), encoded(problem, frame), strict=True)
-    return _collected(problem, [problem.study(block, claims) for block, claims in asked])
+    pairs = zip(problem.blocks(), encoded(problem, frame), strict=True)
+    return _collected(problem, [problem.study(block, claims) for block, claims in pairs])
 
 
 # -----------------------------------------------------------------------------
@@ -591,7 +591,7 @@ class ClaimsAttack:
     name = "claims"
 
     def __init__(self, **options: object) -> None:
-        self.options = ClaimOptions.given(options)
+        self.options = ClaimOptions.from_options(options)
 
     def run(self, release: Release) -> Claims:
         """Return the claims that the tables of a release prove; nothing else is read."""

@@ -61,12 +61,12 @@ _RACE = {
 _NUMBER = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
 
-def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[str]:
+def claim_sentences(claims: Claims, frame: pd.DataFrame | None = None) -> list[str]:
     """Return claims in words: a few sentences for each about households, else one.
 
     Parameters
     ----------
-    found : Claims
+    claims : Claims
         Where they are from.
     frame : pandas.DataFrame, optional
         Some of its claims; the verified ones by default.
@@ -83,18 +83,18 @@ def claim_sentences(found: Claims, frame: pd.DataFrame | None = None) -> list[st
     >>> print(claim_sentences(find_claims(tables, columns=["size", "over_65", "race"]))[-1])
     One household of 2 people. Nobody in it is 65 or over. The householder is Black.
     """
-    check.instance(found, Claims, "found")
-    rows = found.to_frame() if frame is None else frame
-    rows = check.frame(rows, "frame", ("multiplicity", *found.columns))
-    about = found.schema
+    check.instance(claims, Claims, "claims")
+    rows = claims.to_frame() if frame is None else frame
+    rows = check.frame(rows, "frame", ("multiplicity", *claims.columns))
+    schema = claims.schema
     lines = []
     for row in rows.to_dict("records"):
         times, more = int(row["multiplicity"]), bool(row.get("at_least", False))
-        said = {n: _codes(found, n, int(row[n])) for n in found.columns if not pd.isna(row[n])}
-        if about.name == HOUSEHOLD:
-            lines.append(_household(_number(times, more=more), times, said))
+        values = {n: _codes(claims, n, int(row[n])) for n in claims.columns if not pd.isna(row[n])}
+        if schema.name == HOUSEHOLD:
+            lines.append(_household(_number(times, more=more), times, values))
         else:
-            lines.append(_record(_number(times, more=more), times, said, about))
+            lines.append(_record(_number(times, more=more), times, values, schema))
     return lines
 
 
@@ -108,61 +108,61 @@ def _number(times: int, *, more: bool) -> str:
     return f"At least {number.lower()}" if more else number
 
 
-def _any_of(words: Mapping[int, str], codes: tuple[int, ...]) -> str:
+def _alternatives(words: Mapping[int, str], codes: tuple[int, ...]) -> str:
     return " or ".join(words[code] for code in codes if code in words) or "not in universe"
 
 
-def _household(number: str, times: int, said: Mapping[str, tuple[int, ...]]) -> str:
+def _household(number: str, times: int, values: Mapping[str, tuple[int, ...]]) -> str:
     one = times == 1
     start = f"{number} household{'' if one else 's'}"
-    if "size" in said:
-        size = said["size"][0]
+    if "size" in values:
+        size = values["size"][0]
         people = "person" if size == 1 else "people"
         start += f" of {size}{' or more' if size == 7 else ''} {people}"
-    found = [start]
+    sentences = [start]
     subject = "It is" if one else "Each is"
-    detail = said.get("detailed_type", (0,))
+    detail = values.get("detailed_type", (0,))
     if detail != (0,):
-        found.append(f"{subject} {_any_of(_DETAIL, detail)}")
+        sentences.append(f"{subject} {_alternatives(_DETAIL, detail)}")
     # The type follows from the detailed type, but for cohabiting couples.
-    if "type" in said and detail[0] in (0, 3, 4):
-        found.append(f"{subject} {_any_of(_TYPE, said['type'])}")
-    if "tenure" in said:
-        found.append(f"The home is {_any_of(_TENURE, said['tenure'])}")
-    found += _others(said)
+    if "type" in values and detail[0] in (0, 3, 4):
+        sentences.append(f"{subject} {_alternatives(_TYPE, values['type'])}")
+    if "tenure" in values:
+        sentences.append(f"The home is {_alternatives(_TENURE, values['tenure'])}")
+    sentences += _presence_sentences(values)
     householder = []
-    if "race" in said:
-        householder.append(_any_of(_RACE, said["race"]))
-    if "hispanic" in said:
+    if "race" in values:
+        householder.append(_alternatives(_RACE, values["race"]))
+    if "hispanic" in values:
         origin = "of Hispanic or Latino origin"
-        householder.append(origin if said["hispanic"][0] == 2 else f"not {origin}")
-    if "hhage" in said:
-        householder.append(_any_of(_AGE, said["hhage"]))
+        householder.append(origin if values["hispanic"][0] == 2 else f"not {origin}")
+    if "hhage" in values:
+        householder.append(_alternatives(_AGE, values["hhage"]))
     if householder:
-        found.append("The householder is " + _listed(householder))
-    if len(found) == 1 and "size" not in said:
-        found = [f"{start}, occupied"]
-    return ". ".join(found) + "."
+        sentences.append("The householder is " + _listed(householder))
+    if len(sentences) == 1 and "size" not in values:
+        sentences = [f"{start}, occupied"]
+    return ". ".join(sentences) + "."
 
 
-def _others(said: Mapping[str, tuple[int, ...]]) -> list[str]:
+def _presence_sentences(values: Mapping[str, tuple[int, ...]]) -> list[str]:
     """Return the sentence about children and seniors."""
     words = {"under_18": "under 18", "over_65": "65 or over"}
-    found = []
+    sentences = []
     for code, start in ((2, "Somebody in it is "), (1, "Nobody in it is ")):
-        parts = [words[n] for n in words if n in said and said[n][0] == code]
+        parts = [words[n] for n in words if n in values and values[n][0] == code]
         if parts:
-            found.append(start + (", and somebody " if code == 2 else " or ").join(parts))
-    return found
+            sentences.append(start + (", and somebody " if code == 2 else " or ").join(parts))
+    return sentences
 
 
 def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + ", and " + parts[-1]
 
 
-def _record(number: str, times: int, said: Mapping[str, tuple[int, ...]], schema: Schema) -> str:
+def _record(number: str, times: int, values: Mapping[str, tuple[int, ...]], schema: Schema) -> str:
     parts = []
-    for name, codes in said.items():
+    for name, codes in values.items():
         labels, first = schema.attribute(name).labels, schema.attribute(name).first
         words = [labels[c - first] if labels else str(c) for c in codes]
         if len(codes) > 2 and not labels and codes == tuple(range(codes[0], codes[-1] + 1)):

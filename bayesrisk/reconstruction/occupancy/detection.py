@@ -128,7 +128,7 @@ class OccupancyDetection(AttackResult, Tabular):
 class _BlockAnswer(NamedTuple):
     """Existence of an assignment (None: unknown), its proof, and the tables that contradict."""
 
-    found: bool | None
+    exists: bool | None
     way: str
     tables: frozenset[str] = frozenset()
 
@@ -166,31 +166,31 @@ class _Detector:
 
     def decide(self, block: int) -> tuple[str, str, str]:
         """Return status, way and conflict of a block."""
-        within = self._any(block, allowed=~_BREACH)
-        if within.found:
-            return Status.POSSIBLE, within.way, ""
+        compliant = self._any(block, allowed=~_BREACH)
+        if compliant.exists:
+            return Status.POSSIBLE, compliant.way, ""
         base = self._any(block, allowed=~_NOTHING)
-        if base.found is False:
+        if base.exists is False:
             return Status.INFEASIBLE, base.way, ", ".join(sorted(base.tables - {""}))
-        if within.found is None or base.found is None:
+        if compliant.exists is None or base.exists is None:
             return Status.UNDECIDED, "none", ""
-        way = "program" if "program" in (within.way, base.way) else "relaxation"
+        way = "program" if "program" in (compliant.way, base.way) else "relaxation"
         return Status.VIOLATION, way, ""
 
     def _any(self, block: int, *, allowed: BoolArray) -> _BlockAnswer:
         """Return an answer for any of the cases, within the columns allowed."""
-        found: bool | None = False
+        exists: bool | None = False
         way, tables = "relaxation", frozenset[str]()
         for case in self._cases:
             if case.present and self._spare[block] < len(case.present):
                 continue
             answer = self._case(block, case, allowed)
-            if answer.found:
+            if answer.exists:
                 return answer
-            found = None if answer.found is None else found
+            exists = None if answer.exists is None else exists
             way = "program" if answer.way == "program" else way
             tables |= answer.tables
-        return _BlockAnswer(found, way, tables)
+        return _BlockAnswer(exists, way, tables)
 
     def _case(self, block: int, case: _Case, allowed: BoolArray) -> _BlockAnswer:
         row_low, row_high = self._low[block].copy(), self._high[block]
@@ -344,11 +344,11 @@ class OccupancyAttack:
         known_rule: bool = True,
         **options: object,
     ) -> None:
-        known = tuple(detect_occupancy.__kwdefaults__ or ())
+        names = tuple(detect_occupancy.__kwdefaults__ or ())
         for option in options:
-            if option not in known:
+            if option not in names:
                 raise ArgumentTypeError(
-                    f"options must be those of detect_occupancy ({', '.join(known)}), "
+                    f"options must be those of detect_occupancy ({', '.join(names)}), "
                     f"got {shown(option)}"
                 )
         self.level, self.hud = level, hud
@@ -408,21 +408,21 @@ class OccupancyVariability(Tabular):
         """Share of records that may be wrong: ``upper / (2 households)``; NaN without any."""
         with np.errstate(invalid="ignore", divide="ignore"):
             share = self.upper / (2.0 * self.households)
-        none = np.array([s == Status.NOT_RUN for s in self.status], dtype=bool)
-        return np.asarray(np.where(none, np.nan, share))
+        missing = np.array([s == Status.NOT_RUN for s in self.status], dtype=bool)
+        return np.asarray(np.where(missing, np.nan, share))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each block."""
         names = ("households", "lower", "upper", "share")
         columns = {name: getattr(self, name) for name in names}
-        found = {"block": self.geoids, "attributes": self.attributes, "status": list(self.status)}
+        labels = {"block": self.geoids, "attributes": self.attributes, "status": list(self.status)}
         texts = dict.fromkeys(("block", "attributes", "status"), "str")
-        return pd.DataFrame({**found, **columns}).astype(texts)
+        return pd.DataFrame({**labels, **columns}).astype(texts)
 
 
 def occupancy_variability(
     blocks: OccupancyStatistics,
-    found: OccupancyReconstruction,
+    reconstruction: OccupancyReconstruction,
     law: HouseholdLaw,
     *,
     attributes: str,
@@ -440,7 +440,7 @@ def occupancy_variability(
     ----------
     blocks : OccupancyStatistics
         The statistics.
-    found : OccupancyReconstruction
+    reconstruction : OccupancyReconstruction
         The first solution of each block is looked at.
     law : HouseholdLaw
         Kinds of households; their probabilities do not matter.
@@ -470,16 +470,16 @@ def occupancy_variability(
     (array([2]), array([0]))
     """
     check.instance(blocks, OccupancyStatistics, "blocks").exact("occupancy_variability")
-    check.instance(found, OccupancyReconstruction, "found")
+    check.instance(reconstruction, OccupancyReconstruction, "reconstruction")
     check.instance(law, HouseholdLaw, "law")
     check.choice(attributes, "attributes", _ATTRIBUTES)
-    if not np.array_equal(blocks.geoids, found.geoids):
-        raise ArgumentError("found must be of the same blocks as blocks")
+    if not np.array_equal(blocks.geoids, reconstruction.geoids):
+        raise ArgumentError("reconstruction must be of the same blocks as blocks")
     backend, limits = solver_and_limits(solver, time_limit)
     kinds = law if attributes == "full" else _coarse(law)
     answers = [
-        _largest(blocks, at, found, kinds, attributes == "full", backend, limits)
-        for at in range(len(blocks))
+        _largest(blocks, number, reconstruction, kinds, attributes == "full", backend, limits)
+        for number in range(len(blocks))
     ]
     status, lower, upper = zip(*answers, strict=True) if answers else ((), (), ())
     return OccupancyVariability(
@@ -498,9 +498,9 @@ def _coarse(law: HouseholdLaw) -> HouseholdLaw:
     Published numbers of children are lower bounds, so that fewer children fit nothing more.
     """
     most = np.minimum(law.size - law.adults, 6)
-    kept = (law.children == 0) | (law.children == most)
+    chosen = (law.children == 0) | (law.children == most)
     names = ("size", "race_ethnicity", "children", "log_probability", "in_sample")
-    return replace(law, **{name: getattr(law, name)[kept] for name in names})
+    return replace(law, **{name: getattr(law, name)[chosen] for name in names})
 
 
 def _cell(
@@ -578,17 +578,19 @@ def _overlap(
     """
     n, k = model.low.size, star.size
     inside = np.flatnonzero(position >= 0)
-    here = sp.csr_array((np.ones(inside.size, np.int64), (position[inside], inside)), shape=(k, n))
-    room = np.asarray(here @ model.high, dtype=np.int64)
+    selection = sp.csr_array(
+        (np.ones(inside.size, np.int64), (position[inside], inside)), shape=(k, n)
+    )
+    room = np.asarray(selection @ model.high, dtype=np.int64)
     most = np.minimum(room, int(model.row_low[0]))
     beyond = np.maximum(most - star, 0)
     eye = sp.eye_array(k, dtype=np.int64)
     rows = sp.vstack(
         [
             sp.hstack([model.rows, sp.csr_array((model.rows.shape[0], 3 * k), dtype=np.int64)]),
-            sp.hstack([here, -eye, -eye, 0 * eye]),
-            sp.hstack([0 * here, 0 * eye, eye, -sp.diags_array(beyond, dtype=np.int64)]),
-            sp.hstack([0 * here, eye, 0 * eye, -sp.diags_array(star, dtype=np.int64)]),
+            sp.hstack([selection, -eye, -eye, 0 * eye]),
+            sp.hstack([0 * selection, 0 * eye, eye, -sp.diags_array(beyond, dtype=np.int64)]),
+            sp.hstack([0 * selection, eye, 0 * eye, -sp.diags_array(star, dtype=np.int64)]),
         ],
         format="csr",
     )

@@ -241,22 +241,22 @@ def _program(
     blocks: OccupancyStatistics, block: int, plan: _SolutionPlan, *, every_kind: bool
 ) -> BlockProgram:
     """Return the program of a block; squared errors only as far as the best one can reach."""
-    about = {"every_kind": every_kind, "likelihood": plan.likelihood}
+    options = {"every_kind": every_kind, "likelihood": plan.likelihood}
     if plan.error != "squared":
-        return block_program(blocks, block, plan.law, error=plan.error, **about)
-    linear = block_program(blocks, block, plan.law, error="absolute", **about)
-    found = best_solution(linear, plan.solver, plan.limits)
-    if not found.values:
+        return block_program(blocks, block, plan.law, error=plan.error, **options)
+    linear = block_program(blocks, block, plan.law, error="absolute", **options)
+    nearest = best_solution(linear, plan.solver, plan.limits)
+    if not nearest.values:
         return linear
     n, m = linear.kinds.size, 3 * linear.n_classes
-    missed = linear.model.rows[:, n + m :] @ found.values[0][n + m :]
+    missed = linear.model.rows[:, n + m :] @ nearest.values[0][n + m :]
     weight = linear.objective[:n]
     # No row of the best solution misses by more than this one does in all, its likelihood
     # counted against the largest that any has.
     spare = int(weight.max(initial=-(2**40))) * int(blocks.households[block])
-    spare -= int(weight @ found.values[0][:n])
+    spare -= int(weight @ nearest.values[0][:n])
     most = isqrt(int(missed @ missed) + max(spare, 0) // UNIT + 1)
-    return block_program(blocks, block, plan.law, error="squared", most=max(most, 1), **about)
+    return block_program(blocks, block, plan.law, error="squared", most=max(most, 1), **options)
 
 
 def _best(program: BlockProgram, plan: _SolutionPlan, rng: np.random.Generator) -> Best:
@@ -270,20 +270,20 @@ def _assigned(program: BlockProgram, values: IntArray, rng: np.random.Generator)
     """Return rows of kind, bedrooms and households: classes are dealt out at random."""
     homes, subsidised = program.split(values)
     rows = []
-    for c in np.flatnonzero(np.bincount(program.class_of, homes, program.n_classes)):
-        members = np.flatnonzero((program.class_of == c) & (homes > 0))
+    for c in np.flatnonzero(np.bincount(program.kind_class, homes, program.n_classes)):
+        members = np.flatnonzero((program.kind_class == c) & (homes > 0))
         left = homes[members]
         for rooms in (1, 2, 3):
             wanted = int(subsidised[rooms - 1, c])
             if not wanted:
                 continue
-            taken = rng.multivariate_hypergeometric(left, wanted)
-            left = left - taken
-            rows += [(members[i], rooms, taken[i]) for i in np.flatnonzero(taken)]
+            draw = rng.multivariate_hypergeometric(left, wanted)
+            left = left - draw
+            rows += [(members[i], rooms, draw[i]) for i in np.flatnonzero(draw)]
         rows += [(members[i], 0, left[i]) for i in np.flatnonzero(left)]
-    found = np.array(rows, dtype=np.int64).reshape(-1, 3)
-    found[:, 0] = program.kinds[found[:, 0]]
-    return found
+    assignment = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    assignment[:, 0] = program.kinds[assignment[:, 0]]
+    return assignment
 
 
 def _collected(
@@ -291,9 +291,9 @@ def _collected(
 ) -> OccupancyReconstruction:
     """Return the solutions of all blocks as one result."""
     pieces = [np.empty((0, 5), dtype=np.int64)]
-    for at, answer in enumerate(solutions):
+    for index, answer in enumerate(solutions):
         for number, rows in enumerate(answer.rows):
-            label = np.full((len(rows), 2), (at, number), dtype=np.int64)
+            label = np.full((len(rows), 2), (index, number), dtype=np.int64)
             pieces.append(np.hstack([label, rows]))
     block, solution, kind, rooms, homes = np.concatenate(pieces).T
     return OccupancyReconstruction(
@@ -335,8 +335,8 @@ def best_solution(program: BlockProgram, solver: SolverBackend, limits: Limits) 
             return Best(Status.PROVED, [nobody])
     if program.model.row_low[0] == 0 or program.kinds.size == 0:
         return Best(Status.INFEASIBLE, [])
-    found = solver.solve(program.model, program.objective, limits=limits)
-    return Best(found.status, [] if found.values is None else [found.values])
+    answer = solver.solve(program.model, program.objective, limits=limits)
+    return Best(answer.status, [] if answer.values is None else [answer.values])
 
 
 class _Box(NamedTuple):
@@ -361,12 +361,12 @@ class _Box(NamedTuple):
             return self
         star, order, step, side = self.parent
         low, high = self.low.copy(), self.high.copy()
-        before, own = order[:step], order[step]
+        before, coordinate = order[:step], order[step]
         low[before] = high[before] = star[before]
         if side < 0:
-            high[own] = star[own] - 1
+            high[coordinate] = star[coordinate] - 1
         else:
-            low[own] = star[own] + 1
+            low[coordinate] = star[coordinate] + 1
         return _Box(low, high, None, None)
 
 
@@ -406,9 +406,9 @@ class _Partition:
 
     def run(self, wanted: int) -> list[IntArray]:
         """Return the best solutions, best first; fewer when there are no more."""
-        found: list[IntArray] = []
+        solutions: list[IntArray] = []
         self._push(np.inf, _Box(self._model.low, self._model.high, None, None))
-        while self._heap and len(found) < wanted:
+        while self._heap and len(solutions) < wanted:
             self.proved &= not self._deadline.late
             if not self.proved:
                 break
@@ -419,8 +419,8 @@ class _Partition:
             elif star is None:
                 star = self._take(box, -top)
             if star is not None:
-                found.append(star)
-        return found
+                solutions.append(star)
+        return solutions
 
     def _evaluate(self, box: _Box, inherited: float) -> None:
         """Solve the relaxation of a box, and put it back with its own bound."""
@@ -448,8 +448,8 @@ class _Partition:
         """Look for a solution in a box that the relaxation says nothing certain about."""
         answer = self._whole(box.low, box.high)
         if answer.values is not None:
-            none = np.zeros(self._model.row_low.size)
-            self._push(answer.bound, _Box(box.low, box.high, answer.values.astype(float), none))
+            zeros = np.zeros(self._model.row_low.size)
+            self._push(answer.bound, _Box(box.low, box.high, answer.values.astype(float), zeros))
         elif answer.status != Status.INFEASIBLE:
             self.proved = False
 
@@ -458,12 +458,12 @@ class _Partition:
         values, n = box.values, self._program.kinds.size
         if values is None or box.duals is None:
             return None
-        away = np.abs(values[:n] - np.rint(values[:n]))
-        at = int(away.argmax())
-        if away[at] > _WHOLE:
+        fraction = np.abs(values[:n] - np.rint(values[:n]))
+        index = int(fraction.argmax())
+        if fraction[index] > _WHOLE:
             below, above = box.high.copy(), box.low.copy()
-            below[at] = int(np.floor(values[at]))
-            above[at] = below[at] + 1
+            below[index] = int(np.floor(values[index]))
+            above[index] = below[index] + 1
             self._push(bound, _Box(box.low, below, None, None))
             self._push(bound, _Box(above, box.high, None, None))
             return None
@@ -511,16 +511,16 @@ class _Partition:
         order = free[np.argsort(-np.abs(rest[free]), kind="stable")]
         best = np.maximum(rest * box.low, rest * box.high)[order]
         fixed = np.concatenate([[0.0], np.cumsum(best - rest[order] * star[order])[:-1]])
-        for step, at in enumerate(order.tolist()):
+        for step, index in enumerate(order.tolist()):
             left = whole - fixed[step] - best[step]
             for side, low, high in (
-                (-1, box.low[at], star[at] - 1),
-                (1, star[at] + 1, box.high[at]),
+                (-1, box.low[index], star[index] - 1),
+                (1, star[index] + 1, box.high[index]),
             ):
                 if low > high:
                     continue
-                own = max(rest[at] * low, rest[at] * high)
-                child = float(np.floor(left + own + _WHOLE))
+                term = max(rest[index] * low, rest[index] * high)
+                child = float(np.floor(left + term + _WHOLE))
                 self._push(
                     min(child, bound),
                     _Box(box.low, box.high, None, None, (star, order, step, side)),
@@ -532,11 +532,12 @@ def best_solutions(program: BlockProgram, plan: _SolutionPlan, rng: np.random.Ge
     if program.model.row_low[0] == 0 or program.kinds.size == 0:
         return best_solution(program, plan.solver, plan.limits)
     partition = _Partition(program, rng, plan.solver, plan.limits)
-    found = partition.run(plan.wanted)
-    if not found and partition.proved:
+    solutions = partition.run(plan.wanted)
+    if not solutions and partition.proved:
         return Best(Status.INFEASIBLE, [])
     return Best(
-        Status.PROVED if partition.proved else Status.FEASIBLE if found else Status.UNKNOWN, found
+        Status.PROVED if partition.proved else Status.FEASIBLE if solutions else Status.UNKNOWN,
+        solutions,
     )
 
 
@@ -560,14 +561,14 @@ def shaken_solutions(program: BlockProgram, plan: _SolutionPlan, rng: np.random.
         objective = program.objective.copy()
         objective[:size] += np.rint(rng.gumbel(0.0, noise, size)).astype(np.int64)
         warm.aim(objective)
-        found = _dive(warm, model, objective, near)
-        if found is None:
+        point = _dive(warm, model, objective, near)
+        if point is None:
             exact = plan.solver.solve(model, objective, limits=replace(deadline.limits, gap=near))
             if exact.status == Status.INFEASIBLE:
                 return Best(Status.INFEASIBLE, [])
-            found = exact.values
-        if found is not None:
-            values.append(found)
+            point = exact.values
+        if point is not None:
+            values.append(point)
     return Best(Status.FEASIBLE if values else Status.UNKNOWN, values)
 
 
@@ -587,20 +588,20 @@ def _dive(
         values = answer.values
         if values is None or float(objective @ values) < least:
             return None
-        away = np.abs(values - np.rint(values))
-        if away.max(initial=0.0) < _WHOLE:
+        fraction = np.abs(values - np.rint(values))
+        if fraction.max(initial=0.0) < _WHOLE:
             whole = np.rint(values).astype(np.int64)
             return whole if model.holds(whole) else None
-        fractional = np.flatnonzero(away >= _WHOLE)
-        at = fractional[int(away[fractional].argmin())]
+        fractional = np.flatnonzero(fraction >= _WHOLE)
+        index = fractional[int(fraction[fractional].argmin())]
         low, high = low.copy(), high.copy()
-        fixed = int(np.rint(values[at]))
-        low[at] = high[at] = fixed
+        fixed = int(np.rint(values[index]))
+        low[index] = high[index] = fixed
         answer = warm.relax(low, high)
         if answer.values is None:  # the other side
-            other = fixed + (1 if values[at] > fixed else -1)
+            other = fixed + (1 if values[index] > fixed else -1)
             low, high = low.copy(), high.copy()
-            low[at] = high[at] = other
+            low[index] = high[index] = other
             answer = warm.relax(low, high)
     return None
 

@@ -101,8 +101,8 @@ class OccupancyStatistics(Tabular):
         """Check shapes and signs."""
         n = check.text_array(self.geoids, "geoids").size
         for name in (*TABLES, *_MOST):
-            given = getattr(self, name)
-            values = check.as_array(getattr(self, _MOST[name]) if given is None else given, name)
+            value = getattr(self, name)
+            values = check.as_array(getattr(self, _MOST[name]) if value is None else value, name)
             if n:
                 values = check.count_array(values, name, lower=0, upper=MAX_COUNT)
             width = _WIDTH.get(_MOST.get(name, name), 2 if name == "hud_children" else 0)
@@ -138,8 +138,8 @@ class OccupancyStatistics(Tabular):
     def take(self, index: IntArray | BoolArray) -> OccupancyStatistics:
         """Return the statistics of some of the blocks."""
         most = None if self.most is None else self.most.take(index)
-        own: dict[str, Any] = {name: getattr(self, name)[index] for name in (*TABLES, *_MOST)}
-        return OccupancyStatistics(self.geoids[index], **own, most=most)
+        fields: dict[str, Any] = {name: getattr(self, name)[index] for name in (*TABLES, *_MOST)}
+        return OccupancyStatistics(self.geoids[index], **fields, most=most)
 
     def exact(self, reader: str) -> OccupancyStatistics:
         """Return the statistics, for a reader who understands no counts but exact ones."""
@@ -173,8 +173,8 @@ class OccupancyStatistics(Tabular):
         """
         frame = check.frame(frame, source, ["block"])
         blocks = frame["block"]
-        again = blocks.duplicated() | blocks.isna()
-        check.refuse_row(again, blocks, source, "block", "be a different block")
+        duplicates = blocks.duplicated() | blocks.isna()
+        check.refuse_row(duplicates, blocks, source, "block", "be a different block")
         fields = {}
         for name, names in _columns().items():
             if name in _MOST and not any(column in frame for column in names):
@@ -199,9 +199,9 @@ class OccupancyStatistics(Tabular):
         left = np.minimum(self.hud_households, self.sizes.sum(axis=1))
         people = np.zeros(len(self), dtype=np.int64)
         for size in range(SIZES, 0, -1):
-            taken = np.minimum(left, self.sizes[:, size - 1])
-            people += size * taken
-            left = left - taken
+            homes = np.minimum(left, self.sizes[:, size - 1])
+            people += size * homes
+            left = left - homes
         return people
 
 
@@ -315,8 +315,8 @@ def _smallest_and_largest(
             limit = np.maximum(all_homes, low[name])
             high[name] = np.where(high[name] == UNBOUNDED, limit, high[name])
         high[name] = np.minimum(high[name], MAX_COUNT)
-    both = np.column_stack([low["hud_children"], high["hud_children"]])
-    low["hud_children"] = high["hud_children"] = both
+    pair = np.column_stack([low["hud_children"], high["hud_children"]])
+    low["hud_children"] = high["hud_children"] = pair
     geoids = np.asarray(tables.geoids[level])
     return OccupancyStatistics(geoids, **low, most=OccupancyStatistics(geoids, **high))
 
@@ -342,7 +342,7 @@ def _refuse(
     level: str,
     table: str,
     bad: BoolArray,
-    what: str,
+    condition: str,
     values: IntArray,
 ) -> None:
     """Refuse a table for the first of its bad cells."""
@@ -351,7 +351,7 @@ def _refuse(
         cell = tables.workload.tables[level, table].cells[column]
         raise DataError(
             f"tables: {level} {tables.geoids[level][row]}, table {table}, cell "
-            f"{cell}: must be {what}, got {values[row, column]}"
+            f"{cell}: must be {condition}, got {values[row, column]}"
         )
 
 
@@ -432,16 +432,16 @@ class HouseholdLaw:
         size, race, children = (a.ravel() for a in np.indices((7, 14, 7)))
         size = size + 1
         counts = np.zeros((7, 14, 7), dtype=np.int64)
-        at = (codes["size"] - 1, codes["race_ethnicity"], codes["children"])
-        np.add.at(counts, at, 1 if weight is None else weight)
+        index = (codes["size"] - 1, codes["race_ethnicity"], codes["children"])
+        np.add.at(counts, index, 1 if weight is None else weight)
         possible = children <= np.maximum(size - least, 0)
         flat = counts.ravel()
         impossible = np.flatnonzero((flat > 0) & ~possible)
         if impossible.size:
-            at_fault = impossible[0]
+            culprit = impossible[0]
             raise DataError(
-                f"sample: children must be <= size - {least}, got {children[at_fault]} in a "
-                f"household of {size[at_fault]}"
+                f"sample: children must be <= size - {least}, got {children[culprit]} in a "
+                f"household of {size[culprit]}"
             )
         if not flat.any():
             raise DataError("sample: must hold households, got none")
@@ -483,14 +483,14 @@ class BlockProgram:
     """The program of one block: kinds, subsidised classes (bedrooms by class), errors.
 
     The objective is the log-likelihood in units of 1e-4 (minus error), maximised.  ``kinds`` are
-    positions in the law; ``class_of`` is the class of each kind, as a position among those of the
+    positions in the law; ``kind_class`` is the class of each kind, as a position among those of the
     program.
     """
 
     model: IntegerModel
     objective: IntArray
     kinds: IntArray
-    class_of: IntArray
+    kind_class: IntArray
     n_classes: int
 
     def split(self, values: IntArray) -> tuple[IntArray, IntArray]:
@@ -521,7 +521,7 @@ def block_program(
     usable = np.ones(len(law), dtype=bool) if every_kind else law.in_sample
     limit = kind_limit(blocks, block, law, exact=exact)
     kinds = np.flatnonzero(usable & (limit > 0))
-    code, class_of = np.unique(_classes(law, kinds), return_inverse=True)
+    code, kind_class = np.unique(_classes(law, kinds), return_inverse=True)
     rows, low, high = statistic_rows(blocks, block, law, kinds, code, exact=exact)
     n, m = kinds.size, code.size
     top = np.concatenate([limit[kinds], np.full(3 * m, blocks.hud_households[block])])
@@ -529,7 +529,7 @@ def block_program(
         top[n:] = blocks.households[block]
     coupling = sp.hstack(
         [
-            -sp.csr_array((np.ones(n, np.int64), (class_of, np.arange(n))), shape=(m, n)),
+            -sp.csr_array((np.ones(n, np.int64), (kind_class, np.arange(n))), shape=(m, n)),
             sp.hstack([sp.eye_array(m, dtype=np.int64)] * 3),
         ],
         format="csr",
@@ -551,7 +551,7 @@ def block_program(
         np.concatenate([low, np.full(m, -int(blocks.households[block]), np.int64)]),
         np.concatenate([high, np.zeros(m, np.int64)]),
     )
-    return BlockProgram(model, objective, kinds, class_of, m)
+    return BlockProgram(model, objective, kinds, kind_class, m)
 
 
 def kind_limit(
@@ -603,11 +603,11 @@ def statistic_rows(
     if exact:
         hud_people = min(hud_people, int(blocks.largest_people[block]))
     if exact and large > 0:
-        sizes, homes_of = np.arange(1, 8), [*counts[:6].tolist(), large]
-        people = min(people, int(homes_of @ sizes))
-        minors = min(minors, int(homes_of @ np.minimum(sizes - law.adults, 6)))
-        left = n_sub - np.cumsum([0, *homes_of[:0:-1]])  # the largest ones first
-        largest = np.clip(left, 0, homes_of[::-1]) @ sizes[::-1]
+        sizes, size_counts = np.arange(1, 8), [*counts[:6].tolist(), large]
+        people = min(people, int(size_counts @ sizes))
+        minors = min(minors, int(size_counts @ np.minimum(sizes - law.adults, 6)))
+        left = n_sub - np.cumsum([0, *size_counts[:0:-1]])  # the largest ones first
+        largest = np.clip(left, 0, size_counts[::-1]) @ sizes[::-1]
         hud_people = min(hud_people, int(largest))
     low = [n, *counts, *blocks.race[block], people, minors, n_sub, hud_people]
     low += [*blocks.hud_race[block], int(blocks.hud_children[block, 0])]

@@ -84,26 +84,26 @@ class _Parts:
 
     def rows(self, number: int, matrix: sp.csr_array) -> sp.csr_array:
         """Return a set of queries, given over the histogram, over the cells of their margins."""
-        over = sp.coo_array(matrix[:, self.first])
-        margin = np.searchsorted(self.cell.max(axis=0), over.coords[1])
-        kept = margin == self.home[number][over.coords[0]]
-        place = tuple(part[kept] for part in over.coords)
-        return sp.csr_array((over.data[kept], place), shape=(matrix.shape[0], self.width))
+        terms = sp.coo_array(matrix[:, self.first])
+        margin = np.searchsorted(self.cell.max(axis=0), terms.coords[1])
+        chosen = margin == self.home[number][terms.coords[0]]
+        place = tuple(part[chosen] for part in terms.coords)
+        return sp.csr_array((terms.data[chosen], place), shape=(matrix.shape[0], self.width))
 
     def sums(self, block: IntArray, cell: IntArray, count: IntArray, size: int) -> IntArray:
         """Return the sums of counts over the cells of all margins, (blocks, cells of margins)."""
-        found = np.zeros((size, self.size), np.int64)
+        totals = np.zeros((size, self.size), np.int64)
         for column in self.cell.T:
-            np.add.at(found, (block, column[cell]), count)
-        return found
+            np.add.at(totals, (block, column[cell]), count)
+        return totals
 
 
 def _margin(space: CellSpace, factors: Iterable[Mapping[str, IntArray]]) -> dict[str, IntArray]:
     """Return the groups of bins between which none of some queries distinguishes."""
-    given = list(factors)
+    factor_list = list(factors)
     margin = {}
     for name, size in zip(space.schema.names, space.shape, strict=True):
-        stacked = np.concatenate([np.zeros((1, size), np.int64), *(f[name] for f in given)])
+        stacked = np.concatenate([np.zeros((1, size), np.int64), *(f[name] for f in factor_list)])
         columns = np.unique(stacked, axis=0)
         margin[name] = np.unique(columns, axis=1, return_inverse=True)[1].ravel().astype(np.int64)
     return margin
@@ -138,8 +138,8 @@ def _common(a: IntArray, b: IntArray) -> IntArray | None:
     # In every common group all groups of one side meet all of the other.
     if int(count[0] @ count[1]) != pairs.shape[1]:
         return None
-    found: IntArray = label[a].astype(np.int64)
-    return found
+    groups: IntArray = label[a].astype(np.int64)
+    return groups
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class _Item:
 
     factors: Mapping[str, IntArray]
     number: int = -1
-    at: IntArray | None = None
+    positions: IntArray | None = None
     link: int = -1
 
 
@@ -156,47 +156,47 @@ class _Item:
 _KEPT: deque[tuple[Sequence[Queries], _Parts]] = deque(maxlen=8)
 
 
-def _parts_of(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
+def _margin_parts(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
     """Return margins that are those of a histogram where their sums agree, few cells in all."""
-    for kept, parts in _KEPT:
-        if len(kept) == len(sets) and all(a is b for a, b in zip(kept, sets, strict=True)):
+    for cached, parts in _KEPT:
+        if len(cached) == len(sets) and all(a is b for a, b in zip(cached, sets, strict=True)):
             return parts
-    parts = _split_apart(space, sets)
+    parts = _split_margins(space, sets)
     _KEPT.append((tuple(sets), parts))
     return parts
 
 
-def _split_apart(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
+def _split_margins(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
     """Return the margins of tables that are split off one after the other.
 
     Tables whose attributes are among those of one table are split off together, the best first, as
     long as that makes fewer cells.
     """
     rest: list[_Item] = []
-    for number, asked in enumerate(sets):
-        ends = np.cumsum([0, *asked.table_sizes])
+    for number, queries in enumerate(sets):
+        ends = np.cumsum([0, *queries.table_sizes])
         for a, b in itertools.pairwise(ends):
-            factors = {name: factor[a:b] for name, factor in asked.factors.items()}
+            factors = {name: factor[a:b] for name, factor in queries.factors.items()}
             rest.append(_Item(factors, number, np.arange(a, b)))
-    home = tuple(np.zeros(len(asked.names), np.int64) for asked in sets)
+    home = tuple(np.zeros(len(queries.names), np.int64) for queries in sets)
     margins: list[_Margin] = []
     links: list[_Link] = []
     while rest:
-        own, margin, common = _split(space, rest)
-        for item in own:
-            if item.at is not None:
-                home[item.number][item.at] = len(margins)
+        members, margin, common = _split(space, rest)
+        for item in members:
+            if item.positions is not None:
+                home[item.number][item.positions] = len(margins)
             else:
                 shared = {name: factor[0] for name, factor in item.factors.items()}
                 links.append(_Link((item.link, len(margins)), _margin_cells(space, shared)))
-        rest = [item for item in rest if all(item is not other for other in own)]
+        rest = [item for item in rest if all(item is not other for other in members)]
         if rest:
             rest.append(_Item(_as_factors(common), link=len(margins)))
         margins.append(margin)
     cells = [_margin_cells(space, margin) for margin in margins]
     offset = np.cumsum([0, *(_margin_size(margin) for margin in margins)])
     first = np.concatenate([np.unique(part, return_index=True)[1] for part in cells])
-    cell = np.stack([part + at for part, at in zip(cells, offset[:-1], strict=True)], axis=1)
+    cell = np.stack([part + start for part, start in zip(cells, offset[:-1], strict=True)], axis=1)
     return _Parts(cell, first.astype(np.int64), home, tuple(links))
 
 
@@ -204,28 +204,28 @@ def _split(space: CellSpace, rest: list[_Item]) -> tuple[list[_Item], _Margin, _
     """Return items to split off, their margin, and what it has in common with that of the rest."""
     whole = _margin(space, (item.factors for item in rest))
     best, least = (rest, whole, whole), _margin_size(whole)
-    tables = [item for item in rest if item.at is not None]
+    tables = [item for item in rest if item.positions is not None]
     used = {
         id(t): frozenset(n for n, f in t.factors.items() if np.any(f != f[:, :1])) for t in tables
     }
     for names in dict.fromkeys(used.values()):
-        own = [t for t in tables if used[id(t)] <= names]
-        if len(own) == len(tables):
+        members = [t for t in tables if used[id(t)] <= names]
+        if len(members) == len(tables):
             continue
-        margin = _margin(space, (item.factors for item in own))
+        margin = _margin(space, (item.factors for item in members))
         for item in rest:
             shared = {name: factor[0] for name, factor in item.factors.items()}
-            if item.at is None and _refines(margin, shared):
-                own.append(item)
-        others = [item for item in rest if all(item is not t for t in own)]
-        beside = _margin(space, (item.factors for item in others))
-        size = _margin_size(margin) + _margin_size(beside)
+            if item.positions is None and _refines(margin, shared):
+                members.append(item)
+        remainder = [item for item in rest if all(item is not t for t in members)]
+        rest_margin = _margin(space, (item.factors for item in remainder))
+        size = _margin_size(margin) + _margin_size(rest_margin)
         if size >= least:
             continue
-        common = {name: _common(margin[name], beside[name]) for name in margin}
+        common = {name: _common(margin[name], rest_margin[name]) for name in margin}
         agreed = {name: group for name, group in common.items() if group is not None}
         if len(agreed) == len(common):
-            best, least = (own, margin, agreed), size
+            best, least = (members, margin, agreed), size
     return best
 
 
@@ -240,11 +240,11 @@ def _margin_problem(
     problem: Problem,
     parts: _Parts,
     star: sp.csr_array,
-    asked: Sequence[tuple[Queries, CountRanges, IntArray]],
+    targets: Sequence[tuple[Queries, CountRanges, IntArray]],
 ) -> tuple[Problem, BlockBounds, sp.csr_array]:
     """Return a problem whose cells are those of margins and slacks of what they have in common.
 
-    ``asked`` are queries with their ranges, and the group of every block; ``star`` are histograms
+    ``targets`` are queries with their ranges, and the group of every block; ``star`` are histograms
     that fit, and are returned on the cells of the problem.  Two margins v and w with
     a common cell of at most N records have the rows ``sum v + s = N`` and ``sum w + s = N``.
     """
@@ -252,12 +252,12 @@ def _margin_problem(
     low = parts.sums(bounds.block, bounds.cell, bounds.low, size)
     high = parts.sums(bounds.block, bounds.cell, bounds.high, size)
     width, sources = parts.width, []
-    for number, (queries, ranges, group) in enumerate(asked):
+    for number, (queries, ranges, group) in enumerate(targets):
         rows = parts.rows(number, queries.matrix)
-        sources.append(RowSource.over(rows, ranges, group, asked=True))
-    held = star.tocoo()
-    at = held.coords[0].astype(np.int64), held.coords[1].astype(np.int64)
-    values = [parts.sums(*at, held.data, size)]
+        sources.append(RowSource.from_matrix(rows, ranges, group, required=True))
+    star_entries = star.tocoo()
+    position = star_entries.coords[0].astype(np.int64), star_entries.coords[1].astype(np.int64)
+    values = [parts.sums(*position, star_entries.data, size)]
     slack, row = parts.size, 0
     places: list[IntArray] = []
     slacks, totals = [low[:, :0]], [low[:, :0]]
@@ -272,21 +272,23 @@ def _margin_problem(
             totals.append(total)
             row += n_common
         slacks.append(total)
-        there = np.zeros_like(total)
-        np.add.at(there, (at[0], link.common[at[1]]), held.data)
-        values.append(total - there)
+        inside = np.zeros_like(total)
+        np.add.at(inside, (position[0], link.common[position[1]]), star_entries.data)
+        values.append(total - inside)
         slack += n_common
     if parts.links:
         entry = np.concatenate(places, axis=1)
         rows = sp.csr_array((np.ones(entry.shape[1], np.int64), tuple(entry)), shape=(row, width))
-        counts = CountRanges.of_counts(sp.csr_array(np.concatenate(totals, axis=1)))
-        sources.append(RowSource.over(rows, counts, np.arange(size)))
+        counts = CountRanges.from_counts(sp.csr_array(np.concatenate(totals, axis=1)))
+        sources.append(RowSource.from_matrix(rows, counts, np.arange(size)))
     most = np.concatenate([high, *slacks], axis=1)
     least = np.concatenate([low, np.zeros((size, width - parts.size), np.int64)], axis=1)
     block, cell = np.nonzero(most)
-    found = replace(bounds, block=block, cell=cell, low=least[block, cell], high=most[block, cell])
-    made = sp.csr_array(np.concatenate(values, axis=1))
-    return replace(problem, rows=tuple(sources), larger=()), found, made
+    margin_bounds = replace(
+        bounds, block=block, cell=cell, low=least[block, cell], high=most[block, cell]
+    )
+    margin_star = sp.csr_array(np.concatenate(values, axis=1))
+    return replace(problem, rows=tuple(sources), larger=()), margin_bounds, margin_star
 
 
 # -----------------------------------------------------------------------------
@@ -312,62 +314,68 @@ class _Question:
 
 def _published(problem: Problem) -> list[_Question]:
     """Return the published cells of every level, the blocks' first."""
-    own = problem.system.queries
+    queries = problem.system.queries
     blocks = np.arange(problem.geoids.size)
-    asked = [
+    questions = [
         _Question(
-            problem.level, problem.geoids, blocks, own, problem.ranges, problem.published,
-            own.matrix,
+            problem.level, problem.geoids, blocks, queries, problem.ranges, problem.published,
+            queries.matrix,
         )
     ]  # fmt: skip
     for larger in problem.larger:
         coupling = larger.coupling
         rows = coupling.queries.matrix if coupling.detail is None else None
-        asked.append(
+        questions.append(
             _Question(
                 larger.level, larger.geoids, larger.group, coupling.queries, larger.ranges,
                 larger.published, rows,
             )
         )  # fmt: skip
-    return asked
+    return questions
 
 
-def _others(problem: Problem, known: Sequence[_Question], workload: Workload) -> list[_Question]:
+def _unpublished(
+    problem: Problem, questions: Sequence[_Question], workload: Workload
+) -> list[_Question]:
     """Return the queries of another workload, of which nothing is published."""
-    asked = []
+    unpublished = []
     for level in workload.levels:
-        place = next(one for one in known if one.level == level)
-        made = queries_over(problem.space, list(workload.at(level).values()))
-        shape = place.geoids.size, len(made.names)
+        place = next(one for one in questions if one.level == level)
+        queries = queries_over(problem.space, list(workload.at(level).values()))
+        shape = place.geoids.size, len(queries.names)
         nothing = CountRanges(
             sp.csr_array(shape, dtype=np.int64), sp.csr_array(shape, dtype=np.int64),
             np.full(shape[1], UNBOUNDED),
         )  # fmt: skip
-        asked.append(_Question(level, place.geoids, place.group, made, nothing, None, made.matrix))
-    return asked
+        unpublished.append(
+            _Question(level, place.geoids, place.group, queries, nothing, None, queries.matrix)
+        )
+    return unpublished
 
 
 #: Cells of histograms for each cell of margins above which margins are asked about.
 _LARGER = 2
 
 
-def _problem_of(
-    problem: Problem, star: sp.csr_array, asked: Sequence[_Question]
+def _question_problem(
+    problem: Problem, star: sp.csr_array, questions: Sequence[_Question]
 ) -> tuple[Problem, BlockBounds, sp.csr_array, list[sp.csr_array]]:
     """Return the problem that is asked about, with bounds and a solution, and the rows asked for.
 
-    Its cells are those of margins where these are fewer, and its first rows those of ``asked``.
+    Its cells are those of margins where these are fewer, and its first rows those of ``questions``.
     """
-    sets = [(one.queries, one.ranges, one.group) for one in asked if one.rows is not None]
+    sets = [(one.queries, one.ranges, one.group) for one in questions if one.rows is not None]
     bounds = problem.bounds
-    if len(sets) == len(asked):
-        parts = _parts_of(problem.space, [one.queries for one in asked])
+    if len(sets) == len(questions):
+        parts = _margin_parts(problem.space, [one.queries for one in questions])
         if bounds.cell.size > _LARGER * parts.size * problem.geoids.size:
-            made = _margin_problem(problem, parts, star, sets)
-            return *made, [parts.rows(at, one.queries.matrix) for at, one in enumerate(asked)]
+            reduced = _margin_problem(problem, parts, star, sets)
+            return *reduced, [
+                parts.rows(number, one.queries.matrix) for number, one in enumerate(questions)
+            ]
     sources = [
-        RowSource.over(one.rows, one.ranges, one.group, asked=True)
-        for one in asked
+        RowSource.from_matrix(one.rows, one.ranges, one.group, required=True)
+        for one in questions
         if one.rows is not None
     ]
     # Differences of published cells say what these do, in fewer cells.
@@ -376,19 +384,19 @@ def _problem_of(
     for larger, source in zip(problem.larger, problem.rows[1:], strict=True):
         if larger.coupling.detail is not None:
             sources.append(source)
-    rows = [one.rows for one in asked if one.rows is not None]
+    rows = [one.rows for one in questions if one.rows is not None]
     return replace(problem, rows=tuple(sources), larger=()), bounds, star, rows
 
 
 def _endless(problem: Problem) -> dict[int, BoolArray]:
     """Return for blocks with cells that may hold any number which cells these are."""
-    matrix, found = problem.system.queries.matrix, {}
+    matrix, masks = problem.system.queries.matrix, {}
     for b in np.flatnonzero(np.isin(problem.bounds.status, (UNCOUNTED, UNLIMITED))).tolist():
         closed = problem.ranges.whole([b])[1][0] < UNBOUNDED
         limited = closed.astype(np.int64) @ matrix
         top = problem.ceiling(b)[0]
-        found[b] = (limited == 0) & (top == UNBOUNDED)
-    return found
+        masks[b] = (limited == 0) & (top == UNBOUNDED)
+    return masks
 
 
 @dataclass(frozen=True)
@@ -422,50 +430,50 @@ def _row_ends(
 def _answers(
     problem: Problem,
     solution: Solution,
-    asked: Sequence[_Question],
+    questions: Sequence[_Question],
     solver: SolverBackend,
     limits: Limits,
 ) -> list[_Answers]:
     """Return the ends of all counts that are asked for; those without a solution are as stated."""
     good = solution.solved
-    made, found, star, rows = _problem_of(problem, solution.histogram(problem), asked)
-    program, _, low, high = open_program(made, found, good)
-    inside = np.flatnonzero(good[found.block])[program.entry]
+    reduced, bounds, star, rows = _question_problem(problem, solution.histogram(problem), questions)
+    program, _, low, high = open_program(reduced, bounds, good)
+    inside = np.flatnonzero(good[bounds.block])[program.entry]
     program = replace(program, low=low[inside], high=high[inside])
     point = entries(star, program.block, program.cell)
     *ends, below, above = _row_ends(program, point, solver, limits)
-    endless, given, answers, number = _endless(problem), iter(rows), [], 0
-    for one in asked:
+    endless, matrices, answers, number = _endless(problem), iter(rows), [], 0
+    for one in questions:
         least, most = one.ranges.whole(slice(None))
         stated, size = (least.copy(), most.copy()), one.geoids.size
         status = np.full(least.shape, Status.PROVED, dtype=object)
         if one.rows is not None:
-            matrix = next(given)
-            shape, group = (size, matrix.shape[1]), one.group[found.block]
-            least, most, held = (
-                sp.csr_array(sp.csr_array((side, (group, found.cell)), shape=shape) @ matrix.T)
+            matrix = next(matrices)
+            shape, group = (size, matrix.shape[1]), one.group[bounds.block]
+            least, most, fixed = (
+                sp.csr_array(sp.csr_array((side, (group, bounds.cell)), shape=shape) @ matrix.T)
                 .toarray()
                 .astype(np.int64)
                 for side in (low, high, np.where(low == high, low, 0))
             )
             # Settled cells hold what they hold, and the program says what the others can add.
-            here = program.source == number
-            place = program.group[here], program.row[here]
-            least[place] = held[place] + ends[0][here]
-            most[place] = held[place] + ends[1][here]
-            status[place] = np.where(below & above, Status.PROVED, Status.UNDECIDED)[here]
+            chosen = program.source == number
+            place = program.group[chosen], program.row[chosen]
+            least[place] = fixed[place] + ends[0][chosen]
+            most[place] = fixed[place] + ends[1][chosen]
+            status[place] = np.where(below & above, Status.PROVED, Status.UNDECIDED)[chosen]
             number += 1
             for b, cells in endless.items():
                 most[one.group[b], one.rows @ cells.astype(np.int64) > 0] = UNBOUNDED
         for b in np.flatnonzero(~good).tolist():
             # Where no solution is known, what was stated holds, and what its cells allow.
-            at, wrong = int(one.group[b]), solution.status[b] == Status.INFEASIBLE
+            unit, wrong = int(one.group[b]), solution.status[b] == Status.INFEASIBLE
             if wrong or one.rows is None:
-                least[at], most[at] = stated[0][at], stated[1][at]
+                least[unit], most[unit] = stated[0][unit], stated[1][unit]
             else:
-                least[at] = np.maximum(least[at], stated[0][at])
-                most[at] = np.minimum(most[at], stated[1][at])
-            status[at] = Status.INFEASIBLE if wrong else Status.UNDECIDED
+                least[unit] = np.maximum(least[unit], stated[0][unit])
+                most[unit] = np.minimum(most[unit], stated[1][unit])
+            status[unit] = Status.INFEASIBLE if wrong else Status.UNDECIDED
         answers.append(_Answers(least, most, status))
     return answers
 
@@ -543,24 +551,24 @@ def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> l
     """Return in sentences what bounds of counts say."""
     wide, exact = facts["coarsened"], facts["recovered"]
     if not wide:
-        said = ["All counts are stated exactly."]
+        lines = ["All counts are stated exactly."]
     elif exact:
         empty = f"{facts['empty']:,} of these are 0" if facts["empty"] else "none of these is 0"
-        said = [
+        lines = [
             f"Of {wide:,} counts that are not stated exactly, {exact:,} follow exactly from all "
             f"published counts together; {empty}."
         ]
     else:
-        said = [f"None of {wide:,} counts that are not stated exactly follows from all others."]
+        lines = [f"None of {wide:,} counts that are not stated exactly follows from all others."]
     if facts["at_least_one"]:
-        said.append(f"{facts['at_least_one']:,} counts that could be 0 by themselves are not 0.")
+        lines.append(f"{facts['at_least_one']:,} counts that could be 0 by themselves are not 0.")
     undecided = facts["counts"] - facts["decided"]
     if undecided:
-        said.append(f"{undecided:,} counts are undecided: their ends are proved, not reached.")
+        lines.append(f"{undecided:,} counts are undecided: their ends are proved, not reached.")
     if conflict:
         place, reason = next(iter(conflict.items()))
-        said.append(f"{len(conflict):,} places have no solution, {place} first: {reason}.")
-    return said
+        lines.append(f"{len(conflict):,} places have no solution, {place} first: {reason}.")
+    return lines
 
 
 def count_bounds(
@@ -631,41 +639,45 @@ def count_bounds(
     for level in () if more is None else more.levels:
         check.choice(level, "level of queries", levels)
     solution = solve_blocks(problem, solver=backend, limits=limits, loose=True)[0]
-    asked = _published(problem)
-    known = len(asked)
+    questions = _published(problem)
+    n_published = len(questions)
     if more is not None:
-        asked += _others(problem, asked, more)
-    answers = _answers(problem, solution, asked, backend, limits)
-    chosen = slice(known, None) if more is not None else slice(known)
+        questions += _unpublished(problem, questions, more)
+    answers = _answers(problem, solution, questions, backend, limits)
+    chosen = slice(n_published, None) if more is not None else slice(n_published)
     frames = [
-        _frame(one, answer) for one, answer in zip(asked[chosen], answers[chosen], strict=True)
+        _frame(one, answer) for one, answer in zip(questions[chosen], answers[chosen], strict=True)
     ]
-    order = sorted(range(len(frames)), key=lambda at: levels.index(asked[chosen][at].level))
+    order = sorted(
+        range(len(frames)), key=lambda number: levels.index(questions[chosen][number].level)
+    )
     conflict = {
         str(problem.geoids[b]): solution.conflict.get(b, "")
         for b in np.flatnonzero(~solution.solved).tolist()
     }
-    counts = pd.concat([frames[at] for at in order], ignore_index=True)
+    counts = pd.concat([frames[number] for number in order], ignore_index=True)
     return CountBounds(counts, conflict, problem.scope)
 
 
-def _frame(asked: _Question, answer: _Answers) -> pd.DataFrame:
+def _frame(question: _Question, answer: _Answers) -> pd.DataFrame:
     """Return one row for each place and query."""
     size, n_queries = answer.low.shape
-    table, cell = (np.array(part, dtype=object) for part in zip(*asked.queries.names, strict=True))
-    least, most = asked.ranges.whole(slice(None))
-    if asked.published is None:
+    table, cell = (
+        np.array(part, dtype=object) for part in zip(*question.queries.names, strict=True)
+    )
+    least, most = question.ranges.whole(slice(None))
+    if question.published is None:
         published = np.full(answer.low.size, HIDDEN)
     else:
-        published = asked.published.toarray().ravel()
+        published = question.published.toarray().ravel()
 
     def numbers(values: IntArray, missing: int) -> pd.api.extensions.ExtensionArray:
         return pd.arrays.IntegerArray(values.ravel(), values.ravel() == missing)
 
     return pd.DataFrame(
         {
-            "level": asked.level,
-            "geoid": np.repeat(asked.geoids, n_queries),
+            "level": question.level,
+            "geoid": np.repeat(question.geoids, n_queries),
             "table": np.tile(table, size),
             "cell": np.tile(cell, size),
             "published": numbers(published, HIDDEN),

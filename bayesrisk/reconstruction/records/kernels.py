@@ -128,10 +128,10 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
         if row_high[row] < 0 or row_low[row] > row_high[row]:
             return INFEASIBLE, row, 0
     # Bounds to begin with: 0 <= x <= min over its rows of floor(H / a).
-    status, found = FIXED, 0
+    status, n_cells = FIXED, 0
     for row in rows:
-        for at in range(s.cover_ptr[row], s.cover_ptr[row + 1]):
-            candidate = s.cover_cell[at]
+        for entry in range(s.cover_ptr[row], s.cover_ptr[row + 1]):
+            candidate = s.cover_cell[entry]
             top = UNBOUNDED
             for k in range(cell_ptr[candidate], cell_ptr[candidate + 1]):
                 # A cell x of weight a in a row of at most H has a x <= H: x <= floor(H / a).
@@ -158,12 +158,12 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
                     top = UNBOUNDED
                     status = UNCOUNTED
             if top > 0:
-                cell[found], low[found], high[found] = candidate, 0, top
-                found += 1
+                cell[n_cells], low[n_cells], high[n_cells] = candidate, 0, top
+                n_cells += 1
     for row in rows:
         least[row] = 0
         most[row] = 0
-    for j in range(found):
+    for j in range(n_cells):
         if high[j] == UNBOUNDED:
             continue
         for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
@@ -172,17 +172,17 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
     for row in rows:
         if most[row] < row_low[row]:
             return INFEASIBLE, row, 0
-    wrong = tighten(s, w, found)
+    wrong = tighten(s, w, n_cells)
     if wrong >= 0:
         return INFEASIBLE, wrong, 0
     for row in rows:
         if least[row] > row_high[row] or most[row] < row_low[row]:
             return INFEASIBLE, row, 0
     # One solution is left where every l = h.
-    for j in range(found):
+    for j in range(n_cells):
         if status == FIXED and low[j] < high[j]:
             status = OPEN
-    return status, -1, found
+    return status, -1, n_cells
 
 
 @kernel
@@ -197,7 +197,7 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
     cell = np.empty(n_cells, np.int64)
     low, high = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
     w = BlockWork(row_low, row_high, least, most, cell, low, high)
-    kept = np.empty((3, max(blocks.row.size // 2, 16)), np.int64)
+    table = np.empty((3, max(blocks.row.size // 2, 16)), np.int64)
     used = 0
     outcome.ptr[0] = 0
     for block in range(blocks.ptr.size - 1):
@@ -206,23 +206,23 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
         for k in range(first, last):
             row_low[blocks.row[k]] = blocks.low[k]
             row_high[blocks.row[k]] = blocks.high[k]
-        outcome.status[block], outcome.culprit[block], found = solve_block(s, w, rows)
+        outcome.status[block], outcome.culprit[block], count = solve_block(s, w, rows)
         # Room for the cells of this block: twice as much as before, at least.
-        if used + found > kept.shape[1]:
-            larger = np.empty((3, max(used + found, 2 * kept.shape[1])), np.int64)
+        if used + count > table.shape[1]:
+            larger = np.empty((3, max(used + count, 2 * table.shape[1])), np.int64)
             for j in range(used):
                 for k in range(3):
-                    larger[k, j] = kept[k, j]
-            kept = larger
-        for j in range(found):
+                    larger[k, j] = table[k, j]
+            table = larger
+        for j in range(count):
             if 0 < high[j] < UNBOUNDED:
-                kept[0, used], kept[1, used], kept[2, used] = cell[j], low[j], high[j]
+                table[0, used], table[1, used], table[2, used] = cell[j], low[j], high[j]
                 used += 1
         outcome.ptr[block + 1] = used
         for row in rows:
             row_low[row] = 0
             row_high[row] = 0
-    return kept[:, :used]
+    return table[:, :used]
 
 
 # Programs of free cells: propagation with a trail, and complete depth-first search.
@@ -276,14 +276,14 @@ class SearchWork(NamedTuple):
 class SearchAnswers(NamedTuple):
     """Answers of a search: a solution, and the one farthest from it, of every component.
 
-    ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``found``
+    ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``finding``
     what is known, ``distance`` and ``upper`` bounds of the largest distance (-1: no bound).
     """
 
     star: IntArray
     has_star: IntArray
     far: IntArray
-    found: IntArray
+    finding: IntArray
     distance: IntArray
     upper: IntArray
 
@@ -361,8 +361,8 @@ def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
     """Take back what was noted on the trail after ``mark``."""
     while w.state[0] > mark:
         w.state[0] -= 1
-        at = w.state[0]
-        var, old_low, old_high = w.trail[at, 0], w.trail[at, 1], w.trail[at, 2]
+        top = w.state[0]
+        var, old_low, old_high = w.trail[top, 0], w.trail[top, 1], w.trail[top, 2]
         # The sums of its rows go back with the bounds.
         for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
             row = p.var_row[k]
@@ -535,19 +535,19 @@ def search_components(
 
     A search ends at the distance ``stop``, or after ``limit`` nodes of the component.
     """
-    star, has_star, far, found, distance, upper = answers
+    star, has_star, far, finding, distance, upper = answers
     for component in range(p.first_var.size - 1):
-        if found[component] != PENDING:
+        if finding[component] != PENDING:
             continue
         distance[component] = 0
         upper[component] = -1
         if propagate(p, w, component) >= 0:
-            found[component] = NONE
+            finding[component] = NONE
             continue
         if has_star[component] == 0:
             best, complete = search(p, w, component, star, False, 0, limit[component], star)
             if best < 0:
-                found[component] = NONE if complete else UNKNOWN
+                finding[component] = NONE if complete else UNKNOWN
                 continue
             has_star[component] = 1
         # The farthest solution; 0 with all seen proves that there is no other.
@@ -555,7 +555,7 @@ def search_components(
         distance[component] = best
         if complete:
             upper[component] = best
-            found[component] = SEVERAL if best > 0 else UNIQUE
+            finding[component] = SEVERAL if best > 0 else UNIQUE
         else:
             upper[component] = distance_bound(p, w, component, star)
-            found[component] = SEVERAL if best > 0 else SOME
+            finding[component] = SEVERAL if best > 0 else SOME

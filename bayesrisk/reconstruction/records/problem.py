@@ -18,7 +18,7 @@ from bayesrisk.reconstruction.records.system import (
     CellSystem,
     Coupling,
     cell_systems,
-    columns_of,
+    sparse_columns,
 )
 from bayesrisk.tables.published import PublishedTables, SeveralTables, read_tables
 from bayesrisk.tables.workload import Workload
@@ -38,7 +38,7 @@ class CountRanges:
     zero: IntArray
 
     @classmethod
-    def of_counts(cls, counts: sp.csr_array) -> "CountRanges":
+    def from_counts(cls, counts: sp.csr_array) -> "CountRanges":
         """Return the ranges of true counts, which are points, and all counts where ``HIDDEN``."""
         zero, hidden = np.zeros(counts.shape[1], np.int64), counts.data == HIDDEN
         if not hidden.any():
@@ -49,20 +49,20 @@ class CountRanges:
         return cls(low, sp.csr_array((high, *places), shape=counts.shape), zero)
 
     @classmethod
-    def of_support(cls, low: IntArray, high: IntArray, zero: IntArray) -> "CountRanges":
+    def from_support(cls, low: IntArray, high: IntArray, zero: IntArray) -> "CountRanges":
         """Return the ranges between two whole arrays of counts."""
-        kept = (low != 0) | (high != zero)
-        ptr, column = np.append(0, np.cumsum(kept.sum(axis=1))), np.nonzero(kept)[1]
-        low, high = low[kept], (high - zero)[kept]
-        made = [sp.csr_array((part, column, ptr), shape=kept.shape) for part in (low, high)]
-        return cls(made[0], made[1], zero)
+        stored = (low != 0) | (high != zero)
+        ptr, column = np.append(0, np.cumsum(stored.sum(axis=1))), np.nonzero(stored)[1]
+        low, high = low[stored], (high - zero)[stored]
+        matrices = [sp.csr_array((part, column, ptr), shape=stored.shape) for part in (low, high)]
+        return cls(matrices[0], matrices[1], zero)
 
     @property
     def true(self) -> bool:
         """Whether every range is a point."""
         return self.low is self.high
 
-    def at(self, groups: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    def ends(self, groups: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
         """Return both ends of some counts."""
         high = entries(self.high, groups, rows)
         return high if self.true else entries(self.low, groups, rows), high + self.zero[rows]
@@ -79,16 +79,16 @@ class CountRanges:
 
         Those are group and row, both ends of the range, and the count.
         """
-        over, under = (sp.csr_array(counts - part).tocoo() for part in (self.high, self.low))
-        above, below = over.data > self.zero[over.coords[1]], under.data < 0
+        excess, deficit = (sp.csr_array(counts - part).tocoo() for part in (self.high, self.low))
+        above, below = excess.data > self.zero[excess.coords[1]], deficit.data < 0
         groups, rows = (
-            np.concatenate([over.coords[k][above], under.coords[k][below]]) for k in range(2)
+            np.concatenate([excess.coords[k][above], deficit.coords[k][below]]) for k in range(2)
         )
         counts.sort_indices()
         order = np.lexsort((rows, groups))
         group, first = np.unique(groups[order], return_index=True)
         group, row = group.astype(np.int64), rows[order][first].astype(np.int64)
-        return group, row, *self.at(group, row), entries(counts, group, row)
+        return group, row, *self.ends(group, row), entries(counts, group, row)
 
     def part(self, groups: IntArray | slice) -> "CountRanges":
         """Return the ranges of some groups."""
@@ -96,12 +96,12 @@ class CountRanges:
 
     def listed(self, groups: slice) -> kernels.BlockCounts:
         """Return the rows of some groups whose counts are not 0."""
-        held = self.part(groups)
+        ranges = self.part(groups)
         if self.zero.any():
-            held = CountRanges.of_support(*self.whole(groups), np.zeros_like(self.zero))
-        high = held.high
+            ranges = CountRanges.from_support(*self.whole(groups), np.zeros_like(self.zero))
+        high = ranges.high
         ptr, row = high.indptr.astype(np.int64), high.indices.astype(np.int64)
-        return kernels.BlockCounts(ptr, row, held.low.data, high.data)
+        return kernels.BlockCounts(ptr, row, ranges.low.data, high.data)
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ class RowSource:
 
     The rows of cell j are ``cell_row[cell_ptr[j]:cell_ptr[j + 1]]``, with coefficients; rows of
     one ``family`` share no cell; ``group`` is the group of every block.  The cells add up to a
-    count within ``ranges`` where ``equal``, else to at most its largest; where ``own`` a group is
-    one block's, and cells of other blocks do not enter its rows.  Rows that say nothing are left
-    out of programs, but where they are ``asked`` for.
+    count within ``ranges`` where ``equal``, else to at most its largest; where ``single_block`` a
+    group is one block's, and cells of other blocks do not enter its rows.  Rows that say nothing
+    are left out of programs, but where they are ``required``.
     """
 
     cell_ptr: IntArray
@@ -122,15 +122,17 @@ class RowSource:
     ranges: CountRanges
     group: IntArray
     equal: bool = True
-    own: bool = False
-    asked: bool = False
+    single_block: bool = False
+    required: bool = False
 
     @classmethod
-    def over(
-        cls, rows: sp.csr_array, ranges: CountRanges, group: IntArray, *, asked: bool = False
+    def from_matrix(
+        cls, rows: sp.csr_array, ranges: CountRanges, group: IntArray, *, required: bool = False
     ) -> "RowSource":
         """Return rows over the cells of a block, each a family of its own."""
-        return cls(*columns_of(rows), np.arange(rows.shape[0]), ranges, group, asked=asked)
+        return cls(
+            *sparse_columns(rows), np.arange(rows.shape[0]), ranges, group, required=required
+        )
 
 
 @dataclass(frozen=True)
@@ -169,10 +171,10 @@ class BlockBounds:
         """Return the bounds of some blocks; cells are in the order of blocks."""
         first, last = (np.searchsorted(self.block, blocks, side) for side in ("left", "right"))
         size = last - first
-        kept = np.repeat(last - np.cumsum(size), size) + np.arange(size.sum())
+        chosen = np.repeat(last - np.cumsum(size), size) + np.arange(size.sum())
         block, cells = np.repeat(np.arange(blocks.size), size), (self.cell, self.low, self.high)
         own = self.status[blocks], self.culprit[blocks]
-        return BlockBounds(*own, block, *(part[kept] for part in cells))
+        return BlockBounds(*own, block, *(part[chosen] for part in cells))
 
 
 @dataclass(frozen=True)
@@ -210,11 +212,11 @@ class Problem:
     @cached_property
     def bounds(self) -> BlockBounds:
         """Bounds of the cells of every block: the fixed point of interval propagation."""
-        size, none = self.geoids.size, np.zeros(self.space.size, np.int64)
-        found = _bounds(self, 0, size, np.full_like(none, UNBOUNDED), none)
-        endless = np.isin(found.status, (kernels.UNCOUNTED, kernels.UNLIMITED))
+        size, zeros = self.geoids.size, np.zeros(self.space.size, np.int64)
+        block_bounds = _bounds(self, 0, size, np.full_like(zeros, UNBOUNDED), zeros)
+        endless = np.isin(block_bounds.status, (kernels.UNCOUNTED, kernels.UNLIMITED))
         if not self.larger or not endless.any():
-            return found
+            return block_bounds
         # Cells that a block's own tables leave unbounded are bounded by those of its larger places.
         places = np.stack([larger.group for larger in self.larger])
         change = np.flatnonzero(np.any(places[:, 1:] != places[:, :-1], axis=0)) + 1
@@ -242,22 +244,22 @@ class Problem:
     def histograms(self, block: IntArray, cell: IntArray, count: IntArray) -> sp.csr_array:
         """Return numbers of records as a matrix, blocks by cells."""
         shape = self.geoids.size, self.space.size
-        found = sp.csr_array((count, (block, cell)), shape=shape)
-        found.sum_duplicates()
-        return found
+        matrix = sp.csr_array((count, (block, cell)), shape=shape)
+        matrix.sum_duplicates()
+        return matrix
 
     def part(self, blocks: IntArray) -> "Problem":
         """Return the problem of some blocks, each by itself; bounds that are known stay."""
         rows = replace(
             self.rows[0], ranges=self.rows[0].ranges.part(blocks), group=np.arange(blocks.size)
         )
-        made = replace(
+        problem = replace(
             self, geoids=self.geoids[blocks], published=self.published[blocks],
             ranges=self.ranges.part(blocks), rows=(rows,), larger=(),
         )  # fmt: skip
         if "bounds" in vars(self) and not self.larger:
-            vars(made)["bounds"] = self.bounds.part(blocks)
-        return made
+            vars(problem)["bounds"] = self.bounds.part(blocks)
+        return problem
 
     def bound_together(self, blocks: Iterable[int]) -> dict[int, int]:
         """Return the blocks that stand or fall with some of them, and with which.
@@ -270,8 +272,8 @@ class Problem:
             place = self.larger[0].group  # the largest place first
             for b in chosen:
                 because.setdefault(int(place[b]), b)
-            others = np.flatnonzero(np.isin(place, list(because)))
-            return {int(b): because[int(place[b])] for b in others} | chosen
+            linked = np.flatnonzero(np.isin(place, list(because)))
+            return {int(b): because[int(place[b])] for b in linked} | chosen
         return chosen
 
 
@@ -319,7 +321,7 @@ def published_problem(
     """
     tables, levels, assumed = read_tables(tables, scope, taken_as_true=taken_as_true, kinds=kinds)
     check.flag(known_rule, "known_rule")
-    workload, others = tables.workload, () if queries is None else tuple(queries.tables.values())
+    workload, extra = tables.workload, () if queries is None else tuple(queries.tables.values())
     if queries is not None and queries.schema != workload.schema:
         raise ArgumentError(
             f"queries must be of schema {workload.schema.name!r}, got {shown(queries.schema.name)}"
@@ -332,7 +334,7 @@ def published_problem(
     published, ranges = zip(*stated, strict=True)
     # Differences of published cells are rows where all counts are true.
     raw = not ranges[0].true, any(not part.true for part in ranges[1:])
-    system, couplings = cell_systems(workload, levels, raw, others)
+    system, couplings = cell_systems(workload, levels, raw, extra)
     larger = tuple(
         LargerLevel(name, tables.geoids[name], tables.parents(name), *counts, coupling)
         for name, counts, coupling in zip(levels[1:], stated[1:], couplings, strict=True)
@@ -351,7 +353,7 @@ def published_problem(
 def _system_ranges(system: CellSystem, ranges: CountRanges) -> CountRanges:
     """Return the ranges of the rows of a system, its row without a count included."""
     if ranges.true:
-        return CountRanges.of_counts(system.rows_of(ranges.low))
+        return CountRanges.from_counts(system.row_counts(ranges.low))
     if not system.has_free_row:
         return ranges
     shape = ranges.low.shape[0], ranges.low.shape[1] + 1
@@ -367,8 +369,8 @@ def _coupling_rows(larger: LargerLevel) -> RowSource:
     if ranges.true:
         counts = sp.csr_array(larger.published @ coupling.derivation.T)
         counts.sort_indices()
-        ranges = CountRanges.of_counts(counts)
-    return RowSource(*columns_of(coupling.rows), coupling.family, ranges, larger.group)
+        ranges = CountRanges.from_counts(counts)
+    return RowSource(*sparse_columns(coupling.rows), coupling.family, ranges, larger.group)
 
 
 def stated_counts(
@@ -387,7 +389,7 @@ def stated_counts(
     counts = sp.csr_array(sp.hstack(parts, format="csr"), dtype=np.int64)
     if coarsened:
         return counts, _supports(tables, level, known_rule)
-    return counts, CountRanges.of_counts(counts)
+    return counts, CountRanges.from_counts(counts)
 
 
 def _coarsened(tables: PublishedTables, level: str, known_rule: bool) -> bool:
@@ -420,7 +422,7 @@ def _supports(tables: PublishedTables, level: str, known_rule: bool) -> CountRan
         rows = np.arange(first, min(first + WHOLE, size))
         ends = [tables.support(level, name, rows, known_rule=known_rule) for name in names]
         low, high = (np.concatenate(side, axis=1) for side in zip(*ends, strict=True))
-        parts.append(CountRanges.of_support(low, high, highest))
+        parts.append(CountRanges.from_support(low, high, highest))
     lows, highs = [part.low for part in parts], [part.high for part in parts]
     sides = [sp.csr_array(sp.vstack(side, format="csr")) for side in (lows, highs)]
     return CountRanges(sides[0], sides[1], highest)
@@ -429,9 +431,9 @@ def _supports(tables: PublishedTables, level: str, known_rule: bool) -> CountRan
 def entries(matrix: sp.csr_array, rows: IntArray, columns: IntArray) -> IntArray:
     """Return the entries of a sparse matrix with sorted indices at pairs of row and column."""
     width = matrix.shape[1]
-    held = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)) * width + matrix.indices
+    stored = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)) * width + matrix.indices
     wanted = rows * width + columns
-    if not held.size:
+    if not stored.size:
         return np.zeros(wanted.size, np.int64)
-    at = np.minimum(np.searchsorted(held, wanted), held.size - 1)
-    return np.where(held[at] == wanted, matrix.data[at], 0).astype(np.int64)
+    index = np.minimum(np.searchsorted(stored, wanted), stored.size - 1)
+    return np.where(stored[index] == wanted, matrix.data[index], 0).astype(np.int64)

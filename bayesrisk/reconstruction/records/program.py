@@ -61,11 +61,11 @@ class Program:
         """Number of components."""
         return self.arrays.first_var.size - 1
 
-    def component_of(self) -> IntArray:
+    def variable_components(self) -> IntArray:
         """Return the component of every variable."""
         return np.repeat(np.arange(self.n_components), np.diff(self.arrays.first_var))
 
-    def blocks_of(self, component: int) -> IntArray:
+    def component_blocks(self, component: int) -> IntArray:
         """Return the blocks that have a cell in a component."""
         first, last = self.arrays.first_var[component : component + 2]
         return np.unique(self.block[first:last])
@@ -105,25 +105,25 @@ def _rows(
     """Return keys and both residual ends of rows with free cells, and entries (row, var, coef)."""
     n_rows = source.family.size
     position, owner = _expand(source.cell_ptr, cell)
-    base = block if source.own else source.group[block]
+    base = block if source.single_block else source.group[block]
     key = base[owner] * n_rows + source.cell_row[position]
     coef = source.cell_coef[position]
     open_entry = free[owner]
     keys, row = np.unique(key[open_entry], return_inverse=True)
     group = keys // n_rows
-    if source.own:
+    if source.single_block:
         group = source.group[group]
-    least, most = source.ranges.at(group, keys % n_rows)
+    least, most = source.ranges.ends(group, keys % n_rows)
     # What the settled cells of these rows hold is taken off.
-    at = np.searchsorted(keys, key[~open_entry])
-    at = np.minimum(at, max(keys.size - 1, 0))
-    held = coef[~open_entry] * low[owner[~open_entry]]
-    inside = keys[at] == key[~open_entry] if keys.size else np.zeros(0, bool)
+    index = np.searchsorted(keys, key[~open_entry])
+    index = np.minimum(index, max(keys.size - 1, 0))
+    fixed = coef[~open_entry] * low[owner[~open_entry]]
+    inside = keys[index] == key[~open_entry] if keys.size else np.zeros(0, bool)
     settled = np.zeros(keys.size, np.int64)
-    np.add.at(settled, at[inside], held[inside])
+    np.add.at(settled, index[inside], fixed[inside])
     # What a row asks for may be there already; one without an upper end then says nothing.
     endless = most == UNBOUNDED
-    published = ~endless | (least > settled) | source.asked
+    published = ~endless | (least > settled) | source.required
     keep = published[row]
     new = np.cumsum(published) - 1
     var = (np.cumsum(free) - 1)[owner[open_entry]]
@@ -149,7 +149,7 @@ def build_program(
     parts = [_rows(source, block, cell, low, free) for source in sources]
     sizes = [part[0].size for part in parts]
     offset = np.concatenate([[0], np.cumsum(sizes)])
-    entry_row = np.concatenate([p[3] + offset[at] for at, p in enumerate(parts)])
+    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(parts)])
     keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*parts, strict=True))
     source = np.repeat(np.arange(len(sources)), sizes)
     # A key is the group, times the rows of its source, plus the row.
@@ -186,9 +186,9 @@ def build_program(
         first_var=np.searchsorted(label[:n_vars][var_order], ends).astype(np.int64),
         first_row=np.searchsorted(label[n_vars:][row_order], ends).astype(np.int64),
     )
-    at = np.flatnonzero(free)[var_order]
+    index = np.flatnonzero(free)[var_order]
     return Program(
-        arrays, low[at], high[at], at, block[at], cell[at], source[row_order],
+        arrays, low[index], high[index], index, block[index], cell[index], source[row_order],
         group[row_order], row_id[row_order],
     )  # fmt: skip
 
@@ -218,7 +218,7 @@ def open_program(
     """
     first, *larger = problem.rows
     if bounds_only:
-        larger = [replace(rows, equal=False, own=True) for rows in larger]
+        larger = [replace(rows, equal=False, single_block=True) for rows in larger]
     low, high = bounds.low.copy(), bounds.high.copy()
     inside = np.flatnonzero(good[bounds.block])
     block, cell = bounds.block[inside], bounds.cell[inside]
@@ -229,7 +229,7 @@ def open_program(
         culprit = np.full(program.n_components, -1, np.int64)
         kernels.propagate_components(program.arrays, work, culprit)
         for k in np.flatnonzero(culprit >= 0):
-            wrong.update((int(b), int(culprit[k])) for b in program.blocks_of(int(k)))
+            wrong.update((int(b), int(culprit[k])) for b in program.component_blocks(int(k)))
         low[inside[program.entry]], high[inside[program.entry]] = work.low, work.high
         if wrong or not np.any((work.low == work.high) & (program.low < program.high)):
             return program, wrong, low, high
@@ -259,22 +259,22 @@ def solve_components(
     (``SEVERAL``, ``SOME``, ``NONE``, ``UNKNOWN``).
     """
     star = np.full(program.low.size, -1, np.int64)
-    found = np.full(program.n_components, kernels.PENDING, np.int64)
-    _dive(program, star, found, limits)
-    _search(program, star, found)
-    without = [int(k) for k in np.flatnonzero(found == kernels.UNKNOWN)]
+    findings = np.full(program.n_components, kernels.PENDING, np.int64)
+    _dive(program, star, findings, limits)
+    _search(program, star, findings)
+    without = [int(k) for k in np.flatnonzero(findings == kernels.UNKNOWN)]
     for group in _grouped(program, without):
-        _solve_group(program, group, star, found, solver, limits)
+        _solve_group(program, group, star, findings, solver, limits)
     if without:
-        _search(program, star, found)
-    for k in np.flatnonzero(found == kernels.SOME):
+        _search(program, star, findings)
+    for k in np.flatnonzero(findings == kernels.SOME):
         other = distance_model(program, star, int(k)).another()
         answer = solver.solve(other, np.zeros(other.low.size, np.int64), limits=limits)
         if answer.values is not None:
-            found[k] = kernels.SEVERAL
+            findings[k] = kernels.SEVERAL
         elif answer.status == Status.INFEASIBLE:
-            found[k] = kernels.UNIQUE
-    return star, {int(k): int(found[k]) for k in np.flatnonzero(found != kernels.UNIQUE)}
+            findings[k] = kernels.UNIQUE
+    return star, {int(k): int(findings[k]) for k in np.flatnonzero(findings != kernels.UNIQUE)}
 
 
 def _dive(program: Program, star: IntArray, findings: IntArray, limits: Limits) -> None:
@@ -416,21 +416,21 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
     ``loss <= (star - low) (1 - b)``.  The distance is the sum of gains and losses.  Variables are
     gains, losses and binaries, in this order.
     """
-    at = variables(program, [component])
+    index = variables(program, [component])
     rows, matrix = _component_rows(program, [component])
-    gain, loss = program.high[at] - star[at], star[at] - program.low[at]
+    gain, loss = program.high[index] - star[index], star[index] - program.low[index]
     up, down = np.flatnonzero(gain > 0), np.flatnonzero(loss > 0)
-    both = np.flatnonzero((gain > 0) & (loss > 0))
-    n, n_up, n_down = both.size, up.size, down.size
-    used = sp.csr_array(matrix @ star[at][:, None]).toarray().ravel()
+    two_sided = np.flatnonzero((gain > 0) & (loss > 0))
+    n, n_up, n_down = two_sided.size, up.size, down.size
+    used = sp.csr_array(matrix @ star[index][:, None]).toarray().ravel()
     columns = matrix.tocsc()
     flow = sp.hstack([columns[:, up], -columns[:, down], sp.csc_array((rows.size, n))])
-    switch, each = n_up + n_down + np.arange(n), np.arange(n)
+    switch, numbers = n_up + n_down + np.arange(n), np.arange(n)
     ones = np.ones(n, np.int64)
 
     def linked(first: IntArray, weight: IntArray) -> sp.csr_array:
         data = np.concatenate([ones, weight])
-        place = (np.tile(each, 2), np.concatenate([first, switch]))
+        place = (np.tile(numbers, 2), np.concatenate([first, switch]))
         return sp.csr_array((data, place), shape=(n, n_up + n_down + n))
 
     p = program.arrays
@@ -441,14 +441,14 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
             sp.vstack(
                 [
                     flow,
-                    linked(np.searchsorted(up, both), -gain[both]),
-                    linked(n_up + np.searchsorted(down, both), loss[both]),
+                    linked(np.searchsorted(up, two_sided), -gain[two_sided]),
+                    linked(n_up + np.searchsorted(down, two_sided), loss[two_sided]),
                 ],
                 format="csr",
             ).astype(np.int64)
         ),
-        row_low=np.concatenate([p.row_low[rows] - used, -gain[both], np.zeros(n, np.int64)]),
-        row_high=np.concatenate([p.row_high[rows] - used, np.zeros(n, np.int64), loss[both]]),
+        row_low=np.concatenate([p.row_low[rows] - used, -gain[two_sided], np.zeros(n, np.int64)]),
+        row_high=np.concatenate([p.row_high[rows] - used, np.zeros(n, np.int64), loss[two_sided]]),
     )
     objective = np.concatenate([np.ones(n_up + n_down, np.int64), np.zeros(n, np.int64)])
     return DistanceModel(model, objective, n_up)
@@ -489,9 +489,10 @@ class Findings:
 def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findings:
     """Return a solution, components and conflicts of all blocks; ``limits`` are of a component."""
     bounds, good = problem.bounds, np.ones(problem.geoids.size, bool)
-    none = np.flatnonzero(bounds.status == kernels.INFEASIBLE).tolist()
+    infeasible = np.flatnonzero(bounds.status == kernels.INFEASIBLE).tolist()
     clashes = _excluded(
-        problem, {b: Clash([(0, b, int(bounds.culprit[b]))], np.array([b]), True) for b in none}
+        problem,
+        {b: Clash([(0, b, int(bounds.culprit[b]))], np.array([b]), True) for b in infeasible},
     )
     good[list(clashes)] = False
     while True:  # ends: each round gives up a block at least
@@ -502,13 +503,13 @@ def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findin
         more = _excluded(problem, {b: by_row[row] for b, row in wrong.items()})
         clashes |= more
         good[list(more)] = False
-    star, found = solve_components(program, solver, limits)
+    star, findings = solve_components(program, solver, limits)
     value = low.copy()
     value[np.flatnonzero(good[bounds.block])[program.entry]] = star
-    components = [(finding, program.blocks_of(k)) for k, finding in found.items()]
+    components = [(finding, program.component_blocks(k)) for k, finding in findings.items()]
     without: dict[int, Clash] = {}
-    for k in found:
-        if found[k] == kernels.NONE:
+    for k in findings:
+        if findings[k] == kernels.NONE:
             clash = _component_clash(program, k)
             without |= dict.fromkeys(clash.blocks.tolist(), clash)
     clashes |= _excluded(problem, without)
@@ -526,15 +527,15 @@ def _component_clash(program: Program, component: int) -> Clash:
     """Return all rows of a component, though no single row contradicts."""
     first, last = program.arrays.first_row[component : component + 2]
     ids = (part[first:last].tolist() for part in (program.source, program.group, program.row))
-    return Clash(list(zip(*ids, strict=True)), program.blocks_of(component))
+    return Clash(list(zip(*ids, strict=True)), program.component_blocks(component))
 
 
 def _row_clash(problem: Problem, program: Program, row: int) -> Clash:
     """Return the row of a program that contradicts, with all around it where counts are ranges."""
     component = int(np.searchsorted(program.arrays.first_row, row, side="right")) - 1
     clash = _component_clash(program, component)
-    own = row - int(program.arrays.first_row[component])
-    return clash if problem.coarsened else clash._replace(rows=[clash.rows[own]])
+    local_row = row - int(program.arrays.first_row[component])
+    return clash if problem.coarsened else clash._replace(rows=[clash.rows[local_row]])
 
 
 # -----------------------------------------------------------------------------
@@ -574,8 +575,8 @@ def _clashing_rows(problem: Problem, clash: Clash) -> list[Row]:
     def clashes(rows: IntArray) -> bool:
         least, most = np.zeros_like(low), np.full_like(high, UNBOUNDED)
         least[rows], most[rows] = low[rows], high[rows]
-        given = CountRanges.of_support(least[None], most[None], np.zeros_like(low))
-        bounds = replace(alone, rows=(replace(alone.rows[0], ranges=given),)).bounds
+        ranges = CountRanges.from_support(least[None], most[None], np.zeros_like(low))
+        bounds = replace(alone, rows=(replace(alone.rows[0], ranges=ranges),)).bounds
         return bool(bounds.status[0] == kernels.INFEASIBLE)
 
     return [(0, int(clash.blocks[0]), int(row)) for row in _fewest(np.arange(low.size), clashes)]
@@ -585,13 +586,13 @@ def _fewest(rows: IntArray, clashes: Callable[[IntArray], bool]) -> IntArray:
     """Return some of rows that clash which still do, none of which can be left out."""
     step = max(rows.size // 2, 1)
     while True:
-        at = 0
-        while at < rows.size:
-            rest = np.delete(rows, slice(at, at + step))
+        start = 0
+        while start < rows.size:
+            rest = np.delete(rows, slice(start, start + step))
             if clashes(rest):
                 rows = rest
             else:
-                at += step
+                start += step
         if step == 1:
             return rows
         step = max(step // 2, 1)
@@ -622,9 +623,9 @@ def _sifted(problem: Problem, rows: Sequence[Row], solver: SolverBackend) -> lis
     top = max(int(high[high < UNBOUNDED].max(initial=0)), int(low.max(initial=0)), 0)
 
     def clashes(chosen: IntArray) -> bool:
-        some = sp.csc_array(matrix[chosen])
-        used = np.flatnonzero(np.diff(some.indptr))
-        columns = np.unique(some[:, used].toarray(), axis=1)
+        selected = sp.csc_array(matrix[chosen])
+        used = np.flatnonzero(np.diff(selected.indptr))
+        columns = np.unique(selected[:, used].toarray(), axis=1)
         count = columns.shape[1]
         most = np.minimum(high[chosen], columns @ np.full(count, top))
         if np.any(low[chosen] > most) or np.any(most < 0):
@@ -636,10 +637,10 @@ def _sifted(problem: Problem, rows: Sequence[Row], solver: SolverBackend) -> lis
         answer = solver.solve(model, model.low, limits=Limits(_SECONDS))
         return answer.status == Status.INFEASIBLE
 
-    at = np.flatnonzero((low > 0) | (high < UNBOUNDED))
-    if matrix.shape[0] * size * blocks.size <= _SMALL and clashes(at):
-        at = _fewest(at, clashes)
-    return [rows[k] for k in at.tolist()]
+    candidates = np.flatnonzero((low > 0) | (high < UNBOUNDED))
+    if matrix.shape[0] * size * blocks.size <= _SMALL and clashes(candidates):
+        candidates = _fewest(candidates, clashes)
+    return [rows[k] for k in candidates.tolist()]
 
 
 def _row_text(problem: Problem, source: int, group: int, row: int) -> str:
@@ -648,7 +649,7 @@ def _row_text(problem: Problem, source: int, group: int, row: int) -> str:
         return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
     larger = problem.larger[source - 1]
     part = larger.coupling.derivation[[row]].tocoo()
-    names = sorted(larger.coupling.queries.labels[at] for at in part.coords[1].tolist())
+    names = sorted(larger.coupling.queries.labels[number] for number in part.coords[1].tolist())
     return f"{larger.level} {larger.geoids[group]}: {' '.join(names)}"
 
 
@@ -658,7 +659,7 @@ def row_cells(system: CellSystem, row: int) -> str:
         return "(no published cell)"
     part = system.derivation[[row]].tocoo()
     terms = sorted(zip(part.data.tolist(), part.coords[1].tolist(), strict=True), reverse=True)
-    names = [system.queries.labels[at] for _, at in terms]
+    names = [system.queries.labels[query] for _, query in terms]
     if len(terms) == 1 and terms[0][0] == 1:
         return names[0]
     signs = ["+" if c == 1 else "-" if c == -1 else f"{c:+d} " for c, _ in terms]
@@ -729,12 +730,12 @@ def fixed_totals(program: Program) -> BoolArray:
     weighted = np.bincount(np.repeat(np.arange(size.size), size), p.row_coef != 1, size.size)
     sound = (p.row_low == p.row_high) & (weighted == 0)
     keys = np.stack([owner, p.family])[:, sound]
-    (component, _), at = np.unique(keys, axis=1, return_inverse=True)
+    (component, _), group = np.unique(keys, axis=1, return_inverse=True)
     # Rows of a family share no variable: as many variables as there are is each of them once.
-    held = np.bincount(at.ravel(), size[sound], component.size)
-    found = np.zeros(n_vars.size, np.bool_)
-    found[component[held == n_vars[component]]] = True
-    return found
+    covered = np.bincount(group.ravel(), size[sound], component.size)
+    fixed = np.zeros(n_vars.size, np.bool_)
+    fixed[component[covered == n_vars[component]]] = True
+    return fixed
 
 
 def farthest_solutions(
@@ -774,17 +775,17 @@ def farthest_solutions(
     k = program.n_components
     far, star_point = np.zeros(point.size, np.int64), point.copy()
     lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    found = np.full(k, kernels.PENDING, np.int64)
-    answers = kernels.SearchAnswers(star_point, np.ones(k, np.int64), far, found, lower, upper)
+    findings = np.full(k, kernels.PENDING, np.int64)
+    answers = kernels.SearchAnswers(star_point, np.ones(k, np.int64), far, findings, lower, upper)
     nodes, work = node_limits(program, farthest=True), program.work()
-    taken, even, more = np.zeros(k), fixed_totals(program), np.zeros(k, np.int64)
+    seconds, even, more = np.zeros(k), fixed_totals(program), np.zeros(k, np.int64)
     kernels.search_components(program.arrays, work, answers, _WITHOUT_END, nodes)
-    np.add.at(more, program.component_of(), far - point)
+    np.add.at(more, program.variable_components(), far - point)
     for component in np.flatnonzero(lower != upper):
-        low_end, high_end, gained, taken[component] = _solve_distance(
+        low_end, high_end, gained, seconds[component] = _solve_distance(
             program, point, int(component), solver, limits, even=bool(even[component])
         )
         if low_end > lower[component]:
             lower[component], more[component] = low_end, gained
         upper[component] = high_end if upper[component] < 0 else min(upper[component], high_end)
-    return Farthest(solved, program, point, lower, upper, taken, even, more)
+    return Farthest(solved, program, point, lower, upper, seconds, even, more)

@@ -40,7 +40,7 @@ class Reconstruction(AttackResult, Tabular):
     scope : str
         The level whose tables were solved together.
     status : tuple of str
-        For every block ``unique`` (proved: no others fit, as far as :attr:`told_apart` goes),
+        For every block ``unique`` (proved: no others fit, as far as :attr:`resolution` goes),
         ``feasible`` (others fit, or might), ``infeasible`` (proved: none fit), ``unknown`` (a
         limit was reached, or some cell is in no published count and may hold any number; no
         records are given), ``nearest`` (none fit; these deviate least).
@@ -73,10 +73,10 @@ class Reconstruction(AttackResult, Tabular):
     version: str = __version__
 
     def _answer(self) -> list[str]:
-        known = Counter(self.status)
-        found = ", ".join(f"{n:,} {status}" for status, n in known.most_common())
+        tally = Counter(self.status)
+        listing = ", ".join(f"{n:,} {status}" for status, n in tally.most_common())
         return [
-            f"{int(self.count.sum()):,} records in {len(self.status):,} places: {found}.",
+            f"{int(self.count.sum()):,} records in {len(self.status):,} places: {listing}.",
             f"Unique means {self._meaning} ({self.scope}); what is merely "
             "feasible is one of several answers.",
             "See to_frame() for the records and blocks() for the places.",
@@ -106,7 +106,7 @@ class Reconstruction(AttackResult, Tabular):
         return total
 
     @property
-    def told_apart(self) -> dict[str, int]:
+    def resolution(self) -> dict[str, int]:
         """Columns of the histograms, and the number of values that a proof distinguishes in each.
 
         Age comes as ``agebin``.  The tables of blocks tell 38 bins apart, and exact tables of
@@ -199,7 +199,7 @@ def reconstruct(
     within a tract, sex, bin, race class and Hispanic origin, records in the order of block and
     race get the published ages from the youngest on; agreement by exact age depends on this order.
     ``unique`` is about the bins then.  Where cells of the tract tables are withheld the blocks are
-    solved with their single years, and ``unique`` is about these; :attr:`Reconstruction.told_apart`
+    solved with their single years, and ``unique`` is about these; :attr:`Reconstruction.resolution`
     says which.  A cell without a published count of its block is bound by those of larger places;
     where these have none either, its block is ``unknown`` and the others are not.
 
@@ -279,12 +279,12 @@ class ReconstructionAttack:
         return reconstruct(release.tables, **vars(self))
 
 
-def record_form(found: Reconstruction) -> pd.DataFrame:
+def record_form(reconstruction: Reconstruction) -> pd.DataFrame:
     """Return reconstructed persons in the form that files of records have.
 
     Parameters
     ----------
-    found : Reconstruction
+    reconstruction : Reconstruction
         Of person tables.
 
     Returns
@@ -304,21 +304,21 @@ def record_form(found: Reconstruction) -> pd.DataFrame:
     >>> record_form(reconstruct(tables, scope="block"))[["age", "agebin"]].values.tolist()
     [[7, 7], [30, 24]]
     """
-    check.instance(found, Reconstruction, "found")
-    frame = found.to_frame()
-    space = found.problem.space
+    check.instance(reconstruction, Reconstruction, "reconstruction")
+    frame = reconstruction.to_frame()
+    space = reconstruction.problem.space
     for name in space.schema.names:
         if space.is_whole(name):
             continue
         first = np.unique(space.bins[name], return_index=True)[1]
         youngest = first[frame.pop(f"{name}bin")] + space.schema.attribute(name).first
         # Records of the least deviation have nothing from larger places: there it is -1.
-        known = frame[name].to_numpy() if name in frame else np.full(len(frame), -1)
-        frame[name] = np.where(known < 0, youngest, known)
+        ages = frame[name].to_numpy() if name in frame else np.full(len(frame), -1)
+        frame[name] = np.where(ages < 0, youngest, ages)
     if not set(_PERSON) <= set(space.schema.names):
         return frame
     frame["agebin"] = age_bin(frame["age"]) if len(frame) else frame["age"]
-    order = [found.problem.level, "sex", "age", "agebin", "race", "hisp"]
+    order = [reconstruction.problem.level, "sex", "age", "agebin", "race", "hisp"]
     return frame[[c for c in order if c in frame] + [c for c in frame if c not in order]]
 
 
@@ -383,13 +383,13 @@ class SolutionVariability(Tabular):
         low, high = (float((bound * people).sum() / most) for bound in (self.lower, self.upper))
         fixed = int(people[self.upper == 0.0].sum())
         true = "if the published counts were true"
-        said = (true, f"decided {true}") if self.taken_as_true else ("proved", "proved")
+        words = (true, f"decided {true}") if self.taken_as_true else ("proved", "proved")
         return [
             f"At most {high:.1%} of the records could be others, averaged over "
             f"{int(people.sum()):,} people in {len(self.status):,} places"
             + (f" (at least {low:.1%})." if low < high else "."),
-            f"{fixed:,} people live where the tables leave no choice: variability 0, {said[0]}.",
-            f"{self.status.count('proved'):,} places {said[1]}, scope {self.scope}.",
+            f"{fixed:,} people live where the tables leave no choice: variability 0, {words[0]}.",
+            f"{self.status.count('proved'):,} places {words[1]}, scope {self.scope}.",
             *["Published counts are read as ranges."] * self.coarsened,
         ]
 
@@ -472,16 +472,16 @@ def solution_variability(
     [0.0, 1.0]
     """
     backend, limits = solver_and_limits(solver, time_limit, node_limit)
-    given = None
+    start = None
     if solution is not None:
         check.instance(solution, Reconstruction, "solution")
         parts = solution.block, solution.cell, solution.count
-        given = solution.problem, Solution(list(solution.status), {}, *parts)
+        start = solution.problem, Solution(list(solution.status), {}, *parts)
     problem = published_problem(
         tables, scope=scope, kinds=KINDS, taken_as_true=taken_as_true, known_rule=known_rule
     )
     kind = scope.removeprefix(f"{problem.scope}-") if problem.larger else ""
-    star = starting_solution(problem, given, solver=backend, limits=replace(limits, nodes=None))
+    star = starting_solution(problem, start, solver=backend, limits=replace(limits, nodes=None))
     histogram = star.histogram(problem)
     answer = farthest_solutions(
         problem, histogram, star.solved, kind=kind, solver=backend, limits=limits
@@ -493,8 +493,11 @@ def _known_totals(published: Queries, ranges: CountRanges) -> BoolArray:
     """Return for every place whether one of its published counts is that of all of its records."""
     matrix = published.matrix
     ones = (np.diff(matrix.indptr) == matrix.shape[1]) & (matrix.max(axis=1).toarray() == 1)
-    at = np.flatnonzero(ones)
-    low, high = ranges.low[:, at].toarray(), ranges.high[:, at].toarray() + ranges.zero[at]
+    columns = np.flatnonzero(ones)
+    low, high = (
+        ranges.low[:, columns].toarray(),
+        ranges.high[:, columns].toarray() + ranges.zero[columns],
+    )
     return np.asarray((low == high).any(axis=1), dtype=bool)
 
 
@@ -512,11 +515,11 @@ def _result(
     owner = place[program.block[program.arrays.first_var[:-1]]]
     seconds = np.zeros(geoids.size)
     np.add.at(seconds, owner, answer.seconds)
-    known = np.ones(geoids.size, bool)
-    np.logical_and.at(known, place, _known_totals(problem.system.queries, problem.ranges))
+    settled = np.ones(geoids.size, bool)
+    np.logical_and.at(settled, place, _known_totals(problem.system.queries, problem.ranges))
     if joint:
-        known |= _known_totals(largest.coupling.queries, largest.ranges)
-    fixed = answer.fixed | known[owner]
+        settled |= _known_totals(largest.coupling.queries, largest.ranges)
+    fixed = answer.fixed | settled[owner]
     low, below, high, above = _ratios(answer, fixed, owner, 2 * population)
     high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
     status = np.where(low * above == high * below, Status.PROVED, Status.FEASIBLE).astype(object)
@@ -544,15 +547,15 @@ def _ratios(
     and the bounds of cells and distance the upper one.
     """
     program, point = answer.program, answer.point
-    component = program.component_of()
+    component = program.variable_components()
     room = np.zeros((2, program.n_components), np.int64)
     np.add.at(room[0], component, program.high - point)
     np.add.at(room[1], component, point - program.low)
 
     def total(values: IntArray, chosen: BoolArray) -> IntArray:
-        found = np.zeros(whole.size, np.int64)
-        np.add.at(found, owner[chosen], values[chosen])
-        return found
+        sums = np.zeros(whole.size, np.int64)
+        np.add.at(sums, owner[chosen], values[chosen])
+        return sums
 
     most_gain, most_loss = (total(part, ~fixed) for part in room)
     low = total(answer.lower, fixed) + total(answer.lower, ~fixed)

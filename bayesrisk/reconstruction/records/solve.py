@@ -49,9 +49,13 @@ class Solution:
         """Return the histograms over the cells of a problem, blocks by cells."""
         return problem.histograms(self.block, self.cell, self.count)
 
-    def keep(self, kept: BoolArray) -> None:
+    def keep(self, chosen: BoolArray) -> None:
         """Leave out the cells that are not kept."""
-        self.block, self.cell, self.count = self.block[kept], self.cell[kept], self.count[kept]
+        self.block, self.cell, self.count = (
+            self.block[chosen],
+            self.cell[chosen],
+            self.count[chosen],
+        )
 
 
 def solve_blocks(
@@ -80,21 +84,27 @@ def solve_blocks(
 def _climbed(problem: Problem, solver: SolverBackend, limits: Limits, loose: bool) -> Solution:
     """Return the records that a climb finds of some blocks, and a solution of the others."""
     (block, cell, count), rest = climbed_records(problem)
-    made = Solution([Status.FEASIBLE] * problem.geoids.size, block=block, cell=cell, count=count)
+    solution = Solution(
+        [Status.FEASIBLE] * problem.geoids.size, block=block, cell=cell, count=count
+    )
     # Every answer is tabulated again.
-    counts = sp.csr_array(made.histogram(problem) @ problem.system.queries.matrix.T)
+    counts = sp.csr_array(solution.histogram(problem) @ problem.system.queries.matrix.T)
     rest = np.union1d(rest, problem.ranges.differences(counts)[0])
-    others = solve(problem.part(rest), solver=solver, limits=limits, loose=loose)
-    for at, b in enumerate(rest.tolist()):
-        made.status[b] = others.status[at]
-        if at in others.conflict:
-            made.conflict[b] = others.conflict[at]
-    made.keep(~np.isin(made.block, rest))
-    parts = (made.block, rest[others.block]), (made.cell, others.cell), (made.count, others.count)
+    rest_solution = solve(problem.part(rest), solver=solver, limits=limits, loose=loose)
+    for number, b in enumerate(rest.tolist()):
+        solution.status[b] = rest_solution.status[number]
+        if number in rest_solution.conflict:
+            solution.conflict[b] = rest_solution.conflict[number]
+    solution.keep(~np.isin(solution.block, rest))
+    parts = (
+        (solution.block, rest[rest_solution.block]),
+        (solution.cell, rest_solution.cell),
+        (solution.count, rest_solution.count),
+    )
     block, cell, count = (np.concatenate(pair) for pair in parts)
     order = np.lexsort((cell, block))
-    made.block, made.cell, made.count = block[order], cell[order], count[order]
-    return made
+    solution.block, solution.cell, solution.count = block[order], cell[order], count[order]
+    return solution
 
 
 def solve(
@@ -123,9 +133,9 @@ def solve(
     for b in np.flatnonzero(bounds.status == kernels.UNLIMITED):
         if solution.status[b] == Status.UNIQUE:
             solution.status[b] = Status.FEASIBLE
-    kept = solution.solved[bounds.block] & (findings.value > 0)
-    solution.block, solution.cell = bounds.block[kept], bounds.cell[kept]
-    solution.count = findings.value[kept]
+    positive = solution.solved[bounds.block] & (findings.value > 0)
+    solution.block, solution.cell = bounds.block[positive], bounds.cell[positive]
+    solution.count = findings.value[positive]
     _complete(problem, solution)
     return solution
 
@@ -195,11 +205,11 @@ def incidence(
             row_ptr[row[k] + 1] += 1
     # The transpose, by counting: first the number of cells of each row, then their places.
     row_ptr[:] = np.cumsum(row_ptr)
-    row_cell, at = np.empty(ptr[n], np.int64), row_ptr[:-1].copy()
+    row_cell, position = np.empty(ptr[n], np.int64), row_ptr[:-1].copy()
     for j in range(n):
         for k in range(ptr[j], ptr[j + 1]):
-            row_cell[at[row[k]]] = j
-            at[row[k]] += 1
+            row_cell[position[row[k]]] = j
+            position[row[k]] += 1
     return ptr, row, row_ptr, row_cell
 
 
@@ -222,21 +232,21 @@ def add_gain(w: Climb, row: int, sign: int) -> None:
 
 
 @lean_step
-def change_cell(w: Climb, cell: int, by: int) -> int:
+def change_cell(w: Climb, cell: int, amount: int) -> int:
     """Put a record into a cell, or take one (-1); return the change of the total distance."""
     change = 0
     for k in range(w.cell_ptr[cell], w.cell_ptr[cell + 1]):
         row = w.cell_row[k]
-        before, after = violation(w, row, 0), violation(w, row, by)
+        before, after = violation(w, row, 0), violation(w, row, amount)
         change += after - before
         # One more record of the row changes its distance by -1, 0 or 1, before and after.
-        if violation(w, row, 1) - before != violation(w, row, by + 1) - after:
+        if violation(w, row, 1) - before != violation(w, row, amount + 1) - after:
             add_gain(w, row, -1)
-            w.total[row] += by
+            w.total[row] += amount
             add_gain(w, row, 1)
         else:
-            w.total[row] += by
-    w.records[cell] += by
+            w.total[row] += amount
+    w.records[cell] += amount
     return change
 
 
@@ -270,11 +280,15 @@ def least_gain_cell(w: Climb, step: int, first: int) -> int:
     n_cells, least, best = w.gain.size, UNBOUNDED, -1
     for cell in range(n_cells):
         least = min(least, w.gain[cell])
-    at = first
+    candidate = first
     for _ in range(n_cells):
-        if w.gain[at] == least and w.tabu[at] <= step and w.records[at] < w.most[at]:
-            return at
-        at = at + 1 if at + 1 < n_cells else 0
+        if (
+            w.gain[candidate] == least
+            and w.tabu[candidate] <= step
+            and w.records[candidate] < w.most[candidate]
+        ):
+            return candidate
+        candidate = candidate + 1 if candidate + 1 < n_cells else 0
     # None of the least gain of all may.
     least = UNBOUNDED
     for cell in range(n_cells):
@@ -299,17 +313,17 @@ def climb(w: Climb, steps: int) -> bool:
             return True
         # Ties go to another cell each time: cells alike share the records.
         first = (first + _STRIDE) % n_cells
-        best, by = least_gain_cell(w, step, first), 1
+        best, amount = least_gain_cell(w, step, first), 1
         least = w.gain[best] if best >= 0 else UNBOUNDED
         if least >= 0:
             for cell in range(n_cells):
                 if w.records[cell] > w.least[cell] and w.tabu[cell] <= step:
                     change = loss(w, cell)
                     if change < least:
-                        best, least, by = cell, change, -1
+                        best, least, amount = cell, change, -1
         stuck = stuck or least >= 0
         if best >= 0:
-            left += change_cell(w, best, by)
+            left += change_cell(w, best, amount)
             if stuck:
                 w.tabu[best] = step + _TABU + step % _TABU
         if least >= 0:
@@ -334,13 +348,13 @@ def has_others(w: Climb) -> bool:
     for cell in range(w.records.size):
         if w.records[cell] > w.least[cell]:
             # x - e_i + e_j: a record elsewhere must win back what this one costs.
-            lost, found = loss(w, cell), False
+            lost, exists = loss(w, cell), False
             change_cell(w, cell, -1)
             for other in range(w.records.size):
                 room = other != cell and w.records[other] < w.most[other]
-                found = found or (room and w.gain[other] == -lost)
+                exists = exists or (room and w.gain[other] == -lost)
             change_cell(w, cell, 1)
-            if found:
+            if exists:
                 return True
     return False
 
@@ -356,9 +370,9 @@ def distant_records(w: Climb, star: IntArray) -> bool:
             if climb(w, _SHORT):
                 return True
             w.most[cell] = most
-            for at in range(star.size):
-                while w.records[at] != star[at]:
-                    change_cell(w, at, 1 if star[at] > w.records[at] else -1)
+            for index in range(star.size):
+                while w.records[index] != star[index]:
+                    change_cell(w, index, 1 if star[index] > w.records[index] else -1)
     return False
 
 
@@ -399,33 +413,38 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
     for first in range(0, problem.geoids.size, WHOLE):
         # Without the row of all cells, uncounted.
         ends = (side[:, :n_rows].copy() for side in ranges.whole(slice(first, first + WHOLE)))
-        for at, (low, high) in enumerate(zip(*ends, strict=True), first):
-            found = False
+        for block, (low, high) in enumerate(zip(*ends, strict=True), first):
+            success = False
             if bounds is None:
                 cell = every if high.all() else every[_largest(system, high) > 0]
                 # A cell that no row limits may hold any number: that is for the bounds to say.
                 limited = bool(high.max() < UNBOUNDED or _largest(system, high).max() < UNBOUNDED)
                 least, most = nobody[: cell.size], endless[: cell.size]
             else:
-                limited, part = bool(bounds.status[at] == OPEN), slice(ptr[at], ptr[at + 1])
+                limited, part = (
+                    bool(bounds.status[block] == OPEN),
+                    slice(ptr[block], ptr[block + 1]),
+                )
                 cell, least, most = bounds.cell[part], bounds.low[part], bounds.high[part]
             if limited and cell.size:
                 links = all_links if cell is every else incidence(*rows, cell, n_rows)
-                found, count = climb_block(links, low, high, least, most)
-            if found:
-                here = np.flatnonzero(count)
-                star.append(np.stack([np.full_like(here, at), cell[here], count[here]]))
+                success, count = climb_block(links, low, high, least, most)
+            if success:
+                occupied = np.flatnonzero(count)
+                star.append(
+                    np.stack([np.full_like(occupied, block), cell[occupied], count[occupied]])
+                )
             else:
-                rest.append(at)
+                rest.append(block)
     return [*np.concatenate(star, axis=1)], np.array(rest, np.int64)
 
 
 def _largest(system: CellSystem, high: IntArray) -> IntArray:
     """Return the largest number of each cell by each of its rows alone."""
     sizes = np.diff(system.cell_ptr)
-    found: IntArray = np.full(sizes.size, UNBOUNDED)
-    found[sizes > 0] = np.minimum.reduceat(high[system.cell_row], system.cell_ptr[:-1][sizes > 0])
-    return found
+    largest: IntArray = np.full(sizes.size, UNBOUNDED)
+    largest[sizes > 0] = np.minimum.reduceat(high[system.cell_row], system.cell_ptr[:-1][sizes > 0])
+    return largest
 
 
 # -----------------------------------------------------------------------------
@@ -439,12 +458,12 @@ def _first_differences(ranges: CountRanges, counts: sp.csr_array, names: Queries
     """
     texts = {}
     places = ranges.differences(counts)
-    for row, at, least, most, count in zip(*(part.tolist() for part in places), strict=True):
-        table, cell = names.names[at]
-        said = f"{least}" if least == most else f"from {least} to {most}"
-        said = f"{least} or more" if most >= UNBOUNDED else said
+    for row, block, least, most, count in zip(*(part.tolist() for part in places), strict=True):
+        table, cell = names.names[block]
+        text = f"{least}" if least == most else f"from {least} to {most}"
+        text = f"{least} or more" if most >= UNBOUNDED else text
         texts[row] = (
-            f"{cell} of table {table} is {said}, what the other cells say adds up to {count}"
+            f"{cell} of table {table} is {text}, what the other cells say adds up to {count}"
         )
     return texts
 
@@ -457,20 +476,22 @@ def _complete(problem: Problem, solution: Solution) -> None:
     lose them after that, and become ``unknown``: they were there for the rows of larger places.
     """
     extra = _checked(problem, solution)
-    gone = [b for b in solution.unbounded if solution.solved[b]]
-    for b in gone:
+    unlimited = [b for b in solution.unbounded if solution.solved[b]]
+    for b in unlimited:
         solution.status[b], solution.conflict[b] = Status.UNKNOWN, solution.unbounded[b]
-    kept = ~np.isin(solution.block, gone)
-    records = np.repeat(kept, solution.count)
+    chosen = ~np.isin(solution.block, unlimited)
+    records = np.repeat(chosen, solution.count)
     solution.extra = {name: extra[name][records] for name in extra}
-    solution.keep(kept)
+    solution.keep(chosen)
 
 
 def _checked(problem: Problem, solution: Solution) -> dict[str, IntArray]:
     """Return the finer columns of what is left after blocks and places that do not agree."""
-    found = solution.histogram(problem)
+    histogram = solution.histogram(problem)
     names, solved = problem.system.queries, solution.solved
-    differences = _first_differences(problem.ranges, sp.csr_array(found @ names.matrix.T), names)
+    differences = _first_differences(
+        problem.ranges, sp.csr_array(histogram @ names.matrix.T), names
+    )
     causes = {
         b: f"{problem.level} {problem.geoids[b]}: {differences[b]}"
         for b in differences
@@ -490,10 +511,10 @@ def _checked(problem: Problem, solution: Solution) -> dict[str, IntArray]:
 
 def _drop(problem: Problem, solution: Solution, causes: dict[int, str]) -> None:
     """Take the records of some blocks, and of those bound to them, away."""
-    together = problem.bound_together(causes)
-    for block, cause in together.items():
+    linked = problem.bound_together(causes)
+    for block, cause in linked.items():
         solution.status[block], solution.conflict[block] = Status.INFEASIBLE, causes[cause]
-    solution.keep(~np.isin(solution.block, list(together)))
+    solution.keep(~np.isin(solution.block, list(linked)))
 
 
 def _finer_columns(
@@ -509,22 +530,22 @@ def _finer_columns(
         detailed = cell
     else:
         detail = sp.csr_array(larger.published @ coupling.detail.T).tocoo()
-        at = _detailed_cells(coupling, detail, group[block], block, cell)
-        given = np.unravel_index(np.maximum(coupling.detail_cell[at], 0), fine.shape)
+        index = _detailed_cells(coupling, detail, group[block], block, cell)
+        fine_index = np.unravel_index(np.maximum(coupling.detail_cell[index], 0), fine.shape)
         parts = list(np.unravel_index(cell, problem.space.shape))
         for axis, attribute in enumerate(fine.schema.attributes):
             name = attribute.name
             if fine.bins[name].max() > problem.space.bins[name].max():
-                parts[axis] = given[axis]
+                parts[axis] = fine_index[axis]
                 first = np.unique(fine.bins[name], return_index=True)[1]
-                codes = first[given[axis]] + attribute.first
+                codes = first[fine_index[axis]] + attribute.first
                 # A place that misses a block has more ages than records.
-                columns[name] = np.where(whole[group[block]] & (at >= 0), codes, -1)
+                columns[name] = np.where(whole[group[block]] & (index >= 0), codes, -1)
         detailed = np.ravel_multi_index(tuple(parts), fine.shape).astype(np.int64)
     shape = (larger.geoids.size, fine.size)
-    found = sp.csr_array((np.ones(block.size, np.int64), (group[block], detailed)), shape=shape)
+    counts = sp.csr_array((np.ones(block.size, np.int64), (group[block], detailed)), shape=shape)
     differences = _first_differences(
-        larger.ranges, sp.csr_array(found @ coupling.queries.matrix.T), coupling.queries
+        larger.ranges, sp.csr_array(counts @ coupling.queries.matrix.T), coupling.queries
     )
     causes = {
         b: f"{larger.level} {larger.geoids[place]}: {differences[place]}"
@@ -558,10 +579,10 @@ def _detailed_cells(
     wanted_key = group[order] * width + row[order]
     offered_key = offered_place * width + coupling.detail_row[offered]
     rank = np.arange(order.size) - np.searchsorted(wanted_key, wanted_key)
-    at = np.searchsorted(offered_key, wanted_key) + rank
-    found = at < np.searchsorted(offered_key, wanted_key, side="right")
+    index = np.searchsorted(offered_key, wanted_key) + rank
+    available = index < np.searchsorted(offered_key, wanted_key, side="right")
     result = np.full(block.size, -1, np.int64)
-    result[order[found]] = offered[at[found]]
+    result[order[available]] = offered[index[available]]
     return result
 
 
@@ -604,8 +625,8 @@ def nearest_records(
     costs as much in the former as it can win in the latter.  No cell needs more than the largest
     number that one of its rows asks for.
     """
-    known = np.flatnonzero((most < UNBOUNDED) | (least > 0))
-    rows, low, high = sp.csr_array(matrix[known]), least[known], most[known]
+    bounded = np.flatnonzero((most < UNBOUNDED) | (least > 0))
+    rows, low, high = sp.csr_array(matrix[bounded]), least[bounded], most[bounded]
     alone = np.maximum(low, 0) + np.maximum(-high, 0)
     by_cell = sp.csr_array(rows.T)
     gain = by_cell @ (low > 0).astype(np.int64)
@@ -618,34 +639,34 @@ def nearest_records(
     size, top = cell.size, np.zeros(cell.size, np.int64)
     owner = np.repeat(np.arange(size), np.diff(columns.indptr))
     np.maximum.at(top, owner, np.maximum(low[columns.indices], 0))
-    kept = sp.csr_array(columns.T)
+    distinct = sp.csr_array(columns.T)
     # A row without a cell deviates by its count, whatever the records are.
-    used = np.flatnonzero(np.diff(kept.indptr))
+    used = np.flatnonzero(np.diff(distinct.indptr))
     fixed = int(alone.sum() - alone[used].sum())
-    kept, low, high = sp.csr_array(kept[used]), low[used], high[used]
-    one, largest = sp.eye_array(used.size, dtype=np.int64), kept @ top
+    distinct, low, high = sp.csr_array(distinct[used]), low[used], high[used]
+    one, largest = sp.eye_array(used.size, dtype=np.int64), distinct @ top
     model = IntegerModel(
         low=np.zeros(size + 2 * used.size, np.int64),
         high=np.concatenate([top, np.maximum(low, 0), largest + np.maximum(-high, 0)]),
-        rows=sp.csr_array(sp.hstack([kept, one, -one], format="csr").astype(np.int64)),
+        rows=sp.csr_array(sp.hstack([distinct, one, -one], format="csr").astype(np.int64)),
         row_low=low,
         row_high=np.where(high == UNBOUNDED, largest + np.maximum(low, 0), high),
     )
     objective = np.concatenate([np.zeros(size, np.int64), np.full(2 * used.size, -1)])
     answer = solver.solve(model, objective, limits=Limits(seconds))
     if answer.values is None:
-        none = np.zeros(0, np.int64)
-        return Nearest(Status.UNKNOWN, none, none, int(alone.sum()), 0)
-    found = answer.values[:size]
-    sums = kept @ found
+        empty = np.zeros(0, np.int64)
+        return Nearest(Status.UNKNOWN, empty, empty, int(alone.sum()), 0)
+    records = answer.values[:size]
+    sums = distinct @ records
     deviation = fixed + int(np.maximum(low - sums, 0).sum() + np.maximum(sums - high, 0).sum())
     bound = (
         fixed + max(0, int(np.ceil(-answer.bound - BOUND_ERROR)))
         if np.isfinite(answer.bound)
         else 0
     )
-    here = np.flatnonzero(found)
-    return Nearest(answer.status, cell[here], found[here], deviation, bound)
+    occupied = np.flatnonzero(records)
+    return Nearest(answer.status, cell[occupied], records[occupied], deviation, bound)
 
 
 def _add_nearest(
@@ -688,7 +709,7 @@ def _add_nearest(
 
 def starting_solution(
     problem: Problem,
-    given: tuple[Problem, Solution] | None,
+    start: tuple[Problem, Solution] | None,
     *,
     solver: SolverBackend,
     limits: Limits,
@@ -698,9 +719,9 @@ def starting_solution(
     One that breaks tables of its blocks is refused.  Its own cells may be finer: tables of larger
     places can tell more apart.
     """
-    if given is None:
+    if start is None:
         return solve(problem, solver=solver, limits=limits)
-    (other, solution), names = given, problem.space.schema.names
+    (other, solution), names = start, problem.space.schema.names
     space = other.space
     wrong = ArgumentError("solution must be of the same blocks and cells as tables")
     if not np.array_equal(problem.geoids, other.geoids) or names != space.schema.names:

@@ -100,20 +100,20 @@ class Queries:
     @cached_property
     def matrix(self) -> sp.csr_array:
         """The incidence, one row for each query and one column for each cell."""
-        supports = [self._support(at) for at in range(len(self.names))]
+        supports = [self._support(number) for number in range(len(self.names))]
         ptr = np.concatenate([[0], np.cumsum([cells.size for cells, _ in supports])])
-        none = np.zeros(0, np.int64)
-        cells = np.concatenate([none, *(cells for cells, _ in supports)])
-        weights = np.concatenate([none, *(weight for _, weight in supports)])
+        empty = np.zeros(0, np.int64)
+        cells = np.concatenate([empty, *(cells for cells, _ in supports)])
+        weights = np.concatenate([empty, *(weight for _, weight in supports)])
         return sp.csr_array((weights, cells, ptr), shape=(len(supports), self.space.size))
 
     def _support(self, query: int) -> tuple[IntArray, IntArray]:
         cells, weight = np.zeros(1, np.int64), np.ones(1, np.int64)
         for name, size in zip(self.space.schema.names, self.space.shape, strict=True):
             factor = self.factors[name][query]
-            kept = np.flatnonzero(factor)
-            cells = (cells[:, None] * size + kept).ravel()
-            weight = (weight[:, None] * factor[kept]).ravel()
+            nonzero = np.flatnonzero(factor)
+            cells = (cells[:, None] * size + nonzero).ravel()
+            weight = (weight[:, None] * factor[nonzero]).ravel()
         return cells, weight
 
 
@@ -132,7 +132,7 @@ def merged_codes(schema: Schema, tables: Sequence[Table]) -> dict[str, IntArray]
     return merged
 
 
-def space_of(schema: Schema, tables: Sequence[Table]) -> CellSpace:
+def cell_space(schema: Schema, tables: Sequence[Table]) -> CellSpace:
     """Return the coarsest cells on which every query of the tables is constant.
 
     For the block tables of the 2010 Summary File 1: 2 sexes, 38 age bins, 63 race combinations
@@ -140,9 +140,11 @@ def space_of(schema: Schema, tables: Sequence[Table]) -> CellSpace:
     """
     space = CellSpace(schema, merged_codes(schema, tables))
     if space.size > MAX_CELLS:
-        kept, left = _coarse_tables(schema, tables)
-        names = [table.name for table in tables if table not in kept]
-        better = f": without {', '.join(names)} it is {left}" if kept and len(names) < _SAID else ""
+        coarse, left = _coarse_tables(schema, tables)
+        names = [table.name for table in tables if table not in coarse]
+        better = (
+            f": without {', '.join(names)} it is {left}" if coarse and len(names) < _SAID else ""
+        )
         raise ArgumentError(
             f"the tables must tell at most {MAX_CELLS} cells apart, got {space.size}{better}"
         )
@@ -154,13 +156,13 @@ def _coarse_tables(schema: Schema, tables: Sequence[Table]) -> tuple[list[Table]
 
     Of all attributes the one with most bins for each table that has it goes first.
     """
-    kept = list(tables)
-    while (space := CellSpace(schema, merged_codes(schema, kept))).size > MAX_CELLS // 10:
+    coarse = list(tables)
+    while (space := CellSpace(schema, merged_codes(schema, coarse))).size > MAX_CELLS // 10:
         bins = dict(zip(schema.names, space.shape, strict=True))
-        using = {name: [t for t in kept if name in t.factors] for name in bins if bins[name] > 1}
+        using = {name: [t for t in coarse if name in t.factors] for name in bins if bins[name] > 1}
         worst = max(using, key=lambda name: math.log(bins[name]) / len(using[name]))
-        kept = [table for table in kept if worst not in table.factors]
-    return kept, space.size
+        coarse = [table for table in coarse if worst not in table.factors]
+    return coarse, space.size
 
 
 def queries(space: CellSpace, tables: Sequence[Table]) -> Queries:
@@ -214,8 +216,8 @@ class _CellFinder:
     def __init__(self, published: Queries) -> None:
         self.published = published
         self.index: dict[tuple[bytes, ...], int] = {}
-        for at in range(len(published.names)):
-            self.index.setdefault(published.key(at), at)
+        for number in range(len(published.names)):
+            self.index.setdefault(published.key(number), number)
         sizes = dict(zip(PERSON, published.space.shape, strict=True))
         self.all = {name: np.ones(size, np.int64) for name, size in sizes.items()}
         self.one = {name: np.eye(size, dtype=np.int64) for name, size in sizes.items()}
@@ -242,14 +244,14 @@ class _CellFinder:
             for key in self.index
             if all(k == fixed[n] for k, n in zip(key, PERSON, strict=True) if n != "age")
         }
-        taken = np.zeros(self.all["age"].size, bool)
-        found = []
+        covered = np.zeros(self.all["age"].size, bool)
+        disjoint = []
         for group in sorted(groups.values(), key=lambda g: (int(g.sum()), int(np.argmax(g)))):
             inside = group > 0
-            if not (taken & inside).any():
-                taken |= inside
-                found.append(group)
-        return sorted(found, key=lambda g: int(np.argmax(g)))
+            if not (covered & inside).any():
+                covered |= inside
+                disjoint.append(group)
+        return sorted(disjoint, key=lambda g: int(np.argmax(g)))
 
 
 def _sum(*parts: Combination | None) -> Combination | None:
@@ -258,13 +260,13 @@ def _sum(*parts: Combination | None) -> Combination | None:
     for part in parts:
         if part is None:
             return None
-        for at, weight in part.items():
-            total[at] = total.get(at, 0) + weight
+        for query, weight in part.items():
+            total[query] = total.get(query, 0) + weight
     return total
 
 
 def _minus(part: Combination | None) -> Combination | None:
-    return None if part is None else {at: -weight for at, weight in part.items()}
+    return None if part is None else {query: -weight for query, weight in part.items()}
 
 
 def _sex_by_age(finder: _CellFinder) -> Iterator[Combination | None]:
@@ -275,14 +277,14 @@ def _sex_by_age(finder: _CellFinder) -> Iterator[Combination | None]:
 
 def _classes(finder: _CellFinder) -> Iterator[Combination | None]:
     """Yield sex x age group x race class, White alone taken apart by Hispanic origin."""
-    white, *others = finder.classes
+    white, *nonwhite = finder.classes
     no = finder.one["hisp"][0]
     for sex in finder.one["sex"]:
         for age in finder.ages(sex=sex, race=white):
-            about = {"sex": sex, "age": age}
-            yield finder.plus(**about, race=white, hisp=no)
-            yield finder.difference({**about, "race": white}, {**about, "race": white, "hisp": no})
-        for other in others:
+            cell = {"sex": sex, "age": age}
+            yield finder.plus(**cell, race=white, hisp=no)
+            yield finder.difference({**cell, "race": white}, {**cell, "race": white, "hisp": no})
+        for other in nonwhite:
             for age in finder.ages(sex=sex, race=other):
                 yield finder.plus(sex=sex, age=age, race=other)
 
@@ -292,9 +294,11 @@ def _hispanic_not_white(finder: _CellFinder) -> Iterator[Combination | None]:
     no, yes = finder.one["hisp"]
     for sex in finder.one["sex"]:
         for age in finder.ages(sex=sex, hisp=yes):
-            about = {"sex": sex, "age": age}
-            both = finder.difference({**about, "race": white}, {**about, "race": white, "hisp": no})
-            yield _sum(finder.plus(**about, hisp=yes), _minus(both))
+            cell = {"sex": sex, "age": age}
+            white_hispanic = finder.difference(
+                {**cell, "race": white}, {**cell, "race": white, "hisp": no}
+            )
+            yield _sum(finder.plus(**cell, hisp=yes), _minus(white_hispanic))
 
 
 def _adult_races(finder: _CellFinder) -> Iterator[Combination | None]:
@@ -316,13 +320,13 @@ def _adult_races(finder: _CellFinder) -> Iterator[Combination | None]:
 
 def _family(published: Queries, combinations: Iterator[Combination | None]) -> RowFamily | None:
     """Return the rows that could be made, or None when there are none or they overlap."""
-    made = [c for c in combinations if c]
-    if not made:
+    nonempty = [c for c in combinations if c]
+    if not nonempty:
         return None
-    row = np.repeat(np.arange(len(made)), [len(c) for c in made])
-    column = np.array([at for c in made for at in c], np.int64)
-    weight = np.array([w for c in made for w in c.values()], np.int64)
-    derivation = sp.csr_array((weight, (row, column)), shape=(len(made), len(published.names)))
+    row = np.repeat(np.arange(len(nonempty)), [len(c) for c in nonempty])
+    column = np.array([query for c in nonempty for query in c], np.int64)
+    weight = np.array([w for c in nonempty for w in c.values()], np.int64)
+    derivation = sp.csr_array((weight, (row, column)), shape=(len(nonempty), len(published.names)))
     rows = sp.csr_array(derivation @ published.matrix)
     rows.eliminate_zeros()
     rows.sort_indices()
@@ -334,7 +338,7 @@ def _family(published: Queries, combinations: Iterator[Combination | None]) -> R
     return RowFamily(derivation, rows)
 
 
-def _of_persons(space: CellSpace) -> bool:
+def _has_persons(space: CellSpace) -> bool:
     """Return True for cells of sex x age x 63 races x Hispanic origin."""
     shape = (*space.shape[:1], *space.shape[2:])
     return space.schema.names == PERSON and shape == (2, 63, 2)
@@ -342,12 +346,12 @@ def _of_persons(space: CellSpace) -> bool:
 
 def person_families(published: Queries) -> list[RowFamily]:
     """Return the families of rows that published person tables give; none for other schemas."""
-    if not _of_persons(published.space):
+    if not _has_persons(published.space):
         return []
     finder = _CellFinder(published)
     makers = (_sex_by_age, _classes, _hispanic_not_white, _adult_races)
-    made = [_family(published, maker(finder)) for maker in makers]
-    return [family for family in made if family is not None]
+    families = [_family(published, maker(finder)) for maker in makers]
+    return [family for family in families if family is not None]
 
 
 def coupling_family(published: Queries) -> RowFamily | None:
@@ -355,7 +359,7 @@ def coupling_family(published: Queries) -> RowFamily | None:
 
     None unless these rows span every published cell and hold every cell.
     """
-    if not _of_persons(published.space):
+    if not _has_persons(published.space):
         return None
     finder = _CellFinder(published)
     no = finder.one["hisp"][0]
@@ -364,9 +368,9 @@ def coupling_family(published: Queries) -> RowFamily | None:
         for sex in finder.one["sex"]:
             for age in finder.one["age"]:
                 for race in finder.classes:
-                    about = {"sex": sex, "age": age, "race": race}
-                    yield finder.plus(**about, hisp=no)
-                    yield finder.difference(about, {**about, "hisp": no})
+                    cell = {"sex": sex, "age": age, "race": race}
+                    yield finder.plus(**cell, hisp=no)
+                    yield finder.difference(cell, {**cell, "hisp": no})
 
     family = _family(published, rows())
     if family is None or family.rows.indices.size < published.space.size:
@@ -376,26 +380,26 @@ def coupling_family(published: Queries) -> RowFamily | None:
 
 def joined(families: list[RowFamily]) -> list[RowFamily]:
     """Return for each two families the first with those rows of the second that it leaves free."""
-    found = []
+    pairs = []
     for one in families:
         for other in families:
-            taken = np.zeros(one.rows.shape[1], bool)
-            taken[one.rows.indices] = True
-            touched = np.add.reduceat(taken[other.rows.indices], other.rows.indptr[:-1])
+            covered = np.zeros(one.rows.shape[1], bool)
+            covered[one.rows.indices] = True
+            touched = np.add.reduceat(covered[other.rows.indices], other.rows.indptr[:-1])
             free = np.flatnonzero(touched == 0)
             if free.size:
-                found.append(
+                pairs.append(
                     RowFamily(
                         sp.csr_array(sp.vstack([one.derivation, other.derivation[free]])),
                         sp.csr_array(sp.vstack([one.rows, other.rows[free]])),
                     )
                 )
-    return found
+    return pairs
 
 
 def spanned(matrix: sp.csr_array, families: list[RowFamily]) -> BoolArray:
     """Return a mask of the published cells that are sums of rows of one family."""
-    done = np.zeros(matrix.shape[0], bool)
+    complete = np.zeros(matrix.shape[0], bool)
     for family in families:
         cells = np.zeros(matrix.shape[1], np.int64)
         cells[family.rows.indices] = 1
@@ -414,8 +418,8 @@ def spanned(matrix: sp.csr_array, families: list[RowFamily]) -> BoolArray:
             weights=matrix.data != 1,
             minlength=matrix.shape[0],
         )
-        done |= (units == 0) & ~cut & (covered == np.diff(matrix.indptr))
-    return done
+        complete |= (units == 0) & ~cut & (covered == np.diff(matrix.indptr))
+    return complete
 
 
 @dataclass(frozen=True)
@@ -453,7 +457,7 @@ class CellSystem:
         """Whether one more row, without a count, holds all cells."""
         return bool(self.cover_ptr[-1] > self.cover_ptr[-2])
 
-    def rows_of(self, counts: sp.csr_array) -> sp.csr_array:
+    def row_counts(self, counts: sp.csr_array) -> sp.csr_array:
         """Return the counts of the rows for each geography, zeros left out."""
         rows = sp.csr_array(counts @ self.derivation.T)
         if self.has_free_row:  # in every block
@@ -464,7 +468,7 @@ class CellSystem:
         return rows
 
 
-def columns_of(rows: sp.csr_array) -> tuple[IntArray, IntArray, IntArray]:
+def sparse_columns(rows: sp.csr_array) -> tuple[IntArray, IntArray, IntArray]:
     """Return where the entries of each column begin, their rows in order, and their values."""
     columns = sp.csc_array(rows)
     columns.sort_indices()
@@ -481,7 +485,7 @@ def _assemble(
     reduced: bool,
 ) -> CellSystem:
     """Return the system of ``rows`` (rows by cells) with its cover."""
-    cells, cover = columns_of(rows), _cover(rows, family)
+    cells, cover = sparse_columns(rows), _cover(rows, family)
     return CellSystem(published, derivation, *cells, *cover, family, reduced)
 
 
@@ -538,7 +542,7 @@ def reduced_system(published: Queries) -> CellSystem:
     matrix = published.matrix
     left = np.flatnonzero(~spanned(matrix, [*families, *joined(families)]))
     derivation = [family.derivation for family in families]
-    labels = [np.full(f.derivation.shape[0], at) for at, f in enumerate(families)]
+    labels = [np.full(f.derivation.shape[0], number) for number, f in enumerate(families)]
     # What no family spans stays as it was published, each row a family of its own.
     pick = sp.csr_array(
         (np.ones(left.size, np.int64), (np.arange(left.size), left)),
@@ -581,14 +585,14 @@ class Coupling:
 
 
 def coarse_coupling(
-    space: CellSpace, own: Sequence[Table], tables: Sequence[Table]
+    space: CellSpace, finest: Sequence[Table], tables: Sequence[Table]
 ) -> Coupling | None:
     """Return rows over the cells of the blocks that are as good as all tables of the place.
 
-    ``own`` are the tables of the blocks.  None where finer attributes, such as single years of
+    ``finest`` are the tables of the blocks.  None where finer attributes, such as single years of
     age, could not be filled in afterwards.
     """
-    fine = space_of(space.schema, [*own, *tables])
+    fine = cell_space(space.schema, [*finest, *tables])
     published = queries(fine, tables)
     family = coupling_family(published)
     if family is None:
@@ -622,9 +626,9 @@ def coarse_coupling(
 def whole_coupling(space: CellSpace, tables: Sequence[Table]) -> Coupling:
     """Return one row for each published cell of the larger place, over cells they tell apart."""
     published = queries(space, tables)
-    family, none = np.arange(len(published.names)), np.zeros(0, np.int64)
+    family, empty = np.arange(len(published.names)), np.zeros(0, np.int64)
     identity = sp.csr_array(sp.eye_array(family.size, dtype=np.int64))
-    return Coupling(published, identity, published.matrix, family, None, none, none)
+    return Coupling(published, identity, published.matrix, family, None, empty, empty)
 
 
 # -----------------------------------------------------------------------------
@@ -639,32 +643,32 @@ _KEPT: deque[tuple[_Key, tuple[CellSystem, tuple[Coupling, ...]]]] = deque(maxle
 
 
 def cell_systems(
-    workload: Workload, levels: tuple[str, ...], raw: tuple[bool, bool], others: tuple[Table, ...]
+    workload: Workload, levels: tuple[str, ...], raw: tuple[bool, bool], extra: tuple[Table, ...]
 ) -> tuple[CellSystem, tuple[Coupling, ...]]:
     """Return the system of the first level, and the couplings of the others.
 
     Where some cell of the blocks, or of the larger places, is withheld or coarsened (``raw``), the
     rows of these are the published cells themselves.
     """
-    own, *larger = [
+    finest, *larger = [
         tuple(workload.tables[key] for key in workload.tables if key[0] == level)
         for level in levels
     ]
-    every = (*own, *itertools.chain(*larger))
-    key = (workload.schema, levels, raw, every, others)
-    for kept, made in _KEPT:
-        if kept == key:
-            return made
-    space = space_of(workload.schema, (*own, *others))
+    every = (*finest, *itertools.chain(*larger))
+    key = (workload.schema, levels, raw, every, extra)
+    for other, systems in _KEPT:
+        if other == key:
+            return systems
+    space = cell_space(workload.schema, (*finest, *extra))
     couplings: list[Coupling] = []
     for tables in larger:
-        coarse = None if raw[1] or others else coarse_coupling(space, own, tables)
+        coarse = None if raw[1] or extra else coarse_coupling(space, finest, tables)
         if coarse is None:
-            space = space_of(workload.schema, (*every, *others))
+            space = cell_space(workload.schema, (*every, *extra))
             couplings = [whole_coupling(space, tables) for tables in larger]
             break
         couplings.append(coarse)
-    published = queries(space, own)
+    published = queries(space, finest)
     system = raw_system(published) if raw[0] else reduced_system(published)
     _KEPT.append((key, (system, tuple(couplings))))
     return system, tuple(couplings)

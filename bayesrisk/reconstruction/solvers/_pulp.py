@@ -44,13 +44,13 @@ class PulpSolver:
 
     def __init__(self, solver: str, **options: object) -> None:
         self.name = f"pulp:{solver}"
-        known = pulp.listSolvers()
-        candidates = [n for n in _NAMES.get(solver.lower(), (solver,)) if n in known]
+        solvers = pulp.listSolvers()
+        candidates = [n for n in _NAMES.get(solver.lower(), (solver,)) if n in solvers]
         if not candidates:
-            offered = ", ".join(sorted({*_NAMES, *known}))
+            offered = ", ".join(sorted({*_NAMES, *solvers}))
             raise ArgumentError(f"solver must be a solver of PuLP ({offered}), got {shown(solver)}")
         for self._kind in candidates:
-            if _made(self._kind, msg=False).available():
+            if _new_solver(self._kind, msg=False).available():
                 break
         else:
             raise MissingDependencyError(
@@ -89,7 +89,7 @@ class PulpSolver:
             settings["presolve"] = False
         if limits.seconds is not None:
             settings["timeLimit"] = limits.seconds
-        return _made(self._kind, **settings)
+        return _new_solver(self._kind, **settings)
 
     def _run(
         self, model: IntegerModel, objective: IntArray, limits: Limits, *, presolve: bool
@@ -123,7 +123,7 @@ class PulpSolver:
         return _answer(problem, variables, objective, self._kind, stopped=stopped)
 
 
-def _made(kind: str, **settings: object) -> pulp.LpSolver:
+def _new_solver(kind: str, **settings: object) -> pulp.LpSolver:
     with warnings.catch_warnings():
         # The bundled CBC says that it will go; it is asked for only where there is no other.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -150,9 +150,9 @@ def _answer(
     values = np.array([0.0 if v.value() is None else float(v.value()) for v in variables])
     bound = np.inf
     if kind == "HiGHS":
-        found = float(problem.solverModel.getInfo().mip_dual_bound)
+        dual_bound = float(problem.solverModel.getInfo().mip_dual_bound)
         # PuLP hands maximisation over as the minimisation of negated costs.
-        bound = -found if np.isfinite(found) else np.inf
+        bound = -dual_bound if np.isfinite(dual_bound) else np.inf
     if not np.isfinite(bound) and proved:
         bound = float(objective @ np.rint(values))
     return Raw(Status.PROVED if proved else Status.FEASIBLE, bound, values)

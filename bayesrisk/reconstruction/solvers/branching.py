@@ -134,10 +134,10 @@ def branch_and_bound(
         if bound <= value + step:
             worst = max(worst, bound)
             continue
-        away = np.abs(answer.values - np.rint(answer.values))
+        fraction = np.abs(answer.values - np.rint(answer.values))
         # Variables without a weight are switches: they decide most.
-        at = int(np.where(switch & (away >= _INTEGRAL), away + 1.0, away).argmax())
-        if away[at] < _INTEGRAL:
+        index = int(np.where(switch & (fraction >= _INTEGRAL), fraction + 1.0, fraction).argmax())
+        if fraction[index] < _INTEGRAL:
             whole = np.rint(answer.values).astype(np.int64)
             if not model.holds(whole):
                 return None
@@ -149,11 +149,11 @@ def branch_and_bound(
             worst = max(worst, bound)
             continue
         below, above = high.copy(), low.copy()
-        below[at] = int(np.floor(answer.values[at]))
-        above[at] = below[at] + 1
+        below[index] = int(np.floor(answer.values[index]))
+        above[index] = below[index] + 1
         children = [(low, below), (above, high)]
         # The nearer side last: it is looked at next.
-        stack.extend(children if answer.values[at] - below[at] > 0.5 else children[::-1])
+        stack.extend(children if answer.values[index] - below[index] > 0.5 else children[::-1])
     return None
 
 
@@ -189,15 +189,15 @@ def find_at_least(
             continue
         floor = np.floor(answer.values + _INTEGRAL).astype(np.int64)
         above = answer.values - floor
-        at = int(above.argmax())
-        if above[at] < _INTEGRAL:
+        index = int(above.argmax())
+        if above[index] < _INTEGRAL:
             enough = least is None or int(objective @ floor) >= least
             if enough and model.holds(floor):
                 return "found", floor
             proved &= not whole
             continue
         less, more = high.copy(), low.copy()
-        less[at], more[at] = floor[at], floor[at] + 1
+        less[index], more[index] = floor[index], floor[index] + 1
         if whole:
             stack.extend([(low, less, True), (more, high, True)])
         # First a part of these two that is soon at an end: whole parts stay, large ones go up.

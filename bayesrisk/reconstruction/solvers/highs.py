@@ -104,7 +104,7 @@ class HighsSolver:
         return Raw(Status.PROVED if status == _STATUS.kOptimal else Status.FEASIBLE, bound, values)
 
 
-def stop_at(highs: Highs, deadline: Deadline) -> None:
+def set_time_limit(highs: Highs, deadline: Deadline) -> None:
     """Let HiGHS stop at a deadline; its own clock runs on from model to model."""
     left = deadline.left
     limit = highspy.kHighsInf if np.isinf(left) else highs.getRunTime() + left
@@ -115,8 +115,8 @@ def _ray(highs: Highs) -> FloatArray | None:
     """Return the combination of rows that shows infeasibility, where that is the last answer."""
     if highs.getModelStatus() != _STATUS.kInfeasible:
         return None
-    _, known, values = highs.getDualRay()
-    return np.array(values) if known else None
+    _, exists, values = highs.getDualRay()
+    return np.array(values) if exists else None
 
 
 def interior_point(model: IntegerModel, deadline: Deadline) -> FloatArray | None:
@@ -129,7 +129,7 @@ def interior_point(model: IntegerModel, deadline: Deadline) -> FloatArray | None
         return None
     highs = new_highs(**_FIXED, presolve="off", solver="ipm", run_crossover="off")
     highs.passModel(translated(model, np.zeros(model.low.size, np.int64), whole=False))
-    stop_at(highs, deadline)
+    set_time_limit(highs, deadline)
     highs.run()
     if highs.getModelStatus() != _STATUS.kOptimal:
         return None
@@ -194,11 +194,11 @@ class HighsWarm:
             self._low, self._high = low, high
         if self._deadline.late:
             return Relaxation(None, None, None)
-        stop_at(self._highs, self._deadline)
+        set_time_limit(self._highs, self._deadline)
         self._highs.run()
         if self._highs.getModelStatus() == _STATUS.kOptimal:
-            found = self._highs.getSolution()
-            return Relaxation(np.array(found.col_value), np.array(found.row_dual), None)
+            solution = self._highs.getSolution()
+            return Relaxation(np.array(solution.col_value), np.array(solution.row_dual), None)
         return Relaxation(None, None, _ray(self._highs))
 
     def rebound(self, row_low: IntArray | FloatArray, row_high: IntArray | FloatArray) -> None:
@@ -252,13 +252,13 @@ class Sifted:
         self._objective: FloatArray = np.zeros(model.low.size)
         self._low, self._high = model.low, model.high
         self._inside, self._feasible = np.zeros(0, np.int64), False
-        self._let_in(among)
+        self._admit(among)
 
     def aim(self, objective: IntArray | FloatArray) -> None:
         """Set the objective."""
         self._objective = objective.astype(np.float64)
-        at = np.arange(self._inside.size, dtype=np.int32)
-        self._highs.changeColsCost(at.size, at, self._objective[self._inside])
+        index = np.arange(self._inside.size, dtype=np.int32)
+        self._highs.changeColsCost(index.size, index, self._objective[self._inside])
 
     def find(
         self, objective: IntArray, least: int | None = None, *, nodes: int
@@ -279,24 +279,24 @@ class Sifted:
         # Only the dual method, which a start outside the rows suits, leaves a ray.
         self._feasible &= not self._bound(low, high)
         while not self._deadline.late:
-            stop_at(self._highs, self._deadline)
+            set_time_limit(self._highs, self._deadline)
             self._deadline.spend()
             self._highs.setOptionValue("simplex_strategy", _PRIMAL if self._feasible else _DUAL)
             self._highs.run()
             status = self._highs.getModelStatus()
             self._feasible = status == _STATUS.kOptimal
             if self._feasible:
-                found = self._highs.getSolution()
-                duals = np.array(found.row_dual)
-                if not self._let_in(self._better(self._objective - self._model.columns @ duals)):
+                solution = self._highs.getSolution()
+                duals = np.array(solution.row_dual)
+                if not self._admit(self._better(self._objective - self._model.columns @ duals)):
                     values = np.zeros(low.size)
-                    values[self._inside] = found.col_value
+                    values[self._inside] = solution.col_value
                     return Relaxation(values, duals, None)
             elif status == _STATUS.kInfeasible:
                 ray = _ray(self._highs)
                 # Without a ray nothing says which variables would help: then all come in.
                 more = self._outside() if ray is None else self._better(self._towards(ray))
-                if not self._let_in(more):
+                if not self._admit(more):
                     return Relaxation(None, None, ray)
             else:
                 break
@@ -306,15 +306,15 @@ class Sifted:
         """Set the bounds of the variables; return whether any that is looked at has others."""
         changed = (low != self._low) | (high != self._high)
         self._low, self._high = low, high
-        at = np.flatnonzero(changed[self._inside])
-        if at.size:
-            own = self._inside[at]
-            ends = low[own].astype(np.float64), high[own].astype(np.float64)
-            self._highs.changeColsBounds(at.size, at.astype(np.int32), *ends)
+        index = np.flatnonzero(changed[self._inside])
+        if index.size:
+            variables = self._inside[index]
+            ends = low[variables].astype(np.float64), high[variables].astype(np.float64)
+            self._highs.changeColsBounds(index.size, index.astype(np.int32), *ends)
         outside = self._outside()
-        return self._let_in(outside[low[outside] > 0]) or bool(at.size)
+        return self._admit(outside[low[outside] > 0]) or bool(index.size)
 
-    def _let_in(self, more: IntArray) -> bool:
+    def _admit(self, more: IntArray) -> bool:
         """Look at more variables; return whether there are any."""
         if not more.size:
             return False
@@ -348,9 +348,9 @@ class Sifted:
         """Return the gain of each variable towards the needed value of a combination of rows."""
         ray = ray / max(float(np.abs(ray).max(initial=0.0)), 1e-300)
         weights = self._model.columns @ ray
-        own = weights[self._inside]
+        inside_weights = weights[self._inside]
         low, high = self._low[self._inside], self._high[self._inside]
-        most = np.maximum(own * low, own * high).sum()
+        most = np.maximum(inside_weights * low, inside_weights * high).sum()
         needed = np.minimum(ray * self._model.row_low, ray * self._model.row_high).sum()
         return weights if most < needed else -weights
 
@@ -375,7 +375,7 @@ class _Ends:
     """Largest values of the rows of a model, and of their negatives: what is proved, and reached.
 
     The first half of all arrays is of the rows, the second of their negatives; ``goal`` is what no
-    solution exceeds, ``seen`` the largest value of a solution.
+    solution exceeds, ``reached`` the largest value of a solution.
     """
 
     def __init__(
@@ -386,12 +386,12 @@ class _Ends:
         least, most = model.rows @ model.low, model.rows @ model.high
         low, high = np.maximum(model.row_low, least), np.minimum(model.row_high, most)
         self.goal = np.concatenate([high, -low])
-        self.seen = self._rows @ star
+        self.reached = self._rows @ star
         # Rows that their variables' bounds fill, or of one variable, bind nothing.
-        kept = (np.diff(model.rows.indptr) > 1) & ((low > least) | (high < most))
+        binding = (np.diff(model.rows.indptr) > 1) & ((low > least) | (high < most))
         self._lean = IntegerModel(
-            model.low, model.high, sp.csr_array(model.rows[kept]), model.row_low[kept],
-            model.row_high[kept],
+            model.low, model.high, sp.csr_array(model.rows[binding]), model.row_low[binding],
+            model.row_high[binding],
         )  # fmt: skip
         begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
         self._linear = Sifted(self._lean, begin, deadline=deadline)
@@ -399,15 +399,15 @@ class _Ends:
     @property
     def open(self) -> IntArray:
         """The ends that are not known."""
-        return np.flatnonzero(self.seen < self.goal)
+        return np.flatnonzero(self.reached < self.goal)
 
     def settle(self) -> None:
         """Find all ends, as far as the time goes."""
-        self._together()
-        self._at_once(self._least(self.open))
+        self._reach_many()
+        self._prove_many(self._least(self.open))
         for end in self.open.tolist():
-            while self.seen[end] < self.goal[end] and not self._deadline.late:
-                if not self._asked(end):
+            while self.reached[end] < self.goal[end] and not self._deadline.late:
+                if not self._tighten(end):
                     break
 
     def _find(
@@ -422,11 +422,11 @@ class _Ends:
         if not self._model.holds(values):
             return False
         sums = self._rows @ values
-        larger = bool((sums > self.seen).any())
-        self.seen = np.maximum(self.seen, sums)
+        larger = bool((sums > self.reached).any())
+        self.reached = np.maximum(self.reached, sums)
         return larger
 
-    def _together(self) -> None:
+    def _reach_many(self) -> None:
         """Look for solutions that reach many ends at once."""
         rng, fruitless, share = np.random.default_rng(0), 0, 1.0
         while fruitless < _FRUITLESS and self.open.size and not self._deadline.late:
@@ -437,8 +437,8 @@ class _Ends:
     def _sum(self, ends: IntArray) -> IntArray:
         """Return the sum of the rows of some ends."""
         weight = np.bincount(ends, minlength=self.goal.size)
-        found: IntArray = (weight @ self._rows).astype(np.int64)
-        return found
+        total: IntArray = (weight @ self._rows).astype(np.int64)
+        return total
 
     def _bound(self, objective: IntArray) -> int | None:
         """Return an upper bound of an objective, proved in whole numbers, or None."""
@@ -452,10 +452,10 @@ class _Ends:
     def _least(self, ends: IntArray) -> IntArray:
         """Return the ends that were never seen above the least that they can be."""
         half = self.goal.size // 2
-        found: IntArray = ends[self.seen[ends] == -self.goal[(ends + half) % (2 * half)]]
-        return found
+        least_ends: IntArray = ends[self.reached[ends] == -self.goal[(ends + half) % (2 * half)]]
+        return least_ends
 
-    def _at_once(self, ends: IntArray) -> None:
+    def _prove_many(self, ends: IntArray) -> None:
         """Prove that some ends stay at the least that they can be, or reach some of them.
 
         Where each is at least its smallest value, and their sum is at most that of these, each is
@@ -463,28 +463,28 @@ class _Ends:
         """
         while ends.size > 1 and not self._deadline.late:
             objective = self._sum(ends)
-            bound, least = self._bound(objective), int(self.seen[ends].sum())
+            bound, least = self._bound(objective), int(self.reached[ends].sum())
             if bound is None:
                 return
             status, new = "none", False
             if bound > least:
                 status, new = self._find(objective, least + 1, _QUICK)
             if status == "none":
-                self.goal[ends] = self.seen[ends]
+                self.goal[ends] = self.reached[ends]
                 return
             ends = self._least(ends)
             if not new:
                 half = ends.size // 2
-                self._at_once(ends[:half])
-                self._at_once(self._least(ends[half:]))
+                self._prove_many(ends[:half])
+                self._prove_many(self._least(ends[half:]))
                 return
 
-    def _asked(self, end: int) -> bool:
+    def _tighten(self, end: int) -> bool:
         """Ask for one end: lower what is proved or find more; return whether either was done."""
         objective = self._rows[[end]].toarray()[0]
         bound = self._bound(objective)
         if bound is not None and bound < self.goal[end]:
-            self.goal[end] = max(bound, int(self.seen[end]))
+            self.goal[end] = max(bound, int(self.reached[end]))
             return True
         status, new = self._find(objective, int(self.goal[end]))
         if new:
@@ -495,7 +495,7 @@ class _Ends:
         if self._deadline.late:
             return False
         # A general solver looks for anything above what was seen: that there is none, it confirms.
-        beyond = self._model.beyond(objective, int(self.seen[end]) + 1, int(self.goal[end]))
+        beyond = self._model.beyond(objective, int(self.reached[end]) + 1, int(self.goal[end]))
         nothing, limits = np.zeros(objective.size, np.int64), self._deadline.limits
         if limits.nodes is not None:
             limits = replace(limits, nodes=min(limits.nodes, _ASKED))
@@ -504,7 +504,7 @@ class _Ends:
         if answer.values is not None:
             return self._note(answer.values)
         if answer.status == Status.INFEASIBLE:
-            self.goal[end] = self.seen[end]
+            self.goal[end] = self.reached[end]
         return answer.status == Status.INFEASIBLE
 
 
@@ -512,16 +512,16 @@ def _distinct(model: IntegerModel) -> tuple[IntegerModel, IntArray]:
     """Return a model with each row once, within all of its ends, and where each row is in it."""
     rows = model.rows
     number: dict[tuple[bytes, bytes], int] = {}
-    at = np.empty(rows.shape[0], np.int64)
-    for row in range(at.size):
+    group = np.empty(rows.shape[0], np.int64)
+    for row in range(group.size):
         part = slice(rows.indptr[row], rows.indptr[row + 1])
         key = rows.indices[part].tobytes(), rows.data[part].tobytes()
-        at[row] = number.setdefault(key, len(number))
-    first = np.unique(at, return_index=True)[1]
+        group[row] = number.setdefault(key, len(number))
+    first = np.unique(group, return_index=True)[1]
     low, high = model.row_low[first], model.row_high[first]
-    np.maximum.at(low, at, model.row_low)
-    np.minimum.at(high, at, model.row_high)
-    return IntegerModel(model.low, model.high, sp.csr_array(rows[first]), low, high), at
+    np.maximum.at(low, group, model.row_low)
+    np.minimum.at(high, group, model.row_high)
+    return IntegerModel(model.low, model.high, sp.csr_array(rows[first]), low, high), group
 
 
 def row_ends(
@@ -532,9 +532,9 @@ def row_ends(
     They are the smallest and the largest, and the same of what is reached; the search begins at the
     solution ``star``.
     """
-    distinct, at = _distinct(model)
+    distinct, group = _distinct(model)
     ends = _Ends(distinct, star, solver, deadline)
     ends.settle()
     most, least = np.split(ends.goal, 2)
-    above, below = np.split(ends.goal == ends.seen, 2)
-    return -least[at], most[at], below[at], above[at]
+    above, below = np.split(ends.goal == ends.reached, 2)
+    return -least[group], most[group], below[group], above[group]

@@ -187,9 +187,9 @@ class Deadline:
 
     def sooner(self, seconds: float) -> "Deadline":
         """Return the deadline that is some seconds from now, or this one if it comes first."""
-        found = Deadline(seconds)
-        found._end, found._nodes = min(found._end, self._end), self._nodes
-        return found
+        deadline = Deadline(seconds)
+        deadline._end, deadline._nodes = min(deadline._end, self._end), self._nodes
+        return deadline
 
     @property
     def limits(self) -> Limits:

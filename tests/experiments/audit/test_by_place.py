@@ -48,7 +48,7 @@ def study(folder, *protections, targets=6, **options):
 
 def test_what_is_known_of_all_places_is_that_of_the_whole(people):
     one = study(people / "parts", "identity", targets=40)
-    known, question = one._populations[""].known, one._question
+    known, question = one._populations[""].survey, one._question
     whole = AuditedPopulation(Microdata.read(people / "whole"), question, seed=1)
     assert known.rows[-1] == len(whole.records)
     assert known.places[-1] == whole.codes.size
@@ -60,7 +60,7 @@ def test_what_is_known_of_all_places_is_that_of_the_whole(people):
     assert known.target_places.tolist() == whole.place[known.targets].tolist()
     everybody = PopulationInParts(
         people / "parts", question, TABLES.schema, seed=1, targets=None
-    ).known
+    ).survey
     assert everybody.targets.size == known.rows[-1]
     assert everybody.target_places.tolist() == whole.place.tolist()
 
@@ -88,7 +88,7 @@ def test_a_part_is_released_as_if_it_were_alone(people, tmp_path):
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
     population = study(people / "parts", *CHANCE)._populations[""]
     for protection in study(people / "parts", *CHANCE).protections:
-        part = population.parts_of(population.known.targets[:1])[0]
+        part = population.target_parts(population.survey.targets[:1])[0]
         mechanism, made = population.release(protection, 1, part)
         code = ("80001", "80003", "80005", "80007")[part]
         data = Microdata.read(people / "parts" / f"part-{code}")
@@ -108,7 +108,7 @@ def test_a_shard_reads_the_parts_of_its_targets_and_no_others(people, tmp_path):
     one = study(tmp_path / "people", "identity")
     population = one._populations[""]
     shards = population.shards(3)
-    read = [set(population.parts_of(rows)) for rows in shards]
+    read = [set(population.target_parts(rows)) for rows in shards]
     assert any(len(parts) < 4 for parts in read)
     number = min(range(len(shards)), key=lambda i: len(read[i]))
     codes = ("80001", "80003", "80005", "80007")
@@ -141,7 +141,7 @@ def test_what_needs_more_than_a_part_is_refused(people, tmp_path, protection, op
 def test_a_population_that_changes_is_refused(people, tmp_path):
     shutil.copytree(people / "parts", tmp_path / "people")
     one = study(tmp_path / "people", "identity")
-    known, question = one._populations[""].known, one._question
+    known, question = one._populations[""].survey, one._question
     run(NationStudy(Nation(90, SMALL), 4), tmp_path / "others")
     moved = PopulationInParts(
         tmp_path / "people", question, TABLES.schema, seed=1, targets=40, known=known
@@ -166,7 +166,7 @@ study = AuditStudy(sys.argv[1], tables, targets=4, targets_per_shard=2, stated=[
     protections=[Protection("identity")])
 tracemalloc.start()
 population = study._populations[""]
-for part in range(len(population.known.rows) - 1):
+for part in range(len(population.survey.rows) - 1):
     population.release(study.protections[0], 0, part)
 answer = tracemalloc.get_traced_memory()[1] + pa.default_memory_pool().max_memory()
 """

@@ -174,7 +174,7 @@ def test_more_targets_than_people_are_everybody(people):
     both = [study(people, targets=n).shards for n in (None, 40, 10**6)]
     assert len(set(both)) == 1
     (population,) = study(people, targets=10**6)._populations.values()
-    np.testing.assert_array_equal(population.known.targets, np.arange(40))
+    np.testing.assert_array_equal(population.survey.targets, np.arange(40))
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_words():
     ]
     vacancy = find_claims(tabulate(one_unit(), DHC), columns=["vacancy"])
     assert claim_sentences(vacancy) == ["One household, occupied."]
-    with pytest.raises(ArgumentTypeError, match="found must be a Claims"):
+    with pytest.raises(ArgumentTypeError, match="claims must be a Claims"):
         claim_sentences(3)
 
 

@@ -69,7 +69,7 @@ def test_no_stage_begins_after_the_end(fifty, monkeypatch):
                 patch.setattr(model, "time", clock)
                 patch.setattr(_decide, "_NODES", nodes)
                 # Every relaxation and interior point is preceded by this.
-                patch.setattr(_highs, "stop_at", clock.stage(_highs.stop_at))
+                patch.setattr(_highs, "set_time_limit", clock.stage(_highs.set_time_limit))
                 patch.setattr(_study, "block_system", clock.stage(_study.block_system))
                 patch.setattr(_decide, "row_basis", clock.stage(_decide.row_basis))
                 patch.setattr(_exchange, "_exchange", clock.stage(_exchange._exchange))
@@ -80,7 +80,7 @@ def test_no_stage_begins_after_the_end(fifty, monkeypatch):
             assert clock.now <= limit + 1 or limit == 10_000
             kinds |= {name for _, name in clock.began}
             endings.add(found.blocks["status"].iloc[0])
-    assert kinds == {"stop_at", "block_system", "row_basis", "_exchange", "values", "solve"}
+    assert kinds == {"set_time_limit", "block_system", "row_basis", "_exchange", "values", "solve"}
     assert endings == {"unknown", "undecided", "decided"}
 
 

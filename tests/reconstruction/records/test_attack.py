@@ -98,7 +98,7 @@ def test_records_in_the_common_form():
     assert alone["age"].tolist() == [7, 30, 50]
     assert alone["age"].isin(AGE_BIN_STARTS).all()
     assert record_form(reconstruct(tables, scope="tract"))["age"].tolist() == [7, 31, 52]
-    with pytest.raises(ArgumentTypeError, match="found must be a Reconstruction"):
+    with pytest.raises(ArgumentTypeError, match="reconstruction must be a Reconstruction"):
         record_form(tables)
 
 

@@ -257,22 +257,22 @@ def test_what_a_proof_is_about_is_said():
     columns = people(np.random.default_rng(66), [5, 4], races=[1, 2], spread=0.5)
     tables = person_tables(columns)
     exact = reconstruct(tables, scope="tract")
-    assert exact.told_apart == {"sex": 2, "agebin": 38, "race": 63, "hisp": 2}
-    assert set(exact.to_frame()) - {"block", *exact.told_apart} == {"age"}
+    assert exact.resolution == {"sex": 2, "agebin": 38, "race": 63, "hisp": 2}
+    assert set(exact.to_frame()) - {"block", *exact.resolution} == {"age"}
     key = ("block", "P12")
     hidden = {key: sp.csr_array(np.ones(tables.counts[key].shape, bool))}
     counts = {**tables.counts, key: sp.csr_array(tables.counts[key] * 0)}
     secret = PublishedTables(tables.workload, tables.geoids, counts, hidden)
     # Tables of the tract without a withheld cell: bins, and years given afterwards.
     found = reconstruct(secret, scope="tract")
-    assert found.told_apart == exact.told_apart
+    assert found.resolution == exact.resolution
     assert sorted(found.to_frame()["age"]) == sorted(columns["age"].tolist())
     key = ("tract", "PCT12I")
     hidden |= {key: sp.csr_array(np.ones(tables.counts[key].shape, bool))}
     counts |= {key: sp.csr_array(tables.counts[key] * 0)}
     secret = PublishedTables(tables.workload, tables.geoids, counts, hidden)
     found = reconstruct(secret, scope="tract")
-    assert found.told_apart == {"sex": 2, "agebin": 103, "race": 63, "hisp": 2}
+    assert found.resolution == {"sex": 2, "agebin": 103, "race": 63, "hisp": 2}
     assert "age" not in found.to_frame()
     # Its records, on coarser cells, are a solution of the tables of blocks too.
     bounds = solution_variability(secret, scope="block", solution=found)

@@ -32,7 +32,7 @@ def source_of(matrix, counts, family=None):
     return RowSource(
         columns.indptr.astype(np.int64), columns.indices.astype(np.int64),
         columns.data.astype(np.int64), family.astype(np.int64),
-        CountRanges.of_counts(sp.csr_array(counts[None, :].astype(np.int64))),
+        CountRanges.from_counts(sp.csr_array(counts[None, :].astype(np.int64))),
         np.zeros(1, np.int64),
     )  # fmt: skip
 
@@ -223,7 +223,7 @@ def test_components_share_no_row():
     rng = np.random.default_rng(8)
     for _ in range(50):
         program, *_ = open_problem(rng)
-        p, label = program.arrays, program.component_of()
+        p, label = program.arrays, program.variable_components()
         for k in range(program.n_components):
             rows = range(p.first_row[k], p.first_row[k + 1])
             for row in rows:

@@ -8,13 +8,13 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.problem import entries
 from bayesrisk.reconstruction.records.program import row_cells
 from bayesrisk.reconstruction.records.system import (
+    cell_space,
     coarse_coupling,
     coupling_family,
     person_families,
     queries,
     raw_system,
     reduced_system,
-    space_of,
     spanned,
 )
 from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
@@ -22,7 +22,7 @@ from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 BLOCK = Workload.named("sf1-block")
 OWN = list(BLOCK.at("block").values())
 TRACT = list(Workload.named("sf1-tract").at("tract").values())
-SPACE = space_of(BLOCK.schema, OWN)
+SPACE = cell_space(BLOCK.schema, OWN)
 QUERIES = queries(SPACE, OWN)
 PUBLISHED_LIST = [t for t in OWN if t.name not in ("P8", "P10")]
 
@@ -91,7 +91,7 @@ def test_rows_say_what_they_are_made_of():
 @pytest.mark.parametrize("missing", [("P8", "P10"), ("P12A",)])
 def test_missing_tables_leave_the_rank(missing):
     tables = [t for t in OWN if t.name not in missing]
-    published = queries(space_of(BLOCK.schema, tables), tables)
+    published = queries(cell_space(BLOCK.schema, tables), tables)
     system = reduced_system(published)
     matrix = published.matrix
     some = np.random.default_rng(2).normal(size=(matrix.shape[1], 700))
@@ -114,7 +114,7 @@ def test_spanned_sees_what_is_not():
 def test_another_schema_keeps_its_published_problem():
     about = Schema("s", (Attribute("a", 3), Attribute("b", 2)), Geography("g", ("block",), (1,)))
     table = Table("T", ("x", "y"), {"a": np.array([[1, 1, 0], [0, 2, 1]])})
-    space = space_of(about, [table])
+    space = cell_space(about, [table])
     assert space.shape == (3, 1)
     system = reduced_system(queries(space, [table]))
     assert not system.reduced
@@ -122,23 +122,23 @@ def test_another_schema_keeps_its_published_problem():
     # Rows overlap: one more row without a count lists all cells.
     assert system.cover_ptr[-1] - system.cover_ptr[-2] == 3
     assert row_cells(system, 2) == "(no published cell)"
-    rows = system.rows_of(sp.csr_array([[1, 0]]))
+    rows = system.row_counts(sp.csr_array([[1, 0]]))
     assert rows.shape == (1, 3)
 
 
 def test_too_many_cells_are_refused(monkeypatch):
     monkeypatch.setattr("bayesrisk.reconstruction.records.system.MAX_CELLS", 100)
     with pytest.raises(ArgumentError, match="at most 100 cells"):
-        space_of(BLOCK.schema, OWN)
+        cell_space(BLOCK.schema, OWN)
 
 
 def test_too_many_cells_are_answered_with_tables_to_leave_out():
     tables = Workload.named("household-dhc").tables.values()
     schema = Workload.named("household-dhc").schema
     with pytest.raises(ArgumentError, match="got 57507840: without P19, P20, H3, H5 it is 184320"):
-        space_of(schema, list(tables))
+        cell_space(schema, list(tables))
     few = [table for table in tables if table.name not in ("P19", "P20", "H3", "H5")]
-    assert space_of(schema, few).size == 184320
+    assert cell_space(schema, few).size == 184320
 
 
 def test_entries_of_a_sparse_matrix():
@@ -161,4 +161,4 @@ def test_tract_tables_couple_blocks_by_1064_rows():
 def test_tract_tables_without_one_do_not_settle_ages():
     tables = [t for t in TRACT if t.name != "PCT12I"]
     assert coarse_coupling(SPACE, OWN, tables) is None
-    assert coupling_family(queries(space_of(BLOCK.schema, tables), tables)) is None
+    assert coupling_family(queries(cell_space(BLOCK.schema, tables), tables)) is None

@@ -133,28 +133,28 @@ class Decider:
         low, high = model.low, model.high
         if answer.ray is not None and proves_infeasible(model, low, high, answer.ray):
             return None
-        seen = inside > _POSITIVE if inside is not None else ~every
-        while not seen.all():
-            unseen = (~seen).astype(np.int64)
+        covered = inside > _POSITIVE if inside is not None else ~every
+        while not covered.all():
+            unseen = (~covered).astype(np.int64)
             answer = linear.maximise(unseen)
             if answer.values is None or answer.duals is None:
                 return every
             if unseen @ answer.values < 1.0 - _WHOLE:
                 bound, _ = reduced_values(model, unseen, low, high, answer.duals)
-                return seen if bound < 1 else every
-            more = seen | (answer.values > _WHOLE)
-            if more.sum() == seen.sum():
+                return covered if bound < 1 else every
+            more = covered | (answer.values > _WHOLE)
+            if more.sum() == covered.sum():
                 return every
-            seen = more
+            covered = more
         return every
 
     def _reduce(self, possible: BoolArray) -> None:
         """Leave out classes that are empty, and rows that follow from the others."""
-        full, kept = self.system.model, np.flatnonzero(possible)
-        self.columns = sp.csc_array(sp.csc_array(full.rows)[:, kept])
+        full, chosen = self.system.model, np.flatnonzero(possible)
+        self.columns = sp.csc_array(sp.csc_array(full.rows)[:, chosen])
         self.columns.sort_indices()
         size = np.diff(self.system.start)
-        self.start = np.concatenate([[0], np.cumsum(size[kept])]).astype(np.int64)
+        self.start = np.concatenate([[0], np.cumsum(size[chosen])]).astype(np.int64)
         self.cells = self.system.members[np.repeat(possible, size)]
         # Only rows with one count follow from each other; those with several all stay, also where
         # the largest one that the model has for an open row is the smallest.
@@ -162,10 +162,10 @@ class Decider:
         exact = self.columns if equal.all() else sp.csc_array(sp.csr_array(self.columns)[equal])
         self._basis: RowBasis = row_basis(exact, full.row_low[equal])
         rows = np.sort(np.append(np.flatnonzero(~equal), np.flatnonzero(equal)[self._basis.rows]))
-        self.loose = self.system.loose[kept]
+        self.loose = self.system.loose[chosen]
         self.model = IntegerModel(
-            full.low[kept],
-            full.high[kept],
+            full.low[chosen],
+            full.high[chosen],
             sp.csr_array(sp.csr_array(self.columns)[rows]),
             full.row_low[rows],
             full.row_high[rows],
@@ -228,15 +228,15 @@ class Decider:
         """Return of which classes some, and every, cell matches each pattern."""
         size = np.diff(self.start)[classes]
         first = np.cumsum(size) - size
-        at = np.repeat(self.start[classes] - first, size) + np.arange(int(size.sum()))
-        cells = self.cells[at]
+        index = np.repeat(self.start[classes] - first, size) + np.arange(int(size.sum()))
+        cells = self.cells[index]
         space = self.problem.space
-        found = matches(space.codes[cells], patterns) & space.eligible[cells]
-        if found.shape[1] == classes.size:
-            return found, found
-        some: BoolArray = np.logical_or.reduceat(found, first, axis=1)
-        every: BoolArray = np.logical_and.reduceat(found, first, axis=1)
-        return some, every
+        matched = matches(space.codes[cells], patterns) & space.eligible[cells]
+        if matched.shape[1] == classes.size:
+            return matched, matched
+        any_match: BoolArray = np.logical_or.reduceat(matched, first, axis=1)
+        all_match: BoolArray = np.logical_and.reduceat(matched, first, axis=1)
+        return any_match, all_match
 
     def decide(
         self, patterns: CodeArray, keys: IntArray, value: IntArray, status: NDArray[np.int8]
@@ -248,18 +248,18 @@ class Decider:
         that of every solution.
         """
         left = np.flatnonzero(status == UNDECIDED)
-        for part, some, every in self._parts(patterns, left):
-            status[part[self._constant(some, every) == value[part]]] = VERIFIED
+        for part, any_match, all_match in self._parts(patterns, left):
+            status[part[self._constant(any_match, all_match) == value[part]]] = VERIFIED
         left = np.flatnonzero(status == UNDECIDED)
         if not left.size or self.deadline.late:
             return
         claims = self.exchange(keys[left], idle=_LONG)
         status[left[claims.settled]] = REFUTED
         used = self._refute(patterns, value, status, 0)
-        for at in left.tolist():
-            if status[at] != UNDECIDED or self.deadline.late:
+        for claim in left.tolist():
+            if status[claim] != UNDECIDED or self.deadline.late:
                 continue
-            self._settle(at, patterns, value, status)
+            self._settle(claim, patterns, value, status)
             if len(self.solutions) > used:
                 used = self._refute(patterns, value, status, used)
                 claims.settled |= status[left] != UNDECIDED
@@ -279,11 +279,11 @@ class Decider:
             part = chosen[begin : begin + step]
             yield part, *self._matched(patterns[part], classes)
 
-    def _constant(self, some: BoolArray, every: BoolArray) -> IntArray:
+    def _constant(self, any_match: BoolArray, all_match: BoolArray) -> IntArray:
         """Return the value that rows with one count give to sums of classes, -1 without one."""
-        whole = (some == every).all(axis=1)
-        constant = np.full(len(every), -1, np.int64)
-        constant[whole] = self._basis.values(np.ascontiguousarray(every[whole]))
+        whole = (any_match == all_match).all(axis=1)
+        constant = np.full(len(all_match), -1, np.int64)
+        constant[whole] = self._basis.values(np.ascontiguousarray(all_match[whole]))
         return constant
 
     def _refute(
@@ -293,9 +293,9 @@ class Decider:
         for solution in self.solutions[used:]:
             left = np.flatnonzero(status == UNDECIDED)
             filled = np.flatnonzero(solution)
-            some, every = self._matched(patterns[left], filled)
-            more = some @ solution[filled] > value[left]
-            less = every @ solution[filled] < value[left]
+            any_match, all_match = self._matched(patterns[left], filled)
+            more = any_match @ solution[filled] > value[left]
+            less = all_match @ solution[filled] < value[left]
             status[left[more | less]] = REFUTED
         return len(self.solutions)
 
@@ -303,8 +303,8 @@ class Decider:
         self, claim: int, patterns: CodeArray, value: IntArray, status: NDArray[np.int8]
     ) -> None:
         """Decide one claim: look for a solution with more matches, then for one with fewer."""
-        some, every = self._matched(patterns[[claim]], np.arange(self.start.size - 1))
-        sides = ((some[0].astype(np.int64), 1), (-every[0].astype(np.int64), -1))
+        any_match, all_match = self._matched(patterns[[claim]], np.arange(self.start.size - 1))
+        sides = ((any_match[0].astype(np.int64), 1), (-all_match[0].astype(np.int64), -1))
         proved = True
         for objective, sign in sides:
             least = sign * int(value[claim]) + 1
@@ -323,40 +323,40 @@ class Decider:
         largest one where no other was reached; ``endless`` patterns have no largest one.
         """
         n = len(patterns)
-        found = CountEnds(
+        bounds = CountEnds(
             np.full(n, UNBOUNDED), np.where(endless, UNBOUNDED, 0), np.zeros(n, np.int64),
             np.full(n, UNBOUNDED),
         )  # fmt: skip
-        used = self._reach(patterns, found, 0)
+        used = self._reach(patterns, bounds, 0)
         if not prove:
-            return found
+            return bounds
         size = np.zeros(n, np.int64)
-        for part, some, every in self._parts(patterns, np.arange(n)):
-            constant = self._constant(some, every)
-            known = constant >= 0
-            found.low[part[known]] = found.high[part[known]] = constant[known]
-            found.most[part[(some & self.loose).any(axis=1)]] = UNBOUNDED
-            size[part] = some.sum(axis=1)
-        found.high[endless] = UNBOUNDED
+        for part, any_match, all_match in self._parts(patterns, np.arange(n)):
+            constant = self._constant(any_match, all_match)
+            fixed = constant >= 0
+            bounds.low[part[fixed]] = bounds.high[part[fixed]] = constant[fixed]
+            bounds.most[part[(any_match & self.loose).any(axis=1)]] = UNBOUNDED
+            size[part] = any_match.sum(axis=1)
+        bounds.high[endless] = UNBOUNDED
         # What describes few classes first: claims that it implies have no smaller number.
         order = np.argsort(size, kind="stable").tolist()
         # At first bounds of the relaxation alone, which leave open what solutions with few records
         # mostly refute, many at once; then one after another.
         for search in (False, True):
-            used = self._few(patterns, found, used)
-            for at in order:
-                if found.least[at] > found.low[at] and not self.deadline.late:
-                    used = self._prove(at, patterns, found, used, sign=-1, search=search)
-                    fewer = (patterns == patterns[at]) | (patterns < 0)
+            used = self._few(patterns, bounds, used)
+            for claim in order:
+                if bounds.least[claim] > bounds.low[claim] and not self.deadline.late:
+                    used = self._prove(claim, patterns, bounds, used, sign=-1, search=search)
+                    fewer = (patterns == patterns[claim]) | (patterns < 0)
                     implied = fewer.all(axis=1)
-                    found.low[implied] = np.maximum(found.low[implied], found.low[at])
-        for at in np.argsort(-size, kind="stable").tolist():
-            alike = found.low[at] == found.most[at] < found.high[at]
-            if alike and not self.deadline.late:
-                used = self._prove(at, patterns, found, used, sign=1)
-                implied = ((patterns == patterns[at]) | (patterns[at] < 0)).all(axis=1)
-                found.high[implied] = np.minimum(found.high[implied], found.high[at])
-        return found
+                    bounds.low[implied] = np.maximum(bounds.low[implied], bounds.low[claim])
+        for claim in np.argsort(-size, kind="stable").tolist():
+            reached = bounds.low[claim] == bounds.most[claim] < bounds.high[claim]
+            if reached and not self.deadline.late:
+                used = self._prove(claim, patterns, bounds, used, sign=1)
+                implied = ((patterns == patterns[claim]) | (patterns[claim] < 0)).all(axis=1)
+                bounds.high[implied] = np.minimum(bounds.high[implied], bounds.high[claim])
+        return bounds
 
     def _few(self, patterns: CodeArray, solution: CountEnds, used: int) -> int:
         """Look for solutions with few records of many open patterns, in place."""
@@ -364,10 +364,10 @@ class Decider:
         while fruitless < _FRUITLESS and not self.deadline.late:
             left = np.flatnonzero(solution.least > solution.low)
             # min sum_s y_s over some claims s that are open: one solution refutes many of them.
-            together = np.zeros(self.model.low.size, np.int64)
-            for _, _, every in self._parts(patterns, left[rng.random(left.size) <= share]):
-                together += every.sum(axis=0)
-            if not left.size or self._search(-together, None) != "found":
+            objective = np.zeros(self.model.low.size, np.int64)
+            for _, _, all_match in self._parts(patterns, left[rng.random(left.size) <= share]):
+                objective += all_match.sum(axis=0)
+            if not left.size or self._search(-objective, None) != "found":
                 break
             was = solution.least.copy()
             used = self._reach(patterns, solution, used)
@@ -375,13 +375,13 @@ class Decider:
             fruitless, share = (0 if new else fruitless + 1), _SHARE
         return used
 
-    def _reach(self, patterns: CodeArray, found: CountEnds, used: int) -> int:
+    def _reach(self, patterns: CodeArray, bounds: CountEnds, used: int) -> int:
         """Note the numbers of records in the solutions that were not used yet, in place."""
         for solution in self.solutions[used:]:
             filled = np.flatnonzero(solution)
-            some, every = self._matched(patterns, filled)
-            np.minimum(found.least, every @ solution[filled], out=found.least)
-            np.maximum(found.most, some @ solution[filled], out=found.most)
+            any_match, all_match = self._matched(patterns, filled)
+            np.minimum(bounds.least, all_match @ solution[filled], out=bounds.least)
+            np.maximum(bounds.most, any_match @ solution[filled], out=bounds.most)
         return len(self.solutions)
 
     def _prove(
@@ -392,8 +392,8 @@ class Decider:
 
         Without ``search`` it stays at the bound of the relaxation.
         """
-        some, every = self._matched(patterns[[claim]], np.arange(self.start.size - 1))
-        objective = sign * (some if sign > 0 else every)[0].astype(np.int64)
+        any_match, all_match = self._matched(patterns[[claim]], np.arange(self.start.size - 1))
+        objective = sign * (any_match if sign > 0 else all_match)[0].astype(np.int64)
         reached, proved = (
             (solution.most, solution.high) if sign > 0 else (solution.least, solution.low)
         )
@@ -406,10 +406,10 @@ class Decider:
                 best = sign * int(np.floor(bound))
                 proved[claim] = min(proved[claim], best) if sign > 0 else max(proved[claim], best)
         while search and sign * int(proved[claim] - reached[claim]) > 0 and not self.deadline.late:
-            said = self._search(objective, sign * int(reached[claim]) + 1)
-            if said == "none":
+            outcome = self._search(objective, sign * int(reached[claim]) + 1)
+            if outcome == "none":
                 proved[claim] = reached[claim]
-            elif said == "found":
+            elif outcome == "found":
                 used = self._reach(patterns, solution, used)
             else:
                 break
@@ -421,9 +421,9 @@ def _largest(inside: FloatArray | None, model: IntegerModel) -> BoolArray:
     n_classes = model.low.size
     if inside is None:
         return np.ones(n_classes, np.bool_)
-    found = np.zeros(n_classes, np.bool_)
-    found[np.argsort(-inside, kind="stable")[: _LIKELY * model.row_low.size]] = True
-    return found
+    chosen = np.zeros(n_classes, np.bool_)
+    chosen[np.argsort(-inside, kind="stable")[: _LIKELY * model.row_low.size]] = True
+    return chosen
 
 
 # -----------------------------------------------------------------------------
@@ -477,7 +477,7 @@ class ClaimProblem:
             low, high = (side[0] for side in self.ranges.whole([row]))
             yield AllowedCounts(np.where(hidden, 0, published), hidden, np.maximum(low, 0), high)
 
-    def study(self, counts: AllowedCounts, asked: "AskedClaims | None" = None) -> "BlockClaims":
+    def study(self, counts: AllowedCounts, targets: "AskedClaims | None" = None) -> "BlockClaims":
         """Return the claims of a block: candidates, or those asked for, with decisions."""
         deadline = Deadline(self.time_limit)
         system = block_system(self.space, counts)
@@ -485,32 +485,36 @@ class ClaimProblem:
             return BlockClaims(Status.INFEASIBLE, self._in_words(system, counts))
         live = system.cells.size
         if not system.model.low.size:
-            return _without_records(self, system, asked)
+            return _without_records(self, system, targets)
         if deadline.late:
             return BlockClaims(Status.UNKNOWN, live=live)
         decider = Decider(self, system, deadline)
-        found = decider.find()
-        if found == Status.INFEASIBLE:
+        outcome = decider.find()
+        if outcome == Status.INFEASIBLE:
             conflict = smallest_conflict(system, self.solver, deadline)
-            return BlockClaims(found, self._in_words(conflict, counts), live=live)
-        if found == Status.UNKNOWN:
-            return BlockClaims(found, live=live)
+            return BlockClaims(outcome, self._in_words(conflict, counts), live=live)
+        if outcome == Status.UNKNOWN:
+            return BlockClaims(outcome, live=live)
         records = decider.records(decider.solutions[0])
-        claimed = _candidates(self, records) if asked is None else _asked(self, records, asked)
+        claimed = (
+            _candidates(self, records)
+            if targets is None
+            else _target_claims(self, records, targets)
+        )
         if self.bounds:
-            return _bounded(self, system, counts, decider, claimed, records, asked)
+            return _bounded(self, system, counts, decider, claimed, records, targets)
         return _decided(self, system, decider, claimed, records)
 
     def _in_words(self, conflict: Conflict, counts: AllowedCounts) -> str:
         """Return a conflict with the published cells and their counts."""
-        said = []
+        texts = []
         for q in conflict.query.tolist():
             text = "withheld" if counts.hidden[q] else f"= {counts.published[q]}"
             low, high = int(counts.low[q]), int(counts.high[q])
             if low < high:
                 text += f" ({low} or more)" if high == UNBOUNDED else f" ({low} to {high})"
-            said.append(f"{self.space.names[q][1]} {text}")
-        return f"{conflict.reason}: {', '.join(said)}"
+            texts.append(f"{self.space.names[q][1]} {text}")
+        return f"{conflict.reason}: {', '.join(texts)}"
 
 
 class AskedClaims(NamedTuple):
@@ -565,36 +569,36 @@ def _candidates(problem: ClaimProblem, records: CodeArray) -> _Claimed:
     size, needed = universal(space, rows, sets)
     member = sets.member()
     codes = (rows[:, sets.columns].astype(np.int64) + 1) * problem.radix
-    keys, first, at = np.unique(
+    keys, first, number = np.unique(
         codes @ member.T.astype(np.int64), return_index=True, return_inverse=True
     )
     row, column = np.divmod(first, sets.bits.size)
     patterns = np.full((first.size, space.codes.shape[1]), -1, np.int16)
     patterns[:, sets.columns] = np.where(member[column], rows[row][:, sets.columns], -1)
     value = np.zeros(keys.size, np.int64)
-    np.add.at(value, at.ravel(), np.repeat(times, sets.bits.size))
+    np.add.at(value, number.ravel(), np.repeat(times, sets.bits.size))
     return _Claimed(patterns, keys, size[row, column], needed[row, column], value, value)
 
 
-def _asked(problem: ClaimProblem, records: CodeArray, asked: AskedClaims) -> _Claimed:
+def _target_claims(problem: ClaimProblem, records: CodeArray, targets: AskedClaims) -> _Claimed:
     """Return claims that are asked for."""
-    patterns, multiplicity, _ = asked
+    patterns, multiplicity, _ = targets
     key = (patterns[:, problem.sets.columns].astype(np.int64) + 1) @ problem.radix
     rows, times = np.unique(records, axis=0, return_counts=True)
     value = np.zeros(len(patterns), np.int64)
     pattern_counts(patterns, rows, times, value)
-    return _Claimed(patterns, key, *_universal_of(problem, patterns), value, multiplicity)
+    return _Claimed(patterns, key, *_universal_sizes(problem, patterns), value, multiplicity)
 
 
-def _universal_of(problem: ClaimProblem, patterns: CodeArray) -> tuple[IntArray, IntArray]:
+def _universal_sizes(problem: ClaimProblem, patterns: CodeArray) -> tuple[IntArray, IntArray]:
     """Return the number of possible cells of each pattern, and of the columns it needs."""
     sets = problem.sets
     parts = [np.zeros((2, 0), np.int64)]
     for start in range(0, len(patterns), 1024):
-        some = patterns[start : start + 1024]
-        bits = (some[:, sets.columns] >= 0) @ (1 << np.arange(sets.columns.size))
-        own = np.arange(len(some)), sets.position[bits]
-        parts.append(np.stack([part[own] for part in universal(problem.space, some, sets)]))
+        batch = patterns[start : start + 1024]
+        bits = (batch[:, sets.columns] >= 0) @ (1 << np.arange(sets.columns.size))
+        index = np.arange(len(batch)), sets.position[bits]
+        parts.append(np.stack([part[index] for part in universal(problem.space, batch, sets)]))
     size, needed = np.concatenate(parts, axis=1)
     return size, needed
 
@@ -611,9 +615,9 @@ def _decided(
     decision = np.where(value == claimed.multiplicity, UNDECIDED, REFUTED).astype(np.int64)
     # Data sets refute claims: those found, and many more one exchange apart.
     decision[_without_limit(space, system, patterns)] = REFUTED
-    keys, at = np.unique(claimed.key, return_inverse=True)
+    keys, group = np.unique(claimed.key, return_inverse=True)
     refuted = decider.exchange(keys, idle=_BRIEF if problem.verify else None).settled
-    decision[refuted[at]] = REFUTED
+    decision[refuted[group]] = REFUTED
     open_ = np.flatnonzero(decision == UNDECIDED)
     number, first, size = supports(
         space.codes[system.cells], space.eligible[system.cells], patterns[open_]
@@ -623,18 +627,18 @@ def _decided(
         status = np.full(first.size, UNDECIDED, np.int8)
         decider.decide(patterns[first], claimed.key[first], value[first], status)
         decision[open_] = status[number]
-    told = decision[open_] != REFUTED
-    here = np.zeros(len(patterns), np.bool_)
-    here[open_[told]] = readable_here(space, system, patterns[open_[told]], size[number[told]])
+    alive = decision[open_] != REFUTED
+    local = np.zeros(len(patterns), np.bool_)
+    local[open_[alive]] = readable_here(space, system, patterns[open_[alive]], size[number[alive]])
     readable = np.zeros(len(patterns), np.bool_)
     # A claim that a table states whatever its zeros is also stated with these zeros.
-    readable[here] = readable_everywhere(space, patterns[here], claimed.size[here])
+    readable[local] = readable_everywhere(space, patterns[local], claimed.size[local])
     keep = np.ones(decision.size, np.bool_) if problem.refuted else decision != REFUTED
     undecided = problem.verify and bool((decision == UNDECIDED).any())
     return BlockClaims(
         Status.UNDECIDED if undecided else Status.DECIDED, "", patterns[keep],
         claimed.multiplicity[keep], decision[keep], claimed.needed[keep], readable[keep],
-        here[keep], records, system.cells.size,
+        local[keep], records, system.cells.size,
     )  # fmt: skip
 
 
@@ -654,55 +658,55 @@ def _bounded(
     decider: Decider,
     claimed: _Claimed,
     records: CodeArray,
-    asked: AskedClaims | None,
+    targets: AskedClaims | None,
 ) -> BlockClaims:
     """Decide claims about exactly, or about at least, some records.
 
     Each candidate becomes the strongest claim about its columns that is proved.
     """
-    space, patterns, number_of = problem.space, claimed.patterns, claimed.multiplicity
+    space, patterns, times = problem.space, claimed.patterns, claimed.multiplicity
     codes, eligible = space.codes[system.cells], space.eligible[system.cells]
     number, first, size = supports(codes, eligible, patterns)
     endless = _without_limit(space, system, patterns[first])
-    found = decider.ends(patterns[first], endless, prove=problem.verify)
-    least, most, low, high = (end[number] for end in found)
-    if asked is None:
+    ends = decider.ends(patterns[first], endless, prove=problem.verify)
+    least, most, low, high = (end[number] for end in ends)
+    if targets is None:
         at_least = (low < high) if problem.verify else (least < most)
         # The largest m for which "at least m" is proved; where none is, what is still possible.
-        number_of = np.where(low > 0, low, np.maximum(least, 1))
+        times = np.where(low > 0, low, np.maximum(least, 1))
         decision = np.where(least == 0, REFUTED, np.where(low > 0, VERIFIED, UNDECIDED))
         # More may be true than what is proved: another number, or that it is the only one.
         left = (least > low) | ((low == most) & (high > most))
     else:
-        at_least = asked.at_least
-        false = (least < number_of) | (~at_least & ((most > number_of) | (low > number_of)))
-        true = (low >= number_of) & (at_least | (high <= number_of))
+        at_least = targets.at_least
+        false = (least < times) | (~at_least & ((most > times) | (low > times)))
+        true = (low >= times) & (at_least | (high <= times))
         decision = np.where(false, REFUTED, np.where(true, VERIFIED, UNDECIDED))
         left = decision == UNDECIDED
-    kept = np.flatnonzero(
+    keep = np.flatnonzero(
         np.ones(decision.size, np.bool_) if problem.refuted else decision != REFUTED
     )
-    told = StatedClaims(patterns[kept], size[number[kept]], number_of[kept], at_least[kept])
-    every, always = np.arange(len(space.codes)), told._replace(size=claimed.size[kept])
+    claims = StatedClaims(patterns[keep], size[number[keep]], times[keep], at_least[keep])
+    every, always = np.arange(len(space.codes)), claims._replace(size=claimed.size[keep])
     stated = space.stated(system.cells, system.published)
-    here = readable_bounds(space, stated, system.cells, counts, told)
-    readable = here & readable_bounds(space, space.constant, every, counts, always)
+    local = readable_bounds(space, stated, system.cells, counts, claims)
+    readable = local & readable_bounds(space, space.constant, every, counts, always)
     undecided = problem.verify and bool((left & (decision != REFUTED)).any())
     return BlockClaims(
-        Status.UNDECIDED if undecided else Status.DECIDED, "", patterns[kept], number_of[kept],
-        decision[kept].astype(np.int64), claimed.needed[kept], readable, here, records,
-        system.cells.size, at_least[kept],
+        Status.UNDECIDED if undecided else Status.DECIDED, "", patterns[keep], times[keep],
+        decision[keep].astype(np.int64), claimed.needed[keep], readable, local, records,
+        system.cells.size, at_least[keep],
     )  # fmt: skip
 
 
 def _without_records(
-    problem: ClaimProblem, system: BlockSystem, asked: AskedClaims | None
+    problem: ClaimProblem, system: BlockSystem, targets: AskedClaims | None
 ) -> BlockClaims:
     """Return decisions on a block without a positive count."""
-    if asked is None:
+    if targets is None:
         return BlockClaims(Status.EMPTY, live=system.cells.size)
-    (patterns, multiplicity, at_least), space = asked, problem.space
-    size, needed = _universal_of(problem, patterns)
+    (patterns, multiplicity, at_least), space = targets, problem.space
+    size, needed = _universal_sizes(problem, patterns)
     # Cells that no count binds can hold any number of records.
     cells = system.cells[space.eligible[system.cells]]
     loose = matches(space.codes[cells], patterns).any(axis=1)

@@ -32,7 +32,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 class HashTable(NamedTuple):
     """A hash table: keys, and the position of each, -1 where a slot is empty."""
 
-    own: WordArray
+    keys: WordArray
     place: IntArray
 
 
@@ -40,8 +40,8 @@ class ExchangeClasses(NamedTuple):
     """Classes of cells that the published tables count alike, and what they count of each.
 
     The first three are a sparse matrix, (published ``cells``, classes); the classes of published
-    cell r are ``within[first[r]:first[r + 1]]``.  ``start`` says where the cells of each class
-    begin, ``of`` which class a cell is in.  Two classes with the same sum of ``hashes`` probably
+    cell r are ``members[first[r]:first[r + 1]]``.  ``start`` says where the cells of each class
+    begin, ``label`` which class a cell is in.  Two classes with the same sum of ``hashes`` probably
     fill in for two others; ``table`` finds them.
     """
 
@@ -50,9 +50,9 @@ class ExchangeClasses(NamedTuple):
     data: IntArray
     cells: int
     first: NDArray[np.int32]
-    within: NDArray[np.int32]
+    members: NDArray[np.int32]
     start: IntArray
-    of: IntArray
+    label: IntArray
     hashes: WordArray
     table: HashTable
 
@@ -60,14 +60,14 @@ class ExchangeClasses(NamedTuple):
 class OpenClaims(NamedTuple):
     """Where the claims about a cell stand: by its codes, every set of columns, and their keys.
 
-    ``asked`` are the sets of columns of the claims in the table, by position.
+    ``set_positions`` are the sets of columns of the claims in the table, by position.
     """
 
     codes: CodeArray
     eligible: BoolArray
     sets: Subsets
     radix: WordArray
-    asked: IntArray
+    set_positions: IntArray
     table: HashTable
 
 
@@ -87,7 +87,7 @@ class CellLists(NamedTuple):
 class ClaimCounts(NamedTuple):
     """Records that each claim describes: now, in the first solution, and where they differed."""
 
-    now: IntArray
+    current: IntArray
     base: IntArray
     settled: BoolArray
 
@@ -123,9 +123,9 @@ class Exchange:
             _table(hashes),
         )  # fmt: skip
         self._keys = keys.astype(np.uint64)
-        asked = np.arange(sets.bits.size)
+        positions = np.arange(sets.bits.size)
         self._claims = OpenClaims(
-            codes, eligible, sets, radix.astype(np.uint64), asked, _table(self._keys)
+            codes, eligible, sets, radix.astype(np.uint64), positions, _table(self._keys)
         )
         self._open = keys.size
         self._lists: CellLists | None = None
@@ -161,7 +161,7 @@ class Exchange:
             new = _exchange(self._classes, self._claims, self._lists, counts, cells, tries, state)
             rest, tries = idle * once if new else rest - tries, min(2 * tries, once)
             self._leave_out_settled()
-        return np.bincount(self._classes.of[cells], minlength=self._classes.hashes.size)
+        return np.bincount(self._classes.label[cells], minlength=self._classes.hashes.size)
 
     def _leave_out_settled(self) -> None:
         """Forget claims that are settled, once they are half of those that are looked up."""
@@ -169,10 +169,10 @@ class Exchange:
         if 2 * left.size > self._open:
             return
         self._open = left.size
-        keys, asked = self._keys[left], self._claims.asked
-        if left.size < asked.size:  # else hardly a set is without a claim
-            asked = _sets_of(keys, self._claims)
-        self._claims = self._claims._replace(asked=asked, table=_table(keys, left))
+        keys, positions = self._keys[left], self._claims.set_positions
+        if left.size < positions.size:  # else hardly a set is without a claim
+            positions = _column_sets(keys, self._claims)
+        self._claims = self._claims._replace(set_positions=positions, table=_table(keys, left))
         if self._lists is not None:
             _forget(self._lists)
 
@@ -180,12 +180,12 @@ class Exchange:
 def _table(keys: WordArray, position: IntArray | None = None) -> HashTable:
     """Return a table that finds each key's position, by default that in the array."""
     slots = 1 << int(2 * keys.size + 2).bit_length()
-    own, place = np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
-    _fill(keys, np.arange(keys.size) if position is None else position, own, place)
-    return HashTable(own, place)
+    table_keys, place = np.zeros(slots, np.uint64), np.full(slots, -1, np.int64)
+    _fill(keys, np.arange(keys.size) if position is None else position, table_keys, place)
+    return HashTable(table_keys, place)
 
 
-def _sets_of(keys: WordArray, claims: OpenClaims) -> IntArray:
+def _column_sets(keys: WordArray, claims: OpenClaims) -> IntArray:
     """Return the sets of columns of some keys, each once, by position."""
     bits = np.zeros(keys.size, np.int64)
     rest = keys.copy()
@@ -199,12 +199,12 @@ def _lists(claims: OpenClaims) -> CellLists:
     """Return lists of no cell yet."""
     n_cells, n_sets = len(claims.codes), claims.sets.bits.size
     room = max(n_sets, min(_LISTED, n_cells * n_sets))
-    found = CellLists(
+    lists = CellLists(
         np.empty(n_cells, np.int64), np.empty(n_cells, np.int64), np.empty(room, np.int32),
         np.empty(1, np.int64), np.empty(n_sets, np.uint64),
     )  # fmt: skip
-    _forget(found)
-    return found
+    _forget(lists)
+    return lists
 
 
 def _forget(lists: CellLists) -> None:
@@ -213,26 +213,26 @@ def _forget(lists: CellLists) -> None:
 
 
 @lean_kernel
-def _fill(keys: WordArray, position: IntArray, own: WordArray, place: IntArray) -> None:
-    last = np.int64(own.size - 1)
+def _fill(keys: WordArray, position: IntArray, table_keys: WordArray, place: IntArray) -> None:
+    last = np.int64(table_keys.size - 1)
     for i in range(keys.size):
         # The first slot of a key: multiplicative hashing, slots a power of two.
-        at = np.int64((keys[i] * _ODD) >> np.uint64(24)) & last
+        slot = np.int64((keys[i] * _ODD) >> np.uint64(24)) & last
         # Linear probing: the next slot where one is taken.
-        while place[at] >= 0:
-            at = (at + 1) & last
-        own[at], place[at] = keys[i], position[i]
+        while place[slot] >= 0:
+            slot = (slot + 1) & last
+        table_keys[slot], place[slot] = keys[i], position[i]
 
 
 @lean_step
 def _find(key: np.uint64, table: HashTable) -> np.int64:
-    own, place = table
-    last = np.int64(own.size - 1)
-    at = np.int64((key * _ODD) >> np.uint64(24)) & last
-    while place[at] >= 0:
-        if own[at] == key:
-            return np.int64(place[at])
-        at = (at + 1) & last
+    table_keys, place = table
+    last = np.int64(table_keys.size - 1)
+    slot = np.int64((key * _ODD) >> np.uint64(24)) & last
+    while place[slot] >= 0:
+        if table_keys[slot] == key:
+            return np.int64(place[slot])
+        slot = (slot + 1) & last
     return np.int64(-1)
 
 
@@ -254,10 +254,10 @@ def _count(claims: OpenClaims, cells: IntArray, count: IntArray) -> None:
     for i in range(cells.size):
         if claims.eligible[cells[i]]:
             _keys(claims, cells[i], keys)
-            for s in claims.asked:
-                at = _find(keys[s], claims.table)
-                if at >= 0:
-                    count[at] += 1
+            for s in claims.set_positions:
+                claim = _find(keys[s], claims.table)
+                if claim >= 0:
+                    count[claim] += 1
 
 
 @lean_step
@@ -271,7 +271,7 @@ def _random(state: WordArray, below: int) -> np.int64:
 
 
 @lean_step
-def _fill_in(classes: ExchangeClasses, four: IntArray, state: WordArray) -> None:
+def _substitute(classes: ExchangeClasses, four: IntArray, state: WordArray) -> None:
     """Set the last two classes to two that may fill in for the first two; themselves if none do."""
     indptr, indices, first, hashes = classes.indptr, classes.indices, classes.first, classes.hashes
     four[2], four[3] = four[0], four[1]
@@ -289,11 +289,11 @@ def _fill_in(classes: ExchangeClasses, four: IntArray, state: WordArray) -> None
     place = int(_random(state, fewest))
     for _probe in range(min(fewest, _PROBES)):
         place = place + 1 if place + 1 < fewest else 0
-        at = np.int64(classes.within[first[row] + place])
-        if at != four[0] and at != four[1]:
-            other = _find(total - hashes[at], classes.table)
+        candidate = np.int64(classes.members[first[row] + place])
+        if candidate != four[0] and candidate != four[1]:
+            other = _find(total - hashes[candidate], classes.table)
             if other >= 0:
-                four[2], four[3] = at, other
+                four[2], four[3] = candidate, other
                 return
 
 
@@ -308,7 +308,7 @@ def _exchange(
     state: WordArray,
 ) -> int:
     """Try exchanges of two records of ``cells``, in place; return how many claims they refuted."""
-    start, count, new = classes.start, counts.now, 0
+    start, count, new = classes.start, counts.current, 0
     indptr, indices, data = classes.indptr, classes.indices, classes.data
     begin, used, keys = lists.begin, lists.used, lists.keys
     touched = np.empty(4 * claims.sets.bits.size, np.int64)
@@ -318,9 +318,9 @@ def _exchange(
         i, j = _random(state, cells.size), _random(state, cells.size)
         if i == j:
             continue
-        four[0], four[1] = classes.of[cells[i]], classes.of[cells[j]]
+        four[0], four[1] = classes.label[cells[i]], classes.label[cells[j]]
         # Without another pair the records may still move within their own classes.
-        _fill_in(classes, four, state)
+        _substitute(classes, four, state)
         # a_0 + a_1 - a_2 - a_3 over the published cells of the four: zero, or they do not fit.
         for w in range(4):
             for k in range(indptr[four[w]], indptr[four[w] + 1]):
@@ -351,21 +351,21 @@ def _exchange(
                 begin[cell] = used[0]
                 if claims.eligible[cell]:
                     _keys(claims, cell, keys)
-                    for s in claims.asked:
-                        at = _find(keys[s], claims.table)
-                        if at >= 0:
-                            lists.claim[used[0]] = at
+                    for s in claims.set_positions:
+                        claim = _find(keys[s], claims.table)
+                        if claim >= 0:
+                            lists.claim[used[0]] = claim
                             used[0] += 1
                 lists.end[cell] = used[0]
             for t in range(begin[cell], lists.end[cell]):
-                at = np.int64(lists.claim[t])
-                count[at] += -1 if w < 2 else 1
-                touched[n_touched] = at
+                claim = np.int64(lists.claim[t])
+                count[claim] += -1 if w < 2 else 1
+                touched[n_touched] = claim
                 n_touched += 1
         # A claim with another count than in the first solution is false in one of the two.
         for t in range(n_touched):
-            at = touched[t]
-            if not counts.settled[at] and count[at] != counts.base[at]:
-                counts.settled[at] = True
+            claim = touched[t]
+            if not counts.settled[claim] and count[claim] != counts.base[claim]:
+                counts.settled[claim] = True
                 new += 1
     return new

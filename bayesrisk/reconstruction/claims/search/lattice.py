@@ -49,13 +49,13 @@ class RowBasis:
 
     def values(self, sums: BoolArray) -> IntArray:
         """Return the value that the counts give to each sum of classes, -1 where they give none."""
-        found = np.full(len(sums), -1, np.int64)
+        solution = np.full(len(sums), -1, np.int64)
         if self.right.max(initial=0) < _COUNT:
             a = self.columns
             _combine(
-                a.indptr, a.indices, a.data, self.right, self.pivots, self.inverse, sums, found
+                a.indptr, a.indices, a.data, self.right, self.pivots, self.inverse, sums, solution
             )
-        return found
+        return solution
 
 
 def row_basis(columns: sp.csc_array, right: IntArray) -> RowBasis:
@@ -169,16 +169,16 @@ def _combine(
         if parts == 0:
             continue
         # The proof: in whole numbers, for every class.
-        same = True
+        equal = True
         for g in range(indptr.size - 1):
             total = np.int64(0)
             for i in range(indptr[g], indptr[g + 1]):
                 total += times[indices[i]] * data[i]
             if total != (parts if sums[t, g] else 0):
-                same = False
+                equal = False
                 break
         # d s = y' A in whole numbers, so s x = y' c / d in every solution.
-        if same:
+        if equal:
             total = np.int64(0)
             for i in range(n_rows):
                 total += times[i] * right[i]
@@ -261,9 +261,9 @@ def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
         out[w] = cells.base[w]
     for a in range(pattern.size):
         if pattern[a] >= 0:
-            own = cells.bits[cells.offset[a] + pattern[a]]
+            row = cells.bits[cells.offset[a] + pattern[a]]
             for w in range(out.size):
-                out[w] &= own[w]
+                out[w] &= row[w]
     # FNV-1a over the words, mixed: equal supports have equal hashes; the rest is compared.
     hashed = np.uint64(1469598103934665603)
     for w in range(out.size):
@@ -276,26 +276,26 @@ def _support(cells: CellBits, pattern: CodeArray, out: WordArray) -> np.uint64:
 def pattern_supports(cells: CellBits, patterns: CodeArray, supports: Numbering) -> int:
     """Give patterns that match the same eligible cells one number; return how many there are."""
     number, first, size, hashes, table = supports
-    own, other = np.empty(cells.base.size, np.uint64), np.empty(cells.base.size, np.uint64)
+    support, other = np.empty(cells.base.size, np.uint64), np.empty(cells.base.size, np.uint64)
     slots = table.size
     table[:] = -1
     count = 0
     for s in range(patterns.shape[0]):
-        hashed = _support(cells, patterns[s], own)
+        hashed = _support(cells, patterns[s], support)
         slot = np.int64(hashed % np.uint64(slots))
         while True:  # ends: more slots than patterns
-            at = table[slot]
-            if at < 0:
+            entry = table[slot]
+            if entry < 0:
                 table[slot], number[s] = count, count
                 first[count], hashes[count], size[count] = s, hashed, 0
-                for w in range(own.size):
-                    size[count] += _ones(own[w])
+                for w in range(support.size):
+                    size[count] += _ones(support[w])
                 count += 1
                 break
-            if hashes[at] == hashed:
-                _support(cells, patterns[first[at]], other)
-                if np.array_equal(own, other):
-                    number[s] = at
+            if hashes[entry] == hashed:
+                _support(cells, patterns[first[entry]], other)
+                if np.array_equal(support, other):
+                    number[s] = entry
                     break
             slot = (slot + 1) % slots
     return count
@@ -319,8 +319,10 @@ def supports(
                 bits[offset[a] + code] = _packed(codes[:, a] == code)
     n = len(patterns)
     number, first, size = (np.zeros(n, np.int64) for _ in range(3))
-    found = Numbering(number, first, size, np.empty(n, np.uint64), np.empty(2 * n + 1, np.int64))
-    count = pattern_supports(CellBits(bits, offset, base), patterns, found)
+    numbering = Numbering(
+        number, first, size, np.empty(n, np.uint64), np.empty(2 * n + 1, np.int64)
+    )
+    count = pattern_supports(CellBits(bits, offset, base), patterns, numbering)
     return number, first[:count], size[:count]
 
 
@@ -348,10 +350,10 @@ def lattice_counts(
     that each comes after its own subsets; those with a column that a row leaves open (-1) are
     skipped.
     """
-    columns, bits_of, position, lowest = sets.columns, sets.bits, sets.position, sets.lowest
+    columns, set_bits, position, lowest = sets.columns, sets.bits, sets.position, sets.lowest
     n_words = (core.shape[0] + 63) // 64
     bits = np.zeros((columns.size, n_words), np.uint64)
-    own = np.zeros((bits_of.size, n_words), np.uint64)
+    matched = np.zeros((set_bits.size, n_words), np.uint64)
     total = np.int64(1)
     for a in range(free_values.size):
         total *= free_values[a]
@@ -359,38 +361,38 @@ def lattice_counts(
     for cell in range(core.shape[0]):
         base[cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
     everything = total * core.shape[0]
-    times = np.empty(bits_of.size, np.int64)
+    times = np.empty(set_bits.size, np.int64)
     for r in range(rows.shape[0]):
         # The cells that agree with the row, for each column on its own, and its given columns.
         bits[:] = 0
-        given = np.int64(0)
+        present = np.int64(0)
         for c in range(columns.size):
             code = rows[r, columns[c]]
             if code >= 0:
-                given |= np.int64(1) << c
+                present |= np.int64(1) << c
             for cell in range(core.shape[0]):
                 if core[cell, columns[c]] == code or core[cell, columns[c]] < 0:
                     bits[c, cell >> 6] |= np.uint64(1) << np.uint64(cell & 63)
         # Cells of a set are those of the set without its lowest column, and of that column.
-        for s in range(bits_of.size):
-            if bits_of[s] & given != bits_of[s]:
+        for s in range(set_bits.size):
+            if set_bits[s] & present != set_bits[s]:
                 continue
-            smaller = position[bits_of[s] ^ (np.int64(1) << lowest[s])]
-            before = base if smaller < 0 else own[smaller]
+            smaller = position[set_bits[s] ^ (np.int64(1) << lowest[s])]
+            before = base if smaller < 0 else matched[smaller]
             count = np.int64(0)
             for w in range(n_words):
-                own[s, w] = before[w] & bits[lowest[s], w]
-                count += _ones(own[s, w])
+                matched[s, w] = before[w] & bits[lowest[s], w]
+                count += _ones(matched[s, w])
             times[s] = (total if smaller < 0 else times[smaller]) // free_values[columns[lowest[s]]]
             out[r, s] = count * times[s]
             # needed(s) = min over c in s of needed(s - c) where s - c has as many cells; else |s|.
             least = np.int64(0)
             for c in range(columns.size):
-                if bits_of[s] >> c & 1:
+                if set_bits[s] >> c & 1:
                     least += 1
             for c in range(columns.size):
-                if bits_of[s] >> c & 1:
-                    smaller = position[bits_of[s] ^ (np.int64(1) << c)]
+                if set_bits[s] >> c & 1:
+                    smaller = position[set_bits[s] ^ (np.int64(1) << c)]
                     if smaller < 0:
                         if out[r, s] == everything:
                             least = np.int64(0)
@@ -413,32 +415,32 @@ def universal(space: ClaimSpace, rows: CodeArray, sets: Subsets) -> tuple[IntArr
 
 def matches(codes: CodeArray, patterns: CodeArray) -> BoolArray:
     """Return the cells that match each pattern, (patterns, cells); -1 matches anything."""
-    found = np.ones((len(patterns), len(codes)), np.bool_)
+    matched = np.ones((len(patterns), len(codes)), np.bool_)
     for a in range(codes.shape[1]):
-        asked = np.flatnonzero(patterns[:, a] >= 0)
-        found[asked] &= codes[None, :, a] == patterns[asked, a, None]
-    return found
+        stated = np.flatnonzero(patterns[:, a] >= 0)
+        matched[stated] &= codes[None, :, a] == patterns[stated, a, None]
+    return matched
 
 
 @kernel
 def pattern_counts(patterns: CodeArray, rows: CodeArray, weight: IntArray, out: IntArray) -> None:
     """Add up the weights of the rows that match each pattern; -1 in a pattern matches anything."""
-    asked = np.empty(patterns.shape[1], np.int64)
+    columns = np.empty(patterns.shape[1], np.int64)
     for s in range(patterns.shape[0]):
-        n_asked = 0
+        n_columns = 0
         for a in range(patterns.shape[1]):
             if patterns[s, a] >= 0:
-                asked[n_asked] = a
-                n_asked += 1
+                columns[n_columns] = a
+                n_columns += 1
         # Rows differ soon: the first column that does ends a comparison.
         total = np.int64(0)
         for r in range(rows.shape[0]):
-            same = True
-            for i in range(n_asked):
-                if rows[r, asked[i]] != patterns[s, asked[i]]:
-                    same = False
+            equal = True
+            for i in range(n_columns):
+                if rows[r, columns[i]] != patterns[s, columns[i]]:
+                    equal = False
                     break
-            if same:
+            if equal:
                 total += weight[r]
         out[s] = total
 
@@ -492,24 +494,24 @@ def readable_bounds(
     patterns, size, times, at_least = claims
     low, high = counts.low[stated.query], counts.high[stated.query]
     exact = low == high
-    known = Stated(stated.query[exact], stated.value[exact], stated.width[exact])
-    found: BoolArray = (size == 0) | _sums(space, known, cells, patterns, size)
+    points = Stated(stated.query[exact], stated.value[exact], stated.width[exact])
+    readable: BoolArray = (size == 0) | _sums(space, points, cells, patterns, size)
     rows = np.flatnonzero((low > 0) & (stated.width > 0))
     rows = rows[np.argsort(-low[rows], kind="stable")]
     query, table = stated.query[rows], space.table[stated.query[rows]]
     for t in np.unique(table).tolist():
-        own = np.flatnonzero(table == t)
-        inside = matches(stated.value[rows[own]], patterns)
+        members = np.flatnonzero(table == t)
+        inside = matches(stated.value[rows[members]], patterns)
         if not space.overlapping[t]:
-            found |= at_least & (inside @ low[rows[own]] >= times)
+            readable |= at_least & (inside @ low[rows[members]] >= times)
             continue
-        for s in np.flatnonzero(at_least & ~found & inside.any(axis=1)).tolist():
+        for s in np.flatnonzero(at_least & ~readable & inside.any(axis=1)).tolist():
             chosen: list[int] = []
-            for q in own[inside[s]].tolist():
+            for q in members[inside[s]].tolist():
                 if not any(space.overlap(int(query[q]), int(query[o]), cells) for o in chosen):
                     chosen.append(q)
-            found[s] = int(low[rows[chosen]].sum()) >= times[s]
-    return found
+            readable[s] = int(low[rows[chosen]].sum()) >= times[s]
+    return readable
 
 
 @kernel
@@ -525,13 +527,13 @@ def sums_of_patterns(
 
     ``value`` is what all records of a cell have in each attribute, -1 where they differ.
     """
-    asked = np.empty(patterns.shape[1], np.int64)
+    columns = np.empty(patterns.shape[1], np.int64)
     for s in range(patterns.shape[0]):
-        n_asked = 0
+        n_columns = 0
         for a in range(patterns.shape[1]):
             if patterns[s, a] >= 0:
-                asked[n_asked] = a
-                n_asked += 1
+                columns[n_columns] = a
+                n_columns += 1
         total, before = np.int64(0), np.int64(-1)
         out[s] = False
         for q in range(value.shape[0]):
@@ -540,8 +542,8 @@ def sums_of_patterns(
             if width[q] < 0 or width[q] > size[s]:
                 continue
             inside = True
-            for i in range(n_asked):
-                if value[q, asked[i]] != patterns[s, asked[i]]:
+            for i in range(n_columns):
+                if value[q, columns[i]] != patterns[s, columns[i]]:
                     inside = False
                     break
             # Cells of one table that are inside and apart: sizes add up.
@@ -557,19 +559,19 @@ def _sums(
 ) -> BoolArray:
     """Return the claims with the size of cells of one table that lie inside and apart."""
     value, width, table = stated.value, stated.width, space.table[stated.query]
-    found = np.zeros(len(patterns), np.bool_)
-    apart = np.where(space.overlapping[table], -1, width)
-    sums_of_patterns(value, table, apart, patterns, size, found)
+    covered = np.zeros(len(patterns), np.bool_)
+    disjoint = np.where(space.overlapping[table], -1, width)
+    sums_of_patterns(value, table, disjoint, patterns, size, covered)
     for t in np.unique(table[space.overlapping[table]]).tolist():
         rows = np.flatnonzero((table == t) & (width > 0))
         order = rows[np.argsort(-width[rows], kind="stable")]
-        for s in np.flatnonzero(~found).tolist():
-            asked = patterns[s] >= 0
-            inside = (value[order][:, asked] == patterns[s, asked]).all(axis=1)
+        for s in np.flatnonzero(~covered).tolist():
+            columns = patterns[s] >= 0
+            inside = (value[order][:, columns] == patterns[s, columns]).all(axis=1)
             chosen: list[int] = []
             for q in order[inside].tolist():
-                own = int(stated.query[q])
-                if not any(space.overlap(own, int(stated.query[o]), cells) for o in chosen):
+                query = int(stated.query[q])
+                if not any(space.overlap(query, int(stated.query[o]), cells) for o in chosen):
                     chosen.append(q)
-            found[s] = int(width[chosen].sum()) == size[s]
-    return found
+            covered[s] = int(width[chosen].sum()) == size[s]
+    return covered

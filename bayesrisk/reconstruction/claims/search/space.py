@@ -93,8 +93,9 @@ class ClaimSpace:
     def first_code(self) -> dict[str, IntArray]:
         """For every attribute the first code of each group."""
         return {
-            about.name: np.unique(self.groups[about.name], return_index=True)[1] + about.first
-            for about in self.schema.attributes
+            attribute.name: np.unique(self.groups[attribute.name], return_index=True)[1]
+            + attribute.first
+            for attribute in self.schema.attributes
         }
 
     def alive(self, high: IntArray) -> IntArray:
@@ -120,11 +121,11 @@ class ClaimSpace:
             weight = family.weight[np.isin(family.query, chosen, assume_unique=True)]
             if not len(weight) or not len(cells):
                 continue
-            used, at = np.unique(family.place[cells], return_inverse=True)
+            used, index = np.unique(family.place[cells], return_inverse=True)
             packed = np.ascontiguousarray(weight[:, used].T)
             keys = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1]))).ravel()
             kind = np.unique(keys, return_inverse=True)[1].ravel()
-            joined, label = np.unique(label * len(used) + kind[at.ravel()], return_inverse=True)
+            joined, label = np.unique(label * len(used) + kind[index.ravel()], return_inverse=True)
             counted = np.zeros(len(used), np.bool_)
             counted[kind] = packed.any(axis=1)
             bound = bound[joined // len(used)] | counted[joined % len(used)]
@@ -134,29 +135,31 @@ class ClaimSpace:
         """Return the weights of cells in some published cells, (published, cells)."""
         rows, columns, weights = [], [], []
         for family in self.families:
-            at = np.flatnonzero(np.isin(chosen, family.query, assume_unique=True))
-            dense = family.weight[np.searchsorted(family.query, chosen[at])][:, family.place[cells]]
+            positions = np.flatnonzero(np.isin(chosen, family.query, assume_unique=True))
+            dense = family.weight[np.searchsorted(family.query, chosen[positions])][
+                :, family.place[cells]
+            ]
             column, row = np.nonzero(dense.T)
-            rows.append(at[row].astype(np.int32))
+            rows.append(positions[row].astype(np.int32))
             columns.append(column.astype(np.int32))
             weights.append(dense[row, column].astype(np.int64))
-        found = sp.csc_array(
+        matrix = sp.csc_array(
             (np.concatenate(weights), (np.concatenate(rows), np.concatenate(columns))),
             shape=(len(chosen), len(cells)),
         )
-        found.sort_indices()
-        return found
+        matrix.sort_indices()
+        return matrix
 
     @cached_property
     def free(self) -> BoolArray:
         """Attributes independent of the others among the eligible cells, as a mask."""
         codes = self.codes[self.eligible].astype(np.int64)
-        found, keys, weight = np.zeros(codes.shape[1], np.bool_), _flat(codes, self.sizes), 1
+        mask, keys, weight = np.zeros(codes.shape[1], np.bool_), _flat(codes, self.sizes), 1
         for a in reversed(range(codes.shape[1] if len(codes) else 0)):
-            others = _distinct(keys - weight * codes[:, a])
-            found[a] = others.size * np.unique(codes[:, a]).size == len(codes)
+            rest = _distinct(keys - weight * codes[:, a])
+            mask[a] = rest.size * np.unique(codes[:, a]).size == len(codes)
             weight *= int(self.sizes[a])
-        return found
+        return mask
 
     @cached_property
     def core(self) -> CodeArray:
@@ -187,32 +190,32 @@ class ClaimSpace:
         width = np.full(len(chosen), -1, np.int64)
         codes, eligible = self.codes[cells], self.eligible[cells]
         for family in self.families:
-            at = np.flatnonzero(np.isin(chosen, family.query, assume_unique=True))
-            rows = np.searchsorted(family.query, chosen[at])
+            positions = np.flatnonzero(np.isin(chosen, family.query, assume_unique=True))
+            rows = np.searchsorted(family.query, chosen[positions])
             used, place = np.unique(family.place[cells], return_inverse=True)
-            own, size = value[at], width[at]
+            values, size = value[positions], width[positions]
             weight = np.ascontiguousarray(family.weight[rows][:, used])
-            _common_values(weight, place.ravel(), codes, eligible, own, size)
-            value[at], width[at] = own, size
+            _common_values(weight, place.ravel(), codes, eligible, values, size)
+            value[positions], width[positions] = values, size
         return Stated(chosen, value, width)
 
     @cached_property
     def overlapping(self) -> BoolArray:
         """Tables in which some possible cell is in several cells, as a mask."""
-        found = np.zeros(int(self.table.max()) + 1, np.bool_)
+        mask = np.zeros(int(self.table.max()) + 1, np.bool_)
         for family in self.families:
             tables = self.table[family.query]
             for t in np.unique(tables):
-                found[t] = int(np.sum(family.weight[tables == t] > 0, axis=0).max()) > 1
-        return found
+                mask[t] = int(np.sum(family.weight[tables == t] > 0, axis=0).max()) > 1
+        return mask
 
     def overlap(self, query: int, other: int, cells: IntArray) -> bool:
         """Return True if one of some possible cells is in two published cells of one table."""
         for family in self.families:
             rows = np.searchsorted(family.query, (query, other))
             if rows.max() < family.query.size and (family.query[rows] == (query, other)).all():
-                both = np.flatnonzero((family.weight[rows] > 0).all(axis=0))
-                return bool(np.isin(family.place[cells], both).any())
+                shared = np.flatnonzero((family.weight[rows] > 0).all(axis=0))
+                return bool(np.isin(family.place[cells], shared).any())
         return False
 
 
@@ -220,7 +223,7 @@ class ClaimSpace:
 def _live_cells(place: NDArray[np.int32], mask: BoolArray, start: IntArray) -> IntArray:
     """Return the cells whose place is open in the mask of every family."""
     n_families, n_cells = place.shape
-    found = np.empty(n_cells, np.int64)
+    cells = np.empty(n_cells, np.int64)
     count = 0
     for cell in range(n_cells):
         live = True
@@ -229,9 +232,9 @@ def _live_cells(place: NDArray[np.int32], mask: BoolArray, start: IntArray) -> I
                 live = False
                 break
         if live:
-            found[count] = cell
+            cells[count] = cell
             count += 1
-    return found[:count].copy()
+    return cells[:count].copy()
 
 
 @kernel
@@ -285,10 +288,10 @@ def _common_values(
 
 def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
     """Return one number for each row of codes."""
-    found = np.zeros(len(codes), np.int64)
+    index = np.zeros(len(codes), np.int64)
     for a in range(codes.shape[1]):
-        found = found * int(sizes[a]) + codes[:, a]
-    return found
+        index = index * int(sizes[a]) + codes[:, a]
+    return index
 
 
 def _distinct(keys: IntArray) -> IntArray:
@@ -322,8 +325,8 @@ def claim_space(
     if cells is not None:
         return _claim_space(schema, tables, rules, cells)
     key = (schema, tables, rules)
-    for kept, space in _KEPT:
-        if kept == key:
+    for other, space in _KEPT:
+        if other == key:
             return space
     space = _claim_space(*key, _possible_cells(schema, rules))
     _KEPT.append((key, space))
@@ -362,16 +365,16 @@ def _claim_space(
     if rules.tenure == "four-way":  # kept apart even where no table does
         groups["tenure"] = np.arange(groups["tenure"].size)
     sizes = np.array([int(groups[name].max()) + 1 for name in schema.names])
-    found = []
+    pieces = []
     for begin in range(0, len(cells), _AT_ONCE):
         part = cells[begin : begin + _AT_ONCE]
         index = dict(zip(schema.names, np.unravel_index(part, schema.shape), strict=True))
-        about = np.ones(part.size, np.int64)
-        for name, kept in rules.among:
-            about &= np.isin(index[name] + first[name], list(kept))
-        key = np.stack([*(groups[name][index[name]] for name in schema.names), about], axis=1)
-        found.append(_distinct(_flat(key, np.append(sizes, 2))))
-    keys, eligible = np.divmod(_distinct(np.concatenate([np.zeros(0, np.int64), *found])), 2)
+        mask = np.ones(part.size, np.int64)
+        for name, allowed in rules.among:
+            mask &= np.isin(index[name] + first[name], list(allowed))
+        key = np.stack([*(groups[name][index[name]] for name in schema.names), mask], axis=1)
+        pieces.append(_distinct(_flat(key, np.append(sizes, 2))))
+    keys, eligible = np.divmod(_distinct(np.concatenate([np.zeros(0, np.int64), *pieces])), 2)
     codes = np.empty((len(keys), sizes.size), np.int16)
     for a in reversed(range(sizes.size)):
         keys, codes[:, a] = np.divmod(keys, sizes[a])
@@ -391,22 +394,22 @@ def _families(
     crossed = [frozenset(table.factors) for table in tables]
     largest = [s for s in dict.fromkeys(crossed) if not any(s < other for other in crossed)]
     start = np.concatenate([[0], np.cumsum([len(t.cells) for t in tables])])
-    taken = np.zeros(len(tables), np.bool_)
-    found = []
+    used = np.zeros(len(tables), np.bool_)
+    families = []
     for attributes in largest:
         axes = [a for a, name in enumerate(schema.names) if name in attributes]
         shape = tuple(int(sizes[a]) for a in axes)
         if int(np.prod(shape, dtype=np.int64)) > _MAX_CROSS:
             raise ArgumentError(f"tables must cross at most {_MAX_CROSS} cells, got {shape}")
-        members = [t for t, s in enumerate(crossed) if s <= attributes and not taken[t]]
-        taken[members] = True
+        members = [t for t, s in enumerate(crossed) if s <= attributes and not used[t]]
+        used[members] = True
         weight = [_cross(schema, tables[t], groups, axes, shape) for t in members]
         query = np.concatenate([np.arange(start[t], start[t + 1]) for t in members])
         place = np.zeros(len(codes), np.int64)
         if axes:
             place = np.ravel_multi_index(tuple(codes[:, axes].T), shape)
-        found.append(CrossedTables(query, np.concatenate(weight), place.astype(np.int32)))
-    return tuple(found)
+        families.append(CrossedTables(query, np.concatenate(weight), place.astype(np.int32)))
+    return tuple(families)
 
 
 def _cross(
@@ -505,12 +508,12 @@ def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conf
     label, bound = space.classes(cells, chosen)
     order = np.argsort(label, kind="stable")
     first = np.flatnonzero(np.diff(label[order], prepend=-1))
-    kept = bound[label[order[first]]]
+    binding = bound[label[order[first]]]
     # Classes that a count binds first, those that none binds last.
     size = np.diff(np.append(first, order.size))
-    inside = np.repeat(kept, size)
+    inside = np.repeat(binding, size)
     order = np.concatenate([order[inside], order[~inside]])
-    start = np.concatenate([[0], np.cumsum(size[kept])]).astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(size[binding])]).astype(np.int64)
     columns = space.columns(cells[order[start[:-1]]], chosen)
     rows = sp.csr_array(columns)
     empty = (np.diff(rows.indptr) == 0) & (low > 0)
@@ -547,13 +550,13 @@ def _largest_numbers(
 
 def _different_rows(rows: sp.csr_array, low: IntArray, high: IntArray) -> IntArray:
     """Return rows without repetitions; rows that are equal but for their counts are both kept."""
-    seen: dict[tuple[bytes, int, int], int] = {}
+    first_rows: dict[tuple[bytes, int, int], int] = {}
     for row in range(rows.shape[0]):
         part = slice(rows.indptr[row], rows.indptr[row + 1])
         key = hashlib.sha256(rows.indices[part].tobytes())
         key.update(rows.data[part].tobytes())
-        seen.setdefault((key.digest(), int(low[row]), int(high[row])), row)
-    return np.array(sorted(seen.values()), dtype=np.int64)
+        first_rows.setdefault((key.digest(), int(low[row]), int(high[row])), row)
+    return np.array(sorted(first_rows.values()), dtype=np.int64)
 
 
 # -----------------------------------------------------------------------------
@@ -618,5 +621,5 @@ def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) 
     answer = HighsWarm(model, nothing, deadline=deadline).maximise(nothing)
     if answer.ray is not None:
         return proves_infeasible(model, model.low, model.high, answer.ray)
-    found = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
-    return bool(found.status == Status.INFEASIBLE)
+    outcome = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
+    return bool(outcome.status == Status.INFEASIBLE)
