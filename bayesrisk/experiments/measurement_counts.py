@@ -162,14 +162,14 @@ def read_source(
         rho = census_2020_budget(product, region=region.upper(), universe=kind)
         nmf = NoisyMeasurements.open(folder, budget=rho)
     check.choice(level, "level", nmf.levels)
-    tables_stated = nmf_reader.definitions(nmf, level, "DPQuery")
-    name = _finest(nmf, tables_stated, level) if query is None else query
-    if name not in tables_stated:
+    query_cells = nmf_reader.definitions(nmf, level, "DPQuery")
+    name = _finest(nmf, query_cells, level) if query is None else query
+    if name not in query_cells:
         raise ArgumentError(
-            f"query must be one of {'; '.join(tables_stated) or 'none'} at level {level}, got {shown(name)}"
-            + check.did_you_mean(name, tables_stated)
+            f"query must be one of {'; '.join(query_cells) or 'none'} at level {level}, got {shown(name)}"
+            + check.did_you_mean(name, query_cells)
         )
-    target = cell_labels(nmf.universe, tables_stated[name])
+    target = cell_labels(nmf.universe, query_cells[name])
     stated: dict[str, tuple[str, ...]] = {}
     for other in nmf.levels[: nmf.levels.index(level) + 1]:
         for constraint, answers in nmf_reader.definitions(nmf, other, "Constraint").items():

@@ -230,7 +230,7 @@ _NO_EVIDENCE = 1e-32
 class SumLaws(NamedTuple):
     """Distinct laws, and which of them each element has."""
 
-    index: IntArray  # law of each element of the broadcast arguments, in C order
+    number: IntArray  # law of each element of the broadcast arguments, in C order
     rates: FloatArray  # h of each law
     ripples: FloatArray  # their periods, one after the other
     ends: IntArray  # where each begins, and the end of the last
@@ -255,7 +255,7 @@ def sum_laws(
     ]
     indices = np.broadcast_to(index.reshape(h.shape), shape)
     return SumLaws(
-        index=indices.astype(np.int64).flatten(),
+        number=indices.astype(np.int64).flatten(),
         rates=distinct[:, 0] / distinct[:, 1],
         ripples=np.concatenate(ripples),
         ends=np.cumsum([0, *(ripple.size for ripple in ripples)]).astype(np.int64),

@@ -123,7 +123,7 @@ def fill_evidence(
 ) -> None:
     """Fill ``out`` with the log-likelihood ratio of each release under its law."""
     for i in range(out.size):
-        j = laws.index[i]
+        j = laws.number[i]
         ripple = laws.ripples[laws.ends[j] : laws.ends[j + 1]]
         out[i], _ = evidence(
             released[i], group[i], known_count[i], laws.rates[j], ripple, -ripple.min()
@@ -140,7 +140,7 @@ def fill_marginal_ratio(
     priors, exp(-h (d - 2)**2), but for the depth of the ripple twice: the window follows.
     """
     for i in range(out.size):
-        j = laws.index[i]
+        j = laws.number[i]
         rate, ripple = laws.rates[j], laws.ripples[laws.ends[j] : laws.ends[j + 1]]
         span = -ripple.min()
         reach = int(math.sqrt((REACH + 2.0 * span) / rate)) + 2

@@ -250,7 +250,7 @@ def _check_cost(laws: SumLaws, group_count: IntArray) -> None:
     """Refuse sums over more than 2**24 released values."""
     depth = -np.minimum.reduceat(laws.ripples, laws.ends[:-1])
     window = np.sqrt((REACH + 2.0 * depth) / laws.rates)
-    releases = np.minimum(window[laws.index], group_count.ravel())
+    releases = np.minimum(window[laws.number], group_count.ravel())
     if releases.max() > _MAX_RELEASES:
         raise ArgumentError(
             f"rho must be worth at most {_MAX_RELEASES} released values up to group_count, got "

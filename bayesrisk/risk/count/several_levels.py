@@ -300,7 +300,7 @@ def before_postprocessing(
     # The precision of one count, beside that of the sum in ``laws.rates``.
     precisions = np.broadcast_to(precision, shape).ravel()
     priors = np.broadcast_to(p, shape).ravel()
-    for i, law in enumerate(np.broadcast_to(laws.index.reshape(inner), shape).ravel().tolist()):
+    for i, law in enumerate(np.broadcast_to(laws.number.reshape(inner), shape).ravel().tolist()):
         ripple = laws.ripple(law)
         if ripple.size > 1:  # else the two laws are the same
             out[i] = kernels.two_counts_ratio(precisions[i], laws.rates[law], ripple, priors[i])
