@@ -70,8 +70,8 @@ def lean_step(function: _F) -> _F:
 
 def _step(function: _F, **options: bool) -> _F:
     register: Any = numba.extending.register_jitable
-    made: _F = register(**_SETTINGS, **options)(function)
-    return made
+    registered: _F = register(**_SETTINGS, **options)(function)
+    return registered
 
 
 def _kernel(function: _F, **options: bool) -> _F:
@@ -91,15 +91,15 @@ def _kernel(function: _F, **options: bool) -> _F:
 
 def parts(kernel: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
     """Yield a kernel and all kernels and steps that it calls, and those that these call."""
-    todo, known = [kernel], {id(kernel)}
+    todo, visited = [kernel], {id(kernel)}
     while todo:
         yield (part := todo.pop())
         for value in _globals(part):
             if (
                 isinstance(getattr(value, "py_func", value), FunctionType)
-                and id(value) not in known
+                and id(value) not in visited
             ):
-                known.add(id(value))
+                visited.add(id(value))
                 todo.append(value)  # type: ignore[arg-type]
 
 
@@ -121,11 +121,11 @@ def _sources(function: Callable[..., Any]) -> str:
     Of the files of all its parts, and of the constants that they read, whatever file these are
     in: Numba itself looks at the file of the kernel alone.
     """
-    made = list(parts(function))
-    files = {getattr(part, "py_func", part).__code__.co_filename for part in made}
+    declared = list(parts(function))
+    files = {getattr(part, "py_func", part).__code__.co_filename for part in declared}
     constants = {
         repr(value)
-        for part in made
+        for part in declared
         for value in _globals(part)
         if isinstance(value, (int, float, tuple))
     }
@@ -164,10 +164,10 @@ class _Elementwise:
 
         def compile_(cache: bool) -> Any:
             decorator = numba_.vectorize(nopython=True, cache=cache)(self._function)
-            kept = decorator._dispatcher.cache
-            if cache and kept.cache_path:
-                _check_folder(kept.cache_path, self._function.__code__.co_filename)
-                _keep_if_possible(kept, self._function)
+            store = decorator._dispatcher.cache
+            if cache and store.cache_path:
+                _check_folder(store.cache_path, self._function.__code__.co_filename)
+                _keep_if_possible(store, self._function)
             for signature in self._signatures:
                 decorator.add(signature)
             decorator.disable_compile()

@@ -35,8 +35,7 @@ _LOOSE = re.compile(
     "others|over|own|said|same|seen|shown|some|still|such|taken|that|their|them|then|there|these|"
     "they|thing|things|this|those|through|to|together|told|turn|turned|under|upon|what|whatever|"
     "when|where|which|who|whoever|whose|why|with|within|written|yet)"
-    "|(?:of|at|told|found|apart|alike)_.*"
-    "|.*_(?:of|at|to|by|for|in|on|from|with|told|found)"
+    "|(?:of|told|found)_.*|.*_(?:of|at|told|found)"
 )
 #: What a walk follows: function, parameter.
 WALKS = {

@@ -8,6 +8,7 @@ import ast
 import functools
 from pathlib import Path
 
+import house
 import pytest
 
 import bayesrisk
@@ -587,3 +588,39 @@ def test_a_name_of_a_class_is_one_thing():
         for node in nodes(source, ast.ClassDef):
             homes.setdefault(node.name, []).append(name)
     assert {kind: found for kind, found in homes.items() if len(found) > 1} == {}
+
+
+# Names that users give or read, and that stay: arguments, options, keys and columns.
+PUBLIC_WORDS = {
+    "cli.attacks": ["known"],
+    "cli.records": ["by"],
+    "cli.release": ["by"],
+    "experiments.sweep_document": ["from_", "to"],
+    "inference.sampling.chains": ["of"],
+    "inference.simulated": ["seen"],
+    "inference.two_levels.posterior": ["group_pmf_of"],
+    "mechanisms.swapping.mechanism": ["within"],
+    "release.release": ["others"],
+    "risk.audit.adversaries": ["known"],
+    "risk.count.accuracy": ["found"],
+    "risk.count.several_levels": ["given", "others"],
+    "risk.microdata": ["found", "unique_original_found"],
+    "risk.statements.results": ["known"],
+    "risk.statements.statements": ["of"],
+    "tables._documents": ["where"],
+    "tables.exchange": ["there"],
+    "tables.likelihoods": ["drawn"],
+    "tables.linked": ["where"],
+    "tables.workload": ["at", "of"],
+}
+
+
+def test_names_are_nouns_and_verbs():
+    """No preposition, pronoun, adverb, or participle without its noun, but in words of users."""
+    loose = {name: house.loose_names(source) for name, source in MODULES.items()}
+    assert {name: words for name, words in loose.items() if words} == PUBLIC_WORDS
+
+
+def test_loose_names_are_seen():
+    source = "def rows_of(at, /):\n    found = self._told = at\n    kept_rows = ratio = found\n"
+    assert house.loose_names(source) == ["_told", "at", "found", "rows_of"]

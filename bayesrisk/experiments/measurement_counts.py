@@ -162,14 +162,14 @@ def read_source(
         rho = census_2020_budget(product, region=region.upper(), universe=kind)
         nmf = NoisyMeasurements.open(folder, budget=rho)
     check.choice(level, "level", nmf.levels)
-    query_cells = nmf_reader.definitions(nmf, level, "DPQuery")
-    name = _finest(nmf, query_cells, level) if query is None else query
-    if name not in query_cells:
+    queries = nmf_reader.definitions(nmf, level, "DPQuery")
+    name = _finest(nmf, queries, level) if query is None else query
+    if name not in queries:
         raise ArgumentError(
-            f"query must be one of {'; '.join(query_cells) or 'none'} at level {level}, got {shown(name)}"
-            + check.did_you_mean(name, query_cells)
+            f"query must be one of {'; '.join(queries) or 'none'} at level {level}, "
+            f"got {shown(name)}{check.did_you_mean(name, queries)}"
         )
-    target = cell_labels(nmf.universe, query_cells[name])
+    target = cell_labels(nmf.universe, queries[name])
     stated: dict[str, tuple[str, ...]] = {}
     for other in nmf.levels[: nmf.levels.index(level) + 1]:
         for constraint, answers in nmf_reader.definitions(nmf, other, "Constraint").items():

@@ -354,7 +354,7 @@ def write_attack(
     """
     certificates = _Certificates(check.integer(proofs, "proofs", lower=0))
     tables, target = PublishedTables(*layouts.confirmed()), check.path(folder, "folder")
-    tell = progress or (lambda done, steps: None)
+    tell = progress or (lambda number, steps: None)
     with _files.explained(target):
         _files.new_folder(target)
     frames: dict[str, pd.DataFrame] = {}

@@ -91,11 +91,11 @@ class RunFolder:
                 raise OutputError(f"{folder.path}: holds no {layout.label} (no {layout.settings})")
         config = read_json(file, OutputError)
         if not isinstance(config, dict) or not isinstance(config.get("shards"), int):
-            found = config.get("version", __version__) if isinstance(config, dict) else __version__
-            other = f", which bayesrisk {shown(found)} wrote: run it again"
+            writer = config.get("version", __version__) if isinstance(config, dict) else __version__
+            other = f", which bayesrisk {shown(writer)} wrote: run it again"
             raise OutputError(
                 f"{file}: is not the configuration of a {layout.label}"
-                f"{other if found != __version__ else ''}"
+                f"{other if writer != __version__ else ''}"
             )
         folder.config, folder._digest = config, config_digest(config)
         if folder.manifest and folder.manifest.get("config") != folder._digest:

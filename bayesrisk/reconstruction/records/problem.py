@@ -173,8 +173,8 @@ class BlockBounds:
         size = last - first
         chosen = np.repeat(last - np.cumsum(size), size) + np.arange(size.sum())
         block, cells = np.repeat(np.arange(blocks.size), size), (self.cell, self.low, self.high)
-        own = self.status[blocks], self.culprit[blocks]
-        return BlockBounds(*own, block, *(part[chosen] for part in cells))
+        part = self.status[blocks], self.culprit[blocks]
+        return BlockBounds(*part, block, *(part[chosen] for part in cells))
 
 
 @dataclass(frozen=True)

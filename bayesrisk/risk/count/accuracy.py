@@ -399,12 +399,12 @@ class NoiseRisk(NamedTuple):
         self, priors: FloatArray, releases: int, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """Return the posterior averaged over simulated releases, and its standard error."""
-        seen: Counter[int] = Counter()
+        tally: Counter[int] = Counter()
         for start in range(0, releases, _DRAWS_AT_ONCE):
             draws = 1 + self.noise.rvs(min(_DRAWS_AT_ONCE, releases - start), rng)
             values, repeats = np.unique(draws, return_counts=True)
-            seen.update(dict(zip(values.tolist(), repeats.tolist(), strict=True)))
-        noisy, times = np.array(sorted(seen.items())).T
+            tally.update(dict(zip(values.tolist(), repeats.tolist(), strict=True)))
+        noisy, times = np.array(sorted(tally.items())).T
         posterior = np.array([self.posterior(noisy, prior=prior) for prior in priors])
         mean = posterior @ times / releases
         variance = ((posterior - mean[:, None]) ** 2) @ times / (releases - 1)
@@ -433,7 +433,7 @@ class NoiseRisk(NamedTuple):
 
 def gaussian_risk(rho: float, sensitivity: float) -> NoiseRisk:
     """Return the risk under discrete Gaussian noise of a zCDP budget."""
-    given = {"rho": rho, "sensitivity": sensitivity}
+    budget = {"rho": rho, "sensitivity": sensitivity}
     averages: dict[str, Callable[..., Any]] = {
         "marginal_posterior": marginal_posterior,
         "marginal_risk": marginal_risk,
@@ -444,9 +444,9 @@ def gaussian_risk(rho: float, sensitivity: float) -> NoiseRisk:
     return NoiseRisk(
         sigma2,
         DiscreteGaussian(sigma2),
-        partial(posterior_probability, **given),
-        {name: partial(function, **given) for name, function in averages.items()},
-        partial(decision_accuracy, **given),
+        partial(posterior_probability, **budget),
+        {name: partial(function, **budget) for name, function in averages.items()},
+        partial(decision_accuracy, **budget),
         partial(rho_to_epsilon, rho),
     )
 
@@ -465,8 +465,8 @@ def laplace_risk(rho: float, sensitivity: float) -> NoiseRisk:
     share = float(noise.sf(-1))  # P(Y > k | X = k + 1) = P(noise >= 0) = P(Y <= k | X = k)
 
     def posterior(noisy: IntArray, *, prior: float) -> FloatArray:
-        found = count_posterior(noisy, noise=noise, prior_pmf=[1.0 - prior, prior])
-        return np.asarray(found)[..., 1]
+        pair = count_posterior(noisy, noise=noise, prior_pmf=[1.0 - prior, prior])
+        return np.asarray(pair)[..., 1]
 
     def posteriors(prior: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the posterior after a release above, and after one not above, the known count."""
