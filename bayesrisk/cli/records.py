@@ -125,10 +125,8 @@ def _schema(
         or not (folder / "persons.parquet").exists()
     ):
         return None
-    persons = br.Microdata.read(folder).persons
-    return (
-        None if persons is None or persons.schema.name in br.Schema.available() else persons.schema
-    )
+    data = br.Microdata.read(folder).persons
+    return None if data is None or data.schema.name in br.Schema.available() else data.schema
 
 
 def infer_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bool) -> "br.Schema":
