@@ -209,7 +209,7 @@ MISTAKES = {
     ),
     "sentences about something else": (
         lambda f: claim_sentences(TABLES),
-        "found .. Claims .. PublishedTables",
+        "claims .. Claims .. PublishedTables",
     ),
     "a query about no column": (
         lambda f: count_bounds(TABLES, queries=[{"race": 1}]),

@@ -137,7 +137,7 @@ def test_rows_are_read_place_after_place(tmp_path):
     rows = RowsByPlace(tmp_path / "rows.parquet", 2)
     for code in ("00", "01", "03", "05", "06"):
         expected = frame[frame["block"] == code].reset_index(drop=True)
-        pd.testing.assert_frame_equal(rows.of(code), expected, check_dtype=False)
+        pd.testing.assert_frame_equal(rows.rows(code), expected, check_dtype=False)
     both = dict(RowsByPlace(tmp_path / "rows.parquet", 2).places())
     assert sorted(both) == ["01", "02", "04", "05"]
     assert sum(map(len, both.values())) == 50

@@ -144,7 +144,7 @@ def test_a_population_that_changes_is_refused(people, tmp_path):
     known, question = one._populations[""].survey, one._question
     run(NationStudy(Nation(90, SMALL), 4), tmp_path / "others")
     moved = PopulationInParts(
-        tmp_path / "people", question, TABLES.schema, seed=1, targets=40, known=known
+        tmp_path / "people", question, TABLES.schema, seed=1, targets=40, survey=known
     )
     shutil.rmtree(tmp_path / "people")
     shutil.move(tmp_path / "others", tmp_path / "people")

@@ -12,7 +12,7 @@ from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, ProtectionGoal, choosing, read_audit
 from bayesrisk.experiments.audit.choosing import (
     chosen_settings,
-    search_of,
+    make_search,
     setting_bound,
     worst_quantiles,
 )
@@ -29,7 +29,7 @@ EVERYBODY_ELSE = [Adversary.named("knows-all-but-one")]
 
 
 def searched(text):
-    return search_of(Protection(text))
+    return make_search(Protection(text))
 
 
 def found(search, enough, steps):
@@ -107,7 +107,9 @@ def test_a_plugin_may_declare_a_dial(monkeypatch):
 def test_what_is_stated_is_not_searched():
     assert searched("identity") is None
     assert searched("swapping:rate=0.05") is None
-    assert search_of(Protection("p", "discrete-gaussian", {"budgets": {"block": {"R": 1}}})) is None
+    assert (
+        make_search(Protection("p", "discrete-gaussian", {"budgets": {"block": {"R": 1}}})) is None
+    )
     assert searched("bottom-up:allocation=das-2020") is None
 
 
