@@ -143,4 +143,4 @@ def test_rows_are_read_place_after_place(tmp_path):
     assert sum(map(len, both.values())) == 50
     frame[::-1].to_parquet(tmp_path / "rows.parquet", index=False)
     with pytest.raises(PartFileError, match="in the order of the places"):
-        RowsByPlace(tmp_path / "rows.parquet", 2).of("02")
+        RowsByPlace(tmp_path / "rows.parquet", 2).rows("02")
