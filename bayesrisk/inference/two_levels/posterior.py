@@ -136,7 +136,8 @@ def group_pmf(
     pi = float(model.target_probability(settings, *map(np.array, (block - k, n, total))))
     reach = REACH + float(np.ptp(ripple))
     window = _window(settings, n, total, reach)
-    laws = kernels.Laws(ripple, settings.group_prior.log_pmf, reach)
+    # Copies: what may not be written would be compiled apart.
+    laws = kernels.Laws(np.array(ripple), np.array(settings.group_prior.log_pmf), reach)
     b, c = settings.group.item(), settings.total.item()
     work = np.empty((6, window[1]))
     kernels.fill(n, total, b, c, laws, window, work)
