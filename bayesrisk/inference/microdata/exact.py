@@ -514,7 +514,7 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
     ``limit`` is the number of pairs of weights that may be looked at for one law.
     """
     prior, known = system.prior, system.knowledge
-    if len(system.places) > 1 or prior.size is None or known.partly or known.exactly:
+    if len(system.places) > 1 or prior.size is None or known.groups or known.exact_groups:
         return None
     if known.settled.nnz or system.classes.size > _CLASSES or prior.size.size > _NUMBERS:
         return None

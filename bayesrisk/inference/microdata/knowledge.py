@@ -257,15 +257,15 @@ class Knowledge:
     settled: sp.csr_array  # (places, classes): known records whose class is known
     # (places, classes): those of them whose attributes are all known: no target is one of them
     named: sp.csr_array
-    partly: tuple[KnownGroup, ...] = ()  # known people of several possible classes
+    groups: tuple[KnownGroup, ...] = ()  # known people of several possible classes
     # classes that have so many records of the place, known people and others
-    exactly: tuple[KnownGroup, ...] = ()
+    exact_groups: tuple[KnownGroup, ...] = ()
 
     @property
     def people(self) -> IntArray:
         """Number of known people of every place."""
         people_count = np.asarray(self.settled.sum(axis=1), np.int64).ravel()
-        for group in self.partly:
+        for group in self.groups:
             people_count[group.place] += group.count
         return people_count
 
@@ -279,9 +279,9 @@ def make_knowledge(
     """Return known records by class."""
     shape = (len(places), classes.size)
     if not known_people:
-        return _nothing_known(*shape)
+        return _empty_knowledge(*shape)
     entries: dict[bool, list[tuple[int, int, int]]] = {False: [], True: []}
-    partly, exactly = [], []
+    groups, exact_groups = [], []
     for item in known_people:
         if item.place is None and len(places) > 1:
             raise ArgumentError(f"known must name a place for {item}, got None")
@@ -289,28 +289,28 @@ def make_knowledge(
         mass = classes.mass(prior.shares, condition_factors(item.where, classes.schema))
         cells = np.flatnonzero(mass > 0.0)
         if item.relation == EXACTLY:
-            exactly.append(KnownGroup(position, cells, mass[cells], item.count, str(item)))
+            exact_groups.append(KnownGroup(position, cells, mass[cells], item.count, str(item)))
         elif not item.count:
             continue
         elif not cells.size:
             raise ArgumentError(f"known must be possible under the prior, got {item}")
         elif cells.size == 1:
             whole = len(item.where) == len(classes.schema.names)
-            in_full = whole and all(len(list(codes)) == 1 for codes in item.where.values())
-            entries[in_full].append((position, int(cells[0]), item.count))
+            complete = whole and all(len(list(codes)) == 1 for codes in item.where.values())
+            entries[complete].append((position, int(cells[0]), item.count))
         elif prior.concentration is not None:
             raise ArgumentError(
                 "known must say the whole class of every known person where the prior has a "
                 f"concentration, got {item}: {cells.size} classes are possible"
             )
         else:
-            partly.append(KnownGroup(position, cells, mass[cells], item.count, str(item)))
+            groups.append(KnownGroup(position, cells, mass[cells], item.count, str(item)))
     named, remainder = (_count_matrix(entries[full], shape) for full in (True, False))
-    return Knowledge(sp.csr_array(named + remainder), named, tuple(partly), tuple(exactly))
+    return Knowledge(sp.csr_array(named + remainder), named, tuple(groups), tuple(exact_groups))
 
 
 @lru_cache(maxsize=16)
-def _nothing_known(places: int, classes: int) -> Knowledge:
+def _empty_knowledge(places: int, classes: int) -> Knowledge:
     nobody = _count_matrix([], (places, classes))
     return Knowledge(nobody, nobody)
 

@@ -108,7 +108,7 @@ def record_law(
     if not people or system.size <= _MAX_EXACT:
         one = np.ones((1, system.classes.size), np.int64)
         places = sp.eye_array(len(system.places), dtype=np.int64)
-        numbers = system.over_unknowns(sp.csr_array(sp.kron(places, one)))
+        numbers = system.map_unknowns(sp.csr_array(sp.kron(places, one)))
         small, group_functions = presolve(system, numbers)
         totals = list(group_functions.toarray()) if system.prior.size is None else []
         try:
@@ -124,16 +124,16 @@ def record_law(
     doublings = _MOST_DOUBLINGS
     if people:
         starts = _people(system, generators[:-1], _FEWEST_TOGETHER)
-        begun: Sequence[Chain] = starts
+        initial: Sequence[Chain] = starts
         doublings += _first_doublings(starts)
         shares = system.classes.mass(system.prior.shares)
         mass = np.tile(shares * (system.prior.concentration or 1.0), len(system.places))
         group, weight = np.arange(system.size, dtype=np.int64), np.ones(system.size)
     else:
-        begun = LatticeChains(small, chains, generators[-1]).begin(generators[:-1])
+        initial = LatticeChains(small, chains, generators[-1]).begin(generators[:-1])
         group, weight, mass = small.group, small.weight, small.mass
     identity = sp.csr_array(sp.eye_array(mass.size, dtype=np.int64))
-    sample = draw(begun, identity, draws, thin=1, doublings=doublings)
+    sample = draw(initial, identity, draws, thin=1, doublings=doublings)
     mean, engine = sample.counts.mean(axis=(0, 1)), "people" if people else "lattice"
     return RecordLaw(group, weight, mass, mean, sample.counts, engine, sample.agreed)
 
@@ -336,7 +336,7 @@ def microdata_posterior(
 def _exact(
     system: MicrodataSystem, questions: Sequence[RecordQuestion], functions: QuestionFunctions
 ) -> MicrodataPosterior:
-    small, group_functions = presolve(system, system.over_unknowns(functions.cells))
+    small, group_functions = presolve(system, system.map_unknowns(functions.cells))
     tails = sorted({int(functions.row[i, 0]) for i, q in enumerate(questions) if q.at_least})
     law = weigh(small, _MAX_PAIRS, list(group_functions[tails, :].toarray()))
     tail = dict(zip(tails, law.functions, strict=True))
@@ -379,7 +379,7 @@ def _group_law(
     """Return the law of every unknown from laws of groups, with the known people that it is of."""
     dirichlet = system.prior.concentration is not None
     ranking = GroupLaws(laws, small.group, small.mass, small.weight, dirichlet)
-    groups = system.knowledge.partly
+    groups = system.knowledge.groups
     names = [""] * system.cells + [g.name for g in groups for _ in range(g.classes.size)]
     return PosteriorLaw(ranking, system, system.unknown_cell, names, agreed)
 
@@ -425,7 +425,7 @@ def _people_chains(
     names = [s.name for s in model.strata for _ in range(model.classes)]
     law = PosteriorLaw(tallies[0], system, model.cell_of, names, draws.agreed)
     table = expected_frame(system, model.cell_of, tallies[0].mean)
-    return _sampled(questions, functions, draws, frame, run, table, law)
+    return _make_posterior(questions, functions, draws, frame, run, table, law)
 
 
 def _lattice_chains(
@@ -434,7 +434,7 @@ def _lattice_chains(
     functions: QuestionFunctions,
     settings: _Settings,
 ) -> MicrodataPosterior:
-    small, group_functions = presolve(system, system.over_unknowns(functions.cells))
+    small, group_functions = presolve(system, system.map_unknowns(functions.cells))
     if not small.matrix.shape[1]:
         return _exact(system, questions, functions)
     generators, origin = spawn(settings.rng, settings.chains + 1)
@@ -457,7 +457,7 @@ def _lattice_chains(
         origin,
     )
     table = expected_frame(system, system.unknown_cell, mean)
-    return _sampled(questions, functions, draws, frame, run, table, law)
+    return _make_posterior(questions, functions, draws, frame, run, table, law)
 
 
 def _draw_answers(
@@ -501,7 +501,7 @@ def _draw_answers(
     return draws, frames[-1] if draws.agreed else estimate_answers(questions, functions, draws)
 
 
-def _sampled(
+def _make_posterior(
     questions: Sequence[RecordQuestion],
     functions: QuestionFunctions,
     draws: Draws,

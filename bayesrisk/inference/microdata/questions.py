@@ -208,8 +208,10 @@ def question_functions(
                 values.append(np.tile(weights[kinds], len(place_numbers)))
         row[i] = [function_numbers[key] for key in keys]
     ends = np.cumsum([0, *(c.size for c in columns)])
-    flat, often = (np.concatenate([*part, np.zeros(0, np.int64)]) for part in (columns, values))
-    cells = sp.csr_array((often, flat, ends), shape=(len(columns), len(places) * width))
+    flat, multiplicity = (
+        np.concatenate([*part, np.zeros(0, np.int64)]) for part in (columns, values)
+    )
+    cells = sp.csr_array((multiplicity, flat, ends), shape=(len(columns), len(places) * width))
     settled = system.settled(cells)
     anonymous = settled - np.asarray(cells @ system.knowledge.named.toarray().ravel(), np.int64)
     target = np.array([q.among is not None for q in questions], np.bool_)

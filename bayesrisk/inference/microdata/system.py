@@ -107,17 +107,17 @@ class MicrodataSystem:
     @property
     def size(self) -> int:
         """Number of unknowns."""
-        return self.cells + sum(group.classes.size for group in self.knowledge.partly)
+        return self.cells + sum(group.classes.size for group in self.knowledge.groups)
 
     @property
     def unknown_cell(self) -> IntArray:
         """Place and class of every unknown, as ``p * classes.size + c``."""
-        parts = [g.place * self.classes.size + g.classes for g in self.knowledge.partly]
+        parts = [g.place * self.classes.size + g.classes for g in self.knowledge.groups]
         return np.concatenate([np.arange(self.cells), *parts])
 
-    def over_unknowns(self, cells: sp.csr_array) -> sp.csr_array:
+    def map_unknowns(self, cells: sp.csr_array) -> sp.csr_array:
         """Return functions of the counts of all classes as functions of the unknowns."""
-        if not self.knowledge.partly:
+        if not self.knowledge.groups:
             return cells
         return sp.csr_array(sp.csc_array(cells)[:, self.unknown_cell])
 
@@ -160,7 +160,7 @@ class MicrodataSystem:
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
         constants = self.settled(matrix) + np.concatenate(removals)
         sums = np.concatenate(hard), np.concatenate(published), constants
-        return RowSystem(self.over_unknowns(matrix), *sums, laws, names)
+        return RowSystem(self.map_unknowns(matrix), *sums, laws, names)
 
 
 @dataclass
@@ -213,7 +213,7 @@ def make_system(
         raise ArgumentError(f"finest must not be coarser than level {level!r}, got {shown(bottom)}")
     top, low = geography.rank(level), geography.rank(bottom)
     levels = [other for other in workload.levels if top <= geography.rank(other) <= low]
-    places = _inside(tables.geoids[bottom], place)
+    places = _descendants(tables.geoids[bottom], place)
     shared = _Shared(workload)
     conditions = [*conditions, *(t for item in known_people for t in item.tables(schema))]
     published = _classes(shared, tuple(levels))
@@ -267,7 +267,7 @@ def _layer(
 ) -> Layer:
     """Return the published cells of a level."""
     tables, schema = release.tables, release.tables.workload.schema
-    geoids = _inside(tables.geoids[level], place)
+    geoids = _descendants(tables.geoids[level], place)
     rows = np.searchsorted(tables.geoids[level], geoids)
     arrays, laws, names = [], [], []
     hidden: list[BoolArray] = []
@@ -286,9 +286,9 @@ def _layer(
         laws += [law] * len(table.cells)
         names += [(name, cell) for cell in table.cells]
     published = np.concatenate(arrays, axis=1).astype(np.int64)
-    around = np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64)
+    ancestors = np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64)
     counts = published, np.zeros(published.shape, np.int64), np.concatenate(hidden, axis=1)
-    layer = Layer(level, geoids, around, weights, *counts, tuple(laws), tuple(names))
+    layer = Layer(level, geoids, ancestors, weights, *counts, tuple(laws), tuple(names))
     _check_true(layer.counts, layer)
     return layer
 
@@ -320,7 +320,7 @@ def _check_true(counts: IntArray, layer: Layer) -> None:
         )
 
 
-def _inside(geoids: TextArray, place: str) -> TextArray:
+def _descendants(geoids: TextArray, place: str) -> TextArray:
     """Return the places whose code begins with that of a place."""
     matches: TextArray = geoids[np.strings.startswith(geoids, place)]
     return matches
@@ -440,7 +440,7 @@ def _mass(system: MicrodataSystem) -> FloatArray:
     mass = np.tile(shares * (prior.concentration or 1.0), n_places)
     if prior.concentration is not None:  # known people of a place say what others are like
         mass += system.knowledge.settled.toarray().ravel() * (mass > 0.0)
-    return np.concatenate([mass, *(group.mass for group in system.knowledge.partly)])
+    return np.concatenate([mass, *(group.mass for group in system.knowledge.groups)])
 
 
 def _all_rows(system: MicrodataSystem) -> RowSystem:
@@ -454,14 +454,16 @@ def _all_rows(system: MicrodataSystem) -> RowSystem:
     )
     ones = sp.hstack([ones, sp.csr_array((n_places, system.size - system.cells))], format="csr")
     parts, start = [], system.cells
-    for group in knowledge.partly:
+    for group in knowledge.groups:
         parts.append(_ones(np.arange(start, start + group.classes.size), system.size))
         start += group.classes.size
-    among = [_ones(g.place * n_classes + g.classes, system.cells) for g in knowledge.exactly]
-    sums = sp.csr_array(sp.vstack(among, format="csr")) if among else None
-    extra = [*parts] + ([system.over_unknowns(sums)] if sums is not None else [])
+    exact_rows = [
+        _ones(g.place * n_classes + g.classes, system.cells) for g in knowledge.exact_groups
+    ]
+    sums = sp.csr_array(sp.vstack(exact_rows, format="csr")) if exact_rows else None
+    extra = [*parts] + ([system.map_unknowns(sums)] if sums is not None else [])
     constant = system.settled(sums) if sums is not None else np.zeros(0, np.int64)
-    counts = [g.count for g in (*knowledge.partly, *knowledge.exactly)]
+    counts = [g.count for g in (*knowledge.groups, *knowledge.exact_groups)]
     return RowSystem(
         sp.csr_array(sp.vstack([rows.matrix, ones, *extra], format="csr"), dtype=np.int64),
         np.concatenate([rows.hard, np.zeros(n_places, np.bool_), np.ones(len(counts), np.bool_)]),
@@ -473,7 +475,7 @@ def _all_rows(system: MicrodataSystem) -> RowSystem:
         [
             *rows.names,
             *(f"number of records of {p}" for p in system.places),
-            *(f"number of {g.name}" for g in (*knowledge.partly, *knowledge.exactly)),
+            *(f"number of {g.name}" for g in (*knowledge.groups, *knowledge.exact_groups)),
         ],
     )
 
@@ -719,27 +721,27 @@ def make_strata(system: MicrodataSystem) -> list[list[Stratum]] | None:
     strata = []
     for place in range(n_places):
         mass = shares if plain else shares + settled[place] * (shares > 0.0)
-        exact_groups = [g for g in knowledge.exactly if g.place == place]
-        partly = [g for g in knowledge.partly if g.place == place]
-        groups = _disjoint(exact_groups, partly, shares.size)
-        if groups is None:
+        exact_groups = [g for g in knowledge.exact_groups if g.place == place]
+        groups = [g for g in knowledge.groups if g.place == place]
+        conditions = _disjoint(exact_groups, groups, shares.size)
+        if conditions is None:
             return None
         people = int(knowledge.people[place])
-        strata.append(_place_strata(place, groups, partly, settled[place], mass, people))
+        strata.append(_place_strata(place, conditions, groups, settled[place], mass, people))
     return strata
 
 
 def _place_strata(
     place: int,
+    conditions: list[KnownGroup],
     groups: list[KnownGroup],
-    partly: list[KnownGroup],
     settled: IntArray,
     mass: FloatArray,
     people: int,
 ) -> list[Stratum]:
     rest, strata, exact_count = mass, [], 0
-    for group in groups:
-        members = [g for g in partly if np.isin(g.classes[0], group.classes)]
+    for group in conditions:
+        members = [g for g in groups if np.isin(g.classes[0], group.classes)]
         left = group.count - int(settled[group.classes].sum()) - sum(g.count for g in members)
         if left < 0:
             raise DataError(
@@ -752,7 +754,7 @@ def _place_strata(
         exact_count += left
         if left:
             strata.append(Stratum(place, inside, left, 0, 0, ""))
-    for group in partly:
+    for group in groups:
         inside = np.zeros(mass.size)
         inside[group.classes] = group.mass
         strata.append(Stratum(place, inside, group.count, 0, 0, group.name))
@@ -761,15 +763,15 @@ def _place_strata(
 
 
 def _disjoint(
-    exactly: list[KnownGroup], partly: list[KnownGroup], classes: int
+    conditions: list[KnownGroup], groups: list[KnownGroup], classes: int
 ) -> list[KnownGroup] | None:
     """Return the conditions, each once; None if two overlap, or known people lie across one."""
-    conditions: list[KnownGroup] = []
+    disjoint: list[KnownGroup] = []
     owner = np.full(classes, -1, np.int64)
-    for group in exactly:
+    for group in conditions:
         owners = np.unique(owner[group.classes])
         if owners.size == 1 and owners[0] >= 0:
-            other = conditions[owners[0]]
+            other = disjoint[owners[0]]
             if other.classes.size != group.classes.size:
                 return None
             if other.count != group.count:
@@ -779,8 +781,8 @@ def _disjoint(
         elif np.any(owners >= 0):
             return None
         else:
-            owner[group.classes] = len(conditions)
-            conditions.append(group)
-    if any(np.unique(owner[group.classes]).size > 1 for group in partly):
+            owner[group.classes] = len(disjoint)
+            disjoint.append(group)
+    if any(np.unique(owner[group.classes]).size > 1 for group in groups):
         return None
-    return conditions
+    return disjoint
