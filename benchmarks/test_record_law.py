@@ -16,7 +16,7 @@ from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import system
 from bayesrisk.inference.microdata.chains import LatticeChains, PeopleChain, walk
 from bayesrisk.inference.microdata.people_model import people_model, put
-from bayesrisk.inference.microdata.system import presolve, system_of
+from bayesrisk.inference.microdata.system import make_system, presolve
 from bayesrisk.inference.sampling.chains import effective_size
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.mechanisms.noise import DiscreteGaussianMechanism
@@ -182,7 +182,7 @@ def test_effective_draws(compare, what, scale, counted):
 def block_chain(people):
     """Return a chain over the people of a block of three noisy tables, which has moved."""
     release, prior = noisy_block(people)
-    system = system_of(release, level="block", place="1", prior=prior)
+    system = make_system(release, level="block", place="1", prior=prior)
     chain = PeopleChain.begin(people_model(system), np.random.default_rng(1), 1000)
     chain.advance(10)
     return release, chain
@@ -262,7 +262,7 @@ def test_all_people_of_a_tract(benchmark, measured):
 def test_proposals_in_a_tract(compare):
     """The sizes of a real tract: 201,600 unknown counts, and 33 rows for every person."""
     release, prior, _ = noisy_tract(4000, 100)
-    of = system_of(release, level="tract", place="01001020100", prior=prior)
+    of = make_system(release, level="tract", place="01001020100", prior=prior)
     chain = PeopleChain.begin(people_model(of), np.random.default_rng(1), 4000)
     chain.advance(20)
     spot = chain.model.spot.copy()
@@ -326,7 +326,7 @@ def test_a_block_of_thirty(compare):
 
 def test_steps_on_a_lattice(compare):
     release, prior = noisy_block(200)
-    of = system_of(release, level="block", place="1", prior=prior)
+    of = make_system(release, level="block", place="1", prior=prior)
     small, _ = presolve(of, sp.csr_array((0, of.size), dtype=np.int64))
     (chain,) = LatticeChains(small, 1, np.random.default_rng(1)).begin([np.random.default_rng(2)])
     slow = 300

@@ -104,7 +104,7 @@ def _records() -> None:
     from bayesrisk.inference.microdata.chains import PeopleChain
     from bayesrisk.inference.microdata.people_model import people_model
     from bayesrisk.inference.microdata.posterior import record_law
-    from bayesrisk.inference.microdata.system import system_of
+    from bayesrisk.inference.microdata.system import make_system
     from bayesrisk.release import TrueCounts
 
     people = pd.DataFrame({"sex": [0, 0, 0, 1, 1], "age": [0, 0, 1, 0, 0]})
@@ -124,10 +124,10 @@ def _records() -> None:
         release = br.Release(br.MechanismSpec("example", others=law), tables)
         br.inference.microdata_posterior(release, [young], **block, engine=engine, **few)
     counted = br.inference.RecordPrior.uniform_data_sets(schema, size=np.full(9, 1 / 9))
-    record_law(system_of(release, level="all", place="", prior=counted))
+    record_law(make_system(release, level="all", place="", prior=counted))
     # What is done where draws are short for a rare group, which takes many draws to happen.
     chain = PeopleChain.begin(
-        people_model(system_of(release, **block)), np.random.default_rng(1), 1
+        people_model(make_system(release, **block)), np.random.default_rng(1), 1
     )
     chain.advance_parts(np.array([0]), 1)
 

@@ -592,7 +592,7 @@ def sums_of(
     low, weights = [], []
     for r in rows:
         if system.hard[r]:
-            low.append(int(system.given[r]))
+            low.append(int(system.sums[r]))
             weights.append(np.zeros(1))
             continue
         soft = system.soft[r]

@@ -304,7 +304,7 @@ class SideSums:
         self._weights = [dense[:, first] for first in self._first]
         self._mass = np.bincount(sides.separator, system.mass)
         bounds = [
-            int(system.given[r]) if system.hard[r] else int(np.flatnonzero(w > -np.inf)[-1])
+            int(system.sums[r]) if system.hard[r] else int(np.flatnonzero(w > -np.inf)[-1])
             for r, w in enumerate(system.soft)
         ]
         self._bounds = np.array(bounds, np.int64)
@@ -368,7 +368,7 @@ class SideSums:
         for r in self._rows[0]:
             total = n @ self._weights[0][r]
             if self._system.hard[r]:
-                weight[total != self._system.given[r]] = -np.inf
+                weight[total != self._system.sums[r]] = -np.inf
             else:
                 soft = self._system.soft[r]
                 inside = total < soft.size
@@ -513,8 +513,8 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
 
     ``limit`` is the number of pairs of weights that may be looked at for one law.
     """
-    prior, known = system.prior, system.known
-    if len(system.places) > 1 or prior.size is None or known.partly or known.exactly:
+    prior, known = system.prior, system.knowledge
+    if len(system.places) > 1 or prior.size is None or known.groups or known.exact_groups:
         return None
     if known.settled.nnz or system.classes.size > _CLASSES or prior.size.size > _NUMBERS:
         return None
@@ -530,7 +530,7 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
     total = np.bincount(group[group >= 0], mass[group >= 0], matrix.shape[1]).astype(np.float64)
     weight = np.where(group >= 0, mass / total[group], 0.0)
     cells = [
-        (law, int(given), int(layer.off[0, c]))
+        (law, int(given), int(layer.removals[0, c]))
         for layer, own in zip(system.layers, readings, strict=True)
         for c, law, given in zip(*own, strict=True)
     ]

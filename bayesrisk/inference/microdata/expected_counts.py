@@ -45,8 +45,8 @@ from bayesrisk.inference.microdata.questions import (
     AnswerDraws,
     QuestionFunctions,
     RecordQuestion,
-    answer_of,
-    share_of,
+    estimate_answer,
+    share_draws,
 )
 from bayesrisk.inference.microdata.system import MicrodataSystem
 from bayesrisk.inference.sampling.chains import Step, run_chains
@@ -211,7 +211,7 @@ class ExpectedCounts:
         self, view: TermView, values: FloatArray, question: int
     ) -> tuple[FloatArray, FloatArray]:
         i, j = np.searchsorted(view.rows, self._functions.row[question])
-        part, whole = self._functions.known[question]
+        part, whole = self._functions.constants[question]
         return values[:, :, i] + part, values[:, :, j] + whole
 
     def answer_undecided(self, frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
@@ -273,8 +273,8 @@ class ExpectedCounts:
         rows = frame.to_dict("split")["data"]
         for i in np.flatnonzero(which):
             part, whole = self._terms(view, values, int(i))
-            draws = _without_rounding(share_of(part, whole))
-            row = answer_of(draws, drawn, most=effective_draws(whole))
+            draws = _without_rounding(share_draws(part, whole))
+            row = estimate_answer(draws, drawn, most=effective_draws(whole))
             self._worth[i] = row[6]
             if row[4] == "sampled":
                 rows[i] = list(row)

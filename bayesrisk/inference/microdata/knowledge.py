@@ -51,23 +51,23 @@ class Classes:
             cells = cells * size + part.ravel()
         return cells
 
-    def of_cells(self, cells: IntArray) -> IntArray:
+    def labels(self, cells: IntArray) -> IntArray:
         """Return the class of cells of the schema."""
         index = self.schema.indices(cells)
-        found = np.zeros(cells.shape, np.int64)
+        numbers = np.zeros(cells.shape, np.int64)
         for name, size in zip(self.schema.names, self.shape, strict=True):
-            found = found * size + self.bins[name][index[name]]
-        return found
+            numbers = numbers * size + self.bins[name][index[name]]
+        return numbers
 
     def mass(
-        self, values: FloatArray | None, within: Mapping[str, IntArray] | None = None
+        self, values: FloatArray | None, factors: Mapping[str, IntArray] | None = None
     ) -> FloatArray:
         """Return the sum of the values of the cells of each class; of equal shares without any.
 
-        ``within`` counts only cells of a condition, as :func:`condition_factors` gives it.
+        ``factors`` count only cells of a condition, as :func:`condition_factors` gives it.
         """
         weights = {
-            n: (within or {}).get(n, np.ones((1, 1), np.int64))[0] for n in self.schema.names
+            n: (factors or {}).get(n, np.ones((1, 1), np.int64))[0] for n in self.schema.names
         }
         if values is None:
             mass = np.ones(1)
@@ -78,7 +78,7 @@ class Classes:
             return mass
         table = values.reshape(self.schema.shape)
         for axis, name in enumerate(self.schema.names):
-            if name in (within or {}):
+            if name in (factors or {}):
                 shape = [-1 if a == axis else 1 for a in range(table.ndim)]
                 table = table * weights[name].reshape(shape)
             order = np.argsort(self.bins[name], kind="stable")
@@ -87,31 +87,31 @@ class Classes:
         return np.ascontiguousarray(table.ravel())
 
 
-def classes_of(schema: Schema, tables: Iterable[Table]) -> Classes:
+def coarsest_classes(schema: Schema, tables: Iterable[Table]) -> Classes:
     """Return the coarsest classes on which every cell of the tables is constant."""
     one = Classes(schema, {a.name: np.zeros(a.size, np.int64) for a in schema.attributes})
-    return refined(one, tables)
+    return refine(one, tables)
 
 
-def refined(classes: Classes, tables: Iterable[Table]) -> Classes:
+def refine(classes: Classes, tables: Iterable[Table]) -> Classes:
     """Return the coarsest classes inside these on which every cell of more tables is constant.
 
-    Classes that the tables leave as they are come back themselves: what was found for them holds.
+    Classes that the tables leave as they are come back themselves: laws computed for them hold.
     """
     rows: dict[str, dict[bytes, IntArray]] = {name: {} for name in classes.schema.names}
     for table in tables:
         for name, factor in table.factors.items():
             rows[name].update((row.tobytes(), row) for row in factor)  # each once: many are alike
     bins = {}
-    for name, own in rows.items():
-        columns = np.array([classes.bins[name], *own.values()])
+    for name, factors in rows.items():
+        columns = np.array([classes.bins[name], *factors.values()])
         _, first, label = np.unique(columns, axis=1, return_index=True, return_inverse=True)
         bins[name] = np.argsort(np.argsort(first))[label.ravel()].astype(np.int64)
-    same = all(np.array_equal(bins[name], classes.bins[name]) for name in bins)
-    return classes if same else Classes(classes.schema, bins)
+    equal = all(np.array_equal(bins[name], classes.bins[name]) for name in bins)
+    return classes if equal else Classes(classes.schema, bins)
 
 
-def codes_of(condition: Condition, name: str) -> dict[str, tuple[int, ...]]:
+def check_codes(condition: Condition, name: str) -> dict[str, tuple[int, ...]]:
     """Return the checked codes of a condition."""
     return {
         check.text(a, name): tuple(
@@ -121,15 +121,15 @@ def codes_of(condition: Condition, name: str) -> dict[str, tuple[int, ...]]:
     }
 
 
-def of_classes(condition: Condition, classes: Classes) -> IntArray:
+def class_indicator(condition: Condition, classes: Classes) -> IntArray:
     """Return for each class whether its records fulfil a condition that it tells apart."""
     factors = condition_factors(condition, classes.schema)
-    found = np.ones(1, np.int64)
+    indicator = np.ones(1, np.int64)
     for name in classes.schema.names:
         first = np.unique(classes.bins[name], return_index=True)[1]
         part = factors[name][0][first] if name in factors else np.ones(first.size, np.int64)
-        found = np.multiply.outer(found, part).ravel()
-    return found
+        indicator = np.multiply.outer(indicator, part).ravel()
+    return indicator
 
 
 def condition_factors(condition: Condition, schema: Schema) -> dict[str, IntArray]:
@@ -185,7 +185,7 @@ class KnownRecords:
     place: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "where", codes_of(self.where, "where"))
+        object.__setattr__(self, "where", check_codes(self.where, "where"))
         object.__setattr__(self, "count", check.integer(self.count, "count", lower=0))
         check.choice(self.relation, "relation", (AT_LEAST, EXACTLY))
         if self.place is not None:
@@ -216,15 +216,17 @@ class KnownRecords:
             check.choice(place, "place", tuple(columns))
         names = [c for c in columns if c != place]
         keys = ([place] if place is not None else []) + names
-        found = []
+        records = []
         for row, count in (
             people.groupby(keys, sort=True, dropna=False).size().items() if keys else ()
         ):
             values = row if isinstance(row, tuple) else (row,)
-            at = None if place is None else str(values[0])
-            where = dict(zip(names, ([v] for v in values[len(keys) - len(names) :]), strict=True))
-            found.append(cls(where, int(count), relation, at))
-        return found
+            code = None if place is None else str(values[0])
+            condition = dict(
+                zip(names, ([v] for v in values[len(keys) - len(names) :]), strict=True)
+            )
+            records.append(cls(condition, int(count), relation, code))
+        return records
 
     def tables(self, schema: Schema) -> list[Table]:
         """Return an exact condition as a table, so that classes keep it apart; else none."""
@@ -255,58 +257,61 @@ class Knowledge:
     settled: sp.csr_array  # (places, classes): known records whose class is known
     # (places, classes): those of them whose attributes are all known: no target is one of them
     named: sp.csr_array
-    partly: tuple[KnownGroup, ...] = ()  # known people of several possible classes
+    groups: tuple[KnownGroup, ...] = ()  # known people of several possible classes
     # classes that have so many records of the place, known people and others
-    exactly: tuple[KnownGroup, ...] = ()
+    exact_groups: tuple[KnownGroup, ...] = ()
 
     @property
     def people(self) -> IntArray:
         """Number of known people of every place."""
-        found = np.asarray(self.settled.sum(axis=1), np.int64).ravel()
-        for group in self.partly:
-            found[group.place] += group.count
-        return found
+        people_count = np.asarray(self.settled.sum(axis=1), np.int64).ravel()
+        for group in self.groups:
+            people_count[group.place] += group.count
+        return people_count
 
 
-def knowledge_of(
-    known: Sequence[KnownRecords], classes: Classes, places: Sequence[str], prior: RecordPrior
+def make_knowledge(
+    known_people: Sequence[KnownRecords],
+    classes: Classes,
+    places: Sequence[str],
+    prior: RecordPrior,
 ) -> Knowledge:
     """Return known records by class."""
     shape = (len(places), classes.size)
-    if not known:
-        return _nothing_known(*shape)
+    if not known_people:
+        return _empty_knowledge(*shape)
     entries: dict[bool, list[tuple[int, int, int]]] = {False: [], True: []}
-    partly, exactly = [], []
-    for item in known:
+    groups, exact_groups = [], []
+    for item in known_people:
         if item.place is None and len(places) > 1:
             raise ArgumentError(f"known must name a place for {item}, got None")
-        at = 0 if item.place is None else _position(item.place, places)
+        position = 0 if item.place is None else _position(item.place, places)
         mass = classes.mass(prior.shares, condition_factors(item.where, classes.schema))
         cells = np.flatnonzero(mass > 0.0)
         if item.relation == EXACTLY:
-            exactly.append(KnownGroup(at, cells, mass[cells], item.count, str(item)))
+            exact_groups.append(KnownGroup(position, cells, mass[cells], item.count, str(item)))
         elif not item.count:
             continue
         elif not cells.size:
             raise ArgumentError(f"known must be possible under the prior, got {item}")
         elif cells.size == 1:
             whole = len(item.where) == len(classes.schema.names)
-            in_full = whole and all(len(list(codes)) == 1 for codes in item.where.values())
-            entries[in_full].append((at, int(cells[0]), item.count))
+            complete = whole and all(len(list(codes)) == 1 for codes in item.where.values())
+            entries[complete].append((position, int(cells[0]), item.count))
         elif prior.concentration is not None:
             raise ArgumentError(
                 "known must say the whole class of every known person where the prior has a "
                 f"concentration, got {item}: {cells.size} classes are possible"
             )
         else:
-            partly.append(KnownGroup(at, cells, mass[cells], item.count, str(item)))
-    named, others = (_counted(entries[full], shape) for full in (True, False))
-    return Knowledge(sp.csr_array(named + others), named, tuple(partly), tuple(exactly))
+            groups.append(KnownGroup(position, cells, mass[cells], item.count, str(item)))
+    named, remainder = (_count_matrix(entries[full], shape) for full in (True, False))
+    return Knowledge(sp.csr_array(named + remainder), named, tuple(groups), tuple(exact_groups))
 
 
 @lru_cache(maxsize=16)
-def _nothing_known(places: int, classes: int) -> Knowledge:
-    nobody = _counted([], (places, classes))
+def _empty_knowledge(places: int, classes: int) -> Knowledge:
+    nobody = _count_matrix([], (places, classes))
     return Knowledge(nobody, nobody)
 
 
@@ -316,8 +321,8 @@ def _position(place: str, places: Iterable[str]) -> int:
     return names.index(place)
 
 
-def _counted(entries: list[tuple[int, int, int]], shape: tuple[int, int]) -> sp.csr_array:
-    at: Any = np.array(entries, np.int64).reshape(-1, 3).T
-    found = sp.coo_array((at[2], (at[0], at[1])), shape=shape, dtype=np.int64)
-    counted: sp.csr_array = found.tocsr()
+def _count_matrix(entries: list[tuple[int, int, int]], shape: tuple[int, int]) -> sp.csr_array:
+    indices: Any = np.array(entries, np.int64).reshape(-1, 3).T
+    matrix = sp.coo_array((indices[2], (indices[0], indices[1])), shape=shape, dtype=np.int64)
+    counted: sp.csr_array = matrix.tocsr()
     return counted

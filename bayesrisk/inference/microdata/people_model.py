@@ -18,7 +18,7 @@ from bayesrisk.inference.microdata.system import (
     Layer,
     MicrodataSystem,
     Stratum,
-    strata_of,
+    make_strata,
 )
 from bayesrisk.release import Likelihood, NoiseSpec
 
@@ -111,8 +111,8 @@ class PeopleModel:
         found = self.likely.copy()
         for part in np.flatnonzero(self.arrays.open):
             stratum, n = self.strata[part], self.likely[part]
-            low, high = np.maximum(self.runs.T - stratum.known, 0)
-            near = np.clip(n, low, high)[self.runs[:, 1] >= stratum.known]
+            low, high = np.maximum(self.runs.T - stratum.complement, 0)
+            near = np.clip(n, low, high)[self.runs[:, 1] >= stratum.complement]
             if not stratum.mass.any():
                 found[part] = 0
             elif near.size:
@@ -135,7 +135,7 @@ def suits(system: MicrodataSystem) -> bool:
         for cell, law in enumerate(layer.likelihoods):
             if not isinstance(law, NoiseSpec) and not (law.exact and _counts_all(layer, cell)):
                 return False
-    return strata_of(system) is not None
+    return make_strata(system) is not None
 
 
 def _counts_all(layer: Layer, cell: int) -> bool:
@@ -145,13 +145,13 @@ def _counts_all(layer: Layer, cell: int) -> bool:
 
 def people_model(system: MicrodataSystem) -> PeopleModel:
     """Return the arrays of the chain."""
-    of_places = strata_of(system)
+    of_places = make_strata(system)
     if of_places is None:
         raise ArgumentError("known must not overlap for this chain")
     strata = [s for part in of_places for s in part]
     fixed = np.array([s.count if s.count is not None else -1 for s in strata], np.int64)
     others = np.cumsum([len(part) for part in of_places]) - 1
-    known = np.array([strata[r].known for r in others], np.int64)
+    known = np.array([strata[r].complement for r in others], np.int64)
     published = _fixed_sizes(system)
     if np.any((published >= 0) & (published < known)):
         raise DataError("release contradicts what is known: more people are known than there are")
@@ -170,7 +170,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         )
     place = np.array([s.place for s in strata], np.int64)
     base, cell, coef = _layout(system.layers, system.classes.size)
-    people = int(first[-1] + system.known.people.sum())
+    people = int(first[-1] + system.knowledge.people.sum())
     spot, table = _tables(system.layers, people)
     law, mass = _laws(strata, fixed, dirichlet=system.prior.concentration is not None)
     keep, alias = zip(*(_alias(m) for m in mass), strict=True)
@@ -259,7 +259,7 @@ def put(model: ModelArrays, spot: IntArray, x: IntArray) -> None:
 def _settled(system: MicrodataSystem, others: IntArray, parts: int) -> IntArray:
     """Return the known people of known classes, in the last part of their place."""
     x = np.zeros((parts, system.classes.size), np.int64)
-    x[others] = system.known.settled.toarray()
+    x[others] = system.knowledge.settled.toarray()
     return x
 
 
@@ -279,10 +279,12 @@ def _capacities(
         most = np.maximum(most, likely + math.ceil(_FAR * spread))
     else:
         last = int(np.flatnonzero(system.prior.size)[-1])
-        most = np.array([last - s.known if s.count is None else s.count for s in strata], np.int64)
+        most = np.array(
+            [last - s.complement if s.count is None else s.count for s in strata], np.int64
+        )
         bad = np.flatnonzero((fixed > most) | (most < 0))
         if bad.size:
-            n = strata[bad[0]].known + max(int(fixed[bad[0]]), 0)
+            n = strata[bad[0]].complement + max(int(fixed[bad[0]]), 0)
             raise DataError(
                 f"release contradicts the prior: a place has {n} records, and size allows at "
                 f"most {last}"
@@ -325,7 +327,7 @@ def _log_sizes(
 ) -> tuple[IntArray, FloatArray]:
     """Return the log prior of the number of people of every part, one after another."""
     shares = system.classes.mass(system.prior.shares) * (system.prior.concentration or 1.0)
-    known = np.asarray(system.known.settled.sum(axis=1)).ravel()
+    known = np.asarray(system.knowledge.settled.sum(axis=1)).ravel()
     if system.prior.concentration is None:
         known = np.zeros_like(known)
     ptr, found, end = [], [], 0
@@ -347,9 +349,9 @@ def _fixed_sizes(system: MicrodataSystem) -> IntArray:
         if layer.geoids.size == len(system.places):
             for cell in np.flatnonzero(layer.exact):
                 published = ~layer.hidden[:, cell]
-                if np.any(published & (fixed >= 0) & (fixed != layer.given[:, cell])):
+                if np.any(published & (fixed >= 0) & (fixed != layer.counts[:, cell])):
                     raise DataError("release contradicts itself: two numbers of records differ")
-                fixed[published] = layer.given[published, cell]
+                fixed[published] = layer.counts[published, cell]
     return fixed
 
 
@@ -369,7 +371,7 @@ def _likely_sizes(system: MicrodataSystem) -> tuple[IntArray, float]:
         covers = np.asarray(layer.weights[cells, :].sum(axis=0)).ravel()
         if np.all(covers == 1) and not layer.hidden[:, cells].any():
             variance = sum(_variance(layer.likelihoods[c]) for c in cells)
-            total += layer.given[:, cells].sum(axis=1) / variance
+            total += layer.counts[:, cells].sum(axis=1) / variance
             weight += 1.0 / variance
     if not weight:
         size = system.prior.size
@@ -388,7 +390,7 @@ def _layout(layers: tuple[Layer, ...], n_classes: int) -> tuple[Any, ...]:
     base, tracks, start = [], [], 0
     for layer in layers:
         base.append(start + layer.belongs * layer.weights.shape[0])
-        start += layer.given.size
+        start += layer.counts.size
         tracks.append(_tracks(layer))
     cell = np.full((len(layers), n_classes, max(map(len, tracks), default=0)), -1, np.int32)
     coef = np.zeros(cell.shape, np.int32)
@@ -426,8 +428,8 @@ def _tables(layers: tuple[Layer, ...], people: int) -> tuple[IntArray, FloatArra
     """
     heaviest = max((int(layer.weights.data.max(initial=1)) for layer in layers), default=1)
     most = (people + 2) * heaviest
-    low = max(0, *(int(layer.given.max(initial=0)) for layer in layers))
-    high = most - min(0, *(int(layer.given.min(initial=0)) for layer in layers))
+    low = max(0, *(int(layer.counts.max(initial=0)) for layer in layers))
+    high = most - min(0, *(int(layer.counts.min(initial=0)) for layer in layers))
     if low + high + 1 > MAX_SUM:
         raise ArgumentError(f"release must have counts of at most {MAX_SUM}, got {low}")
     differences = np.arange(-low, high + 1)  # sum less published count
@@ -442,7 +444,7 @@ def _tables(layers: tuple[Layer, ...], people: int) -> tuple[IntArray, FloatArra
                     places[key] = len(tables) * differences.size + low
                     tables.append(_log_weights(key, differences))
         at = np.array([places[law] for law in layer.likelihoods], np.int64)
-        row = np.where(layer.hidden, places[None], at[None, :] - layer.given)
+        row = np.where(layer.hidden, places[None], at[None, :] - layer.counts)
         offsets.append(row.ravel())
     return np.concatenate(offsets), np.concatenate(tables)
 

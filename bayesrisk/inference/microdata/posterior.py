@@ -39,8 +39,8 @@ from bayesrisk.inference.microdata.questions import (
     QuestionFunctions,
     RecordQuestion,
     Tally,
-    answers_of,
-    expected_of,
+    estimate_answers,
+    expected_frame,
     prior_answers,
     question_functions,
     ratio,
@@ -49,9 +49,9 @@ from bayesrisk.inference.microdata.system import (
     MicrodataSystem,
     SmallSystem,
     TooLargeError,
+    make_strata,
+    make_system,
     presolve,
-    strata_of,
-    system_of,
 )
 from bayesrisk.inference.sampling.chains import Samples, spawn
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
@@ -108,11 +108,11 @@ def record_law(
     if not people or system.size <= _MAX_EXACT:
         one = np.ones((1, system.classes.size), np.int64)
         places = sp.eye_array(len(system.places), dtype=np.int64)
-        numbers = system.over_unknowns(sp.csr_array(sp.kron(places, one)))
-        small, of_groups = presolve(system, numbers)
-        asked = list(of_groups.toarray()) if system.prior.size is None else []
+        numbers = system.map_unknowns(sp.csr_array(sp.kron(places, one)))
+        small, group_functions = presolve(system, numbers)
+        totals = list(group_functions.toarray()) if system.prior.size is None else []
         try:
-            law = weigh(small, max_pairs, asked)
+            law = weigh(small, max_pairs, totals)
         except TooManyStatesError:
             law = None
         if law is not None and all(p.max() > _CERTAIN for p in law.functions):
@@ -124,18 +124,18 @@ def record_law(
     doublings = _MOST_DOUBLINGS
     if people:
         starts = _people(system, generators[:-1], _FEWEST_TOGETHER)
-        begun: Sequence[Chain] = starts
+        initial: Sequence[Chain] = starts
         doublings += _first_doublings(starts)
         shares = system.classes.mass(system.prior.shares)
         mass = np.tile(shares * (system.prior.concentration or 1.0), len(system.places))
         group, weight = np.arange(system.size, dtype=np.int64), np.ones(system.size)
     else:
-        begun = LatticeChains(small, chains, generators[-1]).begin(generators[:-1])
+        initial = LatticeChains(small, chains, generators[-1]).begin(generators[:-1])
         group, weight, mass = small.group, small.weight, small.mass
     identity = sp.csr_array(sp.eye_array(mass.size, dtype=np.int64))
-    drawn = draw(begun, identity, draws, thin=1, doublings=doublings)
-    mean, engine = drawn.counts.mean(axis=(0, 1)), "people" if people else "lattice"
-    return RecordLaw(group, weight, mass, mean, drawn.counts, engine, drawn.agreed)
+    sample = draw(initial, identity, draws, thin=1, doublings=doublings)
+    mean, engine = sample.counts.mean(axis=(0, 1)), "people" if people else "lattice"
+    return RecordLaw(group, weight, mass, mean, sample.counts, engine, sample.agreed)
 
 
 def _people(
@@ -272,12 +272,12 @@ def microdata_posterior(
     >>> tables = tabulate(Records.from_frame(people, schema=schema), Workload(schema, one_way))
     >>> release = Release(MechanismSpec("identity", others=TrueCounts()), tables)
     >>> young_woman = RecordQuestion({"age": [0]}, among={"sex": [1]})
-    >>> found = microdata_posterior(release, [young_woman], level="block", place="7",
-    ...                             prior=RecordPrior.uniform_data_sets(schema))
-    >>> round(float(found.answers["posterior"][0]), 12)
+    >>> posterior = microdata_posterior(release, [young_woman], level="block", place="7",
+    ...                                 prior=RecordPrior.uniform_data_sets(schema))
+    >>> round(float(posterior.answers["posterior"][0]), 12)
     0.8
     """
-    asked = check.instances(questions, RecordQuestion, "questions")
+    questions = check.instances(questions, RecordQuestion, "questions")
     if isinstance(release, PublishedTables):
         release = Release(MechanismSpec("published", {}, release.laws, TrueCounts()), release)
     if isinstance(release, (Mapping, Sequence)):
@@ -290,14 +290,21 @@ def microdata_posterior(
             raise ArgumentTypeError(f"{name} must be a text, got {shown(code)}")
     if place not in release.tables.geoids.get(level, place):
         raise ArgumentError(f"place must be one of level {level!r}, got {shown(place)}")
-    what = check.instances(known, KnownRecords, "known")
-    apart = [t for q in asked for t in q.tables(prior.schema)]
-    system = system_of(release, level=level, place=place, prior=prior, apart=apart, known=what)
-    functions = question_functions(asked, system)
+    known_people = check.instances(known, KnownRecords, "known")
+    conditions = [t for q in questions for t in q.tables(prior.schema)]
+    system = make_system(
+        release,
+        level=level,
+        place=place,
+        prior=prior,
+        conditions=conditions,
+        known_people=known_people,
+    )
+    functions = question_functions(questions, system)
     # A search is worth a try: a wide system with noisy counts never ends.
     if engine == "exact" or (engine == "auto" and system.size <= _MAX_EXACT):
         try:
-            return _exact(system, asked, functions)
+            return _exact(system, questions, functions)
         except TooLargeError:
             if engine == "exact" or not suits(system):
                 raise
@@ -323,34 +330,34 @@ def microdata_posterior(
         )
     settings = _Settings(rng, draws, chains, thin, doublings)
     use = _people_chains if engine == "people" or (engine == "auto" and people) else _lattice_chains
-    return use(system, asked, functions, settings)
+    return use(system, questions, functions, settings)
 
 
 def _exact(
-    system: MicrodataSystem, asked: Sequence[RecordQuestion], functions: QuestionFunctions
+    system: MicrodataSystem, questions: Sequence[RecordQuestion], functions: QuestionFunctions
 ) -> MicrodataPosterior:
-    small, over_groups = presolve(system, system.over_unknowns(functions.cells))
-    tails = sorted({int(functions.row[i, 0]) for i, q in enumerate(asked) if q.at_least})
-    law = weigh(small, _MAX_PAIRS, list(over_groups[tails, :].toarray()))
+    small, group_functions = presolve(system, system.map_unknowns(functions.cells))
+    tails = sorted({int(functions.row[i, 0]) for i, q in enumerate(questions) if q.at_least})
+    law = weigh(small, _MAX_PAIRS, list(group_functions[tails, :].toarray()))
     tail = dict(zip(tails, law.functions, strict=True))
     group_mean = np.array([np.arange(p.size) @ p for p in law.laws])
-    means = over_groups @ group_mean
+    means = group_functions @ group_mean
     values = []
-    for question, row, known in zip(asked, functions.row, functions.known, strict=True):
+    for question, row, constants in zip(questions, functions.row, functions.constants, strict=True):
         if question.at_least is not None:
-            need = max(0, question.at_least - int(known[0]))
+            need = max(0, question.at_least - int(constants[0]))
             values.append(float(tail[int(row[0])][need:].sum()))
         elif question.among is not None:
-            values.append(ratio(means[row[0]] + known[0], means[row[1]] + known[1]))
+            values.append(ratio(means[row[0]] + constants[0], means[row[1]] + constants[1]))
         else:
-            values.append(float(means[row[0]] + known[0]))
+            values.append(float(means[row[0]] + constants[0]))
     expected = np.where(
         small.group >= 0, small.weight * np.append(group_mean, 0.0)[small.group], 0.0
     )
     answers = pd.DataFrame(
         {
-            "question": [str(q) for q in asked],
-            "prior": prior_answers(asked, functions, system, strata_of(system)),
+            "question": [str(q) for q in questions],
+            "prior": prior_answers(questions, functions, system, make_strata(system)),
             "posterior": values,
             "error": 0.0,
             "lower": values,
@@ -361,36 +368,36 @@ def _exact(
         }
     )
     reason = f"{law.pairs:,} pairs of sums were weighed"
-    table = expected_of(system, system.cell_of, expected)
-    found = _law_of_groups(system, small, [list(law.laws)])
-    return MicrodataPosterior(answers, table, "exact", reason, law.pairs, None, found)
+    table = expected_frame(system, system.unknown_cell, expected)
+    groups_law = _group_law(system, small, [list(law.laws)])
+    return MicrodataPosterior(answers, table, "exact", reason, law.pairs, None, groups_law)
 
 
-def _law_of_groups(
+def _group_law(
     system: MicrodataSystem, small: SmallSystem, laws: list[list[FloatArray]], agreed: bool = True
 ) -> PosteriorLaw:
     """Return the law of every unknown from laws of groups, with the known people that it is of."""
     dirichlet = system.prior.concentration is not None
     ranking = GroupLaws(laws, small.group, small.mass, small.weight, dirichlet)
-    groups = system.known.partly
+    groups = system.knowledge.groups
     names = [""] * system.cells + [g.name for g in groups for _ in range(g.classes.size)]
-    return PosteriorLaw(ranking, system, system.cell_of, names, agreed)
+    return PosteriorLaw(ranking, system, system.unknown_cell, names, agreed)
 
 
 def _people_chains(
     system: MicrodataSystem,
-    asked: Sequence[RecordQuestion],
+    questions: Sequence[RecordQuestion],
     functions: QuestionFunctions,
     settings: _Settings,
 ) -> MicrodataPosterior:
     generators, origin = spawn(settings.rng, settings.chains)
     starts = _people(system, generators, _FEWEST)
     model = starts[0].model
-    of_state = sp.csr_array(functions.cells[:, model.cell_of])
+    state_functions = sp.csr_array(functions.cells[:, model.cell_of])
     tallies: list[Tally] = []
-    expected = ExpectedCounts(system, asked, functions, starts, settings.draws)
-    together = not expected.possible.any()
-    if together:  # nothing is asked of the chain in each state
+    expected = ExpectedCounts(system, questions, functions, starts, settings.draws)
+    batched = not expected.possible.any()
+    if batched:  # nothing is asked of the chain in each state
         starts = _people(system, generators, _FEWEST_TOGETHER)
         settings = settings._replace(doublings=settings.doublings + _first_doublings(starts))
 
@@ -404,57 +411,59 @@ def _people_chains(
 
         return observe
 
-    def answer(frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
-        return expected.extend_chains(expected.answer_undecided(frame, drawn), drawn)
+    def answer(frame: pd.DataFrame, draws: Draws) -> pd.DataFrame:
+        return expected.extend_chains(expected.answer_undecided(frame, draws), draws)
 
     leap = int(model.arrays.leap.max(initial=1))
-    drawn, frame = _drawn(
-        starts, of_state, asked, functions, settings, (observer, answer, leap, together)
+    draws, frame = _draw_answers(
+        starts, state_functions, questions, functions, settings, (observer, answer, leap, batched)
     )
     reason = "counts are noisy"
     if expected.used:
         reason += f"; {expected.used:,} answers are from what one more person would change"
     run = ("people", reason, origin)
     names = [s.name for s in model.strata for _ in range(model.classes)]
-    law = PosteriorLaw(tallies[0], system, model.cell_of, names, drawn.agreed)
-    table = expected_of(system, model.cell_of, tallies[0].mean)
-    return _sampled(asked, functions, drawn, frame, run, table, law)
+    law = PosteriorLaw(tallies[0], system, model.cell_of, names, draws.agreed)
+    table = expected_frame(system, model.cell_of, tallies[0].mean)
+    return _make_posterior(questions, functions, draws, frame, run, table, law)
 
 
 def _lattice_chains(
     system: MicrodataSystem,
-    asked: Sequence[RecordQuestion],
+    questions: Sequence[RecordQuestion],
     functions: QuestionFunctions,
     settings: _Settings,
 ) -> MicrodataPosterior:
-    small, over_groups = presolve(system, system.over_unknowns(functions.cells))
+    small, group_functions = presolve(system, system.map_unknowns(functions.cells))
     if not small.matrix.shape[1]:
-        return _exact(system, asked, functions)
+        return _exact(system, questions, functions)
     generators, origin = spawn(settings.rng, settings.chains + 1)
     sampler = LatticeChains(small, settings.chains, generators[-1])
     if not len(sampler.moves):  # the exact counts leave one point
-        return _exact(system, asked, functions)
+        return _exact(system, questions, functions)
     identity = sp.csr_array(sp.eye_array(small.matrix.shape[1], dtype=np.int64))
-    everything = sp.csr_array(sp.vstack([over_groups, identity], format="csr"))
-    drawn, frame = _drawn(sampler.begin(generators[:-1]), everything, asked, functions, settings)
-    each = drawn.counts[:, :, over_groups.shape[0] :]
-    groups = each.mean(axis=(0, 1))
+    functions_and_counts = sp.csr_array(sp.vstack([group_functions, identity], format="csr"))
+    draws, frame = _draw_answers(
+        sampler.begin(generators[:-1]), functions_and_counts, questions, functions, settings
+    )
+    group_counts = draws.counts[:, :, group_functions.shape[0] :]
+    groups = group_counts.mean(axis=(0, 1))
     mean = np.where(small.group >= 0, small.weight * groups[small.group], 0.0)
-    laws = [[np.bincount(g) / settings.draws for g in chain.T] for chain in each]
-    law = _law_of_groups(system, small, laws, drawn.agreed)
+    laws = [[np.bincount(g) / settings.draws for g in chain.T] for chain in group_counts]
+    law = _group_law(system, small, laws, draws.agreed)
     run = (
         "lattice",
         "counts are exact or within ranges, and there are too many pairs of sums",
         origin,
     )
-    table = expected_of(system, system.cell_of, mean)
-    return _sampled(asked, functions, drawn, frame, run, table, law)
+    table = expected_frame(system, system.unknown_cell, mean)
+    return _make_posterior(questions, functions, draws, frame, run, table, law)
 
 
-def _drawn(
+def _draw_answers(
     chains: Sequence[Chain],
-    of_state: sp.csr_array,
-    asked: Sequence[RecordQuestion],
+    state_functions: sp.csr_array,
+    questions: Sequence[RecordQuestion],
     functions: QuestionFunctions,
     settings: _Settings,
     special: tuple[Callable[[], Observer], _Answer, int, bool] = (
@@ -469,33 +478,33 @@ def _drawn(
     ``special`` are an observer of the states, further answers, how far a number may leap, and
     whether the observer sees many states together.
     """
-    observer, answer, leap, together = special
+    observer, answer, leap, batched = special
     leap *= int(functions.cells.data.max(initial=1))  # a record may count several times
     frames: list[pd.DataFrame] = []
 
-    def enough(drawn: Draws) -> bool:
-        drawn = replace(drawn, leap=leap)
-        frames.append(answer(answers_of(asked, functions, drawn), drawn))
+    def enough(draws: Draws) -> bool:
+        draws = replace(draws, leap=leap)
+        frames.append(answer(estimate_answers(questions, functions, draws), draws))
         return bool((frames[-1]["status"] == "sampled").all())
 
-    found = draw(
+    sample = draw(
         chains,
-        of_state,
+        state_functions,
         settings.draws,
         thin=settings.thin,
         doublings=settings.doublings,
         enough=enough,
         observer=observer,
-        together=together,
+        together=batched,
     )
-    drawn = replace(found, leap=leap)
-    return drawn, frames[-1] if drawn.agreed else answers_of(asked, functions, drawn)
+    draws = replace(sample, leap=leap)
+    return draws, frames[-1] if draws.agreed else estimate_answers(questions, functions, draws)
 
 
-def _sampled(
-    asked: Sequence[RecordQuestion],
+def _make_posterior(
+    questions: Sequence[RecordQuestion],
     functions: QuestionFunctions,
-    drawn: Draws,
+    draws: Draws,
     frame: pd.DataFrame,
     run: tuple[str, str, Mapping[str, Any]],
     expected: pd.DataFrame,
@@ -506,19 +515,21 @@ def _sampled(
     ``run`` is the engine, why it was taken, and the seed.
     """
     engine, reason, origin = run
-    labels = [str(question) for question in asked]
+    labels = [str(question) for question in questions]
     frame.insert(0, "question", labels)
-    frame.insert(1, "prior", prior_answers(asked, functions, law.system, strata_of(law.system)))
-    samples, counts = None, drawn.counts
+    frame.insert(
+        1, "prior", prior_answers(questions, functions, law.system, make_strata(law.system))
+    )
+    samples, counts = None, draws.counts
     if counts.shape[0] * counts.shape[1] * 2 * len(labels) <= _MAX_SAMPLES:
         samples = Samples(
-            counts=counts[:, :, functions.row.ravel()] + functions.known.ravel(),
+            counts=counts[:, :, functions.row.ravel()] + functions.constants.ravel(),
             target=None,
             labels=tuple(f"{label}{end}" for label in labels for end in ("", " (of)")),
             dimension="question",
             sampler=f"{engine} chain of records",
-            warmup=counts.shape[1] * drawn.thin,
-            spec={"questions": labels, "thin": drawn.thin},
+            warmup=counts.shape[1] * draws.thin,
+            spec={"questions": labels, "thin": draws.thin},
             seed=origin,
         )
     return MicrodataPosterior(frame, expected, engine, reason, 0, samples, law)
@@ -557,70 +568,72 @@ def absent_member_posterior(
     members = np.vstack([link.members, np.zeros_like(link.members[:1])])
     derived = {name: np.append(codes, codes[0]) for name, codes in link.derived.items()}
     wider = replace(link, members=members, derived=derived)
-    work = _without_nobody(wider, release.tables.workload)
-    seen = replace(release, tables=replace(release.tables, workload=work))
+    work = _add_empty_household(wider, release.tables.workload)
+    extended_release = replace(release, tables=replace(release.tables, workload=work))
     # Of n households the target's is one: a place with more is the more probably the target's.
     size = prior.size * np.arange(prior.size.size)
     shares = prior.shares_of_cells.reshape(-1, len(link.members))
-    others = replace(
+    biased_prior = replace(
         prior,
         schema=wider.schema,
         shares=np.pad(shares, ((0, 0), (0, 1))).ravel(),
         size=size / size.sum(),
     )
-    system = system_of(seen, level=level, place=place, prior=others)
-    of_cell = system.classes.of_cells(np.arange(wider.schema.size, dtype=np.int64))
+    system = make_system(extended_release, level=level, place=place, prior=biased_prior)
+    cell_class = system.classes.labels(np.arange(wider.schema.size, dtype=np.int64))
     laws: dict[bytes, FloatArray] = {}
-    found = []
+    answers = []
     for question in questions:
         kinds, group = question.kinds()
-        part, mass = (np.bincount(of_cell, rest @ k, system.classes.size) for k in (kinds, group))
+        part, mass = (
+            np.bincount(cell_class, rest @ k, system.classes.size) for k in (kinds, group)
+        )
         if group.tobytes() not in laws:
-            laws[group.tobytes()] = _law_of_rest(system, mass.astype(np.float64))
-        found.append(laws[group.tobytes()] @ (part / np.where(mass > 0.0, mass, 1.0)))
-    return np.array(found)
+            laws[group.tobytes()] = _rest_law(system, mass.astype(np.float64))
+        answers.append(laws[group.tobytes()] @ (part / np.where(mass > 0.0, mass, 1.0)))
+    return np.array(answers)
 
 
 def _rest_masses(link: HouseholdLink, prior: RecordPrior) -> FloatArray:
     """Return theta_{r + e_c} (r_c + 1) for every kind of rest, nobody last, and of person."""
     shares = prior.shares_of_cells.reshape(-1, len(link.members))
     rests = np.vstack([link.members, np.zeros_like(link.members[:1])])
-    code = {row.tobytes(): at for at, row in enumerate(link.members)}
-    found = np.zeros((len(shares), len(rests), link.persons.size))
-    there = shares.any(axis=0)
+    code = {row.tobytes(): position for position, row in enumerate(link.members)}
+    masses = np.zeros((len(shares), len(rests), link.persons.size))
+    possible = shares.any(axis=0)
     for kind in range(link.persons.size):
         person = np.arange(link.persons.size) == kind
-        left = link.members[there & (link.members[:, kind] > 0)] - person
+        left = link.members[possible & (link.members[:, kind] > 0)] - person
         if any(row.any() and row.tobytes() not in code for row in left):
             raise ArgumentError(
                 "link must have what is left of every household that loses a person; one that "
                 "there cannot be has a share of 0 in the prior"
             )
         whole = rests + person
-        at = np.array([code.get(row.tobytes(), -1) for row in whole])
-        inside = at >= 0
+        position = np.array([code.get(row.tobytes(), -1) for row in whole])
+        inside = position >= 0
         inside[:-1] &= link.members.any(axis=1)  # a vacant unit is no rest
-        found[:, inside, kind] = shares[:, at[inside]] * whole[inside, kind]
-    return found.reshape(-1, link.persons.size)
+        masses[:, inside, kind] = shares[:, position[inside]] * whole[inside, kind]
+    return masses.reshape(-1, link.persons.size)
 
 
-def _without_nobody(wider: HouseholdLink, workload: Workload) -> Workload:
+def _add_empty_household(wider: HouseholdLink, workload: Workload) -> Workload:
     """Return the tables of linked records over one composition more, which counts nowhere."""
     tables = {}
     for key, table in workload.tables.items():
         whole = np.ones((len(table.cells), len(wider.members) - 1), np.int64)
-        of_members = np.pad(table.factors.get(MEMBERS, whole), ((0, 0), (0, 1)))
-        tables[key] = Table(table.name, table.cells, {**table.factors, MEMBERS: of_members})
+        member_factors = np.pad(table.factors.get(MEMBERS, whole), ((0, 0), (0, 1)))
+        tables[key] = Table(table.name, table.cells, {**table.factors, MEMBERS: member_factors})
     return Workload(wider.schema, tables)
 
 
-def _law_of_rest(system: MicrodataSystem, mass: FloatArray) -> FloatArray:
+def _rest_law(system: MicrodataSystem, mass: FloatArray) -> FloatArray:
     """Return the posterior of the class of the rest of the household, with prior masses."""
-    nobody = sp.csr_array(system.known.settled.shape, dtype=np.int64)
+    nobody = sp.csr_array(system.knowledge.settled.shape, dtype=np.int64)
     classes = np.flatnonzero(mass > 0.0)
-    own = KnownGroup(0, classes, mass[classes], 1, "the rest of the target's household")
-    with_rest = replace(system, known=Knowledge(nobody, nobody, (own,)))
-    small, _ = presolve(with_rest, sp.csr_array((0, with_rest.size), dtype=np.int64))
+    rest = KnownGroup(0, classes, mass[classes], 1, "the rest of the target's household")
+    extended = replace(system, knowledge=Knowledge(nobody, nobody, (rest,)))
+    small, _ = presolve(extended, sp.csr_array((0, extended.size), dtype=np.int64))
     try:
         law = weigh(small, _MAX_PAIRS)
     except TooManyStatesError:
@@ -628,6 +641,6 @@ def _law_of_rest(system: MicrodataSystem, mass: FloatArray) -> FloatArray:
             f"place must be smaller for an exact law: more than {_MAX_PAIRS} pairs of sums"
         ) from None
     mean = np.array([*(np.arange(p.size) @ p for p in law.laws), 0.0])
-    found = np.zeros(mass.size)
-    found[classes] = (small.weight * mean[small.group])[with_rest.cells :]
-    return found
+    class_law = np.zeros(mass.size)
+    class_law[classes] = (small.weight * mean[small.group])[extended.cells :]
+    return class_law

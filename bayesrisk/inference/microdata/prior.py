@@ -124,13 +124,13 @@ class RecordPrior:
             Shares proportional to ``counts + more / cells``.
         """
         extra = check.scalar(more, "more", lower=0.0)
-        given = check.real_array(counts, "counts", lower=0.0)
-        if given.shape != (check.instance(schema, Schema, "schema").size,):
-            raise ShapeError(f"counts must have shape ({schema.size},), got {given.shape}")
-        total = float(given.sum()) + extra
+        values = check.real_array(counts, "counts", lower=0.0)
+        if values.shape != (check.instance(schema, Schema, "schema").size,):
+            raise ShapeError(f"counts must have shape ({schema.size},), got {values.shape}")
+        total = float(values.sum()) + extra
         if not total > 0.0:
             raise ArgumentError("counts must not all be 0")
-        shares = (given + extra / schema.size) / total
+        shares = (values + extra / schema.size) / total
         return cls(schema, shares, concentration, _size(size), name)
 
     @classmethod
@@ -162,8 +162,8 @@ class RecordPrior:
         most = int(poisson.isf(1e-15, mean)) + 1
         size = poisson.pmf(np.arange(most + 1), mean)
         schema = change.schema_of_both
-        made = cls.composition(schema, expected, size=size / size.sum(), name="law of change")
-        return made if concentration is None else replace(made, concentration=concentration)
+        prior = cls.composition(schema, expected, size=size / size.sum(), name="law of change")
+        return prior if concentration is None else replace(prior, concentration=concentration)
 
     def log_size(self, n: IntArray) -> FloatArray:
         """Return log P(n) of numbers of records; 0 where every number has the same weight."""
@@ -213,8 +213,8 @@ def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
         )
     if np.any((theta == 0.0) & (x.sum(axis=0) > 0)):
         raise ArgumentError("shares must be > 0 for every cell that is counted")
-    kept = theta > 0.0
-    x, theta = x[:, kept], theta[kept] / theta.sum()
+    positive = theta > 0.0
+    x, theta = x[:, positive], theta[positive] / theta.sum()
     n = x.sum(axis=1)
 
     def loss(log_a: float) -> float:
@@ -222,8 +222,8 @@ def fit_concentration(counts: ArrayLike, shares: ArrayLike) -> float:
         rise = gammaln(a * theta + x) - gammaln(a * theta)
         return -float(rise.sum() + np.sum(gammaln(a) - gammaln(a + n)))
 
-    found = minimize_scalar(loss, bounds=(np.log(1e-3), np.log(1e9)), method="bounded")
-    return float(np.exp(found.x))
+    optimum = minimize_scalar(loss, bounds=(np.log(1e-3), np.log(1e9)), method="bounded")
+    return float(np.exp(optimum.x))
 
 
 def pieces(size: FloatArray) -> IntArray:
@@ -240,12 +240,12 @@ def pieces(size: FloatArray) -> IntArray:
 
 
 def _composition(shares: ArrayLike, schema: Schema) -> FloatArray:
-    found = check.real_array(shares, "shares", lower=0.0, upper=1.0)
-    if found.shape != (schema.size,):
-        raise ShapeError(f"shares must have shape ({schema.size},), got {found.shape}")
-    if abs(float(found.sum()) - 1.0) > 1e-9:
-        raise ArgumentError(f"shares must have sum 1, got {shown(float(found.sum()))}")
-    shared: FloatArray = found / found.sum()
+    composition = check.real_array(shares, "shares", lower=0.0, upper=1.0)
+    if composition.shape != (schema.size,):
+        raise ShapeError(f"shares must have shape ({schema.size},), got {composition.shape}")
+    if abs(float(composition.sum()) - 1.0) > 1e-9:
+        raise ArgumentError(f"shares must have sum 1, got {shown(float(composition.sum()))}")
+    shared: FloatArray = composition / composition.sum()
     shared.setflags(write=False)
     return shared
 

@@ -19,9 +19,9 @@ from bayesrisk.inference.microdata.chains import LEAST_ESS, MOST_R_HAT, Draws
 from bayesrisk.inference.microdata.knowledge import (
     Classes,
     Condition,
-    codes_of,
+    check_codes,
+    class_indicator,
     condition_factors,
-    of_classes,
 )
 from bayesrisk.inference.microdata.system import MicrodataSystem, Stratum, log_rising
 from bayesrisk.inference.sampling.chains import Samples, effective_size, mean_r_hat
@@ -64,9 +64,9 @@ class RecordQuestion:
 
     def __post_init__(self) -> None:
         for name in ("where", "among"):
-            given = getattr(self, name)
-            if given is not None:
-                object.__setattr__(self, name, codes_of(given, name))
+            condition = getattr(self, name)
+            if condition is not None:
+                object.__setattr__(self, name, check_codes(condition, name))
         if self.at_least is not None:
             if self.among is not None:
                 raise ArgumentError("at_least must not be given together with among")
@@ -86,8 +86,8 @@ class RecordQuestion:
 
     def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
         """Return the weight of a record of each class: among those asked for, in its group."""
-        group = of_classes(self.among or {}, classes)
-        return of_classes(self.where, classes) * group, group
+        group = class_indicator(self.among or {}, classes)
+        return class_indicator(self.where, classes) * group, group
 
     @property
     def _texts(self) -> tuple[str, str]:
@@ -139,11 +139,11 @@ class MemberQuestion(RecordQuestion):
     def kinds(self) -> tuple[IntArray, IntArray]:
         """Return for each kind of person whether it is asked for, and whether of the group."""
         cells = self.link.persons.codes(np.arange(self.link.persons.size))
-        where, group = np.ones((2, self.link.persons.size), np.int64)
-        for held, condition in ((where, self.where), (group, self.among or {})):
+        target, group = np.ones((2, self.link.persons.size), np.int64)
+        for indicator, condition in ((target, self.where), (group, self.among or {})):
             for name, codes in condition.items():
-                held *= np.isin(cells[name], list(codes))
-        return where * group, group
+                indicator *= np.isin(cells[name], list(codes))
+        return target * group, group
 
     def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
         """Return the members of a household of each class who count."""
@@ -177,7 +177,7 @@ class QuestionFunctions:
     # (questions, 2): the functions of every question: the records that it counts, and those among
     # which
     row: IntArray
-    known: IntArray  # (questions, 2): what known people of a known class add to them
+    constants: IntArray  # (questions, 2): what known people of a known class add to them
 
 
 def question_functions(
@@ -186,37 +186,41 @@ def question_functions(
     """Return the questions as functions of the counts of all classes in all places."""
     places, width = [str(p) for p in system.places], system.classes.size
     number = {p: i for i, p in enumerate(places)}
-    seen: dict[tuple[str, ...], int] = {}
+    function_numbers: dict[tuple[str, ...], int] = {}
     columns: list[IntArray] = []
     values: list[IntArray] = []
     row = np.zeros((len(questions), 2), np.int64)
     for i, question in enumerate(questions):
         if question.place is not None:
             check.choice(question.place, "place", tuple(places))
-        where, group = question._texts
-        keys = [(*texts, question.place or "") for texts in ((where, group), (group, group))]
-        if any(key not in seen for key in keys):
-            at = range(len(places)) if question.place is None else [number[question.place]]
+        kind, group = question._texts
+        keys = [(*texts, question.place or "") for texts in ((kind, group), (group, group))]
+        if any(key not in function_numbers for key in keys):
+            place_numbers = (
+                range(len(places)) if question.place is None else [number[question.place]]
+            )
             for key, weights in zip(keys, question.weights(system.classes), strict=True):
-                if key in seen:
+                if key in function_numbers:
                     continue
-                seen[key] = len(columns)
+                function_numbers[key] = len(columns)
                 kinds = np.flatnonzero(weights)
-                columns.append(np.concatenate([p * width + kinds for p in at]))
-                values.append(np.tile(weights[kinds], len(at)))
-        row[i] = [seen[key] for key in keys]
+                columns.append(np.concatenate([p * width + kinds for p in place_numbers]))
+                values.append(np.tile(weights[kinds], len(place_numbers)))
+        row[i] = [function_numbers[key] for key in keys]
     ends = np.cumsum([0, *(c.size for c in columns)])
-    flat, often = (np.concatenate([*part, np.zeros(0, np.int64)]) for part in (columns, values))
-    cells = sp.csr_array((often, flat, ends), shape=(len(columns), len(places) * width))
-    every = system.settled(cells)
-    others = every - np.asarray(cells @ system.known.named.toarray().ravel(), np.int64)
+    flat, multiplicity = (
+        np.concatenate([*part, np.zeros(0, np.int64)]) for part in (columns, values)
+    )
+    cells = sp.csr_array((multiplicity, flat, ends), shape=(len(columns), len(places) * width))
+    settled = system.settled(cells)
+    anonymous = settled - np.asarray(cells @ system.knowledge.named.toarray().ravel(), np.int64)
     target = np.array([q.among is not None for q in questions], np.bool_)
-    return QuestionFunctions(cells, row, np.where(target[:, None], others[row], every[row]))
+    return QuestionFunctions(cells, row, np.where(target[:, None], anonymous[row], settled[row]))
 
 
 def prior_answers(
     questions: Sequence[RecordQuestion],
-    asked: QuestionFunctions,
+    functions: QuestionFunctions,
     system: MicrodataSystem,
     strata: list[list[Stratum]] | None,
 ) -> FloatArray:
@@ -225,32 +229,32 @@ def prior_answers(
         return np.full(len(questions), np.nan)
     width = system.classes.size
     sizes: list[list[FloatArray | None]] = [
-        [_size_law(s, system) for s in of_place] for of_place in strata
+        [_size_law(s, system) for s in place_strata] for place_strata in strata
     ]
     number = {str(p): i for i, p in enumerate(system.places)}
-    found = np.empty(len(questions))
+    answers = np.empty(len(questions))
     for i, question in enumerate(questions):
-        at = range(len(strata)) if question.place is None else [number[question.place]]
-        part, whole = (_class_weights(asked.cells, r, width) for r in asked.row[i])
-        both = [
+        place_numbers = range(len(strata)) if question.place is None else [number[question.place]]
+        part, whole = (_class_weights(functions.cells, r, width) for r in functions.row[i])
+        terms = [
             (float(s.mass @ part), float(s.mass @ whole), float(s.mass.sum()), law)
-            for p in at
+            for p in place_numbers
             for s, law in zip(strata[p], sizes[p], strict=True)
         ]
         if question.among is not None:
-            found[i] = _share(both, asked.known[i])
-        elif any(law is None for *_, law in both):
-            found[i] = np.nan
+            answers[i] = _share(terms, functions.constants[i])
+        elif any(law is None for *_, law in terms):
+            answers[i] = np.nan
         elif question.at_least is None:
-            found[i] = asked.known[i, 0] + sum(
-                a / s * _mean(law) for a, _, s, law in both if law is not None and s
+            answers[i] = functions.constants[i, 0] + sum(
+                a / s * _mean(law) for a, _, s, law in terms if law is not None and s
             )
         elif part.max(initial=0) > 1:  # no binomial law
-            found[i] = np.nan
+            answers[i] = np.nan
         else:
-            need = max(question.at_least - int(asked.known[i, 0]), 0)
-            found[i] = _tail(both, need, dirichlet=system.prior.concentration is not None)
-    return found
+            need = max(question.at_least - int(functions.constants[i, 0]), 0)
+            answers[i] = _tail(terms, need, dirichlet=system.prior.concentration is not None)
+    return answers
 
 
 def _class_weights(matrix: sp.csr_array, r: int, width: int) -> IntArray:
@@ -273,9 +277,9 @@ def _size_law(stratum: Stratum, system: MicrodataSystem) -> FloatArray | None:
         return None
     total = float(system.classes.mass(system.prior.shares).sum())
     if system.prior.concentration is not None:
-        settled = system.known.settled[[stratum.place], :].sum()
+        settled = system.knowledge.settled[[stratum.place], :].sum()
         total = total * system.prior.concentration + float(settled)
-    most = size.size - 1 - stratum.known
+    most = size.size - 1 - stratum.complement
     if most < 0:
         return None
     value = stratum.log_size(most, system.prior, total)
@@ -288,26 +292,28 @@ def _mean(law: FloatArray) -> float:
     return float(np.arange(law.size) @ law)
 
 
-def _share(both: list[tuple[float, float, float, FloatArray | None]], known: IntArray) -> float:
+def _share(
+    terms: list[tuple[float, float, float, FloatArray | None]], constants: IntArray
+) -> float:
     """Return the share of a target's kind among its group."""
-    inside = [(a / w, law, w / s) for a, w, s, law in both if w > 0.0]
+    inside = [(a / w, law, w / s) for a, w, s, law in terms if w > 0.0]
     if any(law is None for _, law, _ in inside):  # the same share, however many they are
         first = inside[0][0]
-        same = all(abs(share - first) <= _SAME * first for share, _, _ in inside)
-        return first if same and not known[1] else float("nan")
-    group = known[1] + sum(w * _mean(law) for _, law, w in inside if law is not None)
-    part = known[0] + sum(a * w * _mean(law) for a, law, w in inside if law is not None)
+        equal = all(abs(share - first) <= _SAME * first for share, _, _ in inside)
+        return first if equal and not constants[1] else float("nan")
+    group = constants[1] + sum(w * _mean(law) for _, law, w in inside if law is not None)
+    part = constants[0] + sum(a * w * _mean(law) for a, law, w in inside if law is not None)
     return float(part / group) if group > 0.0 else float("nan")
 
 
 def _tail(
-    both: list[tuple[float, float, float, FloatArray | None]], need: int, *, dirichlet: bool
+    terms: list[tuple[float, float, float, FloatArray | None]], need: int, *, dirichlet: bool
 ) -> float:
     """Return the probability of so many people or more."""
     from scipy.stats import binom  # slow to import
 
     every = np.ones(1)[:need]
-    for a, _, s, size in both:  # no more than the question needs
+    for a, _, s, size in terms:  # no more than the question needs
         if size is None or not s or not need:
             continue
         part, n = min(a / s, 1.0), np.flatnonzero(size)
@@ -332,8 +338,8 @@ def _beta_binomial(many: int, n: IntArray, a: FloatArray, b: FloatArray) -> Floa
     value = log_rising(a, most)[:, np.minimum(k, most)][:, None] + log_rising(b, most)[:, rest]
     value = value - log_rising(a + b, most)[:, n][..., None]
     value = value + log[n][:, None] - log[np.minimum(k, most)] - log[rest]
-    found: FloatArray = np.where(fits, np.exp(value), 0.0)
-    return found
+    probability: FloatArray = np.where(fits, np.exp(value), 0.0)
+    return probability
 
 
 # Answers of draws: their errors and intervals, and which are undecided.
@@ -354,59 +360,60 @@ class AnswerDraws:
 
     draws: FloatArray
     value: float
-    about: float  # part of the draws that is about the question at all
+    relevance: float  # part of the draws that is about the question at all
     share: bool
 
 
-def answers_of(
-    asked: Sequence[RecordQuestion], functions: QuestionFunctions, drawn: Draws
+def estimate_answers(
+    questions: Sequence[RecordQuestion], functions: QuestionFunctions, draws: Draws
 ) -> pd.DataFrame:
     """Return value, error, interval, status, R-hat and effective size of every question."""
-    rows = zip(asked, functions.row, functions.known, strict=True)
+    rows = zip(questions, functions.row, functions.constants, strict=True)
     return pd.DataFrame(
-        [answer_of(_answer_draws(*row, drawn.counts), drawn) for row in rows], columns=_COLUMNS
+        [estimate_answer(_answer_draws(*row, draws.counts), draws) for row in rows],
+        columns=_COLUMNS,
     )
 
 
 def _answer_draws(
-    question: RecordQuestion, row: IntArray, known: IntArray, counts: IntArray
+    question: RecordQuestion, row: IntArray, constants: IntArray, counts: IntArray
 ) -> AnswerDraws:
-    part, whole = (counts[:, :, r] + k for r, k in zip(row, known, strict=True))
+    part, whole = (counts[:, :, r] + k for r, k in zip(row, constants, strict=True))
     if question.among is not None:
-        return share_of(part.astype(float), whole.astype(float))
+        return share_draws(part.astype(float), whole.astype(float))
     draws: FloatArray = part.astype(float)
     if question.at_least is not None:
         draws = (part >= question.at_least).astype(float)
     return AnswerDraws(draws, float(draws.mean()), 1.0, question.at_least is not None)
 
 
-def share_of(part: FloatArray, whole: FloatArray) -> AnswerDraws:
+def share_draws(part: FloatArray, whole: FloatArray) -> AnswerDraws:
     """Return the share of a part, from draws of both, each of shape (chains, draws)."""
     mean = float(whole.mean())
-    value, about = ratio(float(part.mean()), mean), float(np.mean(whole > 0))
+    value, relevance = ratio(float(part.mean()), mean), float(np.mean(whole > 0))
     # Linearised: the error of a ratio of means is that of these draws.
-    draws = value + (part - value * whole) / mean if about else 0.0 * whole
-    return AnswerDraws(draws, value, about, True)
+    draws = value + (part - value * whole) / mean if relevance else 0.0 * whole
+    return AnswerDraws(draws, value, relevance, True)
 
 
-def answer_of(
-    answer: AnswerDraws, drawn: Draws, *, most: float = math.inf
+def estimate_answer(
+    answer: AnswerDraws, draws: Draws, *, most: float = math.inf
 ) -> tuple[float, float, float, float, str, float, float]:
     """Return value, error, interval, status, R-hat and effective size, at most ``most``."""
-    seen, error = drawn.watched, 0.0
+    diagnostics, error = draws.watched, 0.0
     if np.isfinite(answer.value) and not np.all(answer.draws == answer.draws.flat[0]):
         r_hat, ess = mean_r_hat(answer.draws), float(effective_size(answer.draws))
         error = float(answer.draws.std(ddof=1)) / math.sqrt(ess)
         if answer.share:
             ess = min(ess, answer.value * (1.0 - answer.value) / error**2)
     else:  # it never changed: nothing but the state's own numbers says how much that means
-        r_hat = max((n.r_hat for n in seen), default=np.nan)
-        ess = answer.about * min((min(n.bulk, n.tail) for n in seen), default=0.0)
+        r_hat = max((n.r_hat for n in diagnostics), default=np.nan)
+        ess = answer.relevance * min((min(n.bulk, n.tail) for n in diagnostics), default=0.0)
     ess = min(ess, most)
     agree = r_hat <= MOST_R_HAT or error == 0.0  # of what is watched, if nothing changed
-    if not (drawn.agreed and agree and ess >= LEAST_ESS):
+    if not (draws.agreed and agree and ess >= LEAST_ESS):
         return np.nan, np.nan, np.nan, np.nan, "undecided", r_hat, ess
-    low, high = answer_interval(answer.value, error, ess, share=answer.share, leap=drawn.leap)
+    low, high = answer_interval(answer.value, error, ess, share=answer.share, leap=draws.leap)
     return answer.value, error, low, high, "sampled", r_hat, ess
 
 
@@ -429,9 +436,9 @@ def answer_interval(
         return max(value - reach, 0.0), value + reach
     p = min(value, 1.0)
     trials = p * (1.0 - p) / error**2
-    events, others = p * trials, (1.0 - p) * trials
-    low = float(special.betaincinv(events, others + 1.0, tail)) if events else 0.0
-    high = float(special.betaincinv(events + 1.0, others, 1.0 - tail)) if others else 1.0
+    events, failures = p * trials, (1.0 - p) * trials
+    low = float(special.betaincinv(events, failures + 1.0, tail)) if events else 0.0
+    high = float(special.betaincinv(events + 1.0, failures, 1.0 - tail)) if failures else 1.0
     return low, high
 
 
@@ -464,34 +471,34 @@ class GroupLaws:
 
     def at_least(self, k: int, unknowns: IntArray) -> FloatArray:
         """Return P(x >= k) for some unknowns, shape (chains, unknowns)."""
-        found = np.zeros((len(self.laws), unknowns.size))
+        probability = np.zeros((len(self.laws), unknowns.size))
         order = np.argsort(self.group[unknowns], kind="stable")
         groups, starts = np.unique(self.group[unknowns][order], return_index=True)
-        for g, at in zip(groups, np.split(order, starts[1:]), strict=True):
+        for g, members in zip(groups, np.split(order, starts[1:]), strict=True):
             if g < 0:
                 continue
             n = np.arange(k, max(laws[g].size for laws in self.laws))
-            weights, back = np.unique(self.weight[unknowns[at]], return_inverse=True)
+            weights, inverse = np.unique(self.weight[unknowns[members]], return_inverse=True)
             tails = self._tails(k, n, weights, float(self.mass[g]))
             for chain, laws in enumerate(self.laws):
                 law = laws[g][k:]
-                found[chain, at] = (law @ tails[: law.size])[back]
-        return found
+                probability[chain, members] = (law @ tails[: law.size])[inverse]
+        return probability
 
     def _tails(self, k: int, n: IntArray, weights: FloatArray, mass: float) -> FloatArray:
         """Return P(x >= k | n records of the group) for unknowns of these weights."""
         from scipy.stats import binom  # slow to import
 
-        found = np.ones((n.size, weights.size))
+        probability = np.ones((n.size, weights.size))
         part = np.flatnonzero(weights < 1.0)
         if part.size and n.size:
             w = weights[part]
             if self.dirichlet:
                 below = _beta_binomial(k, n, mass * w, mass * (1.0 - w)).sum(axis=-1)
-                found[:, part] = np.maximum(0.0, 1.0 - below.T)
+                probability[:, part] = np.maximum(0.0, 1.0 - below.T)
             else:
-                found[:, part] = binom.sf(k - 1, n[:, None], w)
-        return found
+                probability[:, part] = binom.sf(k - 1, n[:, None], w)
+        return probability
 
 
 @dataclass
@@ -502,7 +509,7 @@ class Tally:
     size: int
 
     def __post_init__(self) -> None:
-        self._seen: list[list[IntArray]] = [[] for _ in range(self.chains)]
+        self._exceedances: list[list[IntArray]] = [[] for _ in range(self.chains)]
         self._draws = [0] * self.chains
         self._most = max(1, _ROOM // (self.chains * max(self.size, 1)))
         self._total = np.zeros((self.chains, self.size))
@@ -510,64 +517,70 @@ class Tally:
     @property
     def mean(self) -> FloatArray:
         """Mean count of every unknown."""
-        found: FloatArray = self._total.sum(axis=0) / sum(self._draws)
-        return found
+        average: FloatArray = self._total.sum(axis=0) / sum(self._draws)
+        return average
 
     def add(self, chain: int, counts: IntArray) -> None:
         """Count the records of states of a chain, (states, unknowns)."""
         self._draws[chain] += len(counts)
         self._total[chain] += counts.sum(axis=0)
-        seen, at, k = self._seen[chain], np.flatnonzero(counts.any(axis=0)), 0
-        values = counts[:, at]
-        while at.size and k < self._most:
-            if k == len(seen):
-                seen.append(np.zeros(self.size, np.int32))
-            seen[k][at] += (values > k).sum(axis=0, dtype=np.int32)
+        exceedances, unknowns, k = self._exceedances[chain], np.flatnonzero(counts.any(axis=0)), 0
+        values = counts[:, unknowns]
+        while unknowns.size and k < self._most:
+            if k == len(exceedances):
+                exceedances.append(np.zeros(self.size, np.int32))
+            exceedances[k][unknowns] += (values > k).sum(axis=0, dtype=np.int32)
             k += 1
             more = (values > k).any(axis=0)
-            at, values = at[more], values[:, more]
+            unknowns, values = unknowns[more], values[:, more]
 
     def at_least(self, k: int, unknowns: IntArray) -> FloatArray:
         """Return P(x >= k) for some unknowns, shape (chains, unknowns)."""
-        found = np.zeros((self.chains, unknowns.size))
-        for chain, seen in enumerate(self._seen):
-            if k <= len(seen):
-                found[chain] = seen[k - 1][unknowns] / self._draws[chain]
-        return found
+        probability = np.zeros((self.chains, unknowns.size))
+        for chain, exceedances in enumerate(self._exceedances):
+            if k <= len(exceedances):
+                probability[chain] = exceedances[k - 1][unknowns] / self._draws[chain]
+        return probability
 
 
-def ranked(
-    law: GroupLaws | Tally, system: MicrodataSystem, cell_of: IntArray, names: list[str], top: int
+def rank_records(
+    law: GroupLaws | Tally,
+    system: MicrodataSystem,
+    unknown_cell: IntArray,
+    names: list[str],
+    top: int,
 ) -> pd.DataFrame:
     """Return the most probable records: unknown, number of them, probability and its error."""
     left = np.arange(law.size)
-    found: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
+    parts: list[tuple[IntArray, IntArray, FloatArray, FloatArray]] = []
     best, k = np.zeros(0), 1
     while left.size:
-        each = law.at_least(k, left)
-        value = each.mean(axis=0)
+        probabilities = law.at_least(k, left)
+        value = probabilities.mean(axis=0)
         error = np.zeros(value.size)
-        if len(each) > 1:
-            error = each.std(axis=0, ddof=1) / np.sqrt(len(each))
-        kept = np.flatnonzero(value > 0.0)
-        found.append((left[kept], np.full(kept.size, k), value[kept], error[kept]))
-        best = np.sort(np.concatenate([best, value[kept]]))[-top:]
+        if len(probabilities) > 1:
+            error = probabilities.std(axis=0, ddof=1) / np.sqrt(len(probabilities))
+        positive = np.flatnonzero(value > 0.0)
+        parts.append((left[positive], np.full(positive.size, k), value[positive], error[positive]))
+        best = np.sort(np.concatenate([best, value[positive]]))[-top:]
         # One more of a kind is never the more probable.
         limit = best[0] if best.size == top else 0.0
         left, k = left[value > limit], k + 1
-    unknown, number, value, error = (np.concatenate([part[i] for part in found]) for i in range(4))
+    unknown, number, value, error = (np.concatenate([part[i] for part in parts]) for i in range(4))
     order = np.lexsort((number, unknown, -value))[:top]
-    frame = _frame(system, cell_of[unknown[order]])
+    frame = _frame(system, unknown_cell[unknown[order]])
     frame["known"] = [names[u] for u in unknown[order]]
     return frame.assign(number=number[order], probability=value[order], error=error[order])
 
 
-def expected_of(system: MicrodataSystem, cell_of: IntArray, mean: FloatArray) -> pd.DataFrame:
+def expected_frame(
+    system: MicrodataSystem, unknown_cell: IntArray, mean: FloatArray
+) -> pd.DataFrame:
     """Return one row for each class that may be there, with the mean of its number."""
-    every = np.bincount(cell_of, mean, minlength=system.cells)
-    every += system.known.settled.toarray().ravel()
-    kept = np.flatnonzero(every > 0.0)
-    return _frame(system, kept).assign(expected=every[kept])
+    means = np.bincount(unknown_cell, mean, minlength=system.cells)
+    means += system.knowledge.settled.toarray().ravel()
+    possible = np.flatnonzero(means > 0.0)
+    return _frame(system, possible).assign(expected=means[possible])
 
 
 def _frame(system: MicrodataSystem, cells: IntArray) -> pd.DataFrame:
@@ -601,7 +614,7 @@ class PosteriorLaw:
 
     ranking: GroupLaws | Tally
     system: MicrodataSystem
-    cell_of: IntArray
+    unknown_cell: IntArray
     names: list[str]
     agreed: bool = True
 
@@ -657,7 +670,7 @@ class MicrodataPosterior:
         if not self._law.agreed:
             raise ArgumentError("draws must be more for a ranking: the chains do not agree")
         law = self._law
-        return ranked(law.ranking, law.system, law.cell_of, law.names, top)
+        return rank_records(law.ranking, law.system, law.unknown_cell, law.names, top)
 
     def _answer(self) -> list[str]:
         lines = [f"{len(self.answers)} questions answered, {self.engine}: {self.reason}."]

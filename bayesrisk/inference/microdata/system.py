@@ -25,9 +25,9 @@ from bayesrisk.inference.microdata.knowledge import (
     Knowledge,
     KnownGroup,
     KnownRecords,
-    classes_of,
-    knowledge_of,
-    refined,
+    coarsest_classes,
+    make_knowledge,
+    refine,
 )
 from bayesrisk.inference.microdata.prior import RecordPrior, pieces
 from bayesrisk.release import Likelihood, NoiseSpec, Release
@@ -51,10 +51,10 @@ class Layer:
     geoids: TextArray  # its places, inside the place that is asked about
     belongs: IntArray  # for each finest place the position of the one of these places around it
     weights: sp.csr_array  # (cells, classes): weight of a record of a class in every published cell
-    given: IntArray  # (places, cells): published counts, less what was taken off
+    counts: IntArray  # (places, cells): published counts, less what was taken off
     # (places, cells): counts of records that were taken off
     # (:meth:`MicrodataSystem.without_records`)
-    off: IntArray
+    removals: IntArray
     hidden: BoolArray  # (places, cells): cells that are withheld: nothing is known of them
     # what a published count says about the true one, for each cell
     likelihoods: tuple[Likelihood, ...]
@@ -74,13 +74,13 @@ class Layer:
         rules = [law.rule for law in self.likelihoods]
         ruled = np.array([rule is not None for rule in rules], np.bool_)
         cells = np.flatnonzero(~self.hidden[place] | ruled)
-        given = self.given[place] + self.off[place]
-        laws, counts = [], given[cells]
-        for at, c in enumerate(cells.tolist()):
+        totals = self.counts[place] + self.removals[place]
+        laws, counts = [], totals[cells]
+        for position, c in enumerate(cells.tolist()):
             rule = rules[c] if self.hidden[place, c] else None
             laws.append(self.likelihoods[c] if rule is None else rule)
             if rule is not None:
-                counts[at] = self.likelihoods[c].withheld[0]
+                counts[position] = self.likelihoods[c].withheld[0]
         return cells, laws, counts
 
 
@@ -97,7 +97,7 @@ class MicrodataSystem:
     places: TextArray  # the finest places, inside the place that is asked about
     prior: RecordPrior  # prior of each of these places
     layers: tuple[Layer, ...]  # the published cells, level by level from the coarsest
-    known: Knowledge  # what is known beyond them
+    knowledge: Knowledge  # what is known beyond them
 
     @property
     def cells(self) -> int:
@@ -107,23 +107,23 @@ class MicrodataSystem:
     @property
     def size(self) -> int:
         """Number of unknowns."""
-        return self.cells + sum(group.classes.size for group in self.known.partly)
+        return self.cells + sum(group.classes.size for group in self.knowledge.groups)
 
     @property
-    def cell_of(self) -> IntArray:
+    def unknown_cell(self) -> IntArray:
         """Place and class of every unknown, as ``p * classes.size + c``."""
-        parts = [g.place * self.classes.size + g.classes for g in self.known.partly]
+        parts = [g.place * self.classes.size + g.classes for g in self.knowledge.groups]
         return np.concatenate([np.arange(self.cells), *parts])
 
-    def over_unknowns(self, cells: sp.csr_array) -> sp.csr_array:
+    def map_unknowns(self, cells: sp.csr_array) -> sp.csr_array:
         """Return functions of the counts of all classes as functions of the unknowns."""
-        if not self.known.partly:
+        if not self.knowledge.groups:
             return cells
-        return sp.csr_array(sp.csc_array(cells)[:, self.cell_of])
+        return sp.csr_array(sp.csc_array(cells)[:, self.unknown_cell])
 
     def settled(self, cells: sp.csr_array) -> IntArray:
         """Return the values of functions of the counts for known people of a known class."""
-        return np.asarray(cells @ self.known.settled.toarray().ravel(), np.int64)
+        return np.asarray(cells @ self.knowledge.settled.toarray().ravel(), np.int64)
 
     def without_records(self, place: int, records: IntArray) -> MicrodataSystem:
         """Subtract known records, by class, of a place from all published counts.
@@ -135,32 +135,32 @@ class MicrodataSystem:
         """
         layers = []
         for layer in self.layers:
-            given, off = layer.given.copy(), layer.off.copy()
-            given[layer.belongs[place]] -= layer.weights @ records
-            off[layer.belongs[place]] += layer.weights @ records
-            _check_true(given, layer)
-            layers.append(replace(layer, given=given, off=off))
+            counts, removals = layer.counts.copy(), layer.removals.copy()
+            counts[layer.belongs[place]] -= layer.weights @ records
+            removals[layer.belongs[place]] += layer.weights @ records
+            _check_true(counts, layer)
+            layers.append(replace(layer, counts=counts, removals=removals))
         return replace(self, layers=tuple(layers))
 
     def rows(self) -> RowSystem:
         """Return every published cell as a row over the unknowns."""
-        matrices, hard, given, off, names = [], [], [], [], []
+        matrices, hard, published, removals, names = [], [], [], [], []
         laws: list[Likelihood | None] = []
         for layer in self.layers:
             for i, geoid in enumerate(layer.geoids):
                 member = sp.csr_array((layer.belongs == i).astype(np.int64)[None, :])
                 # What rounding does depends on the whole count.
-                cells, own, counts = layer.read(i)
+                cells, likelihoods, counts = layer.read(i)
                 matrices.append(sp.kron(member, layer.weights[cells, :], format="csr"))
-                hard.append(np.array([law.exact for law in own], np.bool_))
-                given.append(counts)
-                off.append(layer.off[i, cells])
-                laws += own
+                hard.append(np.array([law.exact for law in likelihoods], np.bool_))
+                published.append(counts)
+                removals.append(layer.removals[i, cells])
+                laws += likelihoods
                 names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in cells]
         matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
-        known = self.settled(matrix) + np.concatenate(off)
-        sums = np.concatenate(hard), np.concatenate(given), known
-        return RowSystem(self.over_unknowns(matrix), *sums, laws, names)
+        constants = self.settled(matrix) + np.concatenate(removals)
+        sums = np.concatenate(hard), np.concatenate(published), constants
+        return RowSystem(self.map_unknowns(matrix), *sums, laws, names)
 
 
 @dataclass
@@ -169,8 +169,8 @@ class RowSystem:
 
     matrix: sp.csr_array  # weight of a record in every row
     hard: BoolArray  # whether the sum is given
-    given: IntArray  # the published count
-    known: IntArray  # what known people add to the sum of the unknowns
+    counts: IntArray  # the published count
+    constants: IntArray  # what known people add to the sum of the unknowns
     # what it says about the sum; None for the number of records of a place, which has a prior
     laws: list[Likelihood | None]
     names: list[str]  # how messages call the rows
@@ -180,22 +180,22 @@ class RowSystem:
         return RowSystem(
             sp.csr_array(self.matrix[rows, :]),
             self.hard[rows],
-            self.given[rows],
-            self.known[rows],
+            self.counts[rows],
+            self.constants[rows],
             [self.laws[r] for r in rows],
             [self.names[r] for r in rows],
         )
 
 
-def system_of(
+def make_system(
     release: Release,
     *,
     level: str,
     place: str,
     prior: RecordPrior,
     finest: str | None = None,
-    apart: Sequence[Table] = (),
-    known: Sequence[KnownRecords] = (),
+    conditions: Sequence[Table] = (),
+    known_people: Sequence[KnownRecords] = (),
 ) -> MicrodataSystem:
     """Return the system of a place: what its tables, and those of the places inside, say."""
     tables, workload = release.tables, release.tables.workload
@@ -213,11 +213,11 @@ def system_of(
         raise ArgumentError(f"finest must not be coarser than level {level!r}, got {shown(bottom)}")
     top, low = geography.rank(level), geography.rank(bottom)
     levels = [other for other in workload.levels if top <= geography.rank(other) <= low]
-    places = _inside(tables.geoids[bottom], place)
+    places = _descendants(tables.geoids[bottom], place)
     shared = _Shared(workload)
-    apart = [*apart, *(t for item in known for t in item.tables(schema))]
+    conditions = [*conditions, *(t for item in known_people for t in item.tables(schema))]
     published = _classes(shared, tuple(levels))
-    classes = refined(published, apart) if apart else published
+    classes = refine(published, conditions) if conditions else published
     if classes.size * len(places) > MAX_UNKNOWNS:
         raise ArgumentError(
             f"place must have at most {MAX_UNKNOWNS} unknown counts, got "
@@ -225,13 +225,13 @@ def system_of(
         )
     matrices = [_weights(shared, other, published) for other in levels]
     if classes is not published:  # a part of a class has its weights
-        parent = published.of_cells(classes.representatives())
+        parent = published.labels(classes.representatives())
         matrices = [sp.csr_array(sp.csc_array(weights)[:, parent]) for weights in matrices]
     layers = [
         _layer(release, other, place, places, weights)
         for other, weights in zip(levels, matrices, strict=True)
     ]
-    knowledge = knowledge_of(known, classes, places.tolist(), prior)
+    knowledge = make_knowledge(known_people, classes, places.tolist(), prior)
     return MicrodataSystem(classes, places, prior, tuple(layers), knowledge)
 
 
@@ -251,7 +251,7 @@ class _Shared:
 @lru_cache(maxsize=16)
 def _classes(shared: _Shared, levels: tuple[str, ...]) -> Classes:
     tables = [t for level in levels for t in shared.workload.at(level).values()]
-    return classes_of(shared.workload.schema, tables)
+    return coarsest_classes(shared.workload.schema, tables)
 
 
 @lru_cache(maxsize=16)
@@ -267,9 +267,9 @@ def _layer(
 ) -> Layer:
     """Return the published cells of a level."""
     tables, schema = release.tables, release.tables.workload.schema
-    geoids = _inside(tables.geoids[level], place)
-    at = np.searchsorted(tables.geoids[level], geoids)
-    given, laws, names = [], [], []
+    geoids = _descendants(tables.geoids[level], place)
+    rows = np.searchsorted(tables.geoids[level], geoids)
+    arrays, laws, names = [], [], []
     hidden: list[BoolArray] = []
     for name, table in tables.workload.at(level).items():
         law = release.spec.likelihood(level, name)
@@ -279,17 +279,17 @@ def _layer(
                 f"release must have a likelihood in closed form for every table, got "
                 f"{law.kind!r} for table {name!r} at level {level!r}{reason}"
             )
-        given.append(_dense(tables.counts[level, name], at))
-        none = np.zeros(given[-1].shape, np.bool_)
+        arrays.append(_dense(tables.counts[level, name], rows))
+        mask = np.zeros(arrays[-1].shape, np.bool_)
         withheld = tables.suppressed.get((level, name))
-        hidden.append(none if withheld is None else np.asarray(_dense(withheld, at), np.bool_))
+        hidden.append(mask if withheld is None else np.asarray(_dense(withheld, rows), np.bool_))
         laws += [law] * len(table.cells)
         names += [(name, cell) for cell in table.cells]
-    published = np.concatenate(given, axis=1).astype(np.int64)
-    around = np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64)
+    published = np.concatenate(arrays, axis=1).astype(np.int64)
+    ancestors = np.searchsorted(geoids, schema.geography.ancestors(places, level)).astype(np.int64)
     counts = published, np.zeros(published.shape, np.int64), np.concatenate(hidden, axis=1)
-    layer = Layer(level, geoids, around, weights, *counts, tuple(laws), tuple(names))
-    _check_true(layer.given, layer)
+    layer = Layer(level, geoids, ancestors, weights, *counts, tuple(laws), tuple(names))
+    _check_true(layer.counts, layer)
     return layer
 
 
@@ -302,10 +302,10 @@ def _dense(matrix: sp.csr_array, rows: IntArray) -> IntArray:
     """Return rows of a matrix, written out: of one row, without the detour of a new matrix."""
     if rows.size != 1:
         return np.asarray(matrix[rows, :].toarray())
-    found = np.zeros((1, matrix.shape[1]), matrix.dtype)
+    dense = np.zeros((1, matrix.shape[1]), matrix.dtype)
     part = slice(matrix.indptr[rows[0]], matrix.indptr[rows[0] + 1])
-    np.add.at(found[0], matrix.indices[part], matrix.data[part])
-    return found
+    np.add.at(dense[0], matrix.indices[part], matrix.data[part])
+    return dense
 
 
 def _check_true(counts: IntArray, layer: Layer) -> None:
@@ -320,10 +320,10 @@ def _check_true(counts: IntArray, layer: Layer) -> None:
         )
 
 
-def _inside(geoids: TextArray, place: str) -> TextArray:
+def _descendants(geoids: TextArray, place: str) -> TextArray:
     """Return the places whose code begins with that of a place."""
-    found: TextArray = geoids[np.strings.startswith(geoids, place)]
-    return found
+    matches: TextArray = geoids[np.strings.startswith(geoids, place)]
+    return matches
 
 
 # A system made small without changing its law: dead unknowns, equal columns, implied rows.
@@ -347,7 +347,7 @@ class SmallSystem:
     weight: FloatArray
     matrix: sp.csr_array  # rows by groups; hard rows are independent of each other
     hard: BoolArray  # which rows have a given sum, and the sum
-    given: IntArray
+    sums: IntArray
     noisy: BoolArray  # which rows are counts with noise, that every sum may have led to
     # log weight of the sums 0, 1, ... of every row; empty where it is hard
     soft: tuple[FloatArray, ...]
@@ -364,27 +364,27 @@ class SmallSystem:
         return np.array([p.size - 1 for p in self.priors], np.int64)
 
 
-def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem, sp.csr_array]:
+def presolve(system: MicrodataSystem, functions: sp.csr_array) -> tuple[SmallSystem, sp.csr_array]:
     """Return the small system, and functions of the unknowns (functions, unknowns) over groups."""
     prior = system.prior
     mass = _mass(system)
     rows = _all_rows(system)
-    for bad in np.flatnonzero(rows.hard & (rows.given < rows.known)):
+    for bad in np.flatnonzero(rows.hard & (rows.counts < rows.constants)):
         raise DataError(
-            f"release contradicts what is known: {rows.names[bad]} is {rows.given[bad]}, and "
-            f"{rows.known[bad]} are known"
+            f"release contradicts what is known: {rows.names[bad]} is {rows.counts[bad]}, and "
+            f"{rows.constants[bad]} are known"
         )
-    zero = rows.hard & (rows.given == rows.known)
+    zero = rows.hard & (rows.counts == rows.constants)
     alive = mass > 0.0
     alive[np.unique(rows.matrix[np.flatnonzero(zero), :].indices)] = False
-    both = sp.csr_array(sp.vstack([rows.matrix, asked], format="csr"))
-    group, first = _equal_columns(both, alive)
+    matrix = sp.csr_array(sp.vstack([rows.matrix, functions], format="csr"))
+    group, first = _equal_columns(matrix, alive)
     total = np.bincount(group[alive], mass[alive], minlength=first.size).astype(float)
     weight = np.zeros(mass.size)
     weight[alive] = mass[alive] / total[group[alive]]
     rows.matrix = sp.csr_array(sp.csc_array(rows.matrix)[:, first])
     rows = rows.keep(np.flatnonzero(~zero))
-    rows = _without_implied(rows, prior)
+    rows = _drop_implied_rows(rows, prior)
     bounds = _bounds(rows, prior)
     top = _tops(rows, bounds, first.size)
     soft, runs = [], []
@@ -393,44 +393,44 @@ def presolve(system: MicrodataSystem, asked: sp.csr_array) -> tuple[SmallSystem,
         reach = int(np.sum(rows.matrix.data[part] * top[rows.matrix.indices[part]]))
         if rows.hard[r]:
             soft.append(np.zeros(0))
-            runs.append(np.full((1, 2), rows.given[r] - rows.known[r]))
-            if reach < rows.given[r] - rows.known[r]:
+            runs.append(np.full((1, 2), rows.counts[r] - rows.constants[r]))
+            if reach < rows.counts[r] - rows.constants[r]:
                 raise DataError(
                     f"release contradicts itself or the prior: {rows.names[r]} is "
-                    f"{rows.given[r]}, and other counts leave at most {reach + rows.known[r]}"
+                    f"{rows.counts[r]}, and other counts leave at most {reach + rows.constants[r]}"
                 )
             continue
         soft.append(_log_weights(rows, r, min(reach, int(bounds[r])), prior))
         size = prior.size if rows.laws[r] is None else None
-        law = soft[r] > -np.inf if size is None else size[rows.known[r] :][: soft[r].size]
+        law = soft[r] > -np.inf if size is None else size[rows.constants[r] :][: soft[r].size]
         runs.append(pieces(law.astype(float)))
     priors = log_priors(total, top, dirichlet=prior.concentration is not None)
-    given, laws = rows.given - rows.known, (tuple(soft), tuple(runs))
+    sums, laws = rows.counts - rows.constants, (tuple(soft), tuple(runs))
     noise = [isinstance(law, NoiseSpec) for law in rows.laws]
     noisy = np.array(noise, np.bool_) & ~rows.hard
-    small = SmallSystem(group, weight, rows.matrix, rows.hard, given, noisy, *laws, priors, total)
-    return small, sp.csr_array(sp.csc_array(asked)[:, first].astype(np.int64))
+    small = SmallSystem(group, weight, rows.matrix, rows.hard, sums, noisy, *laws, priors, total)
+    return small, sp.csr_array(sp.csc_array(functions)[:, first].astype(np.int64))
 
 
 def log_prior(mass: FloatArray, top: int, *, dirichlet: bool) -> FloatArray:
     """Return the log weights (groups, top + 1) of 0, 1, ... ``top`` records of groups."""
     j = np.arange(top)
     step = np.log(mass[:, None] + j) if dirichlet else np.log(mass)[:, None]
-    found = np.zeros((mass.size, top + 1))
-    np.cumsum(step - np.log1p(j), axis=1, out=found[:, 1:])
-    return found
+    log_weight = np.zeros((mass.size, top + 1))
+    np.cumsum(step - np.log1p(j), axis=1, out=log_weight[:, 1:])
+    return log_weight
 
 
 def log_priors(mass: FloatArray, top: IntArray, *, dirichlet: bool) -> tuple[FloatArray, ...]:
     """Return the log weights of 0, 1, ... records of each group, up to its own largest number."""
-    found: list[FloatArray] = [np.zeros(1)] * mass.size
+    priors: list[FloatArray] = [np.zeros(1)] * mass.size
     for most in np.unique(top):
         groups = np.flatnonzero(top == most)
         for g, weights in zip(
             groups, log_prior(mass[groups], int(most), dirichlet=dirichlet), strict=True
         ):
-            found[g] = weights
-    return tuple(found)
+            priors[g] = weights
+    return tuple(priors)
 
 
 def _mass(system: MicrodataSystem) -> FloatArray:
@@ -439,39 +439,43 @@ def _mass(system: MicrodataSystem) -> FloatArray:
     shares = system.classes.mass(prior.shares)
     mass = np.tile(shares * (prior.concentration or 1.0), n_places)
     if prior.concentration is not None:  # known people of a place say what others are like
-        mass += system.known.settled.toarray().ravel() * (mass > 0.0)
-    return np.concatenate([mass, *(group.mass for group in system.known.partly)])
+        mass += system.knowledge.settled.toarray().ravel() * (mass > 0.0)
+    return np.concatenate([mass, *(group.mass for group in system.knowledge.groups)])
 
 
 def _all_rows(system: MicrodataSystem) -> RowSystem:
     """Return the rows of the system, of what is known, and of the people of every place."""
-    n_places, n_classes, known = len(system.places), system.classes.size, system.known
+    n_places, n_classes, knowledge = len(system.places), system.classes.size, system.knowledge
     rows = system.rows()
-    settled = np.asarray(known.settled.sum(axis=1), np.int64).ravel()
+    settled = np.asarray(knowledge.settled.sum(axis=1), np.int64).ravel()
     # The number of others: its law is that of all records, less those that are known.
     ones = sp.kron(
         sp.eye_array(n_places, dtype=np.int64), np.ones((1, n_classes), np.int64), format="csr"
     )
     ones = sp.hstack([ones, sp.csr_array((n_places, system.size - system.cells))], format="csr")
     parts, start = [], system.cells
-    for group in known.partly:
+    for group in knowledge.groups:
         parts.append(_ones(np.arange(start, start + group.classes.size), system.size))
         start += group.classes.size
-    among = [_ones(g.place * n_classes + g.classes, system.cells) for g in known.exactly]
-    sums = sp.csr_array(sp.vstack(among, format="csr")) if among else None
-    extra = [*parts] + ([system.over_unknowns(sums)] if sums is not None else [])
+    exact_rows = [
+        _ones(g.place * n_classes + g.classes, system.cells) for g in knowledge.exact_groups
+    ]
+    sums = sp.csr_array(sp.vstack(exact_rows, format="csr")) if exact_rows else None
+    extra = [*parts] + ([system.map_unknowns(sums)] if sums is not None else [])
     constant = system.settled(sums) if sums is not None else np.zeros(0, np.int64)
-    counts = [g.count for g in (*known.partly, *known.exactly)]
+    counts = [g.count for g in (*knowledge.groups, *knowledge.exact_groups)]
     return RowSystem(
         sp.csr_array(sp.vstack([rows.matrix, ones, *extra], format="csr"), dtype=np.int64),
         np.concatenate([rows.hard, np.zeros(n_places, np.bool_), np.ones(len(counts), np.bool_)]),
-        np.concatenate([rows.given, settled, np.array(counts, np.int64)]),
-        np.concatenate([rows.known, known.people, np.zeros(len(parts), np.int64), constant]),
+        np.concatenate([rows.counts, settled, np.array(counts, np.int64)]),
+        np.concatenate(
+            [rows.constants, knowledge.people, np.zeros(len(parts), np.int64), constant]
+        ),
         [*rows.laws, *[None] * (n_places + len(counts))],
         [
             *rows.names,
             *(f"number of records of {p}" for p in system.places),
-            *(f"number of {g.name}" for g in (*known.partly, *known.exactly)),
+            *(f"number of {g.name}" for g in (*knowledge.groups, *knowledge.exact_groups)),
         ],
     )
 
@@ -488,19 +492,19 @@ def _equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntA
     columns = sp.csc_array(matrix)
     columns.sort_indices()
     group = np.full(columns.shape[1], -1, np.int64)
-    seen: dict[bytes, int] = {}
+    labels: dict[bytes, int] = {}
     first: list[int] = []
-    for at in np.flatnonzero(alive):
-        part = slice(columns.indptr[at], columns.indptr[at + 1])
+    for column in np.flatnonzero(alive):
+        part = slice(columns.indptr[column], columns.indptr[column + 1])
         key = columns.indices[part].tobytes() + b"|" + columns.data[part].tobytes()
-        label = seen.setdefault(key, len(first))
+        label = labels.setdefault(key, len(first))
         if label == len(first):
-            first.append(int(at))
-        group[at] = label
+            first.append(int(column))
+        group[column] = label
     return group, np.array(first, np.int64)
 
 
-def _without_implied(rows: RowSystem, prior: RecordPrior) -> RowSystem:
+def _drop_implied_rows(rows: RowSystem, prior: RecordPrior) -> RowSystem:
     """Return the rows whose sum the hard rows before them do not fix."""
     if np.prod(rows.matrix.shape, dtype=float) > _MAX_ENTRIES:
         raise TooLargeError(
@@ -511,33 +515,33 @@ def _without_implied(rows: RowSystem, prior: RecordPrior) -> RowSystem:
     sizes = np.diff(rows.matrix.indptr)
     order = np.lexsort((sizes, ~rows.hard))
     span = _Span(dense.shape[1])
-    kept = []
+    selection = []
     for r in order:
         fixed = span.value(dense[r])
         if fixed is None:
-            kept.append(r)
+            selection.append(r)
             if rows.hard[r]:
-                span.add(dense[r], int(rows.given[r] - rows.known[r]))
+                span.add(dense[r], int(rows.counts[r] - rows.constants[r]))
             continue
         total, scale = fixed
-        found = total / scale + int(rows.known[r])
+        value = total / scale + int(rows.constants[r])
         if total % scale or total < 0:
             raise DataError(
-                f"release contradicts itself: other counts make {rows.names[r]} {found:g}"
+                f"release contradicts itself: other counts make {rows.names[r]} {value:g}"
             )
         if rows.hard[r]:
-            if total != scale * int(rows.given[r] - rows.known[r]):
+            if total != scale * int(rows.counts[r] - rows.constants[r]):
                 raise DataError(
                     f"release contradicts itself or the prior: {rows.names[r]} is "
-                    f"{rows.given[r]}, and other counts make it {found:.0f}"
+                    f"{rows.counts[r]}, and other counts make it {value:.0f}"
                 )
             continue
         if _log_weight(rows, r, np.array([total // scale]), prior)[0] == -np.inf:
             raise DataError(
                 f"release contradicts itself or the prior: {rows.names[r]} cannot be "
-                f"{found:.0f}, as other counts say"
+                f"{value:.0f}, as other counts say"
             )
-    return rows.keep(np.array(sorted(kept), np.int64))
+    return rows.keep(np.array(sorted(selection), np.int64))
 
 
 class _Span:
@@ -545,14 +549,14 @@ class _Span:
 
     def __init__(self, width: int) -> None:
         self._rows = np.zeros((0, width), np.int64)
-        self._given: list[int] = []
+        self._totals: list[int] = []
         self._orthonormal = np.zeros((0, width))
 
-    def add(self, row: IntArray, given: int) -> None:
+    def add(self, row: IntArray, total: int) -> None:
         left = self._rest(row)
         self._orthonormal = np.vstack([self._orthonormal, left / np.linalg.norm(left)])
         self._rows = np.vstack([self._rows, row])
-        self._given.append(given)
+        self._totals.append(total)
 
     def _rest(self, row: IntArray) -> FloatArray:
         left = row.astype(float)
@@ -571,25 +575,25 @@ class _Span:
         for scale in range(1, _DENOMINATORS + 1):
             whole = np.rint(coef * scale).astype(np.int64)
             if np.array_equal(whole @ self._rows, scale * row):
-                return sum(int(c) * g for c, g in zip(whole, self._given, strict=True)), scale
+                return sum(int(c) * g for c, g in zip(whole, self._totals, strict=True)), scale
         return None
 
 
 def _bounds(rows: RowSystem, prior: RecordPrior) -> IntArray:
     """Return the largest sum of every row that has a weight."""
-    found = np.full(len(rows.laws), _NO_BOUND, np.int64)
+    bounds = np.full(len(rows.laws), _NO_BOUND, np.int64)
     for r, law in enumerate(rows.laws):
         if rows.hard[r]:
-            found[r] = rows.given[r]
+            bounds[r] = rows.counts[r]
         elif law is None:
             size = prior.size
             if size is not None:
-                found[r] = int(np.flatnonzero(size)[-1])
-        elif (most := int(law.support(rows.given[r])[1])) < UNBOUNDED:
-            found[r] = max(most, 0)
-    limited = found < _NO_BOUND
-    found[limited] -= rows.known[limited]
-    return found
+                bounds[r] = int(np.flatnonzero(size)[-1])
+        elif (most := int(law.support(rows.counts[r])[1])) < UNBOUNDED:
+            bounds[r] = max(most, 0)
+    limited = bounds < _NO_BOUND
+    bounds[limited] -= rows.constants[limited]
+    return bounds
 
 
 def _tops(rows: RowSystem, bounds: IntArray, n_groups: int) -> IntArray:
@@ -600,8 +604,8 @@ def _tops(rows: RowSystem, bounds: IntArray, n_groups: int) -> IntArray:
         noisy = bounds.copy()
         for r, law in enumerate(rows.laws):
             if isinstance(law, NoiseSpec):
-                noisy[r] = max(0, int(rows.given[r])) + int(law.to_law().isf(TAIL))
-                noisy[r] -= rows.known[r]
+                noisy[r] = max(0, int(rows.counts[r])) + int(law.to_law().isf(TAIL))
+                noisy[r] -= rows.constants[r]
         weak = top == _NO_BOUND
         limit = top.copy()
         _lower(limit, rows.matrix, noisy)
@@ -633,13 +637,13 @@ def _log_weight(rows: RowSystem, r: int, sums: IntArray, prior: RecordPrior) -> 
     """Return the log weight of sums of a soft row."""
     law = rows.laws[r]
     if law is None:
-        return log_size(sums, prior, int(rows.known[r]), int(rows.given[r]))
-    sums = sums + rows.known[r]
+        return log_size(sums, prior, int(rows.constants[r]), int(rows.counts[r]))
+    sums = sums + rows.constants[r]
     if isinstance(law, NoiseSpec):
-        return np.asarray(law.to_law().logpmf(int(rows.given[r]) - sums), dtype=float)
-    found = law.probability(int(rows.given[r]), sums)
+        return np.asarray(law.to_law().logpmf(int(rows.counts[r]) - sums), dtype=float)
+    probability = law.probability(int(rows.counts[r]), sums)
     with np.errstate(divide="ignore"):
-        weights: FloatArray = np.log(np.asarray(found, dtype=float))
+        weights: FloatArray = np.log(np.asarray(probability, dtype=float))
     return weights
 
 
@@ -649,20 +653,23 @@ def log_rising(x: float | FloatArray, most: int) -> FloatArray:
     As sums: differences of log Gamma(x + k) lose all digits where x is large.
     """
     steps = np.cumsum(np.log(np.asarray(x)[..., None] + np.arange(most)), axis=-1)
-    found: FloatArray = np.concatenate([np.zeros((*steps.shape[:-1], 1)), steps], axis=-1)
-    return found
+    log_product: FloatArray = np.concatenate([np.zeros((*steps.shape[:-1], 1)), steps], axis=-1)
+    return log_product
 
 
-def log_size(u: IntArray, prior: RecordPrior, known: int = 0, settled: int = 0) -> FloatArray:
-    """Return log of P(n) u!, with n = u + known, times Gamma(A) / Gamma(A + u) for unknown shares.
+def log_size(
+    u: IntArray, prior: RecordPrior, known_count: int = 0, settled_count: int = 0
+) -> FloatArray:
+    """Return log of P(n) u!, times Gamma(A) / Gamma(A + u) for unknown shares.
 
-    A is the concentration and the number of known people whose class is known.
+    Here n = u + ``known_count``, and A is the concentration and ``settled_count``, the number of
+    known people whose class is known.
     """
     a = prior.concentration
     value: FloatArray = np.asarray(gammaln(u + 1.0), dtype=float)
     if a is not None:
-        value = value - log_rising(a + settled, int(u.max()))[u]
-    return value + prior.log_size(u + known)
+        value = value - log_rising(a + settled_count, int(u.max()))[u]
+    return value + prior.log_size(u + known_count)
 
 
 # -----------------------------------------------------------------------------
@@ -678,63 +685,64 @@ class Stratum:
     mass: FloatArray
     # how many they are; None where that has a law (of the others of a place alone)
     count: int | None
-    known: int  # people of the place outside of the stratum
-    held: int  # those of them of whom nobody else may be like, see ``log_size``
+    complement: int  # people of the place outside of the stratum
+    exact_count: int  # those of them of whom nobody else may be like, see ``log_size``
     name: str  # of the people who are known; empty for the others
 
     def log_size(self, most: int, prior: RecordPrior, total: float) -> FloatArray:
         r"""Return the log prior weight of 0, 1, ... ``most`` people, given what is known.
 
-        Of u = held + r people who are not known by name, ``held`` have the classes that nobody
-        else has: with shares, P(n) u! / r! s**r for the share s of all other classes; with
-        Dirichlet parameters of sum A, the ratio of gamma functions that takes its place.
+        Of u = ``exact_count`` + r people who are not known by name, ``exact_count`` have the
+        classes that nobody else has: with shares, P(n) u! / r! s**r for the share s of all other
+        classes; with Dirichlet parameters of sum A, the ratio of gamma functions that takes its
+        place.
         ``total`` is the sum of the masses of all classes of the place.
         """
         r = np.arange(most + 1)
-        u, s = r + self.held, float(self.mass.sum())
+        u, s = r + self.exact_count, float(self.mass.sum())
         value: FloatArray = np.zeros(r.size)
-        if self.held or abs(s - total) > 1e-12 * total:  # else these terms are 0
+        if self.exact_count or abs(s - total) > 1e-12 * total:  # else these terms are 0
             value += gammaln(u + 1.0) - gammaln(r + 1.0)
             if prior.concentration is None:
                 value += r * np.log(s / total) if s > 0.0 else np.where(r > 0, -np.inf, 0.0)
             elif s > 0.0:
-                value += log_rising(s, most) - log_rising(total + self.held, most)
+                value += log_rising(s, most) - log_rising(total + self.exact_count, most)
             else:
                 value[1:] = -np.inf
-        return value + prior.log_size(r + self.known)
+        return value + prior.log_size(r + self.complement)
 
 
-def strata_of(system: MicrodataSystem) -> list[list[Stratum]] | None:
+def make_strata(system: MicrodataSystem) -> list[list[Stratum]] | None:
     """Return the strata of every place, the others last; None where conditions overlap."""
-    prior, known, n_places = system.prior, system.known, len(system.places)
+    prior, knowledge, n_places = system.prior, system.knowledge, len(system.places)
     shares = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
-    settled = known.settled.toarray()
+    settled = knowledge.settled.toarray()
     plain = not settled.any() or prior.concentration is None
-    found = []
+    strata = []
     for place in range(n_places):
         mass = shares if plain else shares + settled[place] * (shares > 0.0)
-        here = [g for g in known.exactly if g.place == place]
-        partly = [g for g in known.partly if g.place == place]
-        groups = _disjoint(here, partly, shares.size)
-        if groups is None:
+        exact_groups = [g for g in knowledge.exact_groups if g.place == place]
+        groups = [g for g in knowledge.groups if g.place == place]
+        conditions = _disjoint(exact_groups, groups, shares.size)
+        if conditions is None:
             return None
-        people = int(known.people[place])
-        found.append(_of_place(place, groups, partly, settled[place], mass, people))
-    return found
+        people = int(knowledge.people[place])
+        strata.append(_place_strata(place, conditions, groups, settled[place], mass, people))
+    return strata
 
 
-def _of_place(
+def _place_strata(
     place: int,
+    conditions: list[KnownGroup],
     groups: list[KnownGroup],
-    partly: list[KnownGroup],
     settled: IntArray,
     mass: FloatArray,
     people: int,
 ) -> list[Stratum]:
-    rest, strata, held = mass, [], 0
-    for group in groups:
-        of_them = [g for g in partly if np.isin(g.classes[0], group.classes)]
-        left = group.count - int(settled[group.classes].sum()) - sum(g.count for g in of_them)
+    rest, strata, exact_count = mass, [], 0
+    for group in conditions:
+        members = [g for g in groups if np.isin(g.classes[0], group.classes)]
+        left = group.count - int(settled[group.classes].sum()) - sum(g.count for g in members)
         if left < 0:
             raise DataError(
                 f"known contradicts itself: {group.name} is {group.count}, and "
@@ -743,38 +751,38 @@ def _of_place(
         inside = np.zeros(mass.size)
         inside[group.classes] = mass[group.classes]
         rest = np.where(inside > 0.0, 0.0, rest)
-        held += left
+        exact_count += left
         if left:
             strata.append(Stratum(place, inside, left, 0, 0, ""))
-    for group in partly:
+    for group in groups:
         inside = np.zeros(mass.size)
         inside[group.classes] = group.mass
         strata.append(Stratum(place, inside, group.count, 0, 0, group.name))
-    strata.append(Stratum(place, rest, None, people + held, held, ""))
+    strata.append(Stratum(place, rest, None, people + exact_count, exact_count, ""))
     return strata
 
 
 def _disjoint(
-    exactly: list[KnownGroup], partly: list[KnownGroup], classes: int
+    conditions: list[KnownGroup], groups: list[KnownGroup], classes: int
 ) -> list[KnownGroup] | None:
     """Return the conditions, each once; None if two overlap, or known people lie across one."""
-    kept: list[KnownGroup] = []
+    disjoint: list[KnownGroup] = []
     owner = np.full(classes, -1, np.int64)
-    for group in exactly:
-        held = np.unique(owner[group.classes])
-        if held.size == 1 and held[0] >= 0:
-            other = kept[held[0]]
+    for group in conditions:
+        owners = np.unique(owner[group.classes])
+        if owners.size == 1 and owners[0] >= 0:
+            other = disjoint[owners[0]]
             if other.classes.size != group.classes.size:
                 return None
             if other.count != group.count:
                 raise DataError(
                     f"known contradicts itself: {group.name} is {group.count} and {other.count}"
                 )
-        elif np.any(held >= 0):
+        elif np.any(owners >= 0):
             return None
         else:
-            owner[group.classes] = len(kept)
-            kept.append(group)
-    if any(np.unique(owner[group.classes]).size > 1 for group in partly):
+            owner[group.classes] = len(disjoint)
+            disjoint.append(group)
+    if any(np.unique(owner[group.classes]).size > 1 for group in groups):
         return None
-    return kept
+    return disjoint

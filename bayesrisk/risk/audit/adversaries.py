@@ -17,7 +17,7 @@ from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.inference.microdata.posterior import RecordLaw, record_law
 from bayesrisk.inference.microdata.prior import fit_concentration
-from bayesrisk.inference.microdata.system import MicrodataSystem, system_of
+from bayesrisk.inference.microdata.system import MicrodataSystem, make_system
 from bayesrisk.release import Likelihood, MechanismSpec, NoiseSpec, Release, TrueCounts
 
 # -----------------------------------------------------------------------------
@@ -45,7 +45,7 @@ class TargetQuestion:
 
     def shares(self, classes: Classes, cells: FloatArray) -> FloatArray:
         """Return (classes, values): how many records of a class are of a value, on average."""
-        index = classes.of_cells(np.flatnonzero(self.possible))
+        index = classes.labels(np.flatnonzero(self.possible))
         flat = index * self.values + self.value[self.possible]
         parts = np.bincount(flat, cells[self.possible], minlength=classes.size * self.values)
         mass = classes.mass(cells)[:, None]
@@ -421,7 +421,7 @@ class PlaceLaws:
 
     def _read(self, release: Release) -> MicrodataSystem:
         place = self._place
-        return system_of(release, level=place.level, place=place.code, prior=place.prior)
+        return make_system(release, level=place.level, place=place.code, prior=place.prior)
 
     def beliefs(self, target: AuditTarget) -> TargetBeliefs:
         """Return the beliefs about a target."""
@@ -477,7 +477,7 @@ class PlaceLaws:
         self, target: AuditTarget, rest: _Rest, shares: FloatArray
     ) -> tuple[RecordLaw, TargetBelief]:
         prior, question = rest.prior, target.question
-        record = int(rest.system.classes.of_cells(np.array([target.cell]))[0])
+        record = int(rest.system.classes.labels(np.array([target.cell]))[0])
         if self._place.additive:
             belief = reweighted_belief(rest.law, self._position, shares, prior, question, record)
             if belief is not None:
@@ -502,14 +502,14 @@ class PlaceLaws:
         return other
 
     def _classes(self, system: MicrodataSystem, cells: IntArray) -> IntArray:
-        index = system.classes.of_cells(cells)
+        index = system.classes.labels(cells)
         return np.bincount(index, minlength=system.classes.size).astype(np.int64)
 
     def _solve(self, system: MicrodataSystem, kind: int) -> RecordLaw:
         seed = np.random.SeedSequence(
             [*self._place.seed, kind, len(self._laws), len(self._laws_without)]
         )
-        n_known = int(system.known.people.sum())
+        n_known = int(system.knowledge.people.sum())
         # Where exact laws of so many unknown people were too large again and again, chains begin.
         tried = self._failures < _FAILURES or n_known > self._beyond
         limit = {} if tried else {"max_pairs": 0}

@@ -25,7 +25,7 @@ from bayesrisk.inference.microdata.people_model import (
     people_model,
     put,
 )
-from bayesrisk.inference.microdata.system import system_of
+from bayesrisk.inference.microdata.system import make_system
 from bayesrisk.release import NoiseSpec
 from bayesrisk.tables import Attribute, Table
 
@@ -152,8 +152,8 @@ def model_and_law(place):
     )
     level, code = ("tract", "1") if place.blocks > 1 else ("block", "100")
     release = Release(MechanismSpec("noise", {}, laws), published)
-    where = {"level": level, "place": code, "prior": prior, "known": place.known}
-    model = people_model(system_of(release, **where))
+    where = {"level": level, "place": code, "prior": prior, "known_people": place.known}
+    model = people_model(make_system(release, **where))
     terms = [
         ([p], np.eye(schema.size, dtype=int)[c].tolist(), lambda s, r=r: -((s - r) ** 2) / 4)
         for p, row in enumerate(counts["block", "kinds"].tolist())

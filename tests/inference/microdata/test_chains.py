@@ -16,8 +16,12 @@ from bayesrisk.inference.microdata import people_model as kernels, people_model 
 from bayesrisk.inference.microdata.chains import Draws, LatticeChains, PeopleChain, draw, moving
 from bayesrisk.inference.microdata.people_model import people_model, put
 from bayesrisk.inference.microdata.people_moves import sweep
-from bayesrisk.inference.microdata.questions import QuestionFunctions, answer_interval, answers_of
-from bayesrisk.inference.microdata.system import presolve, system_of
+from bayesrisk.inference.microdata.questions import (
+    QuestionFunctions,
+    answer_interval,
+    estimate_answers,
+)
+from bayesrisk.inference.microdata.system import make_system, presolve
 from bayesrisk.inference.sampling.chains import chain_numbers
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table
@@ -205,7 +209,7 @@ def model_of(most, **prior):
     """Return the model of a tract of three levels."""
     release, own = three_levels(1, most)
     own = replace(own, **prior)
-    return people_model(system_of(release, level="tract", place="1", prior=own))
+    return people_model(make_system(release, level="tract", place="1", prior=own))
 
 
 def spots(of, x):
@@ -358,7 +362,7 @@ def test_a_rare_number_of_people_that_no_draw_has_is_within_the_interval():
 @pytest.mark.parametrize("kind", GAPS)
 def test_chains_start_in_every_run_of_possible_numbers(kind):
     release, prior, _ = gaps(1, kind)
-    system = system_of(release, level="block", place="1", prior=prior)
+    system = make_system(release, level="block", place="1", prior=prior)
     of = people_model(system)
     runs = len(of.runs)
     starts = [int(of.sizes(i / 8)[0]) for i in range(8)]
@@ -402,19 +406,19 @@ def test_draws_in_which_nobody_can_be_the_target_do_not_count():
     row, known = np.array([[0, 1]]), np.zeros((1, 2), np.int64)
     functions = QuestionFunctions(sp.csr_array((2, 1), dtype=np.int64), row, known)
     asked = [RecordQuestion({"sex": [0]}, among={})]
-    found = answers_of(asked, functions, Draws(counts, watched, 1)).iloc[0]
+    found = estimate_answers(asked, functions, Draws(counts, watched, 1)).iloc[0]
     assert 0.7 < found["ess"] / group.sum() < 1.4  # that are independent
     assert found["status"] == "undecided"
     # Of a large group a draw says more than of one person; no more than draws are counted.
     counts = np.stack([rng.binomial(40, 0.5, group.shape), np.full(group.shape, 40)], axis=2)
-    found = answers_of(asked, functions, Draws(counts, watched, 1)).iloc[0]
+    found = estimate_answers(asked, functions, Draws(counts, watched, 1)).iloc[0]
     assert 0.7 < found["ess"] / group.size < 1.4
     assert found["status"] == "sampled"
 
 
 def test_the_density_of_a_chain_over_people_is_that_of_its_state():
     release, prior, _ = town(1, 3, together=True)
-    system = system_of(release, level="tract", place="1", prior=prior)
+    system = make_system(release, level="tract", place="1", prior=prior)
     of = people_model(system)
     chain = PeopleChain.begin(of, np.random.default_rng(1), 1000)
     for _ in range(20):

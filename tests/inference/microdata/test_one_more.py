@@ -9,8 +9,8 @@ from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion, micro
 from bayesrisk.inference.microdata.chains import PeopleChain, draw
 from bayesrisk.inference.microdata.expected_counts import ExpectedCounts, mecke_terms
 from bayesrisk.inference.microdata.people_model import ChainState, people_model, put
-from bayesrisk.inference.microdata.questions import answers_of, question_functions
-from bayesrisk.inference.microdata.system import system_of
+from bayesrisk.inference.microdata.questions import estimate_answers, question_functions
+from bayesrisk.inference.microdata.system import make_system
 from bayesrisk.inference.sampling.chains import effective_size
 from bayesrisk.release import NoiseSpec
 
@@ -48,7 +48,7 @@ def enumerated(seed, kind):
         cells = [{a: [c] for a, c in zip(schema.names, row, strict=True)} for row in codes]
     apart = [t for cell in cells for t in RecordQuestion(cell).tables(prior.schema)]
     where = {"level": level, "place": release.tables.geoids[level][0]}
-    system = system_of(release, prior=prior, apart=apart, **where)
+    system = make_system(release, prior=prior, conditions=apart, **where)
     assert system.classes.size == len(cells)
     return system, law
 
@@ -102,7 +102,7 @@ def test_the_equation_holds_where_every_number_of_people_has_the_same_weight():
     known = [KnownRecords({"kind": [0]})]
     for concentration in (None, 2.0):
         prior = RecordPrior(prior.schema, np.array([0.6, 0.3, 0.1]), concentration)
-        system = system_of(release, level="block", place="1", prior=prior, known=known)
+        system = make_system(release, level="block", place="1", prior=prior, known_people=known)
         of = people_model(system)
         most = int(of.arrays.first[-1])
         shares = of.arrays.mass[0] / of.arrays.mass[0].sum()  # of the others, given the known one
@@ -143,7 +143,7 @@ def apart(asked, prior):
 def all_shares(release, prior, seed, draws):
     """Return every share of a tract by one more person, each with its exact value."""
     common, schema = {"level": "tract", "place": "1", "prior": prior}, prior.schema
-    system = system_of(release, **common)
+    system = make_system(release, **common)
     first, last = schema.names[0], schema.names[-1]
     among = [{last: [c]} for c in range(schema.attribute(last).size)] if last != first else [{}]
     asked = [
@@ -152,11 +152,11 @@ def all_shares(release, prior, seed, draws):
         for group in among
         for code in range(schema.attribute(first).size)
     ]
-    system = system_of(release, **common, apart=apart(asked, system.prior))
+    system = make_system(release, **common, conditions=apart(asked, system.prior))
     exact = microdata_posterior(release, asked, **common, engine="exact").answers["posterior"]
     chains, functions, counts, more = recorded(system, asked, draws, seed=seed)
     drawn = draw(chains, counts, draws, thin=1, doublings=0, observer=observer_of(more))
-    plain = answers_of(asked, functions, drawn)
+    plain = estimate_answers(asked, functions, drawn)
     return more.answer_undecided(plain.assign(status="undecided"), drawn), exact.to_numpy()
 
 
@@ -218,12 +218,12 @@ def test_what_is_short_of_draws_is_looked_at_more_often():
     """Between two draws only the people of its places change: the same means, of steadier terms."""
     release, common = rare("7/5", weights=[[1, 1, 1], [0, 1, 0]])
     exact = exact_means(release, [RecordQuestion({"kind": k}) for k in ([1], [1, 2])], common)
-    system = system_of(release, **common, apart=apart(ASKED, common["prior"]))
+    system = make_system(release, **common, conditions=apart(ASKED, common["prior"]))
     chains, functions, counts, more = recorded(system, ASKED, 90)
     spread = []
     for _ in range(2):  # 360 draws answer nothing, so the question is short of them
         drawn = draw(chains, counts, 90, thin=4, doublings=0, observer=observer_of(more))
-        answered = more.answer_undecided(answers_of(ASKED, functions, drawn), drawn)
+        answered = more.answer_undecided(estimate_answers(ASKED, functions, drawn), drawn)
         assert answered["status"].tolist() == ["undecided"]
         for terms, value in zip(more.terms(0), exact, strict=True):
             error = terms.std(ddof=1) / np.sqrt(effective_size(terms))
@@ -260,10 +260,10 @@ def test_further_draws_are_made_only_where_they_can_be_enough():
     """Not where a look costs too much, nor where a whole round is needed for something else."""
     release, common = uneven()
     asked = [*ASKED, RecordQuestion({"kind": [0]})]  # of the other one more person says nothing
-    system = system_of(release, **common, apart=apart(asked, common["prior"]))
+    system = make_system(release, **common, conditions=apart(asked, common["prior"]))
     chains, functions, counts, more = recorded(system, asked, 400)
     drawn = draw(chains, counts, 400, thin=1, doublings=0, observer=observer_of(more))
-    plain = answers_of(asked, functions, drawn)
+    plain = estimate_answers(asked, functions, drawn)
     assert plain["status"].tolist() == ["undecided", "sampled"]
     cases = (
         (1000, np.inf, "sampled", "sampled"),
@@ -292,7 +292,7 @@ def test_a_group_stays_undecided_where_the_equation_does_not_hold():
     assert run.answers["status"].tolist() == ["undecided"]
     assert "answers" not in run.reason
     release, prior, _ = town(0, 1, together=False)
-    system = system_of(release, level="block", place="1000", prior=prior)
+    system = make_system(release, level="block", place="1000", prior=prior)
     more = recorded(system, [RecordQuestion({"sex": [1]}, among={"age": [3]})], 10)[-1]
     assert not more.possible.any()
 
@@ -301,7 +301,7 @@ def test_later_rounds_ask_only_what_is_undecided():
     """Where all groups together are too wide for a sweep, the first round asks nothing."""
     release, common = rare()
     asked = [RecordQuestion({"kind": [0]}, among={}), *ASKED]
-    system = system_of(release, **common, apart=apart(asked, common["prior"]))
+    system = make_system(release, **common, conditions=apart(asked, common["prior"]))
     chains, functions, counts, more = recorded(system, asked, 300, sweep_size=1, chains=2)
     more._sweep_size = more._room = 1
     for chain in chains:
@@ -309,7 +309,7 @@ def test_later_rounds_ask_only_what_is_undecided():
     seen = []
 
     def enough(drawn):
-        frame = more.answer_undecided(answers_of(asked, functions, drawn), drawn)
+        frame = more.answer_undecided(estimate_answers(asked, functions, drawn), drawn)
         seen.append(frame["status"].tolist())
         return seen[-1] == ["sampled"] * 2
 

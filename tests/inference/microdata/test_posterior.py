@@ -12,7 +12,7 @@ from random_places import COARSE, KINDS, WIDE, place, questions
 from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Workload, tabulate
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata.posterior import record_law
-from bayesrisk.inference.microdata.system import system_of
+from bayesrisk.inference.microdata.system import make_system
 from bayesrisk.release import NoiseSpec
 from bayesrisk.tables import Attribute, Geography, Schema, Table
 
@@ -30,7 +30,7 @@ def check(seed, kind, n_places):
         release, asked, level=level, place=where, prior=prior, engine="exact"
     )
     np.testing.assert_allclose(found.answers["posterior"], expected, rtol=1e-9, atol=1e-12)
-    check_means(system_of(release, level=level, place=where, prior=prior), law)
+    check_means(make_system(release, level=level, place=where, prior=prior), law)
 
 
 def check_means(system, law):
@@ -38,7 +38,7 @@ def check_means(system, law):
     found = record_law(system, rng=1)
     assert found.engine == "exact"
     means = np.where(found.group >= 0, found.weight * np.append(found.mean, 0.0)[found.group], 0.0)
-    cells = system.classes.of_cells(np.arange(system.prior.schema.size))
+    cells = system.classes.labels(np.arange(system.prior.schema.size))
     expected = np.zeros(means.shape)
     for w, places in law:
         for p, x in enumerate(places):
@@ -114,7 +114,7 @@ def test_near_exact_noise_answers_as_exact_counts_do(scale):
     certain = np.isin(true["posterior"], [0.0, 1.0])
     assert certain.any()
     assert not certain.all()
-    systems = [system_of(one, **about) for one in (release, exact)]
+    systems = [make_system(one, **about) for one in (release, exact)]
     laws = [record_law(system) for system in systems]
     assert laws[0].engine == "exact"
     np.testing.assert_allclose(laws[0].mean, laws[1].mean, atol=1e-12)

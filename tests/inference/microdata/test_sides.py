@@ -12,7 +12,7 @@ from random_places import SHARES, two_sides
 from bayesrisk.inference import RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import exact
 from bayesrisk.inference.microdata.exact import Sides, SideSums, sides_of
-from bayesrisk.inference.microdata.system import presolve, system_of
+from bayesrisk.inference.microdata.system import make_system, presolve
 
 PLACE = {"level": "block", "place": "100"}
 ASKED = [
@@ -26,7 +26,7 @@ ASKED = [
 
 
 def small_system(release, prior):
-    system = system_of(release, **PLACE, prior=prior)
+    system = make_system(release, **PLACE, prior=prior)
     return presolve(system, sp.csr_array((0, system.size), dtype=np.int64))[0]
 
 

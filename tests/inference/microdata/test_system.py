@@ -7,7 +7,7 @@ import pytest
 from random_places import place
 
 from bayesrisk.inference import RecordQuestion
-from bayesrisk.inference.microdata.system import system_of
+from bayesrisk.inference.microdata.system import make_system
 
 
 def found(seed, conditions):
@@ -15,7 +15,7 @@ def found(seed, conditions):
     release, prior, _, _ = place(seed, "mixed", 2)
     apart = [t for c in conditions for t in RecordQuestion(c).tables(prior.schema)]
     where = {"level": "tract", "place": release.tables.geoids["tract"][0]}
-    return system_of(release, prior=prior, apart=apart, **where), release, apart
+    return make_system(release, prior=prior, conditions=apart, **where), release, apart
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -51,14 +51,14 @@ def test_questions_that_tell_nothing_more_apart_take_the_weights_that_are_there(
     whole = [{a.name: [a.first + int(c) for c in np.flatnonzero(plain.classes.bins[a.name] == 0)]}
              for a in schema.attributes]  # fmt: skip
     asked = found(1, whole)[0]
-    again = system_of(
+    again = make_system(
         release,
         level="tract",
         place=release.tables.geoids["tract"][0],
         prior=asked.prior,
-        apart=[t for c in whole for t in RecordQuestion(c).tables(schema)],
+        conditions=[t for c in whole for t in RecordQuestion(c).tables(schema)],
     )
-    same = system_of(
+    same = make_system(
         release, level="tract", place=release.tables.geoids["tract"][0], prior=asked.prior
     )
     assert again.classes is same.classes

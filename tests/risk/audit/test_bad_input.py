@@ -8,7 +8,7 @@ from audits import SCHEMA, WORKLOAD
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.posterior import record_law
-from bayesrisk.inference.microdata.system import system_of
+from bayesrisk.inference.microdata.system import make_system
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
@@ -43,7 +43,7 @@ def test_a_release_that_cannot_be_is_refused_and_leaves_the_prior(release, share
     """A prior that forbids what was released, and tables that contradict each other."""
     prior = RecordPrior(SCHEMA, shares, 2.0)
     with pytest.raises(DataError, match=f"contradicts itself or the prior: {words}"):
-        record_law(system_of(release, level="block", place="100", prior=prior), rng=1)
+        record_law(make_system(release, level="block", place="100", prior=prior), rng=1)
     place = PlaceReading(Reading("likelihood", release), "block", "100", prior, True, None, (1,))
     asked = TargetQuestion(np.ones(6, bool), np.tile(np.arange(3), 2), 3)
     (told,) = infer(place, [AuditTarget(3, 3, asked, np.array([], np.int64), False)])

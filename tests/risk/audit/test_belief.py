@@ -12,7 +12,7 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion
 from bayesrisk.inference.microdata.posterior import RecordLaw, _exact, record_law as find_law
 from bayesrisk.inference.microdata.questions import question_functions
-from bayesrisk.inference.microdata.system import system_of
+from bayesrisk.inference.microdata.system import make_system
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release
 from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
@@ -54,13 +54,13 @@ class Case:
         self.others_law = record_law.posterior(*others, oracle.less(cells, self.record))
 
     def system(self):
-        return system_of(self.release, level="block", place="100", prior=self.prior)
+        return make_system(self.release, level="block", place="100", prior=self.prior)
 
     def laws(self, **limit):
         """Return the classes of the system, and the laws of all records and of the others."""
         system = self.system()
         one = np.zeros(system.classes.size, np.int64)
-        of = system.classes.of_cells(np.array([self.record]))[0]
+        of = system.classes.labels(np.array([self.record]))[0]
         one[of] = 1
         less = replace(system, prior=prior_of_others(self.prior)).without_records(0, one)
         shares = self.asked.shares(system.classes, self.prior.shares_of_cells)
@@ -239,7 +239,7 @@ def test_weights_of_another_record_give_another_answer():
     spec = MechanismSpec("by hand", {}, {("block", "R"): NoiseSpec("discrete-gaussian", "1/4")})
     tables = PublishedTables(workload, {"block": ["100"]}, {("block", "R"): np.array([[4, 2]])})
     prior = RecordPrior(schema, np.array([0.5, 0.5]), 2.0, np.full(13, 1 / 13))
-    system = system_of(Release(spec, tables), level="block", place="100", prior=prior)
+    system = make_system(Release(spec, tables), level="block", place="100", prior=prior)
     asked = TargetQuestion(np.ones(2, bool), np.array([0, 1]), 2)
     law, shares = find_law(system, rng=1, **CHAINS), np.eye(2)
     right, wrong = (reweighted_belief(law, 0, shares, prior, asked, r) for r in (0, 1))
@@ -286,13 +286,13 @@ def two_ways(case, counts):
     where = [{a: [c] for a, c in zip(schema.names, cell, strict=True)} for cell in cells]
     asked = [RecordQuestion(w, among={}) for w in where]
     at = {"level": "block", "place": "100", "prior": prior}
-    apart = [t for question in asked for t in question.tables(schema)]
+    conditions = [t for question in asked for t in question.tables(schema)]
     known = case.truth // 2 + case.truth % 2
     told = [KnownRecords(w, int(n)) for w, n in zip(where, known, strict=True) if n]
-    system = system_of(case.release, **at, apart=apart, known=told)
+    system = make_system(case.release, **at, conditions=conditions, known_people=told)
     first = _exact(system, asked, question_functions(asked, system)).answers
-    system = system_of(case.release, **at, apart=apart)
-    of = system.classes.of_cells(np.arange(schema.size))
+    system = make_system(case.release, **at, conditions=conditions)
+    of = system.classes.labels(np.arange(schema.size))
     less = system.without_records(
         0, np.bincount(of, known, minlength=system.classes.size).astype(int)
     )
