@@ -632,7 +632,8 @@ def schema_pieces(records: Records | Iterable[Records], schema: str) -> Iterator
 
 def joined(pieces: Iterable[Records], path: str | Path) -> Records:
     """Return the pieces of a file, at least one, as one; refuse what is too long to be held."""
-    parts = gather(pieces, lambda piece: int(piece.table.nbytes), str(path))
+    source = str(check.path(path, "path"))
+    parts = gather(pieces, lambda piece: int(piece.table.nbytes), source)
     if len(parts) == 1:
         return parts[0]
     return Records(parts[0].schema, pa.concat_tables([piece.table for piece in parts]))
