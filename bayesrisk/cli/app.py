@@ -1,11 +1,12 @@
 """The ``bayesrisk`` command: thin wrappers, no mathematics of their own."""
 
+import gc
 import inspect
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
@@ -163,6 +164,19 @@ EXAMPLES: dict[str, Callable[[], None]] = {
 }
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let nothing be collected: a compiler keeps most of its objects, and the search takes time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+        gc.collect()
+
+
 def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) -> None:
     """Compile all kernels ahead, so that no later command waits; once for an installation."""
     from bayesrisk import _numba
@@ -174,7 +188,8 @@ def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) ->
     ):
         step = base.counter(go, len(EXAMPLES))
         for call in EXAMPLES.values():
-            call()
+            with _uncollected():
+                call()
             step()
             if _numba.cache_folder() is None:
                 break  # the rest would be compiled in vain
