@@ -18,9 +18,9 @@ def attach(
             if name in every or name.startswith("_"):
                 raise
             from bayesrisk import _validation as check
-            from bayesrisk.exceptions import shown
+            from bayesrisk.exceptions import quote
 
             like = check.did_you_mean(name, every)
-            raise AttributeError(f"{package} has no attribute {shown(name)}{like}") from error
+            raise AttributeError(f"{package} has no attribute {quote(name)}{like}") from error
 
     return get, names, every

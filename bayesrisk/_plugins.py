@@ -12,7 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar, cast
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning, quote
 
 T = TypeVar("T")
 
@@ -36,10 +36,10 @@ class Registry(Generic[T]):
         """Make something available under a name, for this process."""
         if check.text(name, "name") in self.builtin:
             raise ArgumentError(
-                f"name must not be one of the package's own {self.kind}s, got {shown(name)}"
+                f"name must not be one of the package's own {self.kind}s, got {quote(name)}"
             )
         if not callable(factory):
-            raise ArgumentTypeError(f"factory must be callable, got {shown(factory)}")
+            raise ArgumentTypeError(f"factory must be callable, got {quote(factory)}")
         self._registered[name] = factory
 
     def available(self) -> list[str]:
@@ -62,7 +62,7 @@ class Registry(Generic[T]):
         plugin = factory(*arguments, **parameters)
         if not isinstance(plugin, self._protocol):
             raise ArgumentTypeError(
-                f"{self.kind} {name!r} must have {self._needs}, got {shown(plugin)}"
+                f"{self.kind} {name!r} must have {self._needs}, got {quote(plugin)}"
             )
         return plugin
 
@@ -125,7 +125,7 @@ def check_names(
             n for n, p in named.items() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
         ]
         unknown = [n for n in parameters if n not in named]
-        like = [f"; not {shown(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
+        like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
         raise ArgumentError(
             f"{subject}: {error}; needed: {', '.join(needed) or 'nothing'}; "
             f"possible: {', '.join(named) or 'nothing'}{''.join(like)}"

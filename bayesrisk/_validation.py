@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._pandas import pandas as pd
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 
 # -----------------------------------------------------------------------------
 # Arrays by what they hold: one name for each type, in the whole package.
@@ -65,12 +65,12 @@ def as_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of any type: rectangular, bounded, with nothing masked."""
     _bounded(value, name)
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise ArgumentError(f"{name} must have no masked entry, got {shown(value)}")
+        raise ArgumentError(f"{name} must have no masked entry, got {quote(value)}")
     try:
         return np.asarray(value)
     # What numpy asks of a foreign object may fail in any way.
     except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
-        raise ShapeError(f"{name} must be a rectangular array, got {shown(value)}") from error
+        raise ShapeError(f"{name} must be a rectangular array, got {quote(value)}") from error
 
 
 def _bounded(value: object, name: str) -> None:
@@ -83,16 +83,16 @@ def _bounded(value: object, name: str) -> None:
 def _raw_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument."""
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
-        raise ArgumentTypeError(f"{name} must be a number or an array of them, got {shown(value)}")
+        raise ArgumentTypeError(f"{name} must be a number or an array of them, got {quote(value)}")
     if isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
-        raise ArgumentError(f"{name} must fit in 64 bits, got {shown(value)}")
+        raise ArgumentError(f"{name} must fit in 64 bits, got {quote(value)}")
     array = as_array(value, name)
     if array.size == 0:
         raise ShapeError(f"{name} must not be empty, got shape {array.shape}")
     if array.dtype == object:
         array = _from_objects(array, name)
     if array.dtype.kind not in "iuf":
-        text = shown(array.flat[0].item()) if array.dtype.kind == "U" else f"dtype {array.dtype}"
+        text = quote(array.flat[0].item()) if array.dtype.kind == "U" else f"dtype {array.dtype}"
         raise ArgumentTypeError(f"{name} must be a real number or an array of them, got {text}")
     return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
 
@@ -101,18 +101,18 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Convert an array of Fraction, Decimal or mixed Python numbers to a numeric dtype."""
     for item in array.flat:
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (Real, Decimal)):
-            raise ArgumentTypeError(f"{name} must hold real numbers, got {shown(item)}")
+            raise ArgumentTypeError(f"{name} must hold real numbers, got {quote(item)}")
     if all(isinstance(item, Integral) for item in array.flat):
         try:
             return array.astype(np.int64)
         except OverflowError as error:
             raise ArgumentError(
-                f"{name} must fit in 64 bits, got {shown(array.tolist())}"
+                f"{name} must fit in 64 bits, got {quote(array.tolist())}"
             ) from error
     try:
         return np.array([float(item) for item in array.flat], dtype=float).reshape(array.shape)
     except (OverflowError, ValueError) as error:
-        raise ArgumentError(f"{name} must be finite, got {shown(array.tolist())}") from error
+        raise ArgumentError(f"{name} must be finite, got {quote(array.tolist())}") from error
 
 
 def describe_first(array: NDArray[Any], bad: NDArray[np.bool_]) -> str:
@@ -258,7 +258,7 @@ def refuse_row(
     wrong = np.flatnonzero(np.asarray(bad))
     if wrong.size:
         value = np.asarray(values)[wrong[0]]
-        text = shown(value.item() if isinstance(value, np.generic) else value)
+        text = quote(value.item() if isinstance(value, np.generic) else value)
         raise DataError(
             f"{source}: row {wrong[0] + 1}, column {column!r}: must {must}, got {text}{advice}"
         )
@@ -268,7 +268,7 @@ def choice(value: object, name: str, options: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``options``."""
     if not isinstance(value, str) or value not in options:
         raise ArgumentError(
-            f"{name} must be one of {', '.join(map(str, options))}, got {shown(value)}"
+            f"{name} must be one of {', '.join(map(str, options))}, got {quote(value)}"
             f"{did_you_mean(value, options)}"
         )
     return value
@@ -291,18 +291,18 @@ def _folded(name: str) -> str:
 def text(value: object, name: str) -> str:
     """Return a text that is not empty and can be written as UTF-8."""
     if not isinstance(value, str) or not value:
-        raise ArgumentTypeError(f"{name} must be a text that is not empty, got {shown(value)}")
+        raise ArgumentTypeError(f"{name} must be a text that is not empty, got {quote(value)}")
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise ArgumentError(f"{name} must be text of Unicode, got {shown(value)}") from error
+        raise ArgumentError(f"{name} must be text of Unicode, got {quote(value)}") from error
     return value
 
 
 def path(value: object, name: str) -> Path:
     """Return a path, from a text or a path-like object."""
     if not isinstance(value, (str, PathLike)) or not str(value) or "\0" in str(value):
-        raise ArgumentTypeError(f"{name} must be a path, got {shown(value)}")
+        raise ArgumentTypeError(f"{name} must be a path, got {quote(value)}")
     text(str(value), name)
     return Path(value)
 
@@ -310,27 +310,27 @@ def path(value: object, name: str) -> Path:
 def function(value: object, name: str) -> None:
     """Refuse what is neither None nor callable."""
     if value is not None and not callable(value):
-        raise ArgumentTypeError(f"{name} must be a function, got {shown(value)}")
+        raise ArgumentTypeError(f"{name} must be a function, got {quote(value)}")
 
 
 def flag(value: object, name: str) -> bool:
     """Return True or False; numbers do not stand for them."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ArgumentTypeError(f"{name} must be True or False, got {shown(value)}")
+        raise ArgumentTypeError(f"{name} must be True or False, got {quote(value)}")
     return bool(value)
 
 
 def instance(value: object, kind: type[T], name: str) -> T:
     """Return ``value`` if it is of a class."""
     if not isinstance(value, kind):
-        raise ArgumentTypeError(f"{name} must be a {kind.__name__}, got {shown(value)}")
+        raise ArgumentTypeError(f"{name} must be a {kind.__name__}, got {quote(value)}")
     return value
 
 
 def mapping(value: object, name: str) -> Mapping[Any, Any]:
     """Return ``value`` if it is a mapping."""
     if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"{name} must be a mapping, got {shown(value)}")
+        raise ArgumentTypeError(f"{name} must be a mapping, got {quote(value)}")
     return value
 
 
@@ -347,7 +347,7 @@ def items(value: object, name: str) -> list[Any]:
             return entries
     except TypeError:
         pass  # an array without an axis
-    raise ArgumentTypeError(f"{name} must be a sequence, got {shown(value)}")
+    raise ArgumentTypeError(f"{name} must be a sequence, got {quote(value)}")
 
 
 def instances(value: object, kind: type[T], name: str) -> tuple[T, ...]:
@@ -360,7 +360,7 @@ def texts(value: object, name: str) -> tuple[str, ...]:
     entries = items(value, name)
     for i, entry in enumerate(entries):
         if not isinstance(entry, str):
-            raise ArgumentTypeError(f"{name}[{i}] must be a text, got {shown(entry)}")
+            raise ArgumentTypeError(f"{name}[{i}] must be a text, got {quote(entry)}")
     return tuple(str(entry) for entry in entries)
 
 
@@ -370,13 +370,13 @@ def text_array(value: object, name: str) -> NDArray[np.str_]:
     if array.dtype == object:
         for entry in array.flat:
             if not isinstance(entry, (str, int)) or isinstance(entry, bool):
-                raise ArgumentTypeError(f"{name} must hold text, got {shown(entry)}")
+                raise ArgumentTypeError(f"{name} must hold text, got {quote(entry)}")
     elif array.size and array.dtype.kind not in "UiuT":
         raise ArgumentTypeError(f"{name} must hold text, got dtype {array.dtype}")
     try:
         return array.astype(np.str_)
     except (ValueError, MemoryError) as error:  # numbers of more digits than Python writes
-        raise ArgumentError(f"{name} must hold short text, got {shown(value)}") from error
+        raise ArgumentError(f"{name} must hold short text, got {quote(value)}") from error
 
 
 def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFrame":
@@ -394,7 +394,7 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
             like = did_you_mean(faulty[0], set(names).difference(columns))
             raise DataError(
                 f"{name}: must have the columns {list(columns)}, it {fault} {faulty}; "
-                f"it has {shown(names)}{like}"
+                f"it has {quote(names)}{like}"
             )
     return value
 
@@ -414,7 +414,7 @@ def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
     try:
         table: pd.DataFrame = pa.table(value).to_pandas()
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise DataError(f"{name}: cannot be read from Arrow: {shown(str(error))}") from error
+        raise DataError(f"{name}: cannot be read from Arrow: {quote(str(error))}") from error
     return table
 
 
@@ -474,14 +474,14 @@ def cell_precision(
     if sigma2 is not None and rho is None:
         if np.any(delta != 1.0):
             raise ArgumentError(
-                f"sensitivity belongs with rho; with sigma2 leave it at 1, got {shown(sensitivity)}"
+                f"sensitivity belongs with rho; with sigma2 leave it at 1, got {quote(sensitivity)}"
             )
         scale2 = real_array(sigma2, "sigma2", lower=0.0, bounds="()")
         with np.errstate(over="ignore"):
             precision = 0.5 / scale2
         return _settled(precision, "1 / (2 sigma2)")
     raise ArgumentError(
-        f"exactly one of rho and sigma2 must be given, got rho={shown(rho)}, sigma2={shown(sigma2)}"
+        f"exactly one of rho and sigma2 must be given, got rho={quote(rho)}, sigma2={quote(sigma2)}"
     )
 
 

@@ -18,7 +18,7 @@ from bayesrisk import _validation as check
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import Tabular, page, span
 from bayesrisk._validation import FloatAnswer, FloatArray
-from bayesrisk.exceptions import ArgumentError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ShapeError, quote
 
 __all__ = ["Belief", "Estimate"]
 
@@ -259,5 +259,5 @@ def _limits(limits: object) -> tuple[float, float]:
         for value in check.items(limits, "limits")
     ]
     if len(bounds) != 2 or not bounds[0] <= bounds[1]:
-        raise ArgumentError(f"limits must be a lower and an upper bound, got {shown(limits)}")
+        raise ArgumentError(f"limits must be a lower and an upper bound, got {quote(limits)}")
     return bounds[0], bounds[1]

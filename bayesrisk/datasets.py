@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bayesrisk import _files, _validation as check
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 
 if TYPE_CHECKING:
     from bayesrisk.tables import Microdata
@@ -94,7 +94,7 @@ def load(name: str) -> pd.DataFrame:
     """
     file = path(name)
     if file.suffix != ".csv":
-        raise ArgumentError(f"name must be a table (CSV), got {shown(name)}, {file.suffix}")
+        raise ArgumentError(f"name must be a table (CSV), got {quote(name)}, {file.suffix}")
     return pd.read_csv(file, dtype=str).astype({"count": "int64"})
 
 
@@ -115,5 +115,5 @@ def load_microdata(name: str) -> "Microdata":
 
     file = path(name)
     if not file.is_dir() or "kind" in catalogue()[name]:
-        raise ArgumentError(f"name must be microdata (a folder), got {shown(name)}, {file.name}")
+        raise ArgumentError(f"name must be microdata (a folder), got {quote(name)}, {file.name}")
     return Microdata.read(file)

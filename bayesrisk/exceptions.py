@@ -121,7 +121,7 @@ class SampleWarning(BayesRiskWarning):
 _QUOTED = 200  # characters of a value that a message quotes
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """Return a value as a message quotes it: all of it, or its beginning."""
     try:
         text = repr(value)

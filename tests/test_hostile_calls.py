@@ -8,7 +8,7 @@ import pytest
 
 import bayesrisk as br
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError, quote
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.reconstruction.claims.result import ClaimOptions
@@ -224,8 +224,8 @@ def test_sequences_of_the_constructors_become_tuples():
 
 
 def test_messages_quote_whatever_they_can():
-    assert shown(10**5000) == "a value of type int"
-    assert shown(_deep()) == "a value of type list"
-    assert len(shown("9" * 10**6)) < 300
+    assert quote(10**5000) == "a value of type int"
+    assert quote(_deep()) == "a value of type list"
+    assert len(quote("9" * 10**6)) < 300
     with pytest.raises(ShapeError, match="x must be a rectangular array"):
         check.real_array([[1], [1, 2]], "x")

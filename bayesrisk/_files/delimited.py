@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from bayesrisk._files.text import gather, named
-from bayesrisk.exceptions import DataError, shown
+from bayesrisk.exceptions import DataError, quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -301,7 +301,7 @@ def header_fields(
         raise DataError(f"{name}: must have a header line, got an empty one")
     double = [field for field, times in Counter(names).items() if times > 1]
     if double:
-        raise DataError(f"{name}: column {shown(double[0])}: must stand in the header once")
+        raise DataError(f"{name}: column {quote(double[0])}: must stand in the header once")
     return names
 
 

@@ -14,7 +14,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from bayesrisk.exceptions import ConfigError, shown
+from bayesrisk.exceptions import ConfigError, quote
 
 
 def refuse(bound: str, **details: Any) -> PydanticCustomError:
@@ -88,9 +88,9 @@ def as_config_error(error: ValidationError, source: str) -> ConfigError:
     value = context.get("value", fault["input"])
     name = f"{key} " if key else ""
     if fault["type"] not in (*_RULES, "bound") and "should be" not in fault["msg"]:
-        return ConfigError(f"{source}: {key}: {fault['msg']}, got {shown(value)}")
+        return ConfigError(f"{source}: {key}: {fault['msg']}, got {quote(value)}")
     rule = _RULES.get(fault["type"], fault["msg"].removeprefix("Input should be "))
-    return ConfigError(f"{source}: {name}must be {rule.format(**context)}, got {shown(value)}")
+    return ConfigError(f"{source}: {name}must be {rule.format(**context)}, got {quote(value)}")
 
 
 def _key(place: tuple[int | str, ...], indexed: bool) -> str:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from bayesrisk._files.text import Fault, check_held, named
-from bayesrisk.exceptions import DataError, shown
+from bayesrisk.exceptions import DataError, quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +98,7 @@ def opened(
             schema = source.schema_arrow
             double = [name for name, times in Counter(schema.names).items() if times > 1]
             if double:
-                raise fault(f"{file}: column {shown(double[0])}: must stand in the file once")
+                raise fault(f"{file}: column {quote(double[0])}: must stand in the file once")
             meta, size = source.metadata, file.stat().st_size
             values, most = meta.num_rows * meta.num_columns, max(MAX_VALUES, MAX_PER_BYTE * size)
             if values > most:
@@ -130,8 +130,8 @@ def _check_flat(schema: pa.Schema, file: Path, fault: Fault) -> None:
         single = (pa.types.is_primitive, pa.types.is_null, pa.types.is_decimal)
         if not (is_text(kind) or any(test(kind) for test in single)):
             raise fault(
-                f"{file}: column {shown(field.name)}: must hold single values, "
-                f"got {shown(str(field.type))}"
+                f"{file}: column {quote(field.name)}: must hold single values, "
+                f"got {quote(str(field.type))}"
             )
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, shown
+from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, quote
 
 _T = TypeVar("_T")
 #: Makes the error about a file: a class of our own tree.
@@ -145,7 +145,7 @@ def _problem(document: object, *, numbers: bool = True) -> str | None:
             elif isinstance(value, list):
                 below += value
             elif numbers and isinstance(value, int) and not -(2**63) <= value < 2**63:
-                return f"whole numbers must fit in 64 bits, got {shown(value)}"
+                return f"whole numbers must fit in 64 bits, got {quote(value)}"
             elif numbers and isinstance(value, float) and not abs(value) < float("inf"):
                 return f"numbers must be finite, got {value}"
         level, depth = below, depth + 1

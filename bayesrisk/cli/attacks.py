@@ -13,7 +13,7 @@ import typer
 import bayesrisk as br
 from bayesrisk.cli import base
 from bayesrisk.cli.records import MOST_KINDS, ColumnOptions, usual_tables
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.audit.choosing import ProtectionGoal
@@ -129,7 +129,7 @@ def _nodes(text: str | None, usual: int | None) -> int | None:
     """Return the limit of nodes, a whole number, or None."""
     nodes = _limit(text, usual)
     if nodes is not None and not nodes.isdecimal():
-        raise ArgumentError(f"node_limit must be a whole number or none, got {shown(nodes)}")
+        raise ArgumentError(f"node_limit must be a whole number or none, got {quote(nodes)}")
     return None if nodes is None else int(nodes)
 
 
@@ -541,7 +541,7 @@ def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:
     for name in names:
         if names.count(name) > 1:
             raise ArgumentError(
-                f"populations must have different names, got {shown(name)} twice; "
+                f"populations must have different names, got {quote(name)} twice; "
                 "[[population]] tables of a file of settings give names"
             )
     return dict(named)
@@ -704,7 +704,7 @@ def attack_(
     for text in settings or ():
         name, sign, value = text.rpartition("=")
         if not sign:
-            raise ArgumentError(f"--set must be NAME=VALUE, got {shown(text)}")
+            raise ArgumentError(f"--set must be NAME=VALUE, got {quote(text)}")
         options[name] = value
     layouts = read_layouts(
         [file_sheet(base.data_path(file, base.TABLES)) for file in tables], options

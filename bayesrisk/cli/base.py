@@ -27,7 +27,7 @@ from typer.models import OptionInfo
 import bayesrisk as br
 from bayesrisk import _interrupts
 from bayesrisk._files.text import IN_PIECES
-from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, shown
+from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, quote
 
 # -----------------------------------------------------------------------------
 # What all commands have in common: groups in ``--help``, interrupts, names in messages.
@@ -441,7 +441,7 @@ def _share(text: str) -> tuple[int, int]:
     try:
         return int(part), int(parts)
     except ValueError as error:
-        raise ArgumentError(f"shard must be i/n, such as 2/8, got {shown(text)}") from error
+        raise ArgumentError(f"shard must be i/n, such as 2/8, got {quote(text)}") from error
 
 
 def flattened(function: Callable[..., None]) -> Callable[..., None]:
@@ -527,7 +527,7 @@ def parse_sensitivity(text: str) -> float:
         words = ", ".join(SENSITIVITIES)
         advice = check.did_you_mean(text, SENSITIVITIES)
         raise ArgumentError(
-            f"sensitivity must be a number or one of {words}, got {shown(text)}{advice}"
+            f"sensitivity must be a number or one of {words}, got {quote(text)}{advice}"
         ) from error
 
 
@@ -717,7 +717,7 @@ def load_workload(
         return br.Workload.named(name, levels=levels, geography=geography)
     if geography is not None:
         raise ArgumentError(
-            f"--geography goes with built-in tables; {name} names its own, got {shown(geography)}"
+            f"--geography goes with built-in tables; {name} names its own, got {quote(geography)}"
         )
     file = data_path(Path(name), RECORDS, "tables.toml") if sample else Path(name)
     return br.Workload.read(file, levels=levels)

@@ -16,7 +16,7 @@ import bayesrisk as br
 from bayesrisk import _files
 from bayesrisk._files.text import IN_PIECES, MISSING
 from bayesrisk.cli import base
-from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError, quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,7 +167,7 @@ def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]
     for text in texts:
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not base.names(values):
-            raise ArgumentError(f"--cut must be NAME=NUMBER,NUMBER, got {shown(text)}")
+            raise ArgumentError(f"--cut must be NAME=NUMBER,NUMBER, got {quote(text)}")
         _check_column("--cut", name, frame)
         cuts[name] = [base.number(value, f"--cut {name}") for value in base.names(values)]
     return cuts
@@ -225,7 +225,7 @@ def read_frame(file: Path) -> "pd.DataFrame":
         table: pd.DataFrame = read_table(file).to_pandas()
         return table
     if file.suffix.lower() != ".csv":
-        raise ArgumentError(f"records must end in .parquet or .csv, got {shown(str(file))}")
+        raise ArgumentError(f"records must end in .parquet or .csv, got {quote(str(file))}")
     return text_frame(file)
 
 
@@ -244,10 +244,10 @@ def _settings(
     for text in changes:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ArgumentError(f"--set must be NAME=VALUE, got {shown(text)}")
+            raise ArgumentError(f"--set must be NAME=VALUE, got {quote(text)}")
         if name not in kinds:
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
-            raise ArgumentError(f"--set: unknown setting {shown(name)}{advice}")
+            raise ArgumentError(f"--set: unknown setting {quote(name)}{advice}")
         settings[name] = value if kinds[name] is str else base.number(value, f"--set {name}")
     with ExitStack() as names:
         names.enter_context(base.called("name", "--preset"))
@@ -340,7 +340,7 @@ def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
     for name, equals, _ in parts:
         if not equals or name not in law.schema.names:
             attributes = ", ".join(n for n in law.schema.names if n != law.age)
-            raise ArgumentError(f"--change must be NAME=RATE of {attributes}, got {shown(name)}")
+            raise ArgumentError(f"--change must be NAME=RATE of {attributes}, got {quote(name)}")
     with ExitStack() as names:
         for name, _, _ in parts:
             names.enter_context(base.called(f"changes[{name!r}]", f"--change {name}"))
@@ -782,7 +782,7 @@ def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int],
     import pyarrow.parquet as pq
 
     if output.suffix.lower() != ".parquet":
-        raise ArgumentError(f"--output must end in .parquet, got {shown(str(output))}")
+        raise ArgumentError(f"--output must end in .parquet, got {quote(str(output))}")
     first = next(pieces, None)
     if first is None:
         raise DataError("the input must hold at least one row, got none")

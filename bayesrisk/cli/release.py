@@ -14,7 +14,7 @@ from bayesrisk import _files
 from bayesrisk._files.text import IN_PIECES
 from bayesrisk.cli import base
 from bayesrisk.cli.records import ColumnOptions, usual_tables
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism
@@ -446,7 +446,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         document = ReleaseIndex.read(folder).document
         spec = br.MechanismSpec.from_dict(document["spec"])
         simulation, diagnostics = document["simulation"], document["diagnostics"]
-    parameters = (f"{name} {shown(value)}" for name, value in spec.parameters.items())
+    parameters = (f"{name} {quote(value)}" for name, value in spec.parameters.items())
     return {
         "folder": str(folder),
         "mechanism": spec.mechanism,

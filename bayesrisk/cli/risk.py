@@ -11,7 +11,7 @@ import typer
 import bayesrisk as br
 from bayesrisk._version import __version__
 from bayesrisk.cli import base
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.runs.engine import RunSummary
@@ -220,10 +220,10 @@ def _group_prior(text: str) -> "br.FiniteLaw | None":
     if text == "flat":
         return None
     if kind != "truncated" or not digits.isascii() or not digits.isdigit():
-        raise ArgumentError(f"group_prior must be flat or truncated:MAX, got {shown(text)}")
+        raise ArgumentError(f"group_prior must be flat or truncated:MAX, got {quote(text)}")
     count = int(digits) if len(digits) < 20 else 10**20
     if count >= _MAX_GROUP:
-        raise ArgumentError(f"group_prior must name a count below {_MAX_GROUP}, got {shown(text)}")
+        raise ArgumentError(f"group_prior must name a count below {_MAX_GROUP}, got {quote(text)}")
     return br.FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
 
 
@@ -363,7 +363,7 @@ def measurements(
 
     counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"
     if output.suffix == ".parquet":
-        raise ArgumentError(f"output must be a folder, got {shown(str(output))}")
+        raise ArgumentError(f"output must be a folder, got {quote(str(output))}")
     risk_options = {
         "prior": risk.prior,
         "known-count": risk.known_count,

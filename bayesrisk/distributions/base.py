@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
 from bayesrisk._validation import BoolArray, FloatAnswer, FloatArray, IntAnswer, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
 
 _Measure = Callable[[FloatArray], FloatAnswer]
 _HALVINGS = 1100  # more than from the largest double to 1
@@ -190,7 +190,7 @@ class LocatedLaw(CountLaw):
 def single_law(law: object, name: str = "law") -> CountLaw:
     """Return a law of one variable, or refuse what is none."""
     if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"{name} must be a CountLaw, got {shown(law)}")
+        raise ArgumentTypeError(f"{name} must be a CountLaw, got {quote(law)}")
     if law.shape != ():
         raise ShapeError(f"{name} must be a single law, got parameters of shape {law.shape}")
     return law
@@ -209,7 +209,7 @@ def _whole_size(size: int | tuple[int, ...] | None, shape: tuple[int, ...]) -> t
         valid = False
     if not valid:
         raise ArgumentError(
-            f"size must be non-negative and hold the parameters' shape {shape}, got {shown(size)}"
+            f"size must be non-negative and hold the parameters' shape {shape}, got {quote(size)}"
         )
     if prod(wanted) > check.MAX_ELEMENTS:
         raise ArgumentError(f"size must be at most {check.MAX_ELEMENTS} draws, got {wanted}")

@@ -13,7 +13,7 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer, Number
 from bayesrisk.distributions.base import LocatedLaw
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 
 _MIN_SCALE, _MAX_SCALE = 1e-12, 1e15
 
@@ -183,7 +183,7 @@ def noise_precision(noise: Noise | DiscreteGaussian) -> FloatArray:
         return noise.precision
     if not isinstance(noise, DiscreteGaussian):
         raise ArgumentTypeError(
-            f"noise must be a Noise(rho=...) or a DiscreteGaussian, got {shown(noise)}"
+            f"noise must be a Noise(rho=...) or a DiscreteGaussian, got {quote(noise)}"
         )
     if np.any(noise.loc != 0):
         raise ArgumentError("noise must be centred on 0, got a law with another loc")

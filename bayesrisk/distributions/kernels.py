@@ -8,7 +8,7 @@ import numpy as np
 from bayesrisk._numba import elementwise, kernel, lean_kernel, lean_step
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions.base import single_law
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 
 #: exp(-REACH) = 1.6e-18 bounds the relative mass beyond every window.
 REACH = 41.0
@@ -280,7 +280,7 @@ def log_table(
     single = single_law(law, name)
     low, high = (float(end) for end in single.support())
     if low < 0.0 and not negative and float(single.cdf(-1)) > 0.0:
-        raise ArgumentError(f"{name} must give no mass to negative counts, got {shown(law)}")
+        raise ArgumentError(f"{name} must give no mass to negative counts, got {quote(law)}")
     first, last = max(low, 0.0), high if largest is None else min(high, float(largest))
     if not last - first < MAX_ENTRIES:
         raise ArgumentError(
@@ -293,4 +293,4 @@ def log_table(
         if np.isfinite(log_pmf).any():
             return LogTable(int(first), log_pmf)
     most = "" if largest is None else f" and <= {largest}"
-    raise ArgumentError(f"{name} must allow a count >= 0{most}, got {shown(law)}")
+    raise ArgumentError(f"{name} must allow a count >= 0{most}, got {quote(law)}")

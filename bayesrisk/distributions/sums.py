@@ -13,7 +13,7 @@ from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer
 from bayesrisk.distributions import kernels
 from bayesrisk.distributions.base import CountLaw, single_law
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
 
 #: Largest table that is made, 128 MiB of doubles.
 MAX_TABLE = 2**24
@@ -438,7 +438,7 @@ def sum_approximation(law: DiscreteGaussian, n: int) -> SumApproximation:
     True
     """
     if not isinstance(law, DiscreteGaussian):
-        raise ArgumentTypeError(f"law must be a DiscreteGaussian, got {shown(law)}")
+        raise ArgumentTypeError(f"law must be a DiscreteGaussian, got {quote(law)}")
     single_law(law)
     n = check.integer(n, "n", lower=1, upper=10**6)
     approximate = DiscreteGaussian(n * law.sigma2, n * int(law.loc))

@@ -34,7 +34,7 @@ from bayesrisk.exceptions import (
     BayesRiskError,
     DataError,
     PartFileError,
-    shown,
+    quote,
 )
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import ADVICE, Layout, RunFolder
@@ -117,7 +117,7 @@ def split_by_place(
             if codes - parts:
                 raise ArgumentError(
                     f"places must hold every place with a record, got none in {level} "
-                    f"{shown(min(codes - parts))}"
+                    f"{quote(min(codes - parts))}"
                 )
             codes = parts
         rows = [_write_part(code, put_down, schemas, target) for code in sorted(codes)]
@@ -133,7 +133,7 @@ def _tables(
     try:
         pieces = iter([records] if isinstance(records, (Records, Microdata)) else records)
     except TypeError as error:
-        raise ArgumentTypeError(f"records must be Records, got {shown(records)}") from error
+        raise ArgumentTypeError(f"records must be Records, got {quote(records)}") from error
     for piece in pieces:
         if not isinstance(piece, (Records, Microdata)):
             raise ArgumentTypeError(f"records must be Records, got {type(piece).__name__}")
@@ -163,13 +163,13 @@ def _width(first: Schema, schema: Schema, level: str) -> int:
     geography = schema.geography
     if len(geography.levels) == 1:
         raise ArgumentError(
-            f"level must be one above the places of the records, but schema {shown(schema.name)} "
-            f"has none: its geography has only {geography.finest}, got {shown(level)}"
+            f"level must be one above the places of the records, but schema {quote(schema.name)} "
+            f"has none: its geography has only {geography.finest}, got {quote(level)}"
         )
     check.choice(level, "level", geography.levels[:-1])
     if not geography.width(level):
         raise ArgumentError(
-            f"level must have places of its own, got {shown(level)}, which is one place"
+            f"level must have places of its own, got {quote(level)}, which is one place"
         )
     return geography.width(level)
 
@@ -539,7 +539,7 @@ class ReleaseStudy(TabulationStudy):
     def config(self) -> dict[str, Any]:
         """Digests and parts as of tables, the mechanism's spec as JSON, seed and places."""
         if not isinstance(self.mechanism, Mechanism):
-            raise ArgumentTypeError(f"mechanism must be a Mechanism, got {shown(self.mechanism)}")
+            raise ArgumentTypeError(f"mechanism must be a Mechanism, got {quote(self.mechanism)}")
         if self.seed is not None:
             check.integer(self.seed, "seed", lower=0)
         if self.places is not None:
@@ -571,7 +571,7 @@ class ReleaseStudy(TabulationStudy):
         if outside.any():  # parts with the same people would spend a budget twice
             raise DataError(
                 f"{self.records}: part {code} must hold places inside {code}, got "
-                f"{shown(str(finest[int(outside.argmax())]))}"
+                f"{quote(str(finest[int(outside.argmax())]))}"
             )
         tables = self._inner(release.tables)
         spec = release.spec.for_tables(tables.counts)

@@ -22,7 +22,7 @@ from bayesrisk import _files, _validation as check
 from bayesrisk._show import number
 from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray, TextArray
 from bayesrisk.accounting import census_2020_budget
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.experiments.runs.engine import Study, drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference import Tree, tree_posterior
@@ -167,7 +167,7 @@ def read_source(
     if name not in queries:
         raise ArgumentError(
             f"query must be one of {'; '.join(queries) or 'none'} at level {level}, "
-            f"got {shown(name)}{check.did_you_mean(name, queries)}"
+            f"got {quote(name)}{check.did_you_mean(name, queries)}"
         )
     target = cell_labels(nmf.universe, queries[name])
     stated: dict[str, tuple[str, ...]] = {}
@@ -285,7 +285,7 @@ class Spine:
         if lost.size:
             raise DataError(
                 f"{self.source.nmf.folder}: unit {units[lost[0]]} of level {level} must lie in a "
-                f"{above} of the folder, got none {shown(str(codes[lost[0]]))}"
+                f"{above} of the folder, got none {quote(str(codes[lost[0]]))}"
             )
         return codes.astype(object)
 
@@ -380,7 +380,7 @@ def measurement_posterior(
     chosen = str(units[0]) if unit is None else check.text(unit, "unit")
     if chosen not in units:
         raise ArgumentError(
-            f"unit must be a geocode of level {top}, got {shown(chosen)}"
+            f"unit must be a geocode of level {top}, got {quote(chosen)}"
             f"{check.did_you_mean(chosen, units.tolist())}"
         )
     tree, _ = next(Spine(source, top, chosen).trees(cell, cell + 1))

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from bayesrisk import _show, _validation as check
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.exceptions import DataError, shown
+from bayesrisk.exceptions import DataError, quote
 from bayesrisk.experiments.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.experiments.runs.engine import drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
@@ -116,7 +116,7 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
             inside = units[units.astype(f"U{width}") == lost[0]]
             raise DataError(
                 f"{source.nmf.folder}: unit {inside[0]} of level {source.level} must lie in a "
-                f"{level} that the constraints list, got none {shown(str(lost[0]))}"
+                f"{level} that the constraints list, got none {quote(str(lost[0]))}"
             )
         empty = np.setdiff1d(listed_units, mine)
         broken = np.unique(np.concatenate([broken.astype(f"U{width}"), empty]))

@@ -23,7 +23,7 @@ from bayesrisk import _files, _validation as check, plotting, reconstruction
 from bayesrisk._files.delimited import csv_bytes
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.experiments import by_place
 from bayesrisk.experiments.published_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
 from bayesrisk.experiments.runs import engine
@@ -127,7 +127,7 @@ def true_households(
             homes = Microdata(None, homes, None).for_schema(Schema.named(SCHEMA))
         if homes.schema.name != SCHEMA:
             raise ArgumentError(
-                f"households must be of schema {SCHEMA!r}, got {shown(homes.schema.name)}"
+                f"households must be of schema {SCHEMA!r}, got {quote(homes.schema.name)}"
             )
         data = Microdata(None, homes, None)
         places = np.unique(homes.geoids[homes.codes("subsidised") == 1])
@@ -515,15 +515,15 @@ class OccupancyStudy(Study):
     def __post_init__(self) -> None:
         """Check every setting."""
         if not isinstance(self.seeds, tuple | list):
-            raise ArgumentTypeError(f"seeds must be whole numbers, got {shown(self.seeds)}")
+            raise ArgumentTypeError(f"seeds must be whole numbers, got {quote(self.seeds)}")
         seeds = tuple(check.integer(seed, "seeds", lower=0) for seed in self.seeds)
         if not seeds or len(set(seeds)) != len(seeds):
             raise ArgumentError(
-                f"seeds must be different, and at least one, got {shown(self.seeds)}"
+                f"seeds must be different, and at least one, got {quote(self.seeds)}"
             )
         object.__setattr__(self, "seeds", seeds)
         if not isinstance(self.protections, tuple | list) or not self.protections:
-            raise ArgumentTypeError(f"protections must be names, got {shown(self.protections)}")
+            raise ArgumentTypeError(f"protections must be names, got {quote(self.protections)}")
         for name in self.protections:
             check.choice(name, "protections", PROTECTIONS)
         object.__setattr__(self, "protections", tuple(dict.fromkeys(self.protections)))
@@ -532,7 +532,7 @@ class OccupancyStudy(Study):
         for name, (upper, bounds) in _RANGES.items():
             check.scalar(getattr(self, name), name, lower=0.0, upper=upper, bounds=bounds)
         if not 0 <= exact_number(self.swap_rate, "swap_rate") <= 1:
-            raise ArgumentError(f"swap_rate must be in [0, 1], got {shown(self.swap_rate)}")
+            raise ArgumentError(f"swap_rate must be in [0, 1], got {quote(self.swap_rate)}")
         check.choice(self.hud, "hud", ("counts", "percentages"))
         check.time_limit(self.time_limit)
         for name in self.protections:

@@ -24,7 +24,7 @@ from bayesrisk._files.text import named
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
 from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.engine import Study
@@ -178,7 +178,7 @@ class OccupancyAttackStudy(Study):
         elif self.hud != "counts":
             raise ArgumentError(
                 "hud must be 'counts' for a file of statistics, which has intervals, "
-                f"got {shown(self.hud)}"
+                f"got {quote(self.hud)}"
             )
         else:
             digest = _digest(self.blocks)

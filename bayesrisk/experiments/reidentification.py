@@ -20,7 +20,7 @@ from bayesrisk._files.text import named
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, DataError, shown as quoted
+from bayesrisk.exceptions import ArgumentError, DataError, quote as quoted
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.folder import config_digest

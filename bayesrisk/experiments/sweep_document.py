@@ -30,7 +30,7 @@ from bayesrisk._files.parquet import read_frame
 from bayesrisk._files.text import named, read_toml
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES, exact_number
-from bayesrisk.exceptions import ArgumentError, ConfigError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ConfigError, DataError, quote
 from bayesrisk.experiments.sweep import (
     GAUSSIAN_ONLY,
     NOISES,
@@ -351,7 +351,7 @@ def parse_config(
     check.text(source, "source")
     check.path(folder, "folder")
     if not isinstance(document, Mapping):
-        raise ConfigError(f"{source}: must be a mapping, got {shown(document)}")
+        raise ConfigError(f"{source}: must be a mapping, got {quote(document)}")
     try:
         read = Document.model_validate(document if seed is None else {**document, "seed": seed})
     except ValidationError as error:
@@ -386,10 +386,10 @@ def _quantities(read: Document, source: str) -> tuple[str, ...]:
         section, _, key = need.partition(".")
         part = getattr(read, section) if section else read
         if part is None or (key and getattr(part, key) is None):
-            faults[quantity] = f"free of {quantity} without {need}, got {shown(read.quantities)}"
+            faults[quantity] = f"free of {quantity} without {need}, got {quote(read.quantities)}"
         elif need in GAUSSIAN_ONLY and not only_gaussian:
             faults[quantity] = (
-                f"free of {quantity} unless all noise is {NOISES[0]}, got {shown(read.grid.noise)}"
+                f"free of {quantity} unless all noise is {NOISES[0]}, got {quote(read.grid.noise)}"
             )
     if read.quantities is None:
         return tuple(quantity for quantity in QUANTITIES if quantity not in faults)
@@ -427,7 +427,7 @@ def _targets(section: TableKeys | None, source: str, folder: Path) -> tuple[Targ
 
 
 def _read(name: str, source: str, folder: Path) -> pd.DataFrame:
-    with named(f"{source}: table.path {shown(name)}", ConfigError):
+    with named(f"{source}: table.path {quote(name)}", ConfigError):
         file = samples.path(name[7:]) if name.startswith("sample:") else folder / name
         size = file.stat().st_size
     if size > _MAX_BYTES:

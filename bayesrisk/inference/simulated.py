@@ -19,7 +19,7 @@ from bayesrisk import _validation as check
 from bayesrisk._random import as_finished, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
 
 # -----------------------------------------------------------------------------
 # The draws behind a simulated likelihood: streams, who runs them, checks of what comes back.
@@ -92,7 +92,7 @@ def run(work: Work, executor: Executor | None, progress: Progress | None) -> Int
     check.function(progress, "progress")
     if executor is not None and not isinstance(executor, Executor):
         raise ArgumentTypeError(
-            f"executor must be a concurrent.futures.Executor, got {shown(executor)}"
+            f"executor must be a concurrent.futures.Executor, got {quote(executor)}"
         )
     n_streams = -(-work.draws // work.batch)
     step = max(1, -(-n_streams // _CHUNKS))
@@ -309,7 +309,7 @@ def simulated_likelihood(
     True
     """
     if not callable(simulate):
-        raise ArgumentTypeError(f"simulate must be callable, got {shown(simulate)}")
+        raise ArgumentTypeError(f"simulate must be callable, got {quote(simulate)}")
     check.choice(streams, "streams", ("common", "independent"))
     work = Work(
         simulate=simulate,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._random import generator
 from bayesrisk.accounting.budget import positive
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
@@ -154,7 +154,7 @@ class BaseMechanism(ABC):
         return self._spec
 
     def __repr__(self) -> str:
-        settings = (f"{name}={shown(value)}" for name, value in self.spec.parameters.items())
+        settings = (f"{name}={quote(value)}" for name, value in self.spec.parameters.items())
         return f"{type(self).__name__}({', '.join(settings)})"
 
     def release(
@@ -267,7 +267,7 @@ def _chance(rng: np.random.Generator | int | None, spec: MechanismSpec) -> np.ra
     if rng is not None and (named := stated_samplers(spec.parameters)):
         raise ArgumentError(
             f"rng must be None with the sampler {min(named)!r}, which nobody can repeat, got "
-            f"{shown(rng)}: for a simulation leave the sampler out"
+            f"{quote(rng)}: for a simulation leave the sampler out"
         )
     return generator(rng, optional=True)
 

@@ -12,7 +12,7 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting.budget import SENSITIVITIES, positive
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import (
     BasePrepared,
     Dial,
@@ -51,13 +51,13 @@ def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles
     for name in (universe, *exact):
         if name not in tables:
             raise ArgumentError(
-                f"universe and exact must name tables of the workload, got {shown(name)}"
+                f"universe and exact must name tables of the workload, got {quote(name)}"
             )
     cells = different_cells(workload.schema, list(tables.values()))
     rows = {name: table.incidence(workload.schema, cells) for name, table in tables.items()}
     if rows[universe].shape[0] != 1 or not _is_split(rows[universe]):
         raise ArgumentError(
-            f"universe must be one cell that counts every record, got {shown(universe)}"
+            f"universe must be one cell that counts every record, got {quote(universe)}"
         )
     open_tables = [name for name in tables if name not in (universe, *exact)]
     finest_first = sorted(open_tables, key=lambda name: -rows[name].shape[0])
@@ -126,11 +126,11 @@ def check_plan(workload: Workload, origins: Roles, bounds: Mapping[str, str]) ->
         if name not in origins.measured or name in origins.split or bound not in finest:
             raise ArgumentError(
                 "bounds must map measured tables that are not scaled to tables, "
-                f"got {shown(name)}: {shown(bound)}"
+                f"got {quote(name)}: {quote(bound)}"
             )
         if len(finest[name].cells) != 1 or len(finest[bound].cells) != 1:
             raise ArgumentError(
-                f"bounds must be of tables of one cell, got {shown(name)}: {shown(bound)}"
+                f"bounds must be of tables of one cell, got {quote(name)}: {quote(bound)}"
             )
 
 
@@ -233,13 +233,13 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         if (allocation is None) == (budget is None):
             raise ArgumentError(
                 "exactly one of allocation and budget must be given, "
-                f"got allocation={shown(allocation)} and budget={shown(budget)}"
+                f"got allocation={quote(allocation)} and budget={quote(budget)}"
             )
         if allocation is not None:
             check.choice(allocation, "allocation", _ALLOCATIONS)
         if (rho is not None) != (allocation == "uniform"):
             raise ArgumentError(
-                f"rho must be given with allocation 'uniform', and only then, got {shown(rho)}"
+                f"rho must be given with allocation 'uniform', and only then, got {quote(rho)}"
             )
         self._sensitivity = sensitivity
         self._rho = None if rho is None else positive(rho, "rho")
@@ -290,7 +290,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
                 raise ArgumentError(f"budget must have table {name!r}, which has to be measured")
         for name in self._budget or ():
             if name not in origins.measured:
-                raise ArgumentError(f"budget must name measured tables only, got {shown(name)}")
+                raise ArgumentError(f"budget must name measured tables only, got {quote(name)}")
         paper = self._sensitivity == _PAPER
         kind, finest = "change-one" if paper else self._sensitivity, workload.levels[-1:]
         squares = {  # of how far one record can move each table of the smallest places

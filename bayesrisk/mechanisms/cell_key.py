@@ -18,7 +18,7 @@ from bayesrisk._files.delimited import header_fields, open_text, text_tables
 from bayesrisk._files.text import named
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.mechanisms.base import BasePrepared, PreparingMechanism, Protected
 from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
@@ -165,7 +165,7 @@ def _row(row: object, name: str, keys: int) -> dict[int, Fraction] | list[int]:
         amount = check.integer(_number(change), f"{label}: change", lower=-(2**31), upper=2**31)
         exact = exact_number(share, label)
         if (exact * keys).denominator != 1 or exact < 0:
-            raise ArgumentError(f"{label} must be a multiple of 1/{keys}, got {shown(share)}")
+            raise ArgumentError(f"{label} must be a multiple of 1/{keys}, got {quote(share)}")
         if exact:
             shares[amount] = shares.get(amount, Fraction(0)) + exact
     return dict(sorted(shares.items()))
@@ -207,7 +207,7 @@ def _read_table(file: Path) -> pd.DataFrame:
             row = int(wrong.argmax())
             raise DataError(
                 f"{file}: row {row + 1}, column {name!r}: must be a whole number, got "
-                f"{shown(frame[name][row])}"
+                f"{quote(frame[name][row])}"
             )
         frame[name] = numbers.astype(np.int64)
     return frame
@@ -218,7 +218,7 @@ def _frame_rows(frame: pd.DataFrame, keys: int) -> list[list[int]]:
     lost = [name for name in _COLUMNS if name not in frame]
     if lost:
         raise ArgumentError(
-            f"ptable must have columns {', '.join(_COLUMNS)}, got no {shown(lost[0])}"
+            f"ptable must have columns {', '.join(_COLUMNS)}, got no {quote(lost[0])}"
         )
     count, key, change = (
         check.count_array(frame[name].to_numpy(), f"ptable: {name}") for name in _COLUMNS

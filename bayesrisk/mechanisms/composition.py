@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import BaseMechanism, Protected, filled_mapping
 from bayesrisk.mechanisms.registry import make_mechanism
@@ -64,7 +64,7 @@ class ReleaseComposition(BaseMechanism):
             if "mechanism" not in settings or not set(settings) <= _KEYS:
                 raise ArgumentError(
                     f"{label} must have mechanism, and perhaps parameters and tables, "
-                    f"got {shown(list(settings))}"
+                    f"got {quote(list(settings))}"
                 )
             parameters = check.mapping(settings.get("parameters", {}), f"{label}['parameters']")
             mechanism = make_mechanism(check.text(settings["mechanism"], label), **parameters)

@@ -13,7 +13,7 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES, positive
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.interfaces import Sampler
 from bayesrisk.mechanisms.base import (
     Dial,
@@ -57,7 +57,7 @@ def resolve_budgets(
         )
     if budgets is not None:
         if total is not None:
-            raise ArgumentError(f"{name} is the sum of budgets: leave it out, got {shown(total)}")
+            raise ArgumentError(f"{name} is the sum of budgets: leave it out, got {quote(total)}")
         return _nested(budgets, "budgets")
     if allocation is not None:
         return _census(allocation, total)
@@ -111,7 +111,7 @@ def _census(allocation: object, total: object) -> Budgets:
     choice = {"product": allocation} if isinstance(allocation, str) else allocation
     choice = {**filled_mapping(choice, "allocation")}
     for key in sorted(map(str, set(choice) - {"product", "region", "universe"})):
-        raise ArgumentError(f"allocation may hold product, region and universe, got {shown(key)}")
+        raise ArgumentError(f"allocation may hold product, region and universe, got {quote(key)}")
     if "product" not in choice:
         raise ArgumentError("allocation must name its product, pl94 or dhc")
     product = choice.pop("product")

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.release import MechanismSpec, SimulationOnly, TrueCounts
 from bayesrisk.tables import Attribute, Microdata, Records, Table, Workload, tabulate
@@ -197,13 +197,13 @@ def _stated(groups: object, name: str) -> list[list[int]] | list[int]:
     if all(isinstance(one, (int, np.integer)) for one in entries):
         edges = [int(edge) for edge in entries]
         if any(a >= b for a, b in itertools.pairwise(edges)):
-            raise ArgumentError(f"{label} must be increasing, got {shown(edges)}")
+            raise ArgumentError(f"{label} must be increasing, got {quote(edges)}")
         return edges
     lists = [[check.integer(c, label) for c in check.items(one, label)] for one in entries]
     codes = [code for one in lists for code in one]
     if not all(lists) or len(set(codes)) < len(codes):
         raise ArgumentError(
-            f"{label} must hold a code once, and no empty group, got {shown(lists)}"
+            f"{label} must hold a code once, and no empty group, got {quote(lists)}"
         )
     return lists
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._files.text import toml_document
 from bayesrisk._plugins import Registry, check_names
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import Dial
 from bayesrisk.release import MechanismSpec, Release
@@ -101,7 +101,7 @@ def read_recipe(text: str, name: str = "protection") -> tuple[str, dict[str, Any
     parts = _NEXT.split(rest) if rest.strip() else []
     keys = [part.partition("=")[0].strip() for part in parts]
     if len(set(keys)) < len(keys):
-        raise ArgumentError(f"{name} must give each parameter once, got {shown(text)}")
+        raise ArgumentError(f"{name} must give each parameter once, got {quote(text)}")
     return mechanism.strip(), with_settings({}, parts, "parameters of a protection")
 
 
@@ -124,7 +124,7 @@ def with_settings(
                 break
         text = setting[position:].strip()
         if step is None or not text:
-            raise ArgumentError(f"{name} must be KEY=VALUE, got {shown(setting)}")
+            raise ArgumentError(f"{name} must be KEY=VALUE, got {quote(setting)}")
         inside = result
         for part in path[:-1]:
             below = inside.get(part, {})
@@ -309,5 +309,5 @@ def mechanism_dial(name: str) -> Dial | None:
     """Return the parameter of a mechanism of this name that a search may turn."""
     dial = getattr(REGISTRY.factory(name), "dial", None)
     if dial is not None and not isinstance(dial, Dial):
-        raise ArgumentTypeError(f"dial of mechanism {name!r} must be a Dial, got {shown(dial)}")
+        raise ArgumentTypeError(f"dial of mechanism {name!r} must be a Dial, got {quote(dial)}")
     return dial

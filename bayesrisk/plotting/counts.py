@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
@@ -330,7 +330,7 @@ def _kinds(rows: pd.DataFrame) -> pd.Series:
     other = kinds[~kinds.isin(list(_KINDS))]
     if len(other):
         raise ArgumentError(
-            f"maps must have a change of none, gain, loss or tie, got {shown(other.iloc[0])}"
+            f"maps must have a change of none, gain, loss or tie, got {quote(other.iloc[0])}"
         )
     return kinds
 

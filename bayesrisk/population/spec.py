@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ShapeError, quote
 
 # -----------------------------------------------------------------------------
 # Published national figures that the generator starts from, and the shapes it assumes.
@@ -409,7 +409,7 @@ class PopulationSpec:
             object.__setattr__(self, name, whole(getattr(self, name), name, **limits))
         text = self.state
         if not (isinstance(text, str) and len(text) == 2 and text.isascii() and text.isdigit()):
-            raise ArgumentError(f"state must be two digits, got {shown(text)}")
+            raise ArgumentError(f"state must be two digits, got {quote(text)}")
         blocks = self.blocks_per_group * self.groups_per_tract * self.tracts_per_county
         if -(-self.n_blocks // blocks) > COUNTIES:
             raise ArgumentError(

@@ -6,7 +6,7 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.tables.change import PopulationChange
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
@@ -89,7 +89,7 @@ def simulate_later(first: Records, change: PopulationChange, *, rng: Seed) -> Re
     """
     schema = check.instance(change, PopulationChange, "change").schema
     if check.instance(first, Records, "first").schema != schema:
-        name = shown(first.schema.name)
+        name = quote(first.schema.name)
         raise ArgumentError(f"first must be of schema {schema.name!r}, got {name}")
     random = generator(rng)
     ids = np.arange(len(first))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentTypeError, DataError, ShapeError, quote
 
 #: Characters of a geocode by level, coarse to fine, in the redistricting data of 2020 (the
 #: nation's is not used); a file's own are in ``NoisyMeasurements.widths``.
@@ -89,7 +89,7 @@ def first_fault(
 def _codes(values: object, name: str, level: str, *, width: int | None = None) -> NDArray[np.str_]:
     """Return geocodes of a level as an array of strings, or say which one is not."""
     if isinstance(values, str):
-        raise ArgumentTypeError(f"{name} must be an array of strings, got {shown(values)}")
+        raise ArgumentTypeError(f"{name} must be an array of strings, got {quote(values)}")
     array = check.as_array(values, name)
     if array.dtype == object and all(isinstance(item, str) for item in array.flat):
         array = array.astype(str)
@@ -101,7 +101,7 @@ def _codes(values: object, name: str, level: str, *, width: int | None = None) -
     if fault:
         place, rule = fault
         raise DataError(
-            f"{name}: row {place + 1}: must have {rule}, got {shown(str(array[place]))}"
+            f"{name}: row {place + 1}: must have {rule}, got {quote(str(array[place]))}"
         )
     return array
 
@@ -165,7 +165,7 @@ def block_geocode(
         )
     for place, number in enumerate(numbers.tolist()):
         if len(number) != 15 or not (number.isascii() and number.isdigit()):
-            raise DataError(f"geoids: row {place + 1}: must have 15 digits, got {shown(number)}")
+            raise DataError(f"geoids: row {place + 1}: must have 15 digits, got {quote(number)}")
     pairs = zip(groups.tolist(), numbers.tolist(), strict=True)
     joined = [group + number[:11] + number[11] + number[11:] for group, number in pairs]
     return _codes(np.array(joined, dtype=f"U{_BLOCK}"), "geocodes", "Block")

@@ -19,7 +19,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.delimited import header_fields, split_line
 from bayesrisk._files.text import gather
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import DataError, DataWarning, shown
+from bayesrisk.exceptions import DataError, DataWarning, quote
 from bayesrisk.readers import text as forms
 
 # Columns by vintage, and what each of them holds.
@@ -427,16 +427,16 @@ def _names(header: list[str], source: str) -> dict[str, str]:
         usual = usual_name(name)
         if usual in names:
             raise DataError(
-                f"{source}: column {shown(name)}: must stand in the file once, got it again after "
-                f"{shown(names[usual])}"
+                f"{source}: column {quote(name)}: must stand in the file once, got it again after "
+                f"{quote(names[usual])}"
             )
         if not usual or is_derived(usual):
             rule = "a name that this reader does not give" if usual else "a name"
-            raise DataError(f"{source}: column {shown(name)}: must have {rule}; rename it")
+            raise DataError(f"{source}: column {quote(name)}: must have {rule}; rename it")
         names[usual] = name
     if "code" not in names:
         raise DataError(
-            f"{source}: must have a column 'code', of places; has {shown(', '.join(names))}"
+            f"{source}: must have a column 'code', of places; has {quote(', '.join(names))}"
         )
     first = [name for name in COLUMNS if name in names]
     return {name: names[name] for name in dict.fromkeys([*first, *names])}

@@ -14,7 +14,7 @@ from bayesrisk._files.delimited import MAX_LINE
 from bayesrisk._files.text import gather, named
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._validation import ByteArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
 
@@ -100,7 +100,7 @@ def read_ddi(path: str | Path) -> ExtractForm:
     with named(name, also=(ElementTree.ParseError, LookupError)):
         root = ElementTree.fromstring(source.read(_CODEBOOK_BYTES))  # noqa: S314 - resolves nothing
     if _plain(root.tag) != "codeBook":
-        raise DataError(f"{name}: must be a DDI codebook, got {shown(_plain(root.tag))}")
+        raise DataError(f"{name}: must be a DDI codebook, got {quote(_plain(root.tag))}")
     variables: dict[str, Variable] = {}
     structure, kind, key = "rectangular", "RECTYPE", "SERIAL"
     for entry in root.iter():
@@ -110,7 +110,7 @@ def read_ddi(path: str | Path) -> ExtractForm:
             if structure not in ("rectangular", "hierarchical"):
                 raise DataError(
                     f"{name}: must describe a rectangular or a hierarchical file, got "
-                    f"{shown(structure)}"
+                    f"{quote(structure)}"
                 )
         elif tag == "recGrp":
             kind, key = (entry.get(n, d).upper() for n, d in (("recidvar", kind), ("keyvar", key)))
@@ -231,7 +231,7 @@ def _text_of_csv(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFr
     header = forms.header_names(source)
     for name in header:
         if name.upper() not in book.variables:
-            raise DataError(f"{source.name}: column {shown(name)}: is not in the codebook")
+            raise DataError(f"{source.name}: column {quote(name)}: is not in the codebook")
     for piece in forms.csv_pieces(source, header, wanted=header, chunk=forms.CHUNK):
         frame = piece.table.to_pandas().rename(columns=str.upper).astype(object)
         for name in frame.columns if book.hierarchical else ():
@@ -251,7 +251,7 @@ def _person_rows(frame: "pd.DataFrame", book: ExtractForm, source: str) -> "pd.D
         row = int(strange.to_numpy().argmax())
         raise DataError(
             f"{source}: line {row + 1}, column {book.key!r}: must be that of the household before, "
-            f"got {shown(frame[book.key].iloc[row])}"
+            f"got {quote(frame[book.key].iloc[row])}"
         )
     outer = [name for name in outer if name in frame]
     frame[outer] = frame[outer].ffill()
@@ -369,7 +369,7 @@ def iter_ipums_1940(
     source = forms.one_source(path, ".dat", ".csv")
     if source.base.endswith(".csv"):
         if ddi is not None:
-            raise ArgumentError(f"ddi must not be given with a CSV file, got {shown(str(ddi))}")
+            raise ArgumentError(f"ddi must not be given with a CSV file, got {quote(str(ddi))}")
         yield from _from_csv(source, rows)
     elif ddi is not None:
         book = read_ddi(ddi)

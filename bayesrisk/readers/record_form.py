@@ -22,7 +22,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.delimited import header_fields, open_text
 from bayesrisk._files.parquet import CODING, opened, read_batches
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
 from bayesrisk.tables.schema import AGE_BIN_STARTS
@@ -126,7 +126,7 @@ def named_dialect(name: str | None, file: str, file_dialect: str | None = None) 
         check.choice(name, "dialect", tuple(DIALECTS))
         if file_dialect is not None and file_dialect != name:
             raise ArgumentError(
-                f"dialect must be {file_dialect!r}, which {file} says of itself, got {shown(name)}"
+                f"dialect must be {file_dialect!r}, which {file} says of itself, got {quote(name)}"
             )
         return DIALECTS[name]
     if file_dialect is None:
@@ -208,7 +208,7 @@ def decoded_persons(
     double = [name for name in selected if sum(usual[n] == usual[name] for n in selected) > 1]
     if double:
         raise DataError(
-            f"{source}: column {double[1]!r}: must be there once, got it beside {shown(double[0])}"
+            f"{source}: column {double[1]!r}: must be there once, got it beside {quote(double[0])}"
         )
     frame = frame[selected].rename(columns=usual)
     flags = [race for race in RACES if race in frame]
@@ -318,7 +318,7 @@ def _names(header: Iterable[str], source: forms.Source) -> dict[str, str]:
         usual = ALIASES.get(name.lower(), name.lower())
         if usual not in _ORDER or usual in names:
             raise DataError(
-                f"{source.name}: column {shown(name)}: must be one of {', '.join(_ORDER)}, "
+                f"{source.name}: column {quote(name)}: must be one of {', '.join(_ORDER)}, "
                 "each once"
             )
         names[usual] = name
@@ -433,7 +433,7 @@ def write_record_form(
     elif target.suffix.lower() == ".parquet":
         _write_parquet(pieces, target, coding)
     else:
-        raise ArgumentError(f"path must end in .csv or .parquet, got {shown(str(path))}")
+        raise ArgumentError(f"path must end in .csv or .parquet, got {quote(str(path))}")
 
 
 def _first(pieces: Iterator[Records]) -> tuple[Iterator[Records], list[str]]:

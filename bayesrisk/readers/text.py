@@ -41,7 +41,7 @@ from bayesrisk.exceptions import (
     DataError,
     DataWarning,
     MissingDependencyError,
-    shown,
+    quote,
 )
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
 from bayesrisk.tables.published import joined as joined_tables
@@ -291,7 +291,7 @@ class Piece:
         value = self.table.column(column)[row].as_py()
         place = self.start + (row if self.places is None else int(self.places[row]))
         location = f"{self.name}: {self.unit} {place + 1}, column {column!r}"
-        return DataError(f"{location}: must be {rule}, got {shown(value)}")
+        return DataError(f"{location}: must be {rule}, got {quote(value)}")
 
     def check(self, column: str, good: BoolArray, rule: str) -> None:
         """Raise for the first row that is not good."""
@@ -625,7 +625,7 @@ def schema_pieces(records: Records | Iterable[Records], schema: str) -> Iterator
     for piece in record_pieces(records):
         if piece.schema.name != schema:
             raise ArgumentError(
-                f"records must have the schema {schema!r}, got {shown(piece.schema.name)}"
+                f"records must have the schema {schema!r}, got {quote(piece.schema.name)}"
             )
         yield piece
 
@@ -735,7 +735,7 @@ def state_code(state: str | None) -> str | None:
         return state
     if isinstance(state, str) and state.upper() in STATES:
         return STATES[state.upper()]
-    raise ArgumentError(f"state must be a FIPS code or a postal abbreviation, got {shown(state)}")
+    raise ArgumentError(f"state must be a FIPS code or a postal abbreviation, got {quote(state)}")
 
 
 def state_of_name(base: str) -> str | None:

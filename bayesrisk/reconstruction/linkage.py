@@ -20,7 +20,7 @@ from bayesrisk._numba import kernel
 from bayesrisk._random import Seed, generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.tables.schema import AGE_BIN_STARTS as AGE_BIN_STARTS
 
 # -----------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def match_records(
     """
     passes = tuple(check.texts(key, "keys") for key in check.items(keys, "keys"))
     if not passes or not all(passes):
-        raise ArgumentError(f"keys must name at least one column for each pass, got {shown(keys)}")
+        raise ArgumentError(f"keys must name at least one column for each pass, got {quote(keys)}")
     random = generator(rng)
     left, right = (
         table if isinstance(table, Mapping) else check.frame(table, side)
@@ -391,7 +391,7 @@ def _blocks(column: pd.Series, source: str) -> pd.Series:
         if len(block) != 15 or not (block.isascii() and block.isdigit()):
             row = int(np.argmax((text == block).to_numpy())) + 1
             raise DataError(
-                f"{source}: row {row}, column 'block': must be 15 digits, got {shown(block)}"
+                f"{source}: row {row}, column 'block': must be 15 digits, got {quote(block)}"
             )
     return text
 

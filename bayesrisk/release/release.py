@@ -14,7 +14,7 @@ from bayesrisk import _files, _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._version import __version__
 from bayesrisk.distributions.base import NoiseLaw
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import (
@@ -94,7 +94,7 @@ class MechanismSpec:
         for key, entry in check.mapping(self.tables, "tables").items():
             texts = isinstance(key, tuple) and all(isinstance(part, str) for part in key)
             if not texts or len(key) != 2:
-                raise ArgumentTypeError(f"tables must name (level, table), got {shown(key)}")
+                raise ArgumentTypeError(f"tables must name (level, table), got {quote(key)}")
             _check_likelihood(entry, f"tables[{key!r}]")
         _check_likelihood(self.others, "others")
         object.__setattr__(self, "parameters", plain(self.parameters, "parameters"))
@@ -174,7 +174,7 @@ def _check_likelihood(value: object, name: str) -> None:
     """Refuse what files cannot hold: what is written must be readable by anybody."""
     if type(value) not in KINDS.values():
         raise ArgumentTypeError(
-            f"{name} must be a likelihood, such as TrueCounts() or a NoiseSpec, got {shown(value)}"
+            f"{name} must be a likelihood, such as TrueCounts() or a NoiseSpec, got {quote(value)}"
         )
 
 
@@ -221,7 +221,7 @@ def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
     document: dict[str, Any] = _files.read_document(file)
     if document.get("format", _FORMAT) != _FORMAT:
         raise DataError(
-            f"{file}: format must be {_FORMAT}, got {shown(document['format'])}, which another "
+            f"{file}: format must be {_FORMAT}, got {quote(document['format'])}, which another "
             "version of bayesrisk wrote; the page Migration says how it is read, nothing drawn anew"
         )
     same_keys(document, _KEYS | more, str(file))
@@ -299,9 +299,9 @@ class Release:
 
     def __post_init__(self) -> None:
         if not isinstance(self.spec, MechanismSpec):
-            raise ArgumentTypeError(f"spec must be a MechanismSpec, got {shown(self.spec)}")
+            raise ArgumentTypeError(f"spec must be a MechanismSpec, got {quote(self.spec)}")
         if not isinstance(self.tables, PublishedTables):
-            raise ArgumentTypeError(f"tables must be PublishedTables, got {shown(self.tables)}")
+            raise ArgumentTypeError(f"tables must be PublishedTables, got {quote(self.tables)}")
         for key in self.spec.tables:
             if key not in self.tables.counts:
                 raise ArgumentError(f"spec.tables names {key!r}, which is not released")

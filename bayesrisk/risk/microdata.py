@@ -13,7 +13,7 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import BoolArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.tables import Records
 
 # -----------------------------------------------------------------------------
@@ -66,13 +66,13 @@ def _column(source: Source, name: str, label: str, role: str) -> pd.Series:
         if name not in source.columns:
             columns = ", ".join(dict.fromkeys((*source.columns, *place.levels)))
             raise DataError(
-                f"{label}: must have a column {shown(name)} (named by {role}), got {columns}"
+                f"{label}: must have a column {quote(name)} (named by {role}), got {columns}"
             )
         values: pd.Series = source.table.column(name).to_pandas()
         return values
     if (times := source.columns.tolist().count(name)) != 1:
         raise DataError(
-            f"{label}: must have the column {shown(name)} (named by {role}) once, got {times}"
+            f"{label}: must have the column {quote(name)} (named by {role}) once, got {times}"
         )
     column: pd.Series = source[name]
     try:
@@ -280,7 +280,7 @@ def first_look(
     distinct = None
     if sensitive is not None:
         if check.text(sensitive, "sensitive") in names:
-            raise ArgumentError(f"sensitive must be none of the keys, got {shown(sensitive)}")
+            raise ArgumentError(f"sensitive must be none of the keys, got {quote(sensitive)}")
         distinct = _distinct(whole, coded({"records": records}, [sensitive], "sensitive")[0])
     return FirstLook(tuple(names), counts[whole], minimal, sensitive, distinct)
 
@@ -408,7 +408,7 @@ def repeated_microdata(
     }
     if target is not None:
         if check.text(target, "target") in names:
-            raise ArgumentError(f"target must be none of the keys, got {shown(target)}")
+            raise ArgumentError(f"target must be none of the keys, got {quote(target)}")
         cell = _renumbered(classes([key, coded(pair, [target], "target")[0]])[0])
         dt, st = _by_class(cell, n)
         single = np.zeros(len(s), np.bool_)  # one value of the target, in the protected data

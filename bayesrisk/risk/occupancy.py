@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.inference import RecordPrior
 from bayesrisk.population import occupancy_violation
 from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
@@ -57,7 +57,7 @@ def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
             row = int(bad.argmax())
             raise DataError(
                 f"{source}: row {row + 1}, column {name!r}: must be a whole number in "
-                f"[{low}, {high}], got {shown(households[name].iloc[row])}"
+                f"[{low}, {high}], got {quote(households[name].iloc[row])}"
             )
         columns[name] = values.astype(np.int64)
     breach = occupancy_violation(columns["size"], columns["bedrooms"])
@@ -78,11 +78,11 @@ def checked_key(key: object) -> tuple[str, ...]:
     if isinstance(key, str) or not isinstance(key, tuple | list) or not key:
         raise ArgumentTypeError(
             f"key must be columns of {', '.join(KEY_COLUMNS)}, or one of {', '.join(MATCH_KEYS)}, "
-            f"got {shown(key)}"
+            f"got {quote(key)}"
         )
     for name in key:
         if name not in KEY_COLUMNS or list(key).count(name) > 1:
-            raise DataError(f"key: must be columns of {', '.join(KEY_COLUMNS)}, got {shown(name)}")
+            raise DataError(f"key: must be columns of {', '.join(KEY_COLUMNS)}, got {quote(name)}")
     return tuple(key)
 
 

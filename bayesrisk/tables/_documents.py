@@ -18,7 +18,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from bayesrisk import _validation as check
 from bayesrisk._files.limits import Section, Several, as_config_error, refuse
 from bayesrisk._files.text import read_toml
-from bayesrisk.exceptions import DataError, shown
+from bayesrisk.exceptions import DataError, quote
 
 #: Codes of an attribute that is made from a column: beyond, it is a number of its own.
 _MOST_CODES = 10_000
@@ -180,7 +180,7 @@ def frame_places(
     if len(twice):
         raise DataError(
             f"frame: column {columns[-1]!r}: places must lie in one {columns[-2]!r} each, got "
-            f"{shown(str(twice[columns[-1]].iloc[0]))} in several"
+            f"{quote(str(twice[columns[-1]].iloc[0]))} in several"
         )
     codes, widths, names = pd.Series("", places.index, dtype=object), [0], dict[str, str]()
     for name in columns:
@@ -216,7 +216,7 @@ def _column_attribute(column: pd.Series, name: str, cuts: Sequence[float] | None
     for label in labels:
         if not isinstance(label, str) or not label:
             raise DataError(
-                f"frame: column {name!r}: must hold numbers or text, got {shown(label)}; other "
+                f"frame: column {name!r}: must hold numbers or text, got {quote(label)}; other "
                 "values become groups with pandas.cut"
             )
     if not isinstance(column.dtype, pd.CategoricalDtype):
@@ -229,7 +229,7 @@ def _column_attribute(column: pd.Series, name: str, cuts: Sequence[float] | None
         )
     if problem := ambiguous(labels, 0):
         raise DataError(
-            f"frame: column {name!r}: labels must be {problem[0]}, got {shown(problem[1])}; "
+            f"frame: column {name!r}: labels must be {problem[0]}, got {quote(problem[1])}; "
             "numbers that came as text become numbers with pandas.to_numeric"
         )
     return {"name": name, "size": max(len(labels), 1), "labels": labels}

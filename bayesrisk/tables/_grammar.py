@@ -22,7 +22,7 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ShapeError, quote
 from bayesrisk.tables.schema import Attribute, Schema
 
 #: Codes and cells of a table, and its weights of one attribute: what fits in memory.
@@ -59,20 +59,20 @@ def parse_codes(text: object, attribute: Attribute) -> tuple[int, ...]:
     for item in str(text).split(","):
         match = _ITEM.fullmatch(item.strip())
         if not match:
-            raise ArgumentError(f"{label} must be ranges such as '0-4,7', got {shown(text)}")
+            raise ArgumentError(f"{label} must be ranges such as '0-4,7', got {quote(text)}")
         low = int(match[1])
         high = low if "-" not in item.strip()[1:] else int(match[2] or attribute.last)
         codes = range(low, high + 1, int(match[3] or 1))
         # A range may be longer than len() can say.
         if len(members) + max(0, (codes.stop - codes.start) // codes.step) > MOST:
-            raise ArgumentError(f"{label} must have at most {MOST} codes, got {shown(text)}")
+            raise ArgumentError(f"{label} must have at most {MOST} codes, got {quote(text)}")
         if not codes or codes[0] < attribute.first or codes[-1] > attribute.last:
             raise ArgumentError(
-                f"{label} must lie in [{attribute.first}, {attribute.last}], got {shown(text)}"
+                f"{label} must lie in [{attribute.first}, {attribute.last}], got {quote(text)}"
             )
         members += codes
     if len(set(members)) != len(members):
-        raise ArgumentError(f"{label} must name a code once, got {shown(text)}")
+        raise ArgumentError(f"{label} must name a code once, got {quote(text)}")
     return tuple(members)
 
 
@@ -93,7 +93,7 @@ def _runs(numbers: Iterable[int], width: int) -> str:
 def parse_groups(texts: object, attribute: Attribute) -> Groups:
     """Return the groups of a recode."""
     if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise ArgumentError(f"recode of {attribute.name!r} must be a list, got {shown(texts)}")
+        raise ArgumentError(f"recode of {attribute.name!r} must be a list, got {quote(texts)}")
     recode: list[tuple[int, ...]] = []
     total = 0
     for text in texts:
@@ -193,7 +193,7 @@ def _crossed(item: object, schema: Schema, recodes: Mapping[str, Any]) -> tuple[
     if not isinstance(item, str):
         if not isinstance(item, Sequence) or len(item) != 2:
             raise ArgumentError(
-                f"cross must hold attributes, or pairs of one and its groups, got {shown(item)}"
+                f"cross must hold attributes, or pairs of one and its groups, got {quote(item)}"
             )
         name, texts = item
         return name, parse_groups(texts, schema.attribute(name))
@@ -204,7 +204,7 @@ def _crossed(item: object, schema: Schema, recodes: Mapping[str, Any]) -> tuple[
     choices = {**recodes.get("any", {}), **recodes.get(name, {})}
     if recode not in choices:
         raise ArgumentError(
-            f"recode of {name!r} must be one of {sorted(choices)}, got {shown(recode)}"
+            f"recode of {name!r} must be one of {sorted(choices)}, got {quote(recode)}"
         )
     return name, parse_groups(choices[recode], attribute)
 
@@ -215,7 +215,7 @@ def _weights(values: object, attribute: Attribute) -> tuple[int, ...]:
     if not isinstance(values, Sequence) or len(values) != attribute.size:
         raise ArgumentError(
             f"weight of {attribute.name!r} must be 'code' or {attribute.size} numbers, "
-            f"got {shown(values)}"
+            f"got {quote(values)}"
         )
     return tuple(int(v) for v in values)
 
@@ -439,7 +439,7 @@ def parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
                 if weights > MOST_WEIGHTS:
                     raise ArgumentError(
                         f"tables must have at most {MOST_WEIGHTS} weights of codes in cells, "
-                        f"got more at {shown(table.name)}"
+                        f"got more at {quote(table.name)}"
                     )
                 for level in entry.get("levels", values.get("levels", ())):
                     if (level, table.name) in tables:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, quote
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Attribute, Schema
@@ -136,14 +136,14 @@ class PopulationChange:
         if len(starts) != attribute.size:
             raise ShapeError(f"starts must be {attribute.size}, one a group, got {len(starts)}")
         if any(a >= b for a, b in pairwise(starts)):
-            raise ArgumentError(f"starts must increase, got {shown(list(starts))}")
+            raise ArgumentError(f"starts must increase, got {quote(list(starts))}")
         return starts
 
     def _matrix(self, name: str, rate: ArrayLike) -> FloatArray:
         size = self.schema.attribute(name).size
         if name == self.age:
             raise ArgumentError(
-                f"changes must be of other attributes than the age, got {shown(name)}"
+                f"changes must be of other attributes than the age, got {quote(name)}"
             )
         rates = check.real_array(rate, f"changes[{name!r}]", lower=0.0, upper=1.0)
         if rates.ndim == 0:
@@ -156,7 +156,7 @@ class PopulationChange:
             raise ShapeError(f"changes[{name!r}] must be ({size}, {size}), got {rates.shape}")
         total = rates.sum(axis=1)
         if np.any(np.abs(total - 1.0) > _ROUNDING):
-            raise ArgumentError(f"changes[{name!r}] must have rows of sum 1, got {shown(total)}")
+            raise ArgumentError(f"changes[{name!r}] must have rows of sum 1, got {quote(total)}")
         shares: FloatArray = rates / total[:, None]
         return shares
 
@@ -325,7 +325,7 @@ class PopulationChange:
     def convert(self, workload: Workload, *, later: bool) -> Workload:
         """Return the tables of one of the years as tables that count trajectories."""
         if check.instance(workload, Workload, "workload").schema != self.schema:
-            theirs = shown(workload.schema.name)
+            theirs = quote(workload.schema.name)
             raise ArgumentError(f"workload must be of schema {self.schema.name!r}, got {theirs}")
         tables = {key: self.table(t, later=later) for key, t in workload.tables.items()}
         return Workload(self.schema_of_both, tables)
@@ -372,7 +372,7 @@ class PopulationChange:
         if names or present is not None:
             state = check.choice("both" if present is None else present, "present", _STATES)
             if names and state != "both":
-                raise ArgumentError(f"present must be 'both' with changed, got {shown(state)}")
+                raise ArgumentError(f"present must be 'both' with changed, got {quote(state)}")
             year = {"both": (True, True), "left": (True, False), "arrived": (False, True)}[state]
             masks[self.presence] &= np.all(presence == year, axis=1)
         first_code = {a.name: a.first for a in self.schema_of_both.attributes}

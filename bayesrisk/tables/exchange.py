@@ -17,7 +17,7 @@ from scipy import sparse
 from bayesrisk import _files, _validation as check
 from bayesrisk._files.parquet import check_together, is_text, read_table
 from bayesrisk._validation import BoolArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, OutputError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, OutputError, quote
 from bayesrisk.tables._grammar import Key
 from bayesrisk.tables.likelihoods import Likelihood, SimulationOnly, read_likelihood
 from bayesrisk.tables.workload import Workload
@@ -111,7 +111,7 @@ class Partitions:
         """Return the folder of a part whose manifest is the one that the index lists."""
         expected = self.above if code == ABOVE else self.digests.get(code)
         if expected is None:
-            raise DataError(f"{self.folder}: must have a part {shown(code)}")
+            raise DataError(f"{self.folder}: must have a part {quote(code)}")
         folder = self.folder / part_name(code)
         _files.check_digest(folder / _MANIFESTS[self.kind], expected, PARTITIONS)
         return folder
@@ -136,7 +136,7 @@ class Partitions:
         if not codes or list(parts) != sorted(parts):
             raise DataError(f"{file}: parts must be digests by codes of places, sorted")
         if document["kind"] != kind:
-            raise DataError(f"{folder}: must hold {kind}, got {shown(document['kind'])}")
+            raise DataError(f"{folder}: must hold {kind}, got {quote(document['kind'])}")
         rows = _read_index(folder / INDEX, document["places"], list(parts))
         level, above = str(document["level"]), document["above"]
         return cls(folder, kind, level, parts, above, *rows, _files.digest(file))
@@ -316,7 +316,7 @@ def _typed(table: pa.Table, name: str, kind: object, file: Path) -> pa.Table:
         row, value = _culprit(column)
         raise DataError(
             f"{file}: row {row + 1}, column {name!r}: must be of type {kind}, "
-            f"got {shown(value)} ({column.type})"
+            f"got {quote(value)} ({column.type})"
         )
     if kind == pa.string() and column.null_count:
         row = pc.index(pc.is_null(column), True).as_py()
@@ -383,11 +383,11 @@ def _take(
         start = f"{file}: row {position[0] + 1}"
         if key[0] not in places:
             raise DataError(
-                f"{start}, column 'level': must be one of {', '.join(places)}, got {shown(key[0])}"
+                f"{start}, column 'level': must be one of {', '.join(places)}, got {quote(key[0])}"
             )
         if key not in pieces:
             raise DataError(
-                f"{start}, column 'table': must be a table of level {key[0]!r}, got {shown(key[1])}"
+                f"{start}, column 'table': must be a table of level {key[0]!r}, got {quote(key[1])}"
             )
         part = table if len(position) == table.num_rows else table.take(pa.array(position))
         rows = _positions(part, "geoid", places[key[0]], "place of its level", file, position)
@@ -441,7 +441,7 @@ def _positions(
         row = pc.index(pc.is_null(index), True).as_py()
         raise DataError(
             f"{file}: row {numbers[row] + 1}, column {column!r}: must be a {meaning}, "
-            f"got {shown(part.column(column)[row].as_py())}"
+            f"got {quote(part.column(column)[row].as_py())}"
         )
     positions: IntArray = index.to_numpy().astype(np.int64)
     return positions

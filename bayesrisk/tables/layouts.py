@@ -22,7 +22,7 @@ from scipy import sparse
 
 from bayesrisk import _validation as check
 from bayesrisk._files.text import read_bytes, read_toml
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables._grammar import group_text
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
@@ -128,7 +128,7 @@ def assumptions(options: Mapping[str, Any]) -> dict[str, str]:
         if section not in ("counts", "marks", "columns", "labels", *_CHOICES):
             raise ArgumentError(
                 f"assumptions must be counts, marks, columns, labels, {', '.join(_CHOICES)} or "
-                f"assume, got {shown(name)}"
+                f"assume, got {quote(name)}"
             )
         bound, good = " or ".join(_CHOICES.get(section, ("a text",))), isinstance(text, str)
         if section == "counts":
@@ -140,7 +140,7 @@ def assumptions(options: Mapping[str, Any]) -> dict[str, str]:
         elif section in _CHOICES:
             good = text in _CHOICES[section]
         if not good:
-            raise ArgumentError(f"{name[:80]} must be {bound}, got {shown(text)}")
+            raise ArgumentError(f"{name[:80]} must be {bound}, got {quote(text)}")
     return choices
 
 
@@ -212,7 +212,7 @@ def file_sheet(file: Path) -> Sheet:
     rows = [(i, row) for i, row in lines if filled[0] <= i <= filled[-1] and any(row)]
     for i, row in rows:
         if i not in filled:
-            raise DataError(f"{file}: row {i}: must be a row of the table, got {shown(row[:3])}")
+            raise DataError(f"{file}: row {i}: must be a row of the table, got {quote(row[:3])}")
     heads = rows.pop(0)[1]
     if rows and any(a and not b for a, b in pairwise(heads)):
         for i in range(1, width):
@@ -238,8 +238,8 @@ class Cell(NamedTuple):
 
     def refuse(self, must: str) -> DataError:
         """Return the error that names where it stands."""
-        location = f"{self.file}: row {self.row}, column {shown(self.column)}"
-        return DataError(f"{location}: must {must}, got {shown(self.text)}")
+        location = f"{self.file}: row {self.row}, column {quote(self.column)}"
+        return DataError(f"{location}: must {must}, got {quote(self.text)}")
 
 
 class _Reader:
@@ -340,7 +340,7 @@ class _Reader:
             counts = self._wide({i: sheet.heads[i] for i in numeric})
         if not counts:
             raise DataError(
-                f"{sheet.name}: must have a column of counts, got {shown(sheet.heads)}; "
+                f"{sheet.name}: must have a column of counts, got {quote(sheet.heads)}; "
                 "columns.HEADING=count names it"
             )
         headings = [sheet.heads[i] for i in counts]
@@ -369,7 +369,7 @@ class _Reader:
         if wrong:
             raise DataError(
                 f"{sheet.name}: columns must be different variables, and none of results "
-                f"(columns.HEADING=name calls them otherwise), got {shown(wrong[0])}"
+                f"(columns.HEADING=name calls them otherwise), got {quote(wrong[0])}"
             )
         return dict(sorted(names.items())), counts, flags
 

@@ -20,7 +20,7 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.accounting.budget import exact_number, positive
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 
 _LAWS = ("discrete-gaussian", "discrete-laplace")
 _ROUNDINGS = ("nearest", "random")
@@ -351,7 +351,7 @@ class RangeSpec(Likelihood):
             entries = check.items(getattr(self, name), name)
             numbers = check.count_array(entries, name, lower=0, upper=_MAX_BASE)
             if not numbers.size or np.any(np.diff(numbers) <= 0):
-                raise ArgumentError(f"{name} must be increasing numbers, got {shown(entries)}")
+                raise ArgumentError(f"{name} must be increasing numbers, got {quote(entries)}")
             object.__setattr__(self, name, tuple(numbers.tolist()))
         if self.edges[0] != 0:
             raise ArgumentError(f"edges must begin with 0, got {self.edges[0]}")
@@ -452,7 +452,7 @@ class CellKeySpec(Likelihood):
         if len(rows) < 2 or rows[0] != ((0, Fraction(1)),):
             raise ArgumentError(
                 "ptable must leave a count of 0 as it is, which has no keys, and then say what "
-                f"happens to a count of 1, got {shown(self.ptable)}"
+                f"happens to a count of 1, got {quote(self.ptable)}"
             )
         repeat = check.integer(self.repeat, "repeat", lower=1, upper=len(rows) - 1)
         texts = tuple(", ".join(f"{change}: {share}" for change, share in row) for row in rows)
@@ -532,13 +532,13 @@ def _row_shares(text: str, count: int) -> Shares:
             change = int(number)
         except ValueError as error:
             raise ArgumentError(
-                f"{name} must be like '-1: 1/2, 1: 1/2', got {shown(text)}"
+                f"{name} must be like '-1: 1/2, 1: 1/2', got {quote(text)}"
             ) from error
         if change in shares:
-            raise ArgumentError(f"{name} must give every change once, got {shown(text)}")
+            raise ArgumentError(f"{name} must give every change once, got {quote(text)}")
         shares[change] = exact_number(share.strip(), f"{name}: share of change {change}")
     if min(shares.values()) <= 0 or sum(shares.values()) != 1:
-        raise ArgumentError(f"{name} must have shares > 0 that sum to 1, got {shown(text)}")
+        raise ArgumentError(f"{name} must have shares > 0 that sum to 1, got {quote(text)}")
     if min(shares) < -count:
         raise ArgumentError(
             f"{name} must not make a count of {count} negative, got change {min(shares)}"
@@ -553,11 +553,11 @@ KINDS: dict[str, type[Likelihood]] = {law.kind: law for law in Likelihood.__subc
 def read_likelihood(document: object, source: str) -> Likelihood:
     """Return the likelihood that :meth:`Likelihood.to_dict` wrote."""
     if not isinstance(document, Mapping):
-        raise DataError(f"{source}: must be an object, got {shown(document)}")
+        raise DataError(f"{source}: must be an object, got {quote(document)}")
     kind = document.get("likelihood")
     if not isinstance(kind, str) or kind not in KINDS:
         raise DataError(
-            f"{source}: likelihood must be one of {', '.join(KINDS)}, got {shown(kind)}"
+            f"{source}: likelihood must be one of {', '.join(KINDS)}, got {quote(kind)}"
         )
     defaults = {f.name: f.default for f in fields(KINDS[kind])}
     usual = {name for name, default in defaults.items() if default is not MISSING}
@@ -582,7 +582,7 @@ def plain(value: object, name: str) -> object:
         return _plain(value, name)
     except RecursionError as error:
         raise ArgumentTypeError(
-            f"{name} must not be nested so deeply, got {shown(value)}"
+            f"{name} must not be nested so deeply, got {quote(value)}"
         ) from error
 
 
@@ -592,7 +592,7 @@ def _plain(value: object, name: str) -> object:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise ArgumentTypeError(f"{name} must have text as keys, got {shown(key)}")
+                raise ArgumentTypeError(f"{name} must have text as keys, got {quote(key)}")
         return {key: _plain(item, f"{name}[{key!r}]") for key, item in value.items()}
     if isinstance(value, Fraction):
         return str(value)
@@ -602,13 +602,13 @@ def _plain(value: object, name: str) -> object:
         return float(value)
     if isinstance(value, Iterable) and not isinstance(value, (bytes, float, np.floating)):
         return [_plain(item, f"{name}[{i}]") for i, item in enumerate(check.items(value, name))]
-    raise ArgumentTypeError(f"{name} must be finite and fit in JSON, got {shown(value)}")
+    raise ArgumentTypeError(f"{name} must be finite and fit in JSON, got {quote(value)}")
 
 
 def same_keys(document: object, names: set[str], source: str) -> None:
     """Check that an object has exactly these keys."""
     if not isinstance(document, Mapping):
-        raise DataError(f"{source}: must be an object, got {shown(document)}")
+        raise DataError(f"{source}: must be an object, got {quote(document)}")
     for name in sorted(names - set(document)):
         raise DataError(f"{source}: key {name!r} is missing")
     for name in sorted(set(document) - names):

@@ -24,7 +24,7 @@ from scipy.special import gammaln
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, quote
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Attribute, Schema
@@ -143,7 +143,7 @@ class HouseholdLink:
             return workload
         if schema not in (self.persons, self.households):
             raise ArgumentError(
-                f"workload must be of a schema of the link, got {shown(schema.name)}"
+                f"workload must be of a schema of the link, got {quote(schema.name)}"
             )
         tables = {key: self._table(table, schema) for key, table in workload.tables.items()}
         return Workload(self.schema, tables)

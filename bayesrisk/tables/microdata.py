@@ -14,7 +14,7 @@ from bayesrisk._files.parquet import opened, read_frame, read_table
 from bayesrisk._files.text import gather, json_document, named
 from bayesrisk._show import displayed
 from bayesrisk._validation import TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError, quote
 from bayesrisk.tables.exchange import Partitions, refuse_others, write_parquet
 from bayesrisk.tables.records import SCHEMA_NAME, Records, recoded
 from bayesrisk.tables.schema import Schema
@@ -105,7 +105,7 @@ class Microdata:
                 raise ArgumentError(
                     f"places must be codes of one level of {geography.name} "
                     f"({', '.join(map(str, geography.widths))} digits) or {OCCUPIED!r}, got "
-                    f"{shown(codes.tolist()) if widths else 'none'}"
+                    f"{quote(codes.tolist()) if widths else 'none'}"
                 )
             _check_inside(lived, codes)
         frame = pd.DataFrame({"block": codes.tolist()})
@@ -228,7 +228,7 @@ def _check_inside(lived: TextArray, codes: TextArray) -> None:
     if width and outside.any():
         raise ArgumentError(
             f"places must hold every place with a record, got none for "
-            f"{shown(str(lived[int(outside.argmax())]))}"
+            f"{quote(str(lived[int(outside.argmax())]))}"
         )
 
 

@@ -18,7 +18,7 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.tables import exchange, layouts
 from bayesrisk.tables._grammar import Key, Table
 from bayesrisk.tables.change import PopulationChange
@@ -103,7 +103,7 @@ class Histogram:
         """Return the counts at a coarser level (or the same)."""
         place = self.schema.geography
         if place.rank(level) > place.rank(self.level):
-            raise ArgumentError(f"level must be {self.level!r} or coarser, got {shown(level)}")
+            raise ArgumentError(f"level must be {self.level!r} or coarser, got {quote(level)}")
         above, parent = np.unique(place.ancestors(self.geoids, level), return_inverse=True)
         small, cells = _compact(self.counts)
         total = row_sums(small, parent, len(above))
@@ -170,7 +170,7 @@ def _check_same(schema: Schema, other: Schema) -> None:
     if other != schema:
         raise ArgumentError(
             f"records must be of schema {schema.name!r} ({schema.geography.name}), "
-            f"got {shown(other.name)} ({other.geography.name})"
+            f"got {quote(other.name)} ({other.geography.name})"
         )
 
 
@@ -207,7 +207,7 @@ class PublishedTables(Tabular):
             check.mapping(getattr(self, name), name)
         if set(self.geoids) != set(levels):
             raise ArgumentError(
-                f"geoids must be of {', '.join(levels)}, got {shown(list(self.geoids))}"
+                f"geoids must be of {', '.join(levels)}, got {quote(list(self.geoids))}"
             )
         geoids = {
             level: _checked_places(
@@ -218,7 +218,7 @@ class PublishedTables(Tabular):
         if set(self.counts) != set(self.workload.tables):
             missing = set(self.workload.tables) ^ set(self.counts)
             raise ArgumentError(
-                f"counts must be of every table, got other at {shown(min(missing, key=str))}"
+                f"counts must be of every table, got other at {quote(min(missing, key=str))}"
             )
         counts, suppressed = {}, {}
         for key, table in self.workload.tables.items():
@@ -233,7 +233,7 @@ class PublishedTables(Tabular):
                     raise ArgumentError(f"counts of {key} must be 0 where suppressed")
         for name in ("suppressed", "laws"):
             if not set(getattr(self, name)) <= set(counts):
-                other = shown(list(getattr(self, name)))
+                other = quote(list(getattr(self, name)))
                 raise ArgumentError(f"{name} must be of known tables, got {other}")
         laws = {
             key: check.instance(law, Likelihood, f"laws[{key!r}]") for key, law in self.laws.items()
@@ -307,7 +307,7 @@ class PublishedTables(Tabular):
         missing = places[group] != ancestors
         if missing.any():
             first = str(ancestors[int(missing.argmax())])
-            raise ArgumentError(f"tables must have every {level}, got none of {shown(first)}")
+            raise ArgumentError(f"tables must have every {level}, got none of {quote(first)}")
         return group.astype(np.int64)
 
     def row(self, level: str, geoid: str) -> int:
@@ -315,10 +315,10 @@ class PublishedTables(Tabular):
         check.choice(level, "level", tuple(self.geoids))
         places = self.geoids[level]
         if not isinstance(geoid, str):
-            raise ArgumentTypeError(f"geoid must be a text, got {shown(geoid)}")
+            raise ArgumentTypeError(f"geoid must be a text, got {quote(geoid)}")
         row = int(np.searchsorted(places, geoid))
         if row == len(places) or places[row] != geoid:
-            raise ArgumentError(f"geoid must be a place of level {level!r}, got {shown(geoid)}")
+            raise ArgumentError(f"geoid must be a place of level {level!r}, got {quote(geoid)}")
         return row
 
     def _key(self, level: str, table: str) -> Key:
@@ -587,9 +587,9 @@ class _Stated:
         if clash.nnz:
             row, cell = (int(axis[0]) for axis in clash.coords)
             raise DataError(
-                f"releases contradict each other: {shown(tables[self.key].cells[cell])} of "
+                f"releases contradict each other: {quote(tables[self.key].cells[cell])} of "
                 f"{self.key[0]} {self.places[row]} is {self.counts[row, cell]} in table "
-                f"{shown(self.key[1])} and {other.counts[row, cell]} in table {shown(other.key[1])}"
+                f"{quote(self.key[1])} and {other.counts[row, cell]} in table {quote(other.key[1])}"
             )
         return _equal(self.counts, other.counts) and _equal(self.hidden, other.hidden)
 
@@ -601,7 +601,7 @@ def _stated(part: PublishedTables, origin: Key, places: TextArray, key: Key) -> 
     if absent.any() and law.rule is not None:
         raise ArgumentError(
             f"releases must have the same places where a rule withholds counts, got none of "
-            f"{origin[0]} {places[absent][0]} in table {shown(key[1])}"
+            f"{origin[0]} {places[absent][0]} in table {quote(key[1])}"
         )
     rows = np.searchsorted(places, listed), np.arange(len(listed))
     spread = sparse.csr_array((np.ones(len(listed), np.int64), rows), (len(places), len(listed)))
@@ -680,7 +680,7 @@ def assumed_true(
     if refused is not None:
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
         raise ArgumentError(
-            f"tables must hold true counts, got {shown(refused)} of a release under the law "
+            f"tables must hold true counts, got {quote(refused)} of a release under the law "
             f"{laws[refused].kind!r}: {better}taken_as_true=True (on the command line "
             "--taken-as-true) reads its counts as if they were true"
         )
@@ -749,7 +749,7 @@ def tabulate(
         outside = ~np.isin(above, places[level])
         if outside.any():
             first = str(above[int(outside.argmax())])
-            raise ArgumentError(f"records must lie in geoids, got {level} {shown(first)}")
+            raise ArgumentError(f"records must lie in geoids, got {level} {quote(first)}")
         sums = row_sums(small, np.searchsorted(places[level], above), len(places[level]))
         for name, table in workload.at(level).items():
             weights = table.incidence(workload.schema, cells)

@@ -18,7 +18,7 @@ from bayesrisk._files.delimited import header_fields, open_text, text_tables
 from bayesrisk._files.text import gather, named
 from bayesrisk._show import Tabular
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.tables.schema import MISSING, Attribute, Schema
 
 # -----------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def _refuse_other_coding(file: Path, schema: Schema) -> bool:
     name = metadata.get(_parquet.CODING, b"schema")
     if schema.name == "sf1-person" and name != b"schema":
         raise DataError(
-            f"{file}: says that its codes are of the dialect {shown(name.decode('latin-1'))}, not "
+            f"{file}: says that its codes are of the dialect {quote(name.decode('latin-1'))}, not "
             "those of the schema 'sf1-person': read it with readers.read_record_form"
         )
     return SCHEMA_NAME in metadata
@@ -172,7 +172,7 @@ def refuse_first(bad: pa.Array, column: pa.Array, source: str, first_row: int, r
     """Refuse the first bad value of a column, if there is one."""
     if pc.any(bad).as_py():
         row = pc.index(bad, True).as_py()
-        raise DataError(f"{source} {first_row + row + 1}, {rule}, got {shown(column[row].as_py())}")
+        raise DataError(f"{source} {first_row + row + 1}, {rule}, got {quote(column[row].as_py())}")
 
 
 #: Records in memory at a time when a file is read in pieces: splitting them takes 160 bytes each.
@@ -342,7 +342,7 @@ def record_pieces(records: "Records | Iterable[Records]") -> Iterator[Records]:
         pieces = iter([records] if isinstance(records, Records) else records)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"records must be Records or pieces of them, got {shown(records)}"
+            f"records must be Records or pieces of them, got {quote(records)}"
         ) from error
     for piece in pieces:
         yield check.instance(piece, Records, "records")
@@ -375,7 +375,7 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     check.instance(schema, Schema, "schema")
     file = check.path(path, "path")
     if file.suffix.lower() not in (".parquet", ".csv"):
-        raise ArgumentError(f"path must end in .parquet or .csv, got {shown(str(file))}")
+        raise ArgumentError(f"path must end in .parquet or .csv, got {quote(str(file))}")
     check.integer(chunk, "chunk", lower=1)
     start = 0
     for table in read_batches(file, schema, chunk):
@@ -406,7 +406,7 @@ def _refuse_nested(column: pd.Series, name: str) -> None:
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed":
         for value in column:
             if isinstance(value, (list, tuple, set, frozenset, Mapping, np.ndarray)):
-                raise ArgumentTypeError(f"{name} must hold single values, got {shown(value)}")
+                raise ArgumentTypeError(f"{name} must hold single values, got {quote(value)}")
 
 
 def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa.Table:

@@ -19,7 +19,7 @@ from bayesrisk import _validation as check
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError, quote
 
 # -----------------------------------------------------------------------------
 # Attributes: what is said of a record, and with which codes.
@@ -68,7 +68,7 @@ class Attribute:
         if cuts and (len(labels) != groups or any(a >= b for a, b in pairwise(cuts))):
             raise ArgumentError(
                 f"cuts of {name!r} must increase, with a label for each of {groups} groups, got "
-                f"{shown(list(cuts))} and {len(labels)} labels"
+                f"{quote(list(cuts))} and {len(labels)} labels"
             )
         for key, value in (("size", size), ("first", first), ("labels", labels), ("cuts", cuts)):
             object.__setattr__(self, key, value)
@@ -144,7 +144,7 @@ class Geography:
         names = tuple((str(code), str(name)) for code, name in self.names)
         for code, _ in names:
             if len(code) not in widths or not code.isdigit():
-                raise ArgumentError(f"names must be of codes of the widths, got {shown(code)}")
+                raise ArgumentError(f"names must be of codes of the widths, got {quote(code)}")
         for key, value in (("levels", levels), ("widths", widths), ("names", names)):
             object.__setattr__(self, key, value)
 
@@ -262,7 +262,7 @@ class Schema:
             check.mapping(codes, "codes")
         if set(codes.keys()) != set(self.names):
             raise ArgumentError(
-                f"codes must be of {', '.join(self.names)}, got {shown(list(codes.keys()))}"
+                f"codes must be of {', '.join(self.names)}, got {quote(list(codes.keys()))}"
             )
         arrays = {
             a.name: check.count_array(codes[a.name], a.name, lower=a.first, upper=a.last)
@@ -499,7 +499,7 @@ def _all(values: Iterable[object], name: str, kind: type) -> tuple[Any, ...]:
     """Return entries of a document that are all of one type."""
     for value in values:
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise TypeError(f"{name} must be of type {kind.__name__}, got {shown(value)}")
+            raise TypeError(f"{name} must be of type {kind.__name__}, got {quote(value)}")
     return tuple(values)
 
 

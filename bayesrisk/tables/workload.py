@@ -16,7 +16,7 @@ from scipy import sparse
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, quote
 from bayesrisk.tables._grammar import Key as Key, Table, described, distinct_tables, parsed
 from bayesrisk.tables.schema import Schema, definition, definition_names
 
@@ -238,13 +238,13 @@ class Workload:
         rank = check.instance(self.schema, Schema, "schema").geography.rank
         for key, table in self.tables.items():
             if not isinstance(key, tuple) or len(key) != 2:
-                raise ArgumentTypeError(f"tables must be by (level, name), got {shown(key)}")
+                raise ArgumentTypeError(f"tables must be by (level, name), got {quote(key)}")
             level, name = key
             rank(level)
             check.instance(table, Table, f"tables[{key!r}]")
             if name != table.name:
                 raise ArgumentError(
-                    f"tables must be filed by name, got {shown(table.name)} as {shown(name)}"
+                    f"tables must be filed by name, got {quote(table.name)} as {quote(name)}"
                 )
             table.check_schema(self.schema)
         order: dict[str, int] = {}
@@ -300,7 +300,7 @@ class Workload:
             if other.schema != self.schema:
                 raise ArgumentError(
                     f"schemas must be the same, "
-                    f"got {shown(self.schema.name)} and {shown(other.schema.name)}"
+                    f"got {quote(self.schema.name)} and {quote(other.schema.name)}"
                 )
             for key, table in other.tables.items():
                 if tables.setdefault(key, table) != table:
@@ -363,7 +363,7 @@ class Workload:
         """Return the L1 sensitivity (norm 1) or the square of the L2 one (norm 2), exactly."""
         check.choice(kind, "kind", _KINDS)
         if not isinstance(norm, int) or norm not in (1, 2):
-            raise ArgumentError(f"norm must be 1 or 2, got {shown(norm)}")
+            raise ArgumentError(f"norm must be 1 or 2, got {quote(norm)}")
         return largest_change(self.schema, self.tables, kind, norm=norm)
 
     def to_dict(self) -> dict[str, Any]:
@@ -531,6 +531,6 @@ def _named_schema(name: str | None, file: Path) -> Schema:
         return Schema.named(name)
     if name is None or not name.endswith(".toml"):
         raise ConfigError(
-            f"{file}: schema must be a .toml file or one of {', '.join(names)}, got {shown(name)}"
+            f"{file}: schema must be a .toml file or one of {', '.join(names)}, got {quote(name)}"
         )
     return Schema.read(file.parent / name)

@@ -195,7 +195,7 @@ def test_no_message_quotes_a_value_of_any_length():
     package = Path(br.__file__).parent
     for file in package.rglob("*.py"):
         found = re.findall(r"got [^\n]*\{[^{}]*!r\}", file.read_text(encoding="utf-8"))
-        assert not found, f"{file}: {found}: take shown(...)"
+        assert not found, f"{file}: {found}: take quote(...)"
 
 
 def test_a_range_longer_than_len_can_say():

@@ -14,7 +14,7 @@ from scipy.special import bdtr, stdtrit
 
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.experiments.audit.populations import POPULATION, Protection, by_population
 from bayesrisk.mechanisms.base import Dial
 from bayesrisk.mechanisms.registry import has_budget, mechanism_dial
@@ -126,7 +126,7 @@ def make_search(protection: Protection) -> Search | None:
             declared = "none" if dial is None else repr(dial.name)
             raise ArgumentError(
                 f"a range A..B must be of the parameter that {protection.mechanism!r} declares for "
-                f"a search, {declared}, got {shown(name)}"
+                f"a search, {declared}, got {quote(name)}"
             )
     if dial is None:
         return None
@@ -156,7 +156,7 @@ def _ends(protection: Protection, dial: Dial) -> tuple[float, float]:
         kind = "whole numbers" if dial.whole else "numbers"
         raise ArgumentError(
             f"{dial.name} of {protection.name!r} must be a range A..B of {kind}, 0 < A < B, "
-            f"got {shown(text)}"
+            f"got {quote(text)}"
         )
     return low, high
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from bayesrisk import _files, _validation as check, datasets, population as simulated
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, BayesRiskError, shown
+from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
 from bayesrisk.experiments import by_place
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import BaseMechanism
@@ -131,7 +131,7 @@ def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> 
     for name in population:
         check.text(name, "name of a population")
         if not name.strip():
-            raise ArgumentError(f"name of a population must not be empty, got {shown(name)}")
+            raise ArgumentError(f"name of a population must not be empty, got {quote(name)}")
     return {name: _as_source(source, schema) for name, source in population.items()}
 
 
@@ -363,7 +363,7 @@ class PopulationInParts:
             if lived != left:
                 raise ArgumentError(
                     f"protection {protection.name!r} must publish tables of level {lived!r}, where "
-                    f"the targets live, got none finer than {shown(left)}: audit tables of that "
+                    f"the targets live, got none finer than {quote(left)}: audit tables of that "
                     "level"
                 )
 

@@ -21,7 +21,7 @@ from bayesrisk import _validation as check
 from bayesrisk._files.delimited import own_text
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.experiments.audit import choosing
 from bayesrisk.experiments.audit.populations import (
     OF_RECORDS,
@@ -237,7 +237,7 @@ class AuditStudy(Study):
         names = [one.name for one in protections]
         if not names or len(set(names)) < len(names):
             raise ArgumentError(
-                f"protections must be at least one, each of another name, got {shown(names)}"
+                f"protections must be at least one, each of another name, got {quote(names)}"
             )
         if self.goal is not None and self.goal.against is not None:
             adversaries = tuple(one.name for one in self._question.adversaries)
@@ -250,7 +250,7 @@ class AuditStudy(Study):
         stems = [search.stem for search in self._searches if search is not None]
         if len(set(stems)) < len(stems) or any(name.startswith(tuple(stems)) for name in names):
             raise ArgumentError(
-                f"protections must not be called as settings of another one are, got {shown(names)}"
+                f"protections must not be called as settings of another one are, got {quote(names)}"
             )
 
     # Who is asked about what: populations, and their targets in shards.
@@ -318,7 +318,7 @@ class AuditStudy(Study):
                 if choosing.is_range(value):
                     raise ArgumentError(
                         f"{name} of {one.name!r} must be one value where there is no target ratio, "
-                        f"got {shown(value)}"
+                        f"got {quote(value)}"
                     )
         return [None] * len(self.protections)
 

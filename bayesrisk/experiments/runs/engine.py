@@ -49,7 +49,7 @@ from bayesrisk.exceptions import (
     ArgumentTypeError,
     MissingDependencyError,
     WorkerError,
-    shown,
+    quote,
 )
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 
@@ -254,7 +254,7 @@ def run(
     part, parts = 1, 1
     if shard is not None:
         if not (isinstance(shard, tuple) and len(shard) == 2):
-            raise ArgumentError(f"shard must be a pair (i, n), got {shown(shard)}")
+            raise ArgumentError(f"shard must be a pair (i, n), got {quote(shard)}")
         parts = check.integer(shard[1], "shard[1]", lower=1, upper=10**6)
         part = check.integer(shard[0], "shard[0]", lower=1, upper=parts)
     with some_executor(executor, workers) as pool:
@@ -367,7 +367,7 @@ class ProcessExecutor(Executor):
             except Exception as error:  # whatever a class raises when it is written
                 raise ArgumentTypeError(
                     "task and items must be something that can be sent to a worker process (a "
-                    f"function of a module, not one made within another), got {shown(value)}: "
+                    f"function of a module, not one made within another), got {quote(value)}: "
                     f"{error}"
                 ) from error
         return self._threads.submit(self._call, fn, args, kwargs)

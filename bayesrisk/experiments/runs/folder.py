@@ -30,7 +30,7 @@ from bayesrisk.exceptions import (
     OutputError,
     PartFileError,
     ShardError,
-    shown,
+    quote,
 )
 
 #: Results below this folder are for whoever holds the confidential records, and nobody else.
@@ -92,7 +92,7 @@ class RunFolder:
         config = read_json(file, OutputError)
         if not isinstance(config, dict) or not isinstance(config.get("shards"), int):
             writer = config.get("version", __version__) if isinstance(config, dict) else __version__
-            other = f", which bayesrisk {shown(writer)} wrote: run it again"
+            other = f", which bayesrisk {quote(writer)} wrote: run it again"
             raise OutputError(
                 f"{file}: is not the configuration of a {layout.label}"
                 f"{other if writer != __version__ else ''}"

@@ -17,7 +17,7 @@ from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.discrete_laplace import noise_precision
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
 
 # -----------------------------------------------------------------------------
 # The adversary's decision under 0-1 loss (Kazan and Reiter, equation 3.5).
@@ -331,7 +331,7 @@ def count_posterior(
     """
     law = noise.law() if isinstance(noise, Noise) else noise
     if not callable(getattr(law, "logpmf", None)):
-        raise ArgumentTypeError(f"noise must have a logpmf method, got {shown(noise)}")
+        raise ArgumentTypeError(f"noise must have a logpmf method, got {quote(noise)}")
     pmf = check.probability_vector(prior_pmf, "prior_pmf")
     y = check.count_array(noisy_count, "noisy_count")
     k = check.count_array(known_count, "known_count", lower=0)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from bayesrisk import _validation as check
 from bayesrisk._random import Seed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.inference.microdata.chains import (
     Chain,
     Draws,
@@ -287,9 +287,9 @@ def microdata_posterior(
     check.choice(engine, "engine", ENGINES)
     for name, code in (("level", level), ("place", place)):
         if not isinstance(code, str):  # the code of a nation is empty
-            raise ArgumentTypeError(f"{name} must be a text, got {shown(code)}")
+            raise ArgumentTypeError(f"{name} must be a text, got {quote(code)}")
     if place not in release.tables.geoids.get(level, place):
-        raise ArgumentError(f"place must be one of level {level!r}, got {shown(place)}")
+        raise ArgumentError(f"place must be one of level {level!r}, got {quote(place)}")
     known_people = check.instances(known, KnownRecords, "known")
     conditions = [t for q in questions for t in q.tables(prior.schema)]
     system = make_system(

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ShapeError, quote
 from bayesrisk.tables import PopulationChange
 from bayesrisk.tables.schema import Schema
 
@@ -244,7 +244,7 @@ def _composition(shares: ArrayLike, schema: Schema) -> FloatArray:
     if composition.shape != (schema.size,):
         raise ShapeError(f"shares must have shape ({schema.size},), got {composition.shape}")
     if abs(float(composition.sum()) - 1.0) > 1e-9:
-        raise ArgumentError(f"shares must have sum 1, got {shown(float(composition.sum()))}")
+        raise ArgumentError(f"shares must have sum 1, got {quote(float(composition.sum()))}")
     shared: FloatArray = composition / composition.sum()
     shared.setflags(write=False)
     return shared

@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.microdata.knowledge import (
     Classes,
     Knowledge,
@@ -202,7 +202,7 @@ def make_system(
     schema, geography = workload.schema, workload.schema.geography
     if prior.schema != schema:
         raise ArgumentError(
-            f"prior must be of schema {schema.name!r}, got {shown(prior.schema.name)}"
+            f"prior must be of schema {schema.name!r}, got {quote(prior.schema.name)}"
         )
     check.choice(level, "level", workload.levels)
     tables.row(level, place)
@@ -210,7 +210,7 @@ def make_system(
     if finest is not None:
         bottom = check.choice(finest, "finest", workload.levels)
     if geography.rank(bottom) < geography.rank(level):
-        raise ArgumentError(f"finest must not be coarser than level {level!r}, got {shown(bottom)}")
+        raise ArgumentError(f"finest must not be coarser than level {level!r}, got {quote(bottom)}")
     top, low = geography.rank(level), geography.rank(bottom)
     levels = [other for other in workload.levels if top <= geography.rank(other) <= low]
     places = _descendants(tables.geoids[bottom], place)

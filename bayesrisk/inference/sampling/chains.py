@@ -23,7 +23,7 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ShapeError, quote
 
 #: Most sweeps of a chain, kept or discarded, and most numbers that are kept of all chains.
 MAX_SWEEPS = 10**8
@@ -110,7 +110,7 @@ class Samples(Tabular):
         """Return the draws of one variable, shape (chains, draws)."""
         if not isinstance(label, str) or label not in self.labels:
             names = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
-            raise ArgumentError(f"label must be one of {names}, got {shown(label)}")
+            raise ArgumentError(f"label must be one of {names}, got {quote(label)}")
         return self.counts[:, :, self.labels.index(label)]
 
     @property

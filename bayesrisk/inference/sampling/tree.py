@@ -20,7 +20,7 @@ from bayesrisk._random import seeded
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, LogTable, log_table
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.inference.sampling.chains import (
     LEAST_PRECISION,
     OVERDISPERSION,
@@ -354,7 +354,7 @@ def _choices(
         ):
             raise ArgumentTypeError(
                 "leaf_prior must be 'flat', a LeafPrior, one CountLaw, a function of counts, or "
-                f"a sequence of these, got {shown(prior)}"
+                f"a sequence of these, got {quote(prior)}"
             )
     if isinstance(leaf_prior, LeafPrior):
         rows = law_columns(leaf_prior, n)
@@ -378,7 +378,7 @@ def _log_table(prior: OneLeafPrior, largest: int) -> LogTable:
     result = prior(values)
     log_weight = check.as_array(result, "leaf_prior")
     if log_weight.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"leaf_prior must return numbers, got {shown(result)}")
+        raise ArgumentTypeError(f"leaf_prior must return numbers, got {quote(result)}")
     log_weight = log_weight.astype(float)
     if log_weight.shape != values.shape:
         raise ArgumentError(
@@ -388,7 +388,7 @@ def _log_table(prior: OneLeafPrior, largest: int) -> LogTable:
     if np.isnan(log_weight).any() or np.isposinf(log_weight).any():
         raise ArgumentError("leaf_prior must be below infinity at every count, and not NaN")
     if not np.isfinite(log_weight).any():
-        raise ArgumentError(f"leaf_prior must allow a count in 0..{largest}, got {shown(prior)}")
+        raise ArgumentError(f"leaf_prior must allow a count in 0..{largest}, got {quote(prior)}")
     return LogTable(0, log_weight)
 
 
@@ -447,7 +447,7 @@ def _weights(tree: Tree, tables: dict[int, LogTable], restricted: bool) -> _Weig
             if not allowed.size:
                 raise ArgumentError(
                     "leaf_prior, other priors and exact counts must allow some set of counts that "
-                    f"adds up, got none for node {shown(tree.names[v])}"
+                    f"adds up, got none for node {quote(tree.names[v])}"
                 )
             least[v], most[v], listed[v] = allowed[0], allowed[-1], allowed
     weights = _Weights(tables, least, most, listed, restricted)
@@ -455,7 +455,7 @@ def _weights(tree: Tree, tables: dict[int, LogTable], restricted: bool) -> _Weig
         if weights.has_gaps(leaf):
             raise ArgumentError(
                 "leaf_prior must allow every count between its least and largest where totals are "
-                f"known or have priors, got gaps for leaf {shown(tree.names[leaf])}"
+                f"known or have priors, got gaps for leaf {quote(tree.names[leaf])}"
             )
     return weights
 
@@ -486,7 +486,7 @@ def _add_up(tree: Tree, weights: _Weights, leaf_counts: IntArray) -> IntArray:
         if count[below].sum() != count[v]:
             raise ArgumentError(
                 "priors and exact counts must leave a set of counts that adds up, found none from "
-                f"node {shown(tree.names[v])} downwards"
+                f"node {quote(tree.names[v])} downwards"
             )
     return count
 
@@ -678,7 +678,7 @@ def sample_tree(
         raise ArgumentError("tree must have no lower and upper to be sampled")
     sizes = whole_settings(draws, warmup, chains)
     if not isinstance(pair_moves, bool):
-        raise ArgumentTypeError(f"pair_moves must be True or False, got {shown(pair_moves)}")
+        raise ArgumentTypeError(f"pair_moves must be True or False, got {quote(pair_moves)}")
     labels = tuple(tree.names if nodes is None else check.items(nodes, "nodes"))
     try:
         keep = np.array([tree.index(name) for name in labels], dtype=np.int64)

@@ -11,7 +11,7 @@ from bayesrisk import _validation as check
 from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import LogTable, log_table
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
 from bayesrisk.inference.tree._kernels import pair_children
 from bayesrisk.inference.tree.structure import Tree
 
@@ -362,7 +362,7 @@ def _law_tables(laws: object, n: int) -> list[LogTable | None]:
     if not isinstance(many, Sequence) or not all(isinstance(law, CountLaw) for law in many):
         raise ArgumentTypeError(
             f"leaf_prior must be 'flat', a LeafPrior, a CountLaw or a sequence of CountLaw, "
-            f"got {shown(laws)}"
+            f"got {quote(laws)}"
         )
     if len(many) != n:
         raise ShapeError(f"leaf_prior must have one law for each of {n} leaves, got {len(many)}")

@@ -15,7 +15,7 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import MAX_ENTRIES, LogTable, log_table
 from bayesrisk.distributions.sums import sum_ripple
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, quote
 from bayesrisk.release import NoiseSpec, Release, SuppressedCounts, TrueCounts
 from bayesrisk.tables.published import by_release
 
@@ -178,7 +178,7 @@ class Tree:
             hash(name)  # pandas would quote what it cannot look up
             return int(self.names.get_loc(name))  # type: ignore[arg-type]
         except (KeyError, TypeError, pd.errors.InvalidIndexError) as error:
-            raise DataError(f"the tree has no node {shown(name)}") from error
+            raise DataError(f"the tree has no node {quote(name)}") from error
 
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, *, sensitivity: Number = 1.0) -> Tree:
@@ -226,7 +226,7 @@ class Tree:
         if bad.size:
             raise DataError(
                 f"known_count and prior belong to leaves, got them for node "
-                f"{shown(tree.names[bad[0]])}"
+                f"{quote(tree.names[bad[0]])}"
             )
         return tree
 
@@ -311,7 +311,7 @@ class Tree:
             stated = tree.exact[position]
             for v in np.flatnonzero((exact >= 0) & (stated >= 0) & (exact != stated)).tolist():
                 raise DataError(
-                    f"releases contradict each other: exact_count of {shown(names[v])} is "
+                    f"releases contradict each other: exact_count of {quote(names[v])} is "
                     f"{exact[v]} in {source[v]!r} and {stated[v]} in {name!r}"
                 )
             source[exact < 0], exact = name, np.maximum(exact, stated)

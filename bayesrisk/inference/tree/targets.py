@@ -10,7 +10,7 @@ import pandas as pd
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree.leaf_prior import LeafPrior, LeafPriors, Plan, plan_tree
 from bayesrisk.inference.tree.posterior import tree_posterior
@@ -186,6 +186,6 @@ def _prior_steps(plan: Plan, unit: IntArray, k: IntArray, names: pd.Index) -> Fl
         worst = int(np.argmax(excluded))
         raise ArgumentError(
             f"leaf_prior must allow known_count and one more in the leaf of a target, "
-            f"got {k[worst]} for leaf {shown(names[worst])}"
+            f"got {k[worst]} for leaf {quote(names[worst])}"
         )
     return step

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesrisk._validation import BoolArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import Histogram, PublishedTables, Workload
 
 # The smallest histograms that tables speak of: cliques of attributes that tables cross.
@@ -387,7 +387,7 @@ def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> In
     missing = places[np.minimum(index, len(places) - 1)] != parents if len(places) else parents > ""
     if np.any(missing):
         first = str(parents[int(np.argmax(missing))])
-        raise DataError(f"tables: must have every {coarser}, got none of {shown(first)}")
+        raise DataError(f"tables: must have every {coarser}, got none of {quote(first)}")
     return index.astype(np.int64)
 
 

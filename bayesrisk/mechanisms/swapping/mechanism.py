@@ -16,7 +16,7 @@ from bayesrisk._random import generator
 from bayesrisk._show import displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
 from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,
@@ -294,7 +294,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     ) -> None:
         self._rate = exact_number(rate, "rate")
         if not 0 <= self._rate <= 1:
-            raise ArgumentError(f"rate must be in [0, 1], got {shown(rate)}")
+            raise ArgumentError(f"rate must be in [0, 1], got {quote(rate)}")
         self._key, self._unique = _names(swap_key, "swap_key"), _names(unique_by, "unique_by")
         for name, level in (("within", within), ("unique_within", unique_within)):
             check.text(level, name)
@@ -358,7 +358,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         geography = swap_geography(data)
         if geography.rank(self._unique_within) < geography.rank(self._region):
             raise ArgumentError(
-                f"unique_within must be {self._region!r} or finer, got {shown(self._unique_within)}"
+                f"unique_within must be {self._region!r} or finer, got {quote(self._unique_within)}"
             )
         units = swap_units(data, unit=self._unit, swap_key=self._key, unique_key=self._unique)
         eligible = np.flatnonzero(units.persons > 0)

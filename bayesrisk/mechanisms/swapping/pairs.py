@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from bayesrisk._validation import FloatArray, IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.tables import Geography, Microdata, Records
 
 # Partners: for each unit one of its nearest like it, in another block, that is still free.
@@ -155,15 +155,15 @@ def parse_tiers(
     """Return shares and probabilities, exact."""
     if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence) or not value:
         raise ArgumentTypeError(
-            f"tiers must be a sequence of (share, probability), got {shown(value)}"
+            f"tiers must be a sequence of (share, probability), got {quote(value)}"
         )
     shares, weights = [], []
     for i, tier in enumerate(value):
         if isinstance(tier, str) or not isinstance(tier, Sequence) or len(tier) != 2:
-            raise ArgumentTypeError(f"tiers[{i}] must be (share, probability), got {shown(tier)}")
+            raise ArgumentTypeError(f"tiers[{i}] must be (share, probability), got {quote(tier)}")
         numbers = [exact_number(item, f"tiers[{i}]") for item in tier]
         if min(numbers) < 0 or max(numbers) > 1:
-            raise ArgumentError(f"tiers[{i}] must be in [0, 1], got {shown(tier)}")
+            raise ArgumentError(f"tiers[{i}] must be in [0, 1], got {quote(tier)}")
         shares.append(numbers[0])
         weights.append(numbers[1])
     if sum(shares) != 1:
@@ -281,7 +281,7 @@ def swap_units(
             if values is None:
                 raise ArgumentError(
                     f"swap_key and unique_by must name columns of the persons, "
-                    f"{', '.join(data.persons.columns)}, got {shown(name)}"
+                    f"{', '.join(data.persons.columns)}, got {quote(name)}"
                 )
             columns[name] = [values]
     else:
@@ -368,7 +368,7 @@ def _places_of_members(
         raise DataError(
             f"persons: row {row + 1}, column {persons.schema.geography.finest!r}: must be that of "
             f"the household's other persons, {places[household_place[member[row]]]!r}, "
-            f"got {shown(places[place[row]])}"
+            f"got {quote(places[place[row]])}"
         )
     return places, household_place
 
@@ -395,7 +395,7 @@ def _household_columns(
         raise ArgumentError(
             f"swap_key and unique_by must name columns of households or persons, or "
             f"{', '.join(DERIVED)}, which are counted from persons (the last two by their age), "
-            f"got {shown(name)}"
+            f"got {quote(name)}"
         )
     return columns
 
@@ -463,7 +463,7 @@ def points(places: TextArray, data: Microdata) -> FloatArray:
     if absent.size:
         raise ArgumentError(
             f"blocks must hold the coordinates of every place, "
-            f"got none for {shown(places[absent[0]])}"
+            f"got none for {quote(places[absent[0]])}"
         )
     return blocks[["x", "y"]].to_numpy(dtype=float)[position]
 

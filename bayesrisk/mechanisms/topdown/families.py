@@ -14,7 +14,7 @@ from scipy import sparse
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget, split_rho
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import census_level
 from bayesrisk.tables import Workload
 
@@ -239,7 +239,7 @@ def _named(
         return names
     unknown = [key for key in shares if key not in names]
     if unknown and strict:
-        raise ArgumentError(f"{name} must name {', '.join(names)}, got {shown(unknown[0])}")
+        raise ArgumentError(f"{name} must name {', '.join(names)}, got {quote(unknown[0])}")
     return [key for key in names if key in shares]
 
 
@@ -338,14 +338,14 @@ def controlled_sets(tables: Mapping[str, Rows], exact: Rows, wanted: Sequence[st
     named = sorted(tables, key=lambda name: tables[name].shape[0]) if wanted is None else wanted
     for name in named:
         if name not in tables:
-            raise ArgumentError(f"rounding must name measured tables, got {shown(name)}")
+            raise ArgumentError(f"rounding must name measured tables, got {quote(name)}")
         union = sparse.csr_array(sparse.vstack([chosen, tables[name]]))
         if nested(union):
             chosen = union
         elif wanted is not None:
             raise ArgumentError(
                 f"rounding must name 0/1 tables nested in each other and in the invariants, "
-                f"got {shown(name)}"
+                f"got {quote(name)}"
             )
     several = np.flatnonzero(np.diff(chosen.indptr) > 1)
     sets, rows = distinct(sparse.csr_array(chosen[several]))

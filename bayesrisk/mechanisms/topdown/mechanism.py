@@ -17,7 +17,7 @@ from bayesrisk._random import generator
 from bayesrisk._validation import BoolArray, IntArray, TextArray
 from bayesrisk.accounting.budget import positive
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.mechanisms.base import (
     BasePrepared,
     Dial,
@@ -325,7 +325,7 @@ def as_workload(value: object) -> Workload | None:
         return value
     if isinstance(value, Mapping):
         return Workload.from_dict(value)
-    raise ArgumentTypeError(f"measurements must be a Workload or its dict, got {shown(value)}")
+    raise ArgumentTypeError(f"measurements must be a Workload or its dict, got {quote(value)}")
 
 
 def level_tables(value: object) -> tuple[Key, ...]:
@@ -333,7 +333,7 @@ def level_tables(value: object) -> tuple[Key, ...]:
     entries = value if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else [()]
     pairs = [tuple(entry) if isinstance(entry, (list, tuple)) else () for entry in entries]
     if any(len(p) != 2 or not all(isinstance(n, str) for n in p) for p in pairs):
-        raise ArgumentTypeError(f"invariants must be pairs (level, table), got {shown(value)}")
+        raise ArgumentTypeError(f"invariants must be pairs (level, table), got {quote(value)}")
     return tuple((p[0], p[1]) for p in pairs)
 
 
@@ -536,14 +536,14 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         if schema.size > MAX_CELLS:
             raise ArgumentError(
                 f"workload must have a schema of at most {MAX_CELLS} cells, "
-                f"got {schema.size} for {shown(schema.name)}"
+                f"got {schema.size} for {quote(schema.name)}"
             )
         redistricting = schema.name == "pl94"
         measurements = self._measurements or (_pl94(workload) if redistricting else workload)
         if measurements.schema != schema:
             raise ArgumentError(
                 f"measurements must have the schema of the workload, {schema.name!r}, "
-                f"got {shown(measurements.schema.name)}"
+                f"got {quote(measurements.schema.name)}"
             )
         budget = self._budget or families.allocate(
             {level: list(measurements.at(level)) for level in measurements.levels},
@@ -580,12 +580,12 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
             if level not in levels or (level, table) not in tables.tables:
                 raise ArgumentError(
                     f"invariants must be tables of the levels {', '.join(levels)}, "
-                    f"got {shown((level, table))}"
+                    f"got {quote((level, table))}"
                 )
         if geography.rank(workload.levels[-1]) > geography.rank(levels[-1]):
             raise ArgumentError(
                 f"budget must reach the finest published level {workload.levels[-1]!r}, "
-                f"got {shown(levels[-1])}"
+                f"got {quote(levels[-1])}"
             )
         check_codes(workload, self._zero_patterns)
         return TreeSettings(

@@ -30,7 +30,7 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import MAX_COUNT, FloatAnswer, FloatArray, IntArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.readers.nmf.rows import (
     BATCH_CELLS,
@@ -176,7 +176,7 @@ def folder_levels(folder: Path) -> tuple[str, ...]:
     if unknown := sorted(present - set(levels)):
         raise DataError(
             f"{folder}: folders must be named after the levels {', '.join(_LEVELS)}, "
-            f"got {shown(unknown[0])}"
+            f"got {quote(unknown[0])}"
         )
     if not levels:
         inner = sorted(p.parent.name for p in folder.glob("*/*.parquet") if p.is_dir())
@@ -198,14 +198,14 @@ def level_files(folder: Path, level: str, kind: str) -> Iterator[tuple[Path, str
             if key not in ("State", "County"):
                 raise DataError(
                     f"{file}: folders below {kind} must be State=... or County=..., "
-                    f"got {shown(part)}"
+                    f"got {quote(part)}"
                 )
             if key == "State":
                 state = value
         if state is not None and (len(state) != SPINE_WIDTHS["State"] or not state.isdigit()):
             raise DataError(
                 f"{file}: State= must have 3 digits, a tribal flag and the FIPS code, "
-                f"got {shown(state)}"
+                f"got {quote(state)}"
             )
         yield file, state
 
@@ -231,7 +231,7 @@ def geocode_widths(folder: Path, levels: tuple[str, ...]) -> dict[str, int]:
         if len(code) < least:
             raise DataError(
                 f"{file}: column 'geocode': a {level} must have more characters than a {above}, "
-                f"{least - 1}, got {shown(code)}"
+                f"{least - 1}, got {quote(code)}"
             )
         widths[level] = len(code)
     return widths
@@ -262,7 +262,7 @@ def refuse_repeated(rows: Rows, codes: NDArray[np.str_], level: str, previous: s
     if len(distinct) < len(keys) or not previous.isdisjoint(distinct):
         for place, key in enumerate(keys):
             if key in previous:
-                text = shown(str(codes[place]))
+                text = quote(str(codes[place]))
                 rule = f"must occur once for the query, got {text} again"
                 raise rows.refuse(place, "geocode", rule)
             previous.add(key)
@@ -355,7 +355,7 @@ class NoisyMeasurements:
         if query not in names:
             raise ArgumentError(
                 f"query must be one of {'; '.join(names) or 'none'} at level {level}, "
-                f"got {shown(query)}"
+                f"got {quote(query)}"
             )
         columns = ("geocode", "query_name", *axes, "query_shape", "value", "variance")
         scales = Scales(None if self.budget is None else budget_chain(self.budget, level, query))
@@ -387,7 +387,7 @@ class NoisyMeasurements:
         units, listed = units_between(self, level, kinds=("Constraint",))
         if not listed:
             raise ArgumentError(
-                f"level must have constraints to list its units, got {shown(level)}"
+                f"level must have constraints to list its units, got {quote(level)}"
             )
         return units
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from bayesrisk._files.parquet import check_kinds, is_text, opened, plain_kind
 from bayesrisk._show import displayed
 from bayesrisk._validation import MAX_COUNT, BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.exceptions import DataError, shown
+from bayesrisk.exceptions import DataError, quote
 from bayesrisk.readers.geocodes import first_fault
 
 # Histograms of the 2020 noisy measurement files: axes, recodes, and the shape of a query.
@@ -316,7 +316,7 @@ class Rows:
         if not good.all():
             place = int(good.argmin())
             value = values[place]
-            text = shown(str(value)) if isinstance(value, str) else shown(value)
+            text = quote(str(value)) if isinstance(value, str) else quote(value)
             raise self.refuse(place, column, f"must {rule}, got {text}")
 
     def queries(self, suffix: str) -> tuple[pa.Array, list[str]]:
@@ -326,7 +326,7 @@ class Rows:
         for name in distinct:
             if not name.endswith(suffix):
                 place = int(pc.index(names, name).as_py())
-                raise self.refuse(place, "query_name", f"must end in {suffix!r}, got {shown(name)}")
+                raise self.refuse(place, "query_name", f"must end in {suffix!r}, got {quote(name)}")
         return names, distinct
 
     def by_query(self, suffix: str) -> Iterator[tuple[str, Rows]]:
@@ -362,7 +362,7 @@ class Rows:
         if fault:
             place, rule = fault
             raise self.refuse(
-                place, "geocode", f"a {level} must have {rule}, got {shown(str(codes[place]))}"
+                place, "geocode", f"a {level} must have {rule}, got {quote(str(codes[place]))}"
             )
         if state is not None:
             inside = codes.astype(f"U{len(state)}") == state
@@ -413,7 +413,7 @@ class Rows:
                     place,
                     axis,
                     f"must be {distinct[0]!r} as in the query's other rows, "
-                    f"got {shown(distinct[1])}",
+                    f"got {quote(distinct[1])}",
                 )
             answers.append(str(distinct[0]))
         return tuple(answers)

@@ -22,7 +22,7 @@ from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.readers.geocodes import SPINE_WIDTHS, block_geocode
 from bayesrisk.readers.nmf.reader import budget_chain
 from bayesrisk.readers.nmf.rows import UNIVERSES, Universe, axis_answers, query_groups
@@ -85,17 +85,17 @@ def draw_spine(
     check.integer(counties, "counties", lower=1, upper=99)
     for name, pair in sizes.items():
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise ArgumentError(f"{name} must be the least and the most, got {shown(pair)}")
+            raise ArgumentError(f"{name} must be the least and the most, got {quote(pair)}")
         least = check.integer(pair[0], name, lower=1, upper=999)
         check.integer(pair[1], name, lower=least, upper=999)
     if sizes["block_groups"][1] > _MOST_UNITS_OF_A_KIND:
         raise ArgumentError(f"block_groups must be <= 9, got {sizes['block_groups'][1]}")
     distinct = sorted(set(check.texts(states, "states")))
     if not distinct or len(distinct) != len(states):
-        raise ArgumentError(f"states must be different, at least one, got {shown(list(states))}")
+        raise ArgumentError(f"states must be different, at least one, got {quote(list(states))}")
     for state in distinct:
         if not re.fullmatch("[01][0-9]{2}", state):
-            raise ArgumentError(f"states must be a tribal flag and two digits, got {shown(state)}")
+            raise ArgumentError(f"states must be a tribal flag and two digits, got {quote(state)}")
 
     def draw_number(name: str) -> int:
         least, most = sizes[name]

@@ -12,7 +12,7 @@ import numpy as np
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import split_line
 from bayesrisk._validation import BoolArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.readers import text as forms
 from bayesrisk.readers.summary_files.segments import DHC, PL94, PRODUCTS, SF1, Product, usual_table
 from bayesrisk.tables import PublishedTables, Workload
@@ -68,7 +68,7 @@ def read_codebook(source: forms.Source) -> Codebook:
             if codes.setdefault(table, value) != value:
                 raise DataError(
                     f"{source.name}: table {table}: must have one NHGIS code, "
-                    f"got {shown(codes[table])} and {shown(value)}"
+                    f"got {quote(codes[table])} and {quote(value)}"
                 )
             table = None
     if not sources:
@@ -233,7 +233,7 @@ def table_files(
         chosen = [e for e in extracts if dataset.lower() in (d.lower() for d in e.dataset)]
         if not chosen and not faults:
             raise DataError(
-                f"{place}: must hold a file of the dataset {shown(dataset)}, "
+                f"{place}: must hold a file of the dataset {quote(dataset)}, "
                 f"holds {_listed(extracts)}"
             )
         extracts = chosen

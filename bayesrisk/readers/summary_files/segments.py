@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import MAX_COLUMNS
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import PublishedTables, Table, Workload
 
@@ -66,7 +66,7 @@ def cell_number(cell: str, title: str = "Summary File 1") -> tuple[str, int]:
         return "H1", 1
     match = _CELL.fullmatch(cell)
     if match is None or len(match[3] + match[4]) != 4:
-        raise ArgumentError(f"workload must have cells of {title}, got {shown(cell)}")
+        raise ArgumentError(f"workload must have cells of {title}, got {quote(cell)}")
     return f"{match[1]}{int(match[2])}{match[3]}", int(match[4])
 
 
@@ -261,7 +261,7 @@ class Product:
         if workload.schema.geography.name != "census":
             raise ArgumentError(
                 "workload must be of the census geography, got "
-                f"{shown(workload.schema.geography.name)}"
+                f"{quote(workload.schema.geography.name)}"
             )
         for table in workload.tables.values():
             self.numbers(table)
@@ -274,7 +274,7 @@ class Product:
             if name not in book or name != table.name or number > book[name].cells:
                 raise ArgumentError(
                     f"workload must have tables of counts of {self.title} "
-                    f"({', '.join(book)}), got {shown(cell)} in {shown(table.name)}"
+                    f"({', '.join(book)}), got {quote(cell)} in {quote(table.name)}"
                 )
             numbers.append(number)
         return np.array(numbers, dtype=np.int64)

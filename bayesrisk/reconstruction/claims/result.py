@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, CodeArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.claims.search.decide import (
     REFUTED,
@@ -294,7 +294,7 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[AskedClaims]:
     unknown = np.flatnonzero(np.append(problem.places, "")[index] != geoids)
     if unknown.size:
         raise ArgumentError(
-            f"{level} must be a place of the tables, got {shown(frame[level].iloc[unknown[0]])}"
+            f"{level} must be a place of the tables, got {quote(frame[level].iloc[unknown[0]])}"
         )
     parts = (index == place for place in range(len(problem.places)))
     more = several(frame)
@@ -429,7 +429,7 @@ class ClaimOptions:
             if option not in names:
                 raise ArgumentTypeError(
                     f"options must be those of find_claims ({', '.join(names)}), "
-                    f"got {shown(option)}"
+                    f"got {quote(option)}"
                 )
         return cls(**options)
 
@@ -453,7 +453,7 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     )
     if schema.name != HOUSEHOLD and options.tenure != "merged":
         raise ArgumentError(
-            f"tenure must be merged for schema {schema.name!r}, got {shown(options.tenure)}"
+            f"tenure must be merged for schema {schema.name!r}, got {quote(options.tenure)}"
         )
     columns, eligible = options.schema_columns(schema), options.schema_codes(schema)
     listed = None

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.reconstruction.occupancy.statistics import (
@@ -349,7 +349,7 @@ class OccupancyAttack:
             if option not in names:
                 raise ArgumentTypeError(
                     f"options must be those of detect_occupancy ({', '.join(names)}), "
-                    f"got {shown(option)}"
+                    f"got {quote(option)}"
                 )
         self.level, self.hud = level, hud
         self.taken_as_true, self.known_rule = taken_as_true, known_rule

@@ -14,7 +14,7 @@ from bayesrisk import _validation as check
 from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.occupancy.statistics import (
     UNIT,
     BlockProgram,
@@ -206,7 +206,7 @@ def reconstruct_occupancy(
     check.choice(error, "error", _ERRORS)
     if (method == "perturbed") != (scale is not None):
         raise ArgumentError(
-            f"scale must be given for perturbed objectives only, got {shown(scale)}"
+            f"scale must be given for perturbed objectives only, got {quote(scale)}"
         )
     if scale is not None:
         scale = check.scalar(scale, "scale", lower=0.0, upper=100.0, bounds="(]")

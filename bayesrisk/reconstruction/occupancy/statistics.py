@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, quote
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import PublishedTables, assumed_true
@@ -276,7 +276,7 @@ def occupancy_statistics(
         if hud != "counts":
             raise ArgumentError(
                 "hud must be 'counts' where tables allow several counts of a cell, "
-                f"got {shown(hud)}"
+                f"got {quote(hud)}"
             )
         return _smallest_and_largest(tables, level, known_rule=known_rule)
     counts: dict[str, Any] = {n: _counts(tables, level, table) for n, table in TABLES.items()}

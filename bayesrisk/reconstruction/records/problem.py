@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED
 from bayesrisk.reconstruction.records.system import (
@@ -324,7 +324,7 @@ def published_problem(
     workload, extra = tables.workload, () if queries is None else tuple(queries.tables.values())
     if queries is not None and queries.schema != workload.schema:
         raise ArgumentError(
-            f"queries must be of schema {workload.schema.name!r}, got {shown(queries.schema.name)}"
+            f"queries must be of schema {workload.schema.name!r}, got {quote(queries.schema.name)}"
         )
     coarse = [not assumed and _coarsened(tables, name, known_rule) for name in levels]
     stated = [

@@ -13,7 +13,7 @@ from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import age_bin
 from bayesrisk.reconstruction.records.problem import CountRanges, Problem, published_problem
@@ -265,7 +265,7 @@ class ReconstructionAttack:
         known_rule: bool = True,
     ) -> None:
         if not isinstance(scope, str) or not scope:
-            raise ArgumentError(f"scope must be a level of the tables, got {shown(scope)}")
+            raise ArgumentError(f"scope must be a level of the tables, got {quote(scope)}")
         self.scope = scope
         self.time_limit = check.time_limit(time_limit)
         self.nearest = check.flag(nearest, "nearest")

@@ -9,7 +9,7 @@ import numpy as np
 import pulp
 
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError, MissingDependencyError, shown
+from bayesrisk.exceptions import ArgumentError, MissingDependencyError, quote
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import (
     Deadline,
@@ -48,7 +48,7 @@ class PulpSolver:
         candidates = [n for n in _NAMES.get(solver.lower(), (solver,)) if n in solvers]
         if not candidates:
             offered = ", ".join(sorted({*_NAMES, *solvers}))
-            raise ArgumentError(f"solver must be a solver of PuLP ({offered}), got {shown(solver)}")
+            raise ArgumentError(f"solver must be a solver of PuLP ({offered}), got {quote(solver)}")
         for self._kind in candidates:
             if _new_solver(self._kind, msg=False).available():
                 break

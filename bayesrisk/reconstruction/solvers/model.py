@@ -22,7 +22,7 @@ from bayesrisk import _validation as check
 from bayesrisk._plugins import Registry
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.registry import Status
 
 #: What the floating-point bound of a solver may be off by.
@@ -232,12 +232,12 @@ def make_solver(name: str | SolverBackend = "highs", **options: object) -> Solve
     if not isinstance(name, str):
         if not isinstance(name, SolverBackend):
             raise ArgumentError(
-                f"name of the solver must be text or have a solve method, got {shown(name)}"
+                f"name of the solver must be text or have a solve method, got {quote(name)}"
             )
         return name
     kind, _, inner = name.partition(":")
     if kind in _OWN and (kind == "pulp") != bool(inner):
-        raise ArgumentError(f"solver must be highs or pulp:NAME, got {shown(name)}")
+        raise ArgumentError(f"solver must be highs or pulp:NAME, got {quote(name)}")
     return REGISTRY.make(kind, *([inner] if inner else []), **options)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from bayesrisk import _validation as check
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.inference.microdata.posterior import RecordLaw, record_law
@@ -316,7 +316,7 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
         other = unknown[0]
         raise ArgumentError(
             f"protection must not compose releases without a likelihood in closed form, got table "
-            f"{shown(other[1])}: audit that release by itself"
+            f"{quote(other[1])}: audit that release by itself"
         )
     working: dict[Key, Likelihood] = {}
     for key in unknown:

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.reconstruction import (
@@ -274,7 +274,7 @@ def check_occupancy(workload: Workload, name: str) -> None:
     lost = [table for table in TABLES.values() if (level, table) not in workload.tables]
     if lost:
         raise ArgumentError(
-            f"{name} must not name occupancy for these tables: {shown(level)} has no "
+            f"{name} must not name occupancy for these tables: {quote(level)} has no "
             f"{', '.join(lost)}"
         )
 

@@ -15,7 +15,7 @@ from scipy.special import bdtr, bdtrc, stdtrit
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import FloatArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import (
@@ -428,7 +428,7 @@ def _check_beliefs(decided: pd.DataFrame) -> None:
             subject = f"{row['statement']} of target {row['target']}"
             raise DataError(
                 f"statements: column {name!r} must be in [0, 1] where the status is "
-                f"{row['status']}, got {row[name]:g} for {shown(subject)}"
+                f"{row['status']}, got {row[name]:g} for {quote(subject)}"
             )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.inference import MemberQuestion, RecordPrior, microdata_posterior
 from bayesrisk.inference.microdata.posterior import absent_member_posterior
 from bayesrisk.interfaces import Mechanism
@@ -79,7 +79,7 @@ def statements_about_members(
     [[0.5, 1.0], [0.5, 0.0]]
     """
     if not isinstance(mechanism, Mechanism):
-        raise ArgumentTypeError(f"mechanism must be a Mechanism, got {shown(mechanism)}")
+        raise ArgumentTypeError(f"mechanism must be a Mechanism, got {quote(mechanism)}")
     check.instance(records, Records, "records")
     check.instance(link, HouseholdLink, "link")
     check.instance(question, AuditQuestion, "question")
@@ -88,7 +88,7 @@ def statements_about_members(
     if question.workload.schema != link.persons or any(a.neighbours for a in question.adversaries):
         raise ArgumentError("question must be about persons of the link, and targets known alone")
     if level != link.schema.geography.finest:
-        raise ArgumentError(f"workload must have tables of the finest level, got {shown(level)}")
+        raise ArgumentError(f"workload must have tables of the finest level, got {quote(level)}")
     listed: dict[str, Any] = {
         "workload": workload,
         "rng": seed,

@@ -14,7 +14,7 @@ from bayesrisk import _validation as check
 from bayesrisk._random import generator, named_stream
 from bayesrisk._show import displayed
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, shown
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, Release
@@ -95,7 +95,7 @@ class AuditQuestion:
             raise ArgumentError("stated and adversaries must hold at least one, got none")
         names = [one.name for one in people]
         if len(set(names)) < len(names):
-            raise ArgumentError(f"adversaries must have different names, got {shown(names)}")
+            raise ArgumentError(f"adversaries must have different names, got {quote(names)}")
         for argument, attributes in [("stated", stated), *(("known", one.known) for one in people)]:
             for name in (one for one in attributes if one != OVER_LIMIT):
                 check.choice(name, argument, schema.names)
@@ -103,7 +103,7 @@ class AuditQuestion:
             overlap = sorted({*one.known} & {*stated})
             if overlap:
                 raise ArgumentError(
-                    f"stated must be none of what {one.name!r} knows, got {shown(overlap[0])}"
+                    f"stated must be none of what {one.name!r} knows, got {quote(overlap[0])}"
                 )
         if self.concentration is not None:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
@@ -114,7 +114,7 @@ class AuditQuestion:
                 check_occupancy(self.workload, "methods")
         if not methods or len(set(methods)) < len(methods):
             raise ArgumentError(
-                f"methods must be at least one, each of them once, got {shown(list(methods))}"
+                f"methods must be at least one, each of them once, got {quote(list(methods))}"
             )
         object.__setattr__(self, "methods", tuple(methods))
         object.__setattr__(self, "stated", tuple(stated))

@@ -16,7 +16,7 @@ from bayesrisk._random import Seed, generator
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import FloatArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction.linkage import (
     CELLS,
     Guesses,
@@ -471,7 +471,7 @@ def compare_with_truth(
     """
     if not isinstance(sources, Mapping) or not sources:
         raise ArgumentError(
-            f"sources must map at least one name to its records, got {shown(sources)}"
+            f"sources must map at least one name to its records, got {quote(sources)}"
         )
     check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)

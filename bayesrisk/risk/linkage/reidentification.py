@@ -20,7 +20,7 @@ from bayesrisk._random import Seed, generator, seeded
 from bayesrisk._show import Tabular, displayed, number
 from bayesrisk._validation import FloatArray, IntArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction import linkage
 from bayesrisk.risk.intervals import stratified_rates
@@ -98,7 +98,7 @@ class Reidentification(agreement.Rates):
         sizes = pd.Series(frame_sizes.to_numpy(), index=frame_sizes.index.astype(str))
         if not sizes.index.is_unique:
             twice = sizes.index[sizes.index.duplicated()][0]
-            raise ArgumentError(f"frame_sizes must have every block once, got {shown(twice)} again")
+            raise ArgumentError(f"frame_sizes must have every block once, got {quote(twice)} again")
         rows, parts = self._rows(panel, zero_variability), []
         for attacker in self.attackers:
             blocks = self.tally.loc[self.tally["attacker"] == attacker, "block"].unique()
@@ -270,7 +270,7 @@ def _check_names(sources: agreement.Sources, attackers: agreement.Sources) -> No
     for name, files in (("sources", sources), ("attackers", attackers)):
         if not isinstance(files, Mapping) or not files:
             raise ArgumentError(
-                f"{name} must map at least one name to its records, got {shown(files)}"
+                f"{name} must map at least one name to its records, got {quote(files)}"
             )
         check.texts(tuple(files), name)
     clash = {agreement.MODAL, agreement.PROPORTIONAL} & set(sources)
@@ -388,7 +388,7 @@ def race_ethnicity_counts(
         places, counts = _counted(source, adults=adults)
     else:
         raise ArgumentTypeError(
-            f"source must be PublishedTables or a DataFrame, got {shown(source)}"
+            f"source must be PublishedTables or a DataFrame, got {quote(source)}"
         )
     return pd.DataFrame(counts, index=pd.Index(places, name=level), columns=range(linkage.CELLS))
 
@@ -580,7 +580,7 @@ def majority_inference(
     """
     if not isinstance(releases, Mapping) or not releases:
         raise ArgumentError(
-            f"releases must map at least one name to its counts, got {shown(releases)}"
+            f"releases must map at least one name to its counts, got {quote(releases)}"
         )
     true = _counts(truth, "truth", lower=0)
     people = true.sum(axis=1)

@@ -20,7 +20,7 @@ from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism.posterior import (
@@ -272,7 +272,7 @@ def compare_mechanisms(
         try:
             hypotheses.append(ask(population, record, question))
         except ArgumentError as error:
-            raise type(error)(f"targets, {shown(name)}: {error}") from error
+            raise type(error)(f"targets, {quote(name)}: {error}") from error
     frames = []
     for protection, mechanism in mechanisms.items():
         shared = Assessment.start(
@@ -408,7 +408,7 @@ def postprocessing_effect(
     """
     measurement_noise = getattr(mechanism, "measurement_noise", None)
     if not callable(measurement_noise):
-        raise ArgumentTypeError(f"mechanism must have measurement_noise(), got {shown(mechanism)}")
+        raise ArgumentTypeError(f"mechanism must have measurement_noise(), got {quote(mechanism)}")
     check.instance(question, MechanismQuestion, "question")
     details = read_options(MechanismOptions(utility_draws=2) if options is None else options)
     workload = question.workload

@@ -12,7 +12,7 @@ from bayesrisk import _validation as check
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._random import generator
 from bayesrisk._validation import FloatArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
 from bayesrisk.inference.simulated import SUPPRESSED
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, Release
@@ -60,12 +60,12 @@ class MechanismQuestion:
         named = isinstance(self.alternatives, (Mapping, str, bytes))
         if named or not isinstance(self.alternatives, Sequence):
             raise ArgumentTypeError(
-                f"alternatives must be a sequence, got {shown(self.alternatives)}"
+                f"alternatives must be a sequence, got {quote(self.alternatives)}"
             )
         for one in self.alternatives:
             if one is not None and not (isinstance(one, Mapping) and one):
                 raise ArgumentTypeError(
-                    f"alternatives must be None (absent) or columns with values, got {shown(one)}"
+                    f"alternatives must be None (absent) or columns with values, got {quote(one)}"
                 )
         if not self.alternatives:
             raise ArgumentError("alternatives must have at least one hypothesis, got none")
@@ -84,7 +84,7 @@ class MechanismQuestion:
         empty = name == "observed" and not entries
         if not isinstance(entries, Sequence) or isinstance(entries, (str, bytes)) or empty:
             raise ArgumentError(
-                f"{name} must be a sequence of (level, table, ...), got {shown(entries)}"
+                f"{name} must be a sequence of (level, table, ...), got {quote(entries)}"
             )
         keys: dict[tuple[str, str], None] = {}
         for entry in entries:
@@ -95,16 +95,16 @@ class MechanismQuestion:
             ):
                 raise ArgumentError(
                     f"{name} must hold (level, table), (level, table, cell) or "
-                    f"(level, table, cell, geoid), got {shown(entry)}"
+                    f"(level, table, cell, geoid), got {quote(entry)}"
                 )
             key = entry[0], entry[1]
             if key not in workload.tables:
                 raise ArgumentError(
-                    f"{name} must name tables of the workload, {shown([*workload.tables])}, "
-                    f"got {shown(key)}"
+                    f"{name} must name tables of the workload, {quote([*workload.tables])}, "
+                    f"got {quote(key)}"
                 )
             if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
-                raise ArgumentError(f"{name} must name cells of {key!r}, got {shown(entry[2])}")
+                raise ArgumentError(f"{name} must name cells of {key!r}, got {quote(entry[2])}")
             keys[key] = None
         return list(keys)
 
@@ -117,7 +117,7 @@ class MechanismQuestion:
             if alternatives != 1:
                 raise ShapeError(
                     f"prior must hold {alternatives + 1} beliefs, the truth first, "
-                    f"got {shown(self.prior)}"
+                    f"got {quote(self.prior)}"
                 )
             return np.array([p, 1.0 - p])
         pmf = check.probability_vector(self.prior, "prior")
@@ -196,11 +196,11 @@ def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
         if len(present) > 1:
             raise ArgumentError(
                 "target must say whose: {'persons': row}, {'households': row}, {'person': id} or "
-                f"{{'household': id}}, got {shown(target)}"
+                f"{{'household': id}}, got {quote(target)}"
             )
         target = {present[0]: target}
     if len(target) != 1 or next(iter(target)) not in _KEYS:
-        raise ArgumentError(f"target must have one key of {', '.join(_KEYS)}, got {shown(target)}")
+        raise ArgumentError(f"target must have one key of {', '.join(_KEYS)}, got {quote(target)}")
     key, value = next(iter(target.items()))
     if key in UNITS:
         records = unit_records(data, key)
@@ -238,7 +238,7 @@ def hypothesis(
     for name, value in (alternative or {}).items():
         holders = [unit for unit, records in units.items() if name in records.columns]
         if not holders:
-            raise ArgumentError(f"alternatives must name a column of the target, got {shown(name)}")
+            raise ArgumentError(f"alternatives must name a column of the target, got {quote(name)}")
         for unit in holders:
             schema = units[unit].schema
             code = value
@@ -279,7 +279,7 @@ def ask(
     observed = _cells(dense, part, question.observed, near, target_places[0])
     if not observed:
         raise ArgumentError(
-            f"observed must have a cell that a hypothesis changes, got {shown(question.observed)}"
+            f"observed must have a cell that a hypothesis changes, got {quote(question.observed)}"
         )
     _public_places(tuple(observed), workload, places)
     if data.blocks is None:  # the places of all hypotheses are taken as the public list
@@ -305,7 +305,7 @@ def _near(
                 name = "observed" if entry in question.observed else "known_totals"
                 raise ArgumentError(
                     f"{name} must name places of the population, "
-                    f"got {shown(entry[3])} at {shown(level)}"
+                    f"got {quote(entry[3])} at {quote(level)}"
                 )
             codes = np.union1d(codes, [entry[3]])
         near[level] = codes
@@ -579,7 +579,7 @@ def utility_and_spec(
     mechanism's.
     """
     if not isinstance(mechanism, Mechanism):
-        raise ArgumentTypeError(f"mechanism must have spec and release(), got {shown(mechanism)}")
+        raise ArgumentTypeError(f"mechanism must have spec and release(), got {quote(mechanism)}")
     check.instance(workload, Workload, "workload")
     seed = int(generator(rng).integers(2**63))
     data = read_microdata(population, "population")

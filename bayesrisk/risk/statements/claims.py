@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.result import one_record, several
 from bayesrisk.reconstruction.registry import Status
@@ -54,7 +54,7 @@ def checked(statements: pd.DataFrame) -> pd.DataFrame:
     statements = check.frame(statements, "frame of statements", REQUIRED)
     if not statements.columns.is_unique:
         twice = statements.columns[statements.columns.duplicated()][0]
-        raise DataError(f"statements: column {shown(twice)}: must be there once")
+        raise DataError(f"statements: column {quote(twice)}: must be there once")
     frame = statements.reset_index(drop=True)
     columns: dict[str, object] = {name: frame[name].astype("str") for name in TEXTS}
     columns["people"] = _people(frame)
@@ -137,7 +137,7 @@ def _refuse(frame: pd.DataFrame, name: str, bad: BoolArray, rule: str) -> None:
         value = frame[name].iloc[row]
         value = value.item() if isinstance(value, np.generic) else value
         raise DataError(
-            f"statements: row {row + 1}, column {name}: must be {rule}, got {shown(value)}"
+            f"statements: row {row + 1}, column {name}: must be {rule}, got {quote(value)}"
         )
 
 
@@ -147,7 +147,7 @@ def claim_records(result: Claims, records: Records, name: str) -> pd.DataFrame:
     check.instance(records, Records, name)
     if records.schema.name != result.schema.name:
         raise ArgumentError(
-            f"{name} must be of schema {result.schema.name!r}, got {shown(records.schema.name)}"
+            f"{name} must be of schema {result.schema.name!r}, got {quote(records.schema.name)}"
         )
     keep = np.ones(len(records), np.bool_)
     for column, codes in result.among.items():

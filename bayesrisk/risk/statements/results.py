@@ -19,7 +19,7 @@ from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Attack, AttackResult, Mechanism
 from bayesrisk.reconstruction import (
@@ -493,7 +493,7 @@ def result_statements(
     if prior.schema != release.tables.workload.schema:
         raise ArgumentError(
             f"prior must be of schema {release.tables.workload.schema.name!r}, "
-            f"got {shown(prior.schema.name)}"
+            f"got {quote(prior.schema.name)}"
         )
     state = next((s for kind, s in _KINDS.items() if isinstance(result, kind)), None)
     if state is None:

@@ -21,7 +21,7 @@ from bayesrisk._files.parquet import read_frame
 from bayesrisk._random import Seed
 from bayesrisk._show import Tabular, page
 from bayesrisk._validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, shown
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.reconstruction import Reconstruction, match_records, record_form
 from bayesrisk.reconstruction.linkage import (
     CELLS,
@@ -317,7 +317,7 @@ class Statements(Tabular):
         weight = check.scalar(prior_weight, "prior_weight", lower=0.0)
         if not set(RECORDS[1:]) <= set(result.problem.space.schema.names):
             raise ArgumentError(
-                f"result must be of persons, got schema {shown(result.problem.space.schema.name)}: "
+                f"result must be of persons, got schema {quote(result.problem.space.schema.name)}: "
                 "its statements(...) take what is known and what is stated"
             )
         if truth is not None and rng is None:
