@@ -105,10 +105,10 @@ class _Boxes(NamedTuple):
 
 
 @lean_step
-def _add(values: FloatArray, factor: float, to: FloatArray) -> None:
+def _add(values: FloatArray, factor: float, target: FloatArray) -> None:
     """Add ``factor`` times some values."""
     for s in range(values.size):
-        to[s] += factor * values[s]
+        target[s] += factor * values[s]
 
 
 @lean_step
@@ -160,10 +160,10 @@ def _convolve(
             pace_other[k] += stride * plan.sums[other, row, k]
         offset -= stride * boxes.inner_low[join, i]
         stride *= boxes.inner_span[join, i]
-    at_one, end_one = boxes.start[one], boxes.start[one + 1]
-    at_other, end_other = boxes.start[other], boxes.start[other + 1]
-    to_one = np.empty(end_one - at_one, np.int64)
-    to_other = np.empty(end_other - at_other, np.int64)
+    start_one, end_one = boxes.start[one], boxes.start[one + 1]
+    start_other, end_other = boxes.start[other], boxes.start[other + 1]
+    to_one = np.empty(end_one - start_one, np.int64)
+    to_other = np.empty(end_other - start_other, np.int64)
     _positions(boxes.low[one], boxes.span[one], pace_one, to_one)
     _positions(boxes.low[other], boxes.span[other], pace_other, to_other)
     least, most = to_one[0], to_one[0]
@@ -171,24 +171,24 @@ def _convolve(
         least, most = min(least, to_one[t]), max(most, to_one[t])
     run = np.zeros(most - least + 1)
     for t in range(to_one.size):
-        run[to_one[t] - least] += weight[at_one + t]
-    back = np.zeros(run.size if slope.size else 0)
+        run[to_one[t] - least] += weight[start_one + t]
+    gradient = np.zeros(run.size if slope.size else 0)
     for t in range(to_other.size):
-        w = weight[at_other + t]
+        w = weight[start_other + t]
         begin = to_other[t] + least + offset
         # Before and behind the box are sums that the row of its first axis does not allow
         a, b = max(0, -begin), min(run.size, box.size - begin)
         if w == 0.0 or a >= b:
             continue
-        there = box[begin + a : begin + b]
+        window = box[begin + a : begin + b]
         if slope.size:
-            _add(there, w, back[a:b])
-            slope[at_other + t] += _dot(run[a:b], there)
+            _add(window, w, gradient[a:b])
+            slope[start_other + t] += _dot(run[a:b], window)
         else:
-            _add(run[a:b], w, there)
+            _add(run[a:b], w, window)
     if slope.size:
         for t in range(to_one.size):
-            slope[at_one + t] += back[to_one[t] - least]
+            slope[start_one + t] += gradient[to_one[t] - least]
 
 
 @step
@@ -207,7 +207,7 @@ def _close(
     ``part`` are the weights of the part, or the derivatives by them, ``unit`` what they were
     divided by; ``slope`` is empty, or anything else.
     """
-    back = slope.size > 0
+    backward = slope.size > 0
     p, n = plan.left.size + 1 + join, plan.inner_axes[join]
     k, number = plan.axes[p], 0
     closed = np.zeros(plan.state.shape[1], np.int64)
@@ -231,8 +231,8 @@ def _close(
                     index //= span[i]
                 sums[j] += plan.inner_sums[join, r, i] * value
         for t in range(run * length, (run + 1) * length):
-            if box[t] != 0.0 or back:
-                factor, to = 1.0 / unit, np.int64(0)
+            if box[t] != 0.0 or backward:
+                factor, slot = 1.0 / unit, np.int64(0)
                 for j in range(closed.size):
                     s = sums[j] - rows.low[closed[j]]
                     if 0 <= s <= rows.high[closed[j]] - rows.low[closed[j]]:
@@ -241,13 +241,13 @@ def _close(
                         factor = 0.0
                 for i in range(k):
                     s = sums[closed.size + i] - boxes.low[p, i]
-                    to = to * boxes.span[p, i] + s
+                    slot = slot * boxes.span[p, i] + s
                     if s < 0 or s >= boxes.span[p, i]:
                         factor = 0.0
-                if back:
-                    box[t] = part[to] * factor if factor > 0.0 else 0.0
+                if backward:
+                    box[t] = part[slot] * factor if factor > 0.0 else 0.0
                 elif factor > 0.0:
-                    part[to] += box[t] * factor
+                    part[slot] += box[t] * factor
             for j in range(sums.size):
                 r = closed[j] if j < closed.size else plan.axis[p, j - closed.size]
                 sums[j] += plan.inner_sums[join, r, n - 1] if n else 0
@@ -381,8 +381,8 @@ def _contract(
         _convolve(plan, boxes, join, weight, box, slope)
     for g in range(unknowns):
         for x in range(least[g], most[g] + 1):
-            at = boxes.start[g] + x - least[g]
-            laws[g, x] = weight[at] * slope[at]
+            positions = boxes.start[g] + x - least[g]
+            laws[g, x] = weight[positions] * slope[positions]
     return log_weight + math.log(whole)
 
 
@@ -423,7 +423,9 @@ class _Planner:
         parts = list(self._leaves)
         while len(parts) > 1:
             touching = [[p for p in parts if r in p.rows] for r in range(n_rows)]
-            chosen = min((own for own in touching if len(own) > 1), key=self._cost, default=parts)
+            chosen = min(
+                (group for group in touching if len(group) > 1), key=self._cost, default=parts
+            )
             parts = [p for p in parts if p not in chosen]
             waiting = list(chosen)
             while len(waiting) > 1:
@@ -432,7 +434,7 @@ class _Planner:
                 other, one = waiting.pop(j), waiting.pop(i)
                 waiting.insert(0, self._joined(one, other))
             parts.append(waiting[0])
-        return self._written()
+        return self._write()
 
     def _open_rows(self, unknowns: tuple[int, ...]) -> tuple[int, ...]:
         rest = np.ones(self._matrix.shape[1], np.bool_)
@@ -440,7 +442,7 @@ class _Planner:
         inside, outside = self._matrix[:, ~rest].any(axis=1), self._matrix[:, rest].any(axis=1)
         return tuple(np.flatnonzero(inside & outside).tolist())
 
-    def _both(self, one: _Piece, other: _Piece) -> _Piece:
+    def _join(self, one: _Piece, other: _Piece) -> _Piece:
         unknowns = tuple(sorted(one.unknowns + other.unknowns))
         rows = self._open_rows(unknowns)
         rank = np.linalg.matrix_rank(self._matrix[np.ix_(rows, unknowns)]) if rows else 0
@@ -448,19 +450,19 @@ class _Planner:
         return _Piece(-1, unknowns, rows, size)
 
     def _cost(self, parts: list[_Piece]) -> float:
-        done, pairs = parts[0], 0.0
+        joined, pairs = parts[0], 0.0
         for part in parts[1:]:
-            pairs += done.size * part.size
-            done = self._both(done, part)
-        return pairs + done.size
+            pairs += joined.size * part.size
+            joined = self._join(joined, part)
+        return pairs + joined.size
 
     def _growth(self, one: _Piece, other: _Piece) -> float:
-        return self._both(one, other).size / max(one.size, other.size)
+        return self._join(one, other).size / max(one.size, other.size)
 
     def _joined(self, one: _Piece, other: _Piece) -> _Piece:
         left, right = (one, other) if one.size >= other.size else (other, one)
         part = len(self._leaves) + len(self._joins)
-        joined = self._both(left, right)._replace(part=part)
+        joined = self._join(left, right)._replace(part=part)
         self._joins.append((left, right, joined))
         return joined
 
@@ -484,7 +486,7 @@ class _Planner:
         table[axes, range(len(axes))] = 1
         return axes, table
 
-    def _written(self) -> BoxPlan:
+    def _write(self) -> BoxPlan:
         """Return the plan as arrays."""
         n_rows, unknowns = self._matrix.shape
         parts, width = 2 * unknowns - 1, max(n_rows, 1)
@@ -499,24 +501,27 @@ class _Planner:
             sums[g, :, 0] = self._matrix[:, g]
         for number, (left, right, part) in enumerate(self._joins):
             rows = sorted({*left.rows, *right.rows})
-            own = [r for r in axis[left.part, : axes[left.part]].tolist() if r in rows]
-            own = own if left.part >= unknowns else list(left.rows[:1])
+            row_axes = [r for r in axis[left.part, : axes[left.part]].tolist() if r in rows]
+            row_axes = row_axes if left.part >= unknowns else list(left.rows[:1])
             # Along the last axis of the left part the weights of both boxes are next to each other.
-            chosen, _ = self._axes([*reversed(own), *rows], part.unknowns)
-            chosen = [*(r for r in chosen if r not in own), *(r for r in own if r in chosen)]
+            chosen, _ = self._axes([*reversed(row_axes), *rows], part.unknowns)
+            chosen = [
+                *(r for r in chosen if r not in row_axes),
+                *(r for r in row_axes if r in chosen),
+            ]
             chosen, table = self._axes([*chosen, *rows], part.unknowns)
             inner_axes[number], inner[number, : len(chosen)] = len(chosen), chosen
             inner_sums[number, :, : len(chosen)] = table
             state[part.part, rows] = _CLOSED
             state[part.part, list(part.rows)] = _OPEN
-            still = [r for r in chosen if r in part.rows]
-            kept, table = self._axes([*still, *part.rows], part.unknowns)
-            axes[part.part], axis[part.part, : len(kept)] = len(kept), kept
-            sums[part.part, :, : len(kept)] = table
+            open_rows = [r for r in chosen if r in part.rows]
+            axis_rows, table = self._axes([*open_rows, *part.rows], part.unknowns)
+            axes[part.part], axis[part.part, : len(axis_rows)] = len(axis_rows), axis_rows
+            sums[part.part, :, : len(axis_rows)] = table
         left_parts = np.array([left.part for left, _, _ in self._joins], np.int64)
         right_parts = np.array([right.part for _, right, _ in self._joins], np.int64)
-        made = (left_parts, right_parts, state, axes, axis, sums, inner_axes, inner, inner_sums)
-        return BoxPlan(*made)
+        arrays = (left_parts, right_parts, state, axes, axis, sums, inner_axes, inner, inner_sums)
+        return BoxPlan(*arrays)
 
 
 # -----------------------------------------------------------------------------
@@ -568,9 +573,9 @@ def box_laws(
     if not 0.0 <= _sizes(plan, matrix, rows, least, most, boxes) <= min(limit, MOST_PAIRS):
         return None
     laws = np.zeros(priors.shape)
-    found = _contract(plan, matrix, rows, priors, least, most, boxes, laws)
-    if not found - float(np.log(most - least + 1.0).sum()) > _FAINT:
+    evidence = _contract(plan, matrix, rows, priors, least, most, boxes, laws)
+    if not evidence - float(np.log(most - least + 1.0).sum()) > _FAINT:
         return None
     inside = np.arange(unknowns), np.arange(priors.shape[1])[:, None]
     peak = np.where((inside[1] >= least) & (inside[1] <= most), priors.T, -np.inf).max(axis=0)
-    return found + constant + float(peak.sum() + peaks.sum()), laws
+    return evidence + constant + float(peak.sum() + peaks.sum()), laws

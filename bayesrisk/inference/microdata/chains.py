@@ -93,8 +93,8 @@ class PeopleChain:
         self._sweep(sweeps * self.sweep_size, _EVERYBODY, counts, density)
         return counts.reshape(draws, -1), density
 
-    def _sweep(self, each: int, slots: IntArray, counts: IntArray, density: FloatArray) -> None:
-        sweep(self.rng, self.model.arrays, self.state, each, slots, counts, density)
+    def _sweep(self, sweeps: int, slots: IntArray, counts: IntArray, density: FloatArray) -> None:
+        sweep(self.rng, self.model.arrays, self.state, sweeps, slots, counts, density)
 
 
 def _first_state(model: PeopleModel, rng: np.random.Generator, share: float) -> ChainState:
@@ -106,9 +106,9 @@ def _first_state(model: PeopleModel, rng: np.random.Generator, share: float) -> 
     for part, n in enumerate(sizes):
         if n:
             mass = arrays.mass[arrays.law[part]]
-            drawn = rng.choice(model.classes, size=int(n), p=mass / mass.sum())
-            occupant[arrays.first[part] : arrays.first[part] + n] = drawn
-            x[part] = np.bincount(drawn, minlength=model.classes)
+            classes = rng.choice(model.classes, size=int(n), p=mass / mass.sum())
+            occupant[arrays.first[part] : arrays.first[part] + n] = classes
+            x[part] = np.bincount(classes, minlength=model.classes)
     put(arrays, spot, x)
     density = np.array([float(arrays.table[spot].sum())])
     tally = np.zeros((len(KINDS), 2), np.int64)
@@ -141,15 +141,15 @@ _NEGLIGIBLE = 45.0  # exp(-45) is 3e-20: thousands of such points are less than 
 
 
 @lean_step
-def _within(low: Index, high: Index, value: Index, top: Index, c: Index) -> tuple[Index, Index]:
+def _clip(low: Index, high: Index, value: Index, top: Index, c: Index) -> tuple[Index, Index]:
     """Return the t of a stretch with 0 <= value + c t <= top."""
     # -value / |c| <= t <= (top - value) / |c|, the ends exchanged where c < 0
-    back, forth = value, top - value
+    below, forth = value, top - value
     if c < 0:
-        back, forth, c = forth, back, -c
+        below, forth, c = forth, below, -c
     if c > 1:  # rarely: a division costs more than all else here
-        back, forth = back // c, forth // c
-    return max(low, -back), min(high, forth)
+        below, forth = below // c, forth // c
+    return max(low, -below), min(high, forth)
 
 
 @lean_step
@@ -161,14 +161,14 @@ def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[
     for k in range(lattice.ptr[move], lattice.ptr[move + 1]):
         g = lattice.group[k]
         top = lattice.prior_ptr[g + 1] - lattice.prior_ptr[g] - 1
-        low, high = _within(low, high, x[g], top, lattice.coef[k])
+        low, high = _clip(low, high, x[g], top, lattice.coef[k])
         if low == high:  # nowhere: to stay is always possible, so that no row can say more
             return low, high
     # 0 <= s_r + t (A z)_r <= top_r for every soft row
     for k in range(lattice.row_ptr[move], lattice.row_ptr[move + 1]):
         r = lattice.row[k]
         top = lattice.soft_ptr[r + 1] - lattice.soft_ptr[r] - 1
-        low, high = _within(low, high, sums[r], top, lattice.row_coef[k])
+        low, high = _clip(low, high, sums[r], top, lattice.row_coef[k])
         if low == high:
             return low, high
     return low, high
@@ -236,25 +236,25 @@ def kernel_basis(matrix: IntArray) -> IntArray:
     """
     n = matrix.shape[1]
     work = np.concatenate([matrix.T.copy(), np.eye(n, dtype=np.int64)], axis=1)  # row: a column
-    rows, done = matrix.shape[0], 0
+    rows, pivots = matrix.shape[0], 0
     for r in range(rows):
         while True:
-            active = done + np.flatnonzero(work[done:, r])
+            active = pivots + np.flatnonzero(work[pivots:, r])
             if active.size == 0:
                 break
             sizes = np.abs(work[active, r]) * (n + 1) + np.count_nonzero(work[active], axis=1)
             pivot = active[np.argmin(sizes)]
-            work[[done, pivot]] = work[[pivot, done]]
-            others = done + 1 + np.flatnonzero(work[done + 1 :, r])
-            if others.size == 0:
-                done += 1
+            work[[pivots, pivot]] = work[[pivot, pivots]]
+            remaining = pivots + 1 + np.flatnonzero(work[pivots + 1 :, r])
+            if remaining.size == 0:
+                pivots += 1
                 break
-            factor = np.rint(work[others, r] / work[done, r]).astype(np.int64)
-            factor[factor == 0] = np.sign(work[others, r] * work[done, r])[factor == 0]
-            work[others] -= factor[:, None] * work[done]
-            if np.abs(work[others]).max(initial=0) > _LARGEST:
+            factor = np.rint(work[remaining, r] / work[pivots, r]).astype(np.int64)
+            factor[factor == 0] = np.sign(work[remaining, r] * work[pivots, r])[factor == 0]
+            work[remaining] -= factor[:, None] * work[pivots]
+            if np.abs(work[remaining]).max(initial=0) > _LARGEST:
                 raise ArgumentError("the lattice of the published counts has too large entries")
-    return _shortened(work[done:, rows:])
+    return _shortened(work[pivots:, rows:])
 
 
 def _products(vectors: IntArray) -> IntArray:
@@ -286,13 +286,13 @@ def _shortened(basis: IntArray) -> IntArray:
     return basis[np.argsort((basis**2).sum(axis=1), kind="stable")]
 
 
-def moves_of(basis: IntArray, more: IntArray, rng: np.random.Generator, count: int) -> IntArray:
+def make_moves(basis: IntArray, more: IntArray, rng: np.random.Generator, count: int) -> IntArray:
     """Return basis moves, given moves, and random combinations of two to four of them.
 
     A basis alone need not connect the points that are not negative.
     """
     dimension = len(basis)
-    found = [basis, more]
+    groups = [basis, more]
     longest = _SPARSEST * max(1, int(np.abs(basis).sum(axis=1).max(initial=1)))
     if dimension > 1:
         # Combinations of neighbours, moves that share a group, are shorter than others.
@@ -308,8 +308,8 @@ def moves_of(basis: IntArray, more: IntArray, rng: np.random.Generator, count: i
             if z.any() and np.abs(z).sum() <= longest:
                 rows.append(z)
         if rows:
-            found.append(np.array(rows))
-    every = np.concatenate([f for f in found if len(f)]) if dimension else more
+            groups.append(np.array(rows))
+    every = np.concatenate([f for f in groups if len(f)]) if dimension else more
     if not len(every):
         return np.zeros((0, basis.shape[1]), np.int64)
     first = np.argmax(every != 0, axis=1)
@@ -391,13 +391,13 @@ class LatticeChains:
         check_kinds(system)
         hard = system.matrix[np.flatnonzero(system.hard), :].toarray().astype(np.int64)
         self.basis = kernel_basis(hard)
-        self.starts = _far_apart(system, chains, rng)
-        apart = np.array([a - b for i, a in enumerate(self.starts) for b in self.starts[:i]])
-        more = apart.reshape(-1, system.matrix.shape[1]).astype(np.int64)
+        self.starts = _distant_states(system, chains, rng)
+        differences = np.array([a - b for i, a in enumerate(self.starts) for b in self.starts[:i]])
+        more = differences.reshape(-1, system.matrix.shape[1]).astype(np.int64)
         tries = max(_FEWEST, _COMBINATIONS * len(self.basis))
         soft = system.matrix[np.flatnonzero(~system.hard), :].toarray().astype(np.int64)
         more = np.concatenate([more, small_moves(self.basis, self.basis @ soft.T, rng, tries)])
-        self.moves = moves_of(self.basis, more, rng, tries)
+        self.moves = make_moves(self.basis, more, rng, tries)
 
     def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:
         """Return the chains at their starts, each with its generator."""
@@ -444,14 +444,14 @@ class LatticeChain:
         return counts, density
 
 
-def _far_apart(system: SmallSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
+def _distant_states(system: SmallSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
     """Return solutions at the ends of random directions, checked in whole numbers.
 
     Where sums have several runs, the first of them is in the first ones if that can be, and so on.
     """
     if not all(map(len, system.runs)):
         raise DataError("release contradicts itself or the prior: a count cannot be as it is")
-    found = []
+    states = []
     for i in range(count):
         direction = rng.normal(size=system.matrix.shape[1])
         wanted = [i * len(runs) // count for runs in system.runs]
@@ -463,8 +463,8 @@ def _far_apart(system: SmallSystem, count: int, rng: np.random.Generator) -> lis
                 "release contradicts itself or the prior, or no counts that agree with all of it "
                 f"were found in {_SOLVER_SECONDS:g} s"
             )
-        found.append(x)
-    return found
+        states.append(x)
+    return states
 
 
 def _solution(system: SmallSystem, direction: FloatArray, wanted: Sequence[int]) -> IntArray | None:
@@ -489,15 +489,15 @@ def _solution(system: SmallSystem, direction: FloatArray, wanted: Sequence[int])
     )
     least = np.concatenate([low, np.repeat([0.0, -np.inf, 1.0], width.size)])
     most = np.concatenate([high, np.repeat([np.inf, 0.0, 1.0], width.size)])
-    there = np.zeros(len(ends))
+    upper = np.zeros(len(ends))
     if wanted:
-        there[np.cumsum(width) - width + np.array(wanted, np.int64)[broken]] = 1.0
+        upper[np.cumsum(width) - width + np.array(wanted, np.int64)[broken]] = 1.0
     answer: Any = milp(
         np.concatenate([direction, np.zeros(len(ends))]),
         constraints=LinearConstraint(rows, least, most),
         integrality=np.ones(rows.shape[1], np.int64),
         bounds=Bounds(
-            np.concatenate([np.zeros(direction.size), there]),
+            np.concatenate([np.zeros(direction.size), upper]),
             np.concatenate([system.top, np.ones(len(ends))]),
         ),
         options={"time_limit": _SOLVER_SECONDS},
@@ -505,10 +505,10 @@ def _solution(system: SmallSystem, direction: FloatArray, wanted: Sequence[int])
     if answer.x is None:
         return None
     x: IntArray = np.rint(answer.x[: direction.size]).astype(np.int64)
-    found = system.matrix @ x
+    counts = system.matrix @ x
     inside = [
         np.any((runs[:, 0] <= n) & (n <= runs[:, 1]))
-        for n, runs in zip(found, system.runs, strict=True)
+        for n, runs in zip(counts, system.runs, strict=True)
     ]
     if np.any(x < 0) or np.any(x > system.top) or not all(inside):
         raise DataError("the solver's counts do not agree with the release")
@@ -563,24 +563,26 @@ def draw(
     doublings: int,
     enough: Callable[[Draws], bool] = lambda _: True,
     observer: Callable[[], Observer] = no_observer,
-    together: bool = False,
+    batched: bool = False,
 ) -> Draws:
     """Return draws of chains that agree, or the last ones.
 
     An observer sees many states ``together``, or each while the chain is in it.
     """
     directions = np.random.default_rng(0).normal(size=(2, functions.shape[1]))
-    for again in range(doublings + 1):
+    for doubling in range(doublings + 1):
         counts = empty_counts(draws, len(chains), functions.shape[0])
-        seen = np.zeros((3, len(chains), draws))  # log density and projections
+        traces = np.zeros((3, len(chains), draws))  # log density and projections
         observe = observer()
-        room = _STATES // max(functions.shape[1], 1) if together or observer is no_observer else 1
-        begin = _steps(chains, functions, directions, thin << again, seen, observe, max(room, 1))
-        run_chains(begin, counts, 0 if again else draws, None)
-        found = Draws(counts, [chain_numbers(v) for v in moving(seen)], thin << again)
-        if found.agreed and enough(found):
+        room = _STATES // max(functions.shape[1], 1) if batched or observer is no_observer else 1
+        begin = _steps(
+            chains, functions, directions, thin << doubling, traces, observe, max(room, 1)
+        )
+        run_chains(begin, counts, 0 if doubling else draws, None)
+        draws_made = Draws(counts, [chain_numbers(v) for v in moving(traces)], thin << doubling)
+        if draws_made.agreed and enough(draws_made):
             break
-    return found
+    return draws_made
 
 
 def _steps(
@@ -588,27 +590,27 @@ def _steps(
     functions: sp.csr_array,
     directions: FloatArray,
     thin: int,
-    seen: FloatArray,
+    traces: FloatArray,
     observe: Observer,
     room: int,
 ) -> Callable[[int], Step]:
     """Return the maker of a chain's step, which fills rows with functions of its states."""
 
     def begin(number: int) -> Step:
-        chain, done = chains[number], 0
+        chain, filled = chains[number], 0
 
         def step(discard: int, out: IntArray) -> None:
-            nonlocal done
+            nonlocal filled
             chain.advance(discard * thin)
             for start in range(0, len(out), room):
                 x, density = chain.record(min(room, len(out) - start), thin)
-                end = done + len(x)
+                end = filled + len(x)
                 out[start : start + len(x)] = (functions @ x.T).T
-                seen[0, number, done:end] = density
+                traces[0, number, filled:end] = density
                 # Row by row: a product of matrices may round otherwise in pieces of other sizes
-                seen[1:, number, done:end] = [(x * d).sum(axis=1) for d in directions]
+                traces[1:, number, filled:end] = [(x * d).sum(axis=1) for d in directions]
                 observe(number, x)
-                done = end
+                filled = end
 
         return step
 
@@ -622,17 +624,17 @@ def agreed(watched: Sequence[ChainNumbers]) -> bool:
     )
 
 
-def moving(seen: Iterable[FloatArray]) -> list[FloatArray]:
+def moving(traces: Iterable[FloatArray]) -> list[FloatArray]:
     """Return those of several variables that move, rid of rounding errors.
 
     A density that is added up along a chain is off by a different rounding error in each.  Equal
     states would then have ranks of their own chain, and chains that agree seem to disagree.  What
     is no number stays: its diagnostics are none either, and such chains do not agree.
     """
-    found = []
-    for values in seen:
+    varied = []
+    for values in traces:
         size = 1.0 + float(np.abs(values).max())
         even = np.rint(values / (_EQUAL * size)) if np.isfinite(size) else values
         if np.ptp(even) != 0.0:  # also of no numbers
-            found.append(even)
-    return found
+            varied.append(even)
+    return varied

@@ -184,7 +184,7 @@ def _share(
     and the probabilities of the states of both parts, to which is added: one column for each law.
     """
     sums = np.empty(states.sums.shape[1], np.int64)
-    joint, of_left, of_right = shares
+    joint, left_share, right_share = shares
     for i in range(begin, left_weight.size):
         if budget < 0:
             return i
@@ -198,8 +198,8 @@ def _share(
             factor = math.exp(w - states.peak[state])
             for k in range(joint.shape[1]):
                 p = joint[state, k] * factor
-                of_left[i, k] += p
-                of_right[j, k] += p
+                left_share[i, k] += p
+                right_share[j, k] += p
     return left_weight.size
 
 
@@ -278,8 +278,8 @@ class _Join:
     @property
     def arguments(self) -> tuple[JoinedRows, IntArray, FloatArray, IntArray, FloatArray, IntArray]:
         """Arguments of the kernels."""
-        left, right, by = self.left, self.right, self.order
-        return self.rows, left.sums, left.weight, right.sums[by], right.weight[by], self.span
+        left, right, order = self.left, self.right, self.order
+        return self.rows, left.sums, left.weight, right.sums[order], right.weight[order], self.span
 
     def shared(self, probability: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of the states of both parts, from those of the joint states.
@@ -292,9 +292,9 @@ class _Join:
             np.zeros((self.right.weight.size, laws)),
         )
         shares = probability / self.states.total[:states, None], left, np.zeros_like(right)
-        done = 0
-        while done < len(left):
-            done = _share(*self.arguments, done, self.states, shares, _PIECE)
+        position = 0
+        while position < len(left):
+            position = _share(*self.arguments, position, self.states, shares, _PIECE)
         right[self.order] = shares[2]
         return left, right
 
@@ -352,11 +352,11 @@ class Contraction:
             parts = [*(p for p in parts if p not in chosen), self._joined(chosen)]
         self._root = self._joined(sorted(parts, key=_states))
         peak = float(self._root.weight.max())
-        each = np.exp(self._root.weight - peak)
-        self.log_weight = peak + math.log(float(each.sum())) + self._constant()
-        self._probability: FloatArray = each / each.sum()
+        mass = np.exp(self._root.weight - peak)
+        self.log_weight = peak + math.log(float(mass.sum())) + self._constant()
+        self._probability: FloatArray = mass / mass.sum()
 
-    def kept(self) -> tuple[IntArray, FloatArray]:
+    def root_states(self) -> tuple[IntArray, FloatArray]:
         """Return the values (states, sums) of the sums that stay open, and their probabilities."""
         # No part has a sum of nothing, which is 0.
         sums = np.zeros((self._probability.size, len(self._keep)), np.int64)
@@ -372,22 +372,22 @@ class Contraction:
         largest = max((part.weight.size for part, _ in self._joins), default=0)
         if self.pairs * states.size > _COLUMNS * self._limit or largest * states.size > _ROOM:
             raise TooManyStatesError
-        of_root = np.zeros((self._probability.size, states.size))
-        of_root[states, np.arange(states.size)] = 1.0
-        return self._laws(of_root)
+        root_law = np.zeros((self._probability.size, states.size))
+        root_law[states, np.arange(states.size)] = 1.0
+        return self._laws(root_law)
 
-    def _laws(self, of_root: FloatArray) -> list[FloatArray]:
+    def _laws(self, root_law: FloatArray) -> list[FloatArray]:
         """Return laws of all unknowns, from those (states, laws) of what is left in the end."""
-        probability = {self._root: of_root}
+        probability = {self._root: root_law}
         for part, join in reversed(self._joins):
             left, right = join.shared(probability.pop(part))
             probability |= {join.left: left, join.right: right}
-        found = []
+        laws = []
         for leaf, values, prior in zip(self._leaves, self._values, self._sums.priors, strict=True):
-            law = np.zeros((prior.size, of_root.shape[1]))
+            law = np.zeros((prior.size, root_law.shape[1]))
             law[values] = probability[leaf]
-            found.append(law)
-        return found
+            laws.append(law)
+        return laws
 
     def _constant(self) -> float:
         """Return the log weight of sums of nothing, which are 0."""
@@ -409,14 +409,14 @@ class Contraction:
         is_open = np.array([self._is_open(int(r), alone) for r in rows], np.bool_)
         for r, s in zip(rows[~is_open], values[:, ~is_open].T, strict=True):
             inside = (s >= sums.low[r]) & (s <= self._high[r])
-            own = sums.weights[r][np.where(inside, s - sums.low[r], 0)]
-            weight = weight + np.where(inside, own, -np.inf)
-        kept = np.flatnonzero(weight > -np.inf)
-        if not kept.size:
+            row_weight = sums.weights[r][np.where(inside, s - sums.low[r], 0)]
+            weight = weight + np.where(inside, row_weight, -np.inf)
+        supported = np.flatnonzero(weight > -np.inf)
+        if not supported.size:
             raise NoStateError
-        self._values.append(x[kept])
-        open_sums = np.ascontiguousarray(values[kept][:, is_open], np.int64)
-        return _Part(alone, rows[is_open], open_sums, weight[kept])
+        self._values.append(x[supported])
+        open_sums = np.ascontiguousarray(values[supported][:, is_open], np.int64)
+        return _Part(alone, rows[is_open], open_sums, weight[supported])
 
     def _is_open(self, row: int, cells: frozenset[int]) -> bool:
         return row in self._keep or not self._members[row] <= cells
@@ -427,14 +427,14 @@ class Contraction:
         for part in sorted(parts, key=_states):
             for row in part.rows:
                 touching.setdefault(int(row), []).append(part)
-        choices = [own for own in touching.values() if len(own) > 1]
-        found, least = 0, math.inf
+        choices = [group for group in touching.values() if len(group) > 1]
+        best, least = 0, math.inf
         # Short rows first: most of the long ones are then given up after a few parts.
-        for at in sorted(range(len(choices)), key=lambda at: (len(choices[at]), at)):
-            cost = self._cost(choices[at], least)
-            if cost < least or (cost == least and at < found):  # as if the choices came in order
-                found, least = at, cost
-        return choices[found] if choices else []
+        for index in sorted(range(len(choices)), key=lambda index: (len(choices[index]), index)):
+            cost = self._cost(choices[index], least)
+            if cost < least or (cost == least and index < best):  # as if the choices came in order
+                best, least = index, cost
+        return choices[best] if choices else []
 
     def _cost(self, parts: list[_Part], most: float) -> float:
         """Return about how many pairs of states are looked at when parts are joined in order.
@@ -499,14 +499,16 @@ class Contraction:
             self._weights,
         )
         order, span = _by_one_row(left, right, rows)
-        each = span[1] - span[0]
-        self.pairs += int(each.sum())
+        pairs = span[1] - span[0]
+        self.pairs += int(pairs.sum())
         if self.pairs > self._limit:
             raise TooManyStatesError
-        room, done = int(each.max(initial=0)), 0
+        room, position = int(pairs.max(initial=0)), 0
         states = _room(1024 + room, int(np.count_nonzero(~closed)))
         join = _Join(left, right, order, rows, span, states)
-        while (done := _join(*join.arguments, done, join.states, _PIECE)) < left.weight.size:
+        while (
+            position := _join(*join.arguments, position, join.states, _PIECE)
+        ) < left.weight.size:
             join = replace(join, states=_with_room(join.states, room))
         if not (n := int(join.states.number[0])):
             raise NoStateError
@@ -527,9 +529,9 @@ def _states(part: _Part) -> int:
 
 def _position(rows: IntArray, names: IntArray) -> IntArray:
     """Return the position of each of some rows among others; -1 where it is not there."""
-    found = np.full(names.size, -1, np.int64)
-    found[np.searchsorted(names, rows)] = np.arange(rows.size)
-    return found
+    positions = np.full(names.size, -1, np.int64)
+    positions[np.searchsorted(names, rows)] = np.arange(rows.size)
+    return positions
 
 
 def _by_one_row(left: _Part, right: _Part, rows: JoinedRows) -> tuple[IntArray, IntArray]:
@@ -538,13 +540,13 @@ def _by_one_row(left: _Part, right: _Part, rows: JoinedRows) -> tuple[IntArray, 
     order = np.arange(n)
     span = np.stack([np.zeros(size, np.int64), np.full(size, n, np.int64)])
     for r in np.flatnonzero((rows.left >= 0) & (rows.right >= 0)):
-        mine, own = left.sums[:, rows.left[r]], right.sums[:, rows.right[r]]
-        by = np.argsort(own, kind="stable")
-        first = np.searchsorted(own[by], rows.low[r] - rows.rest[r] - mine, "left")
-        last = np.searchsorted(own[by], rows.high[r] - mine, "right")
+        mine, theirs = left.sums[:, rows.left[r]], right.sums[:, rows.right[r]]
+        order_right = np.argsort(theirs, kind="stable")
+        first = np.searchsorted(theirs[order_right], rows.low[r] - rows.rest[r] - mine, "left")
+        last = np.searchsorted(theirs[order_right], rows.high[r] - mine, "right")
         pairs = np.stack([first, np.maximum(first, last)]).astype(np.int64)
         if (pairs[1] - pairs[0]).sum() < (span[1] - span[0]).sum():
-            order, span = by, pairs
+            order, span = order_right, pairs
     return order, span
 
 
@@ -577,7 +579,7 @@ def _with_room(states: States, more: int) -> States:
     return larger
 
 
-def sums_of(
+def open_sums(
     system: SmallSystem,
     rows: IntArray,
     members: IntArray,

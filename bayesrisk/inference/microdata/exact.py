@@ -44,7 +44,7 @@ from bayesrisk.inference.microdata.contraction import (
     Contraction,
     NoStateError,
     TooManyStatesError,
-    sums_of,
+    open_sums,
 )
 from bayesrisk.inference.microdata.system import (
     MicrodataSystem,
@@ -90,24 +90,24 @@ def weigh(
 
     ``limit`` is the number of pairs of states that may be joined.
     """
-    sides = sides_of(system)
+    sides = split_sides(system)
     if sides is None:
         return _whole(system, limit, functions)
     try:
         sums = SideSums(system, sides, limit)
-        laws, of_functions = sums.laws(), []
+        laws, function_laws = sums.laws(), []
         for function in functions:
             if sides.see(function):
-                of_functions.append(sums.law_of(function))
-            elif (law := sums.law_of_pairs(function)) is not None:
-                of_functions.append(law)
-            elif (others := sides_of(system, [function])) is not None:
-                of_functions.append(SideSums(system, others, limit).law_of(function))
+                function_laws.append(sums.function_law(function))
+            elif (law := sums.pair_law(function)) is not None:
+                function_laws.append(law)
+            elif (finer_sides := split_sides(system, [function])) is not None:
+                function_laws.append(SideSums(system, finer_sides, limit).function_law(function))
             else:
-                of_functions += _whole(system, limit, [function]).functions
+                function_laws += _whole(system, limit, [function]).functions
     except NoStateError:
         raise DataError(_CONTRADICTION) from None
-    return ExactLaw(laws, tuple(of_functions), sums.pairs)
+    return ExactLaw(laws, tuple(function_laws), sums.pairs)
 
 
 def _whole(system: SmallSystem, limit: int, functions: Sequence[IntArray]) -> ExactLaw:
@@ -116,30 +116,30 @@ def _whole(system: SmallSystem, limit: int, functions: Sequence[IntArray]) -> Ex
     blocks: Any = [[None, system.matrix.T], [system.matrix, None]]
     label = connected_components(sp.block_array(blocks), directed=False)[1][:n_groups]
     laws: list[FloatArray] = [np.ones(1)] * n_groups
-    of_functions = [np.ones(1) for _ in functions]
+    function_laws = [np.ones(1) for _ in functions]
     pairs, columns = 0, sp.csc_array(system.matrix)
     for part in np.unique(label):
         members = np.flatnonzero(label == part)
         rows = np.unique(columns[:, members].indices).astype(np.int64)
-        found, reach = _contracted(system, rows, members, limit - pairs)
-        pairs += found.pairs
-        for group, law in zip(members, found.laws(), strict=True):
+        contraction, reach = _contracted(system, rows, members, limit - pairs)
+        pairs += contraction.pairs
+        for group, law in zip(members, contraction.laws(), strict=True):
             laws[group] = law
         for f, function in enumerate(functions):
-            own = function[members]
-            if not own.any():
+            weights = function[members]
+            if not weights.any():
                 continue
-            if np.count_nonzero(own) == 1:  # a group's law, spread out
-                law = np.zeros(int(own.max()) * (laws[members[own.argmax()]].size - 1) + 1)
-                law[:: int(own.max())] = laws[members[own.argmax()]]
+            if np.count_nonzero(weights) == 1:  # a group's law, spread out
+                law = np.zeros(int(weights.max()) * (laws[members[weights.argmax()]].size - 1) + 1)
+                law[:: int(weights.max())] = laws[members[weights.argmax()]]
             else:
-                sums = sums_of(system, rows, members, reach, own[None])
-                kept = Contraction(sums, limit - pairs, [rows.size])
-                pairs += kept.pairs
-                values, probability = kept.kept()
+                sums = open_sums(system, rows, members, reach, weights[None])
+                joint = Contraction(sums, limit - pairs, [rows.size])
+                pairs += joint.pairs
+                values, probability = joint.root_states()
                 law = np.bincount(values[:, 0], probability).astype(np.float64)
-            of_functions[f] = np.convolve(of_functions[f], law)
-    return ExactLaw(tuple(laws), tuple(of_functions), pairs)
+            function_laws[f] = np.convolve(function_laws[f], law)
+    return ExactLaw(tuple(laws), tuple(function_laws), pairs)
 
 
 def _contracted(
@@ -151,7 +151,7 @@ def _contracted(
     reach, needed = _REACH, math.inf if noisy.size else 0.0
     while True:
         try:
-            found = Contraction(sums_of(system, rows, members, reach), limit)
+            contraction = Contraction(open_sums(system, rows, members, reach), limit)
         except NoStateError:
             if all(system.soft[r].min() >= system.soft[r].max() - reach for r in noisy):
                 raise DataError(_CONTRADICTION) from None
@@ -159,10 +159,10 @@ def _contracted(
             continue
         if noisy.size:
             prior = np.setdiff1d(rows[~system.hard[rows]], noisy)
-            every = Contraction(sums_of(system, prior, members, math.inf), limit).log_weight
-            needed = math.log(noisy.size) + every + most + _LEFT_OUT - found.log_weight
+            every = Contraction(open_sums(system, prior, members, math.inf), limit).log_weight
+            needed = math.log(noisy.size) + every + most + _LEFT_OUT - contraction.log_weight
         if needed <= reach:
-            return found, reach
+            return contraction, reach
         reach = needed + 1.0
 
 
@@ -195,7 +195,7 @@ class Sides:
         return _sees(self.one, function) or _sees(self.other, function)
 
 
-def sides_of(system: SmallSystem, functions: Sequence[IntArray] = ()) -> Sides | None:
+def split_sides(system: SmallSystem, functions: Sequence[IntArray] = ()) -> Sides | None:
     """Return two sides with fewer cells than half the groups; None where there are none.
 
     ``functions`` of the groups are seen by a side, too.
@@ -204,14 +204,14 @@ def sides_of(system: SmallSystem, functions: Sequence[IntArray] = ()) -> Sides |
     if system.noisy.any() or not _multinomial(system):
         return None
     rows = sp.csr_array(sp.vstack([system.matrix, *(sp.csr_array(f[None]) for f in functions)]))
-    found = list(_partitions(rows))
-    cells = dict(enumerate(cell for cell in found if cell.any()))
+    parts = list(_partitions(rows))
+    cells = dict(enumerate(cell for cell in parts if cell.any()))
     if not 2 <= len(cells) <= _TABLES:
         return None
     shared = {ij: _shared(cells, ij, system.mass) for ij in combinations(cells, 2)}
     while len(cells) > 2:  # the two that share most are on one side
         i, j = max(shared, key=lambda ij: shared[ij])
-        joined, new = _both(cells.pop(i), cells.pop(j)), max(cells) + len(found)
+        joined, new = _cross(cells.pop(i), cells.pop(j)), max(cells) + len(parts)
         shared = {ij: n for ij, n in shared.items() if not {i, j} & {*ij}}
         cells[new] = joined
         shared |= {(k, new): _shared(cells, (k, new), system.mass) for k in cells if k != new}
@@ -219,7 +219,7 @@ def sides_of(system: SmallSystem, functions: Sequence[IntArray] = ()) -> Sides |
     for one, other in (tuple(cells.values()), tuple(cells.values())[::-1]):
         separator = _separators(one, other, system.mass)
         if separator is not None:
-            sides = Sides(_both(one, separator), other, separator)
+            sides = Sides(_cross(one, separator), other, separator)
             if 2 * sides.size < min(groups + 1, 2 * best.size if best is not None else np.inf):
                 best = sides
     return best
@@ -238,19 +238,19 @@ def _partitions(matrix: sp.csr_array) -> Iterator[IntArray]:
     key = row * (int(matrix.data.max(initial=0)) + 1) + matrix.data
     cell = np.full(matrix.shape[1], -1, np.int64)
     for begin, end in pairwise(matrix.indptr):
-        own = matrix.indices[begin:end]
-        if np.any(cell[own] >= 0):
+        columns = matrix.indices[begin:end]
+        if np.any(cell[columns] >= 0):
             yield np.unique(cell, return_inverse=True)[1].astype(np.int64)
             cell = np.full(matrix.shape[1], -1, np.int64)
-        cell[own] = key[begin:end]
+        cell[columns] = key[begin:end]
     yield np.unique(cell, return_inverse=True)[1].astype(np.int64)
 
 
 def _shared(cells: dict[int, IntArray], pair: tuple[int, int], mass: FloatArray) -> int:
     """Return the number of separators of two partitions; one more than are tried if too many."""
     one, other = (cells[k] for k in pair)
-    found = (_separators(one, other, mass), _separators(other, one, mass))
-    return min(_SEPARATORS + 1 if s is None else int(s.max()) + 1 for s in found)
+    separators = (_separators(one, other, mass), _separators(other, one, mass))
+    return min(_SEPARATORS + 1 if s is None else int(s.max()) + 1 for s in separators)
 
 
 def _separators(one: IntArray, other: IntArray, mass: FloatArray) -> IntArray | None:
@@ -274,7 +274,7 @@ def _separators(one: IntArray, other: IntArray, mass: FloatArray) -> IntArray | 
     return None if np.any(label < 0) else label[other]
 
 
-def _both(one: IntArray, other: IntArray) -> IntArray:
+def _cross(one: IntArray, other: IntArray) -> IntArray:
     """Return the cells in which both partitions agree."""
     key = one * (int(other.max()) + 1) + other
     cell: IntArray = np.unique(key, return_inverse=True)[1].astype(np.int64)
@@ -283,8 +283,8 @@ def _both(one: IntArray, other: IntArray) -> IntArray:
 
 def _sees(cell: IntArray, function: IntArray) -> bool:
     """Return whether a function has one value in each cell."""
-    _, first, back = np.unique(cell, return_index=True, return_inverse=True)
-    return bool(np.array_equal(function[first][back], function))
+    _, first, inverse = np.unique(cell, return_index=True, return_inverse=True)
+    return bool(np.array_equal(function[first][inverse], function))
 
 
 class SideSums:
@@ -296,11 +296,11 @@ class SideSums:
         dense = system.matrix.toarray()
         cells = (sides.separator, sides.one, sides.other)
         self._first = [np.unique(cell, return_index=True)[1] for cell in cells]
-        seen = [
+        involved = [
             np.all(dense[:, first][:, cell] == dense, axis=1)
             for first, cell in zip(self._first, cells, strict=True)
         ]
-        self._rows = [np.flatnonzero(np.argmax(seen, axis=0) == k) for k in range(3)]
+        self._rows = [np.flatnonzero(np.argmax(involved, axis=0) == k) for k in range(3)]
         self._weights = [dense[:, first] for first in self._first]
         self._mass = np.bincount(sides.separator, system.mass)
         bounds = [
@@ -332,17 +332,17 @@ class SideSums:
         cell = self._sides.one if k == 1 else self._sides.other
         top = np.minimum(self._tops[k - 1], self._most[separator])
         priors = log_priors(np.bincount(cell, system.mass).astype(np.float64), top, dirichlet=False)
-        own = replace(system, matrix=sp.csr_array(self._weights[k]), priors=priors)
-        each = (separator == np.arange(self._most.size)[:, None]).astype(np.int64)
-        more = np.vstack([each, *(f[first] for f in functions)])
-        sums = sums_of(own, self._rows[k], np.arange(first.size), np.inf, more)
+        side_system = replace(system, matrix=sp.csr_array(self._weights[k]), priors=priors)
+        indicators = (separator == np.arange(self._most.size)[:, None]).astype(np.int64)
+        more = np.vstack([indicators, *(f[first] for f in functions)])
+        sums = open_sums(side_system, self._rows[k], np.arange(first.size), np.inf, more)
         n, weights = self._rows[k].size, list(sums.weights)
         for s, most in enumerate(self._most):
             weights[n + s] = weights[n + s][: most + 1]
         sums = replace(sums, weights=tuple(weights))
-        found = Contraction(sums, self._limit - self.pairs, range(n, n + len(more)))
-        self.pairs += found.pairs
-        return found
+        contraction = Contraction(sums, self._limit - self.pairs, range(n, n + len(more)))
+        self.pairs += contraction.pairs
+        return contraction
 
     def _joined(self, parts: Sequence[Contraction]) -> tuple[IntArray, IntArray, FloatArray]:
         """Return numbers that both sides can have, the states of either, and probabilities.
@@ -350,20 +350,22 @@ class SideSums:
         The numbers (states, separators) are those of records, and then values of functions, of one
         side and of the other.
         """
-        (one, p), (other, q) = (part.kept() for part in parts)
+        (one, p), (other, q) = (part.root_states() for part in parts)
         width = self._mass.size
-        both = np.concatenate([one[:, :width], other[:, :width]])
-        label = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+        stacked = np.concatenate([one[:, :width], other[:, :width]])
+        label = np.unique(stacked, axis=0, return_inverse=True)[1].ravel()
         left, right = label[: len(one)], label[len(one) :]
         order = np.argsort(right, kind="stable")
         first, end = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
         if (end - first).sum() > max(_PAIRS, len(one)):
             raise TooManyStatesError
-        here = np.repeat(np.arange(len(one)), end - first)
-        there = order[np.arange(here.size) - np.repeat(np.cumsum(end - first) - end, end - first)]
-        n = one[here, :width]
+        one_row = np.repeat(np.arange(len(one)), end - first)
+        other_row = order[
+            np.arange(one_row.size) - np.repeat(np.cumsum(end - first) - end, end - first)
+        ]
+        n = one[one_row, :width]
         with np.errstate(divide="ignore"):
-            weight = np.log(p[here]) + np.log(q[there])
+            weight = np.log(p[one_row]) + np.log(q[other_row])
         weight += (gammaln(n + 1.0) - n * np.log(self._mass)).sum(axis=1)
         for r in self._rows[0]:
             total = n @ self._weights[0][r]
@@ -376,66 +378,74 @@ class SideSums:
         if not weight.size or weight.max() == -np.inf:
             raise NoStateError
         probability = np.exp(weight - weight.max())
-        values = np.concatenate([one[here], other[there, width:]], axis=1)
-        return values, np.stack([here, there]), probability / probability.sum()
+        values = np.concatenate([one[one_row], other[other_row, width:]], axis=1)
+        return values, np.stack([one_row, other_row]), probability / probability.sum()
 
-    def law_of(self, function: IntArray) -> FloatArray:
+    def function_law(self, function: IntArray) -> FloatArray:
         """Return the probability of the values 0, 1, ... of a function that a side sees."""
         k = 1 if _sees(self._sides.one, function) else 2
         values, _, probability = self._joined([self._part(k, [function]), self._part(3 - k)])
         return np.bincount(values[:, -1], probability).astype(np.float64)
 
-    def law_of_pairs(self, function: IntArray) -> FloatArray | None:
+    def pair_law(self, function: IntArray) -> FloatArray | None:
         """Return the same for records of some cells of one side that are of some of the other.
 
         None of another function, of several separators, and of too many states.
         """
         one, other = self._sides.one, self._sides.other
-        of_one, of_other = (np.zeros(int(cell.max()) + 1, np.int64) for cell in (one, other))
-        np.maximum.at(of_one, one, function)
-        np.maximum.at(of_other, other, function)
-        both = of_one[one], of_other[other]
-        if self._mass.size > 1 or function.max() > 1 or np.any(function != both[0] * both[1]):
+        one_function, other_function = (
+            np.zeros(int(cell.max()) + 1, np.int64) for cell in (one, other)
+        )
+        np.maximum.at(one_function, one, function)
+        np.maximum.at(other_function, other, function)
+        factors = one_function[one], other_function[other]
+        if self._mass.size > 1 or function.max() > 1 or np.any(function != factors[0] * factors[1]):
             return None
         try:
-            values, _, probability = self._joined([self._part(k + 1, [both[k]]) for k in range(2)])
+            values, _, probability = self._joined(
+                [self._part(k + 1, [factors[k]]) for k in range(2)]
+            )
         except TooManyStatesError:
             return None
-        of_number = np.bincount(values[:, 0], probability)
-        seen = (of_number > _FAINT * of_number.max())[values[:, 0]]
-        n, y, z = values[seen].T
-        found = np.empty(int(np.minimum(y, z).max()) + 1)
-        for x in range(found.size):
+        number_law = np.bincount(values[:, 0], probability)
+        likely = (number_law > _FAINT * number_law.max())[values[:, 0]]
+        n, y, z = values[likely].T
+        total_law = np.empty(int(np.minimum(y, z).max()) + 1)
+        for x in range(total_law.size):
             # P(x) = C(y, x) C(n - y, z - x) / C(n, z)
             law = _log_choose(y, x) + _log_choose(n - y, z - x) - _log_choose(n, z)
-            found[x] = probability[seen] @ np.exp(law)
-        return found
+            total_law[x] = probability[likely] @ np.exp(law)
+        return total_law
 
     def laws(self) -> tuple[FloatArray, ...]:
         """Return the probability of 0, 1, ... records of every group."""
         parts = [self._part(k) for k in (1, 2)]
         number, states, probability = self._joined(parts)
-        seen = probability > _FAINT * probability.max()
-        number, states, probability = number[seen], states[:, seen], probability[seen]
-        one, other = (part.laws_given_kept(at) for part, at in zip(parts, states, strict=True))
-        found: list[FloatArray] = [np.ones(1)] * self._system.mass.size
+        likely = probability > _FAINT * probability.max()
+        number, states, probability = number[likely], states[:, likely], probability[likely]
+        one, other = (
+            part.laws_given_kept(column) for part, column in zip(parts, states, strict=True)
+        )
+        group_laws: list[FloatArray] = [np.ones(1)] * self._system.mass.size
         sides = self._sides
         for s, mass in enumerate(self._mass):
-            here = np.flatnonzero(sides.separator == s)
-            i, a = np.unique(sides.one[here], return_inverse=True)
-            j, b = np.unique(sides.other[here], return_inverse=True)
+            members = np.flatnonzero(sides.separator == s)
+            i, a = np.unique(sides.one[members], return_inverse=True)
+            j, b = np.unique(sides.other[members], return_inverse=True)
             laws = _pair_laws([one[c] for c in i], [other[c] for c in j], number[:, s], probability)
             # Of a pair of cells a group is a share, so that its records are binomial.
-            of_one = np.bincount(a, self._system.mass[here])
-            of_other = np.bincount(b, self._system.mass[here])
-            share = np.minimum(1.0, self._system.mass[here] * mass / (of_one[a] * of_other[b]))
-            values, back = np.unique(np.round(share, 12), return_inverse=True)
+            one_mass = np.bincount(a, self._system.mass[members])
+            other_mass = np.bincount(b, self._system.mass[members])
+            share = np.minimum(
+                1.0, self._system.mass[members] * mass / (one_mass[a] * other_mass[b])
+            )
+            values, inverse = np.unique(np.round(share, 12), return_inverse=True)
             for v in range(values.size):
-                pair = np.flatnonzero(back == v)
-                own = laws[a[pair], b[pair]] @ _thinning(laws.shape[2], float(share[pair[0]]))
-                for g, law in zip(here[pair], own, strict=True):
-                    found[g] = law
-        return tuple(found)
+                pair = np.flatnonzero(inverse == v)
+                thinned = laws[a[pair], b[pair]] @ _thinning(laws.shape[2], float(share[pair[0]]))
+                for g, law in zip(members[pair], thinned, strict=True):
+                    group_laws[g] = law
+        return tuple(group_laws)
 
 
 def _pair_laws(
@@ -447,7 +457,7 @@ def _pair_laws(
     are paired, which has a ``probability`` in each state.
     """
     y, z = (_stacked(laws) for laws in (one, other))  # (values, cells, states)
-    found = np.zeros((min(len(y), len(z)), y.shape[1], z.shape[1]))
+    pair = np.zeros((min(len(y), len(z)), y.shape[1], z.shape[1]))
     log = gammaln(np.arange(int(n.max(initial=0)) + 2.0))
     log = np.append(log[1:], np.inf)  # log n!, and log of 1 / 0 for the factorial of -1
     rows = [np.flatnonzero(v.any(axis=1)) for v in y]
@@ -457,16 +467,16 @@ def _pair_laws(
             continue
         fits = np.flatnonzero((n >= u) & (n >= v))
         m = n[fits]
-        own = y[u][np.ix_(rows[u], fits)] * probability[fits]
+        left = y[u][np.ix_(rows[u], fits)] * probability[fits]
         their = z[v][np.ix_(columns[v], fits)]
         # P(x) = C(u, x) C(n - u, v - x) / C(n, v), for all x of a state
         x = np.arange(max(0, u + v - int(m.max(initial=0))), min(u, v) + 1)[:, None]
         h = log[u] - log[x] - log[u - x] + log[v] - log[v - x] - log[m]
         h = h + log[m - u] + log[m - v] - log[np.maximum(m - u - v + x, -1)]
-        both = (np.exp(h)[:, None] * own).reshape(-1, fits.size) @ their.T
-        at = np.ix_(x.ravel(), rows[u], columns[v])
-        found[at] += both.reshape(x.size, rows[u].size, -1)
-    return found.transpose(1, 2, 0)
+        products = (np.exp(h)[:, None] * left).reshape(-1, fits.size) @ their.T
+        index = np.ix_(x.ravel(), rows[u], columns[v])
+        pair[index] += products.reshape(x.size, rows[u].size, -1)
+    return pair.transpose(1, 2, 0)
 
 
 def _log_choose(n: IntArray, k: IntArray | int) -> FloatArray:
@@ -478,10 +488,10 @@ def _log_choose(n: IntArray, k: IntArray | int) -> FloatArray:
 
 def _stacked(laws: list[FloatArray]) -> FloatArray:
     """Return laws of different lengths as one array (values, laws, states)."""
-    found = np.zeros((max(map(len, laws)), len(laws), laws[0].shape[1]))
+    stack = np.zeros((max(map(len, laws)), len(laws), laws[0].shape[1]))
     for c, law in enumerate(laws):
-        found[: len(law), c] = law
-    return found
+        stack[: len(law), c] = law
+    return stack
 
 
 def _thinning(values: int, share: float) -> FloatArray:
@@ -490,9 +500,9 @@ def _thinning(values: int, share: float) -> FloatArray:
         return np.eye(values)
     x, k = np.arange(values)[:, None], np.arange(values)
     log = gammaln(np.arange(values) + 1.0)
-    drawn = k * np.log(share) + (x - k) * np.log1p(-share)
-    drawn = drawn + log[x] - log[k] - log[np.maximum(x - k, 0)]
-    return np.where(k <= x, np.exp(drawn), 0.0)
+    log_law = k * np.log(share) + (x - k) * np.log1p(-share)
+    log_law = log_law + log[x] - log[k] - log[np.maximum(x - k, 0)]
+    return np.where(k <= x, np.exp(log_law), 0.0)
 
 
 # The exact law of one place without more knowledge, where its sums have few values: on boxes.  What
@@ -513,10 +523,10 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
 
     ``limit`` is the number of pairs of weights that may be looked at for one law.
     """
-    prior, known = system.prior, system.knowledge
-    if len(system.places) > 1 or prior.size is None or known.groups or known.exact_groups:
+    prior, knowledge = system.prior, system.knowledge
+    if len(system.places) > 1 or prior.size is None or knowledge.groups or knowledge.exact_groups:
         return None
-    if known.settled.nnz or system.classes.size > _CLASSES or prior.size.size > _NUMBERS:
+    if knowledge.settled.nnz or system.classes.size > _CLASSES or prior.size.size > _NUMBERS:
         return None
     mass = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
     readings = [layer.read(0) for layer in system.layers]
@@ -530,53 +540,53 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
     total = np.bincount(group[group >= 0], mass[group >= 0], matrix.shape[1]).astype(np.float64)
     weight = np.where(group >= 0, mass / total[group], 0.0)
     cells = [
-        (law, int(given), int(layer.removals[0, c]))
-        for layer, own in zip(system.layers, readings, strict=True)
-        for c, law, given in zip(*own, strict=True)
+        (law, int(count), int(layer.removals[0, c]))
+        for layer, part in zip(system.layers, readings, strict=True)
+        for c, law, count in zip(*part, strict=True)
     ]
     most = (prior.size.size - 1) * int(full.max(initial=1))
     # Cells of a table have one law, of which the errors are looked up once.
     noises = {id(law): law for law, _, _ in cells if isinstance(law, NoiseSpec)}
-    of_number = log_size(np.arange(prior.size.size), prior)
+    number_weight = log_size(np.arange(prior.size.size), prior)
     reach, needed = _FIRST_REACH if noises else _REACH, 0.0
     while True:
         errors = {key: _noise(law, reach) for key, law in noises.items()}
         sums = [_sum_weights(*cell, errors.get(id(cell[0])), most) for cell in cells]
-        if not all(own.size for _, own in sums):
+        if not all(part.size for _, part in sums):
             return None  # too many, or none
         low = np.array([*(least for least, _ in sums), 0], np.int64)
-        rows = [*(own for _, own in sums), of_number]
-        high = low + np.array([own.size - 1 for own in rows], np.int64)
+        rows = [*(part for _, part in sums), number_weight]
+        high = low + np.array([part.size - 1 for part in rows], np.int64)
         top = int(
             np.max(np.min(np.where(matrix > 0, high[:, None] // matrix.clip(1), high[-1]), 0))
         )
         priors = log_prior(total, top, dirichlet=prior.concentration is not None)
-        found = box_laws(matrix, low, rows, priors, limit)
-        if found is None:
+        box = box_laws(matrix, low, rows, priors, limit)
+        if box is None:
             if reach >= _REACH:
                 return None
             reach = _REACH
             continue
         if noises:
             # All points have at most weight 1 under the prior.
-            peak = {key: own.max() for key, own in errors.items()}
+            peak = {key: part.max() for key, part in errors.items()}
             peaks = [peak[id(law)] for law, _, _ in cells if id(law) in peak]
-            needed = math.log(len(peaks)) + float(sum(peaks)) + _LEFT_OUT - found[0]
+            needed = math.log(len(peaks)) + float(sum(peaks)) + _LEFT_OUT - box[0]
         if needed <= reach:
-            return PlaceLaw(group, weight, total, found[1] @ np.arange(top + 1))
+            return PlaceLaw(group, weight, total, box[1] @ np.arange(top + 1))
         reach = 5.0 * math.ceil(needed / 5.0 + 0.2)  # few different ones: noise is weighed once
 
 
 @lru_cache(maxsize=256)
 def _merged(matrix: bytes, alive: bytes) -> tuple[IntArray, IntArray]:
     """Return the group of every class, by its column, and the columns of groups and of all."""
-    there = np.frombuffer(alive, np.bool_)
-    full = np.frombuffer(matrix, np.int64).reshape(-1, there.size)
+    present = np.frombuffer(alive, np.bool_)
+    full = np.frombuffer(matrix, np.int64).reshape(-1, present.size)
     columns, first, inverse = np.unique(
-        full[:, there], axis=1, return_index=True, return_inverse=True
+        full[:, present], axis=1, return_index=True, return_inverse=True
     )
-    group = np.full(there.size, -1, np.int64)
-    group[there] = np.argsort(np.argsort(first))[inverse.ravel()]
+    group = np.full(present.size, -1, np.int64)
+    group[present] = np.argsort(np.argsort(first))[inverse.ravel()]
     merged = np.vstack([columns[:, np.argsort(first)], np.ones((1, first.size), np.int64)])
     return group, merged
 
@@ -595,21 +605,21 @@ def _noise(law: NoiseSpec, reach: float) -> FloatArray:
 
 
 @lru_cache(maxsize=4096)
-def _coarsened(law: Likelihood, given: int, most: int) -> tuple[int, FloatArray]:
+def _coarsened(law: Likelihood, count: int, most: int) -> tuple[int, FloatArray]:
     """Return the least count that may be published as another, and the log weights from there on.
 
     Counts above ``most`` are left out.
     """
-    low, high = (int(end) for end in law.support(given))
+    low, high = (int(end) for end in law.support(count))
     counts = np.arange(low, min(high, max(most, low)) + 1)
     if counts.size > _NUMBERS:
         return 0, np.zeros(0)
     with np.errstate(divide="ignore"):
-        return low, np.log(np.asarray(law.probability(given, counts), np.float64))
+        return low, np.log(np.asarray(law.probability(count, counts), np.float64))
 
 
 def _sum_weights(
-    law: Likelihood, given: int, off: int, errors: FloatArray | None, most: int
+    law: Likelihood, count: int, off: int, errors: FloatArray | None, most: int
 ) -> tuple[int, FloatArray]:
     """Return the least sum that a published count allows, and the log weights from there on.
 
@@ -617,10 +627,10 @@ def _sum_weights(
     are those of :func:`_noise`, where there is noise.
     """
     if law.exact:
-        return given - off, np.zeros(1)
+        return count - off, np.zeros(1)
     if errors is not None:
-        weights, least = errors, given - off - errors.size // 2
+        weights, least = errors, count - off - errors.size // 2
     else:
-        least, weights = _coarsened(law, given, most + off)
+        least, weights = _coarsened(law, count, most + off)
         least -= off
     return max(least, 0), weights[max(-least, 0) :]

@@ -121,7 +121,7 @@ class TermRecord(NamedTuple):
     short: TermView
     looks: int
     values: FloatArray
-    done: list[int]
+    position: list[int]
 
 
 class ExpectedCounts:
@@ -134,15 +134,15 @@ class ExpectedCounts:
     def __init__(
         self,
         system: MicrodataSystem,
-        asked: Sequence[RecordQuestion],
+        questions: Sequence[RecordQuestion],
         functions: QuestionFunctions,
         chains: Sequence[PeopleChain],
         draws: int,
     ) -> None:
         self._model, self._chains, self._draws = chains[0].model, chains, draws
         self._functions = functions
-        self._of_state = sp.csr_array(functions.cells[:, self._model.cell_of])
-        self.possible = np.array([q.among is not None for q in asked], np.bool_)
+        self._state_cells = sp.csr_array(functions.cells[:, self._model.unknown_cell])
+        self.possible = np.array([q.among is not None for q in questions], np.bool_)
         if self.possible.any():
             self.possible &= self._holds(system)
         self._selected: BoolArray | None = None  # after the first round
@@ -160,7 +160,7 @@ class ExpectedCounts:
         parts = np.array([_no_gap(arrays, part) for part in range(len(strata))], np.bool_)
         never = np.concatenate([s.mass == 0.0 for s in strata])
         fine = (np.repeat(parts, self._model.classes) & np.tile(noisy, parts.size)) | never
-        bad = np.asarray(self._of_state @ (~fine).astype(np.int64)).ravel() > 0
+        bad = np.asarray(self._state_cells @ (~fine).astype(np.int64)).ravel() > 0
         return np.asarray(~bad[self._functions.row].any(axis=1))
 
     def _rarest(self) -> BoolArray:
@@ -168,8 +168,8 @@ class ExpectedCounts:
         model = self._model
         shares = np.array([s.mass / max(s.mass.sum(), _SAME) for s in model.strata])
         group = self._functions.row[:, 1]
-        people = (self._of_state @ (model.likely[:, None] * shares).ravel())[group]
-        width = np.diff(self._of_state.indptr)[group]
+        people = (self._state_cells @ (model.likely[:, None] * shares).ravel())[group]
+        width = np.diff(self._state_cells.indptr)[group]
         order = np.flatnonzero(self.possible)
         order = order[np.argsort(people[order], kind="stable")]
         _, first = np.unique(group[order], return_index=True)  # a group costs once
@@ -180,7 +180,7 @@ class ExpectedCounts:
         return rarest
 
     def _view(self, questions: BoolArray) -> TermView:
-        return TermView(self._functions.row[questions], self._of_state, self._model.classes)
+        return TermView(self._functions.row[questions], self._state_cells, self._model.classes)
 
     def reset(self) -> None:
         """Begin a new record: other draws follow, twice as far apart as those before."""
@@ -193,15 +193,15 @@ class ExpectedCounts:
 
     def record(self, number: int) -> None:
         """Record the terms of a chain's state; of more looks where questions need them."""
-        view, short, looks, values, done = self._record
+        view, short, looks, values, position = self._record
         if not view.rows.size:
             return
-        chain, terms = self._chains[number], values[number, done[number]]
+        chain, terms = self._chains[number], values[number, position[number]]
         terms[:] = view.terms(chain)
         if looks:
             i = np.searchsorted(view.rows, short.rows)
             terms[i] = short.average(chain, terms[i], looks)
-        done[number] += 1
+        position[number] += 1
 
     def terms(self, question: int) -> tuple[FloatArray, FloatArray]:
         """Return the terms of the two numbers of a recorded question, each (chains, draws)."""
@@ -214,7 +214,7 @@ class ExpectedCounts:
         part, whole = self._functions.constants[question]
         return values[:, :, i] + part, values[:, :, j] + whole
 
-    def answer_undecided(self, frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
+    def answer_undecided(self, frame: pd.DataFrame, draws: Draws) -> pd.DataFrame:
         """Return the answers, with those that were undecided and that recorded terms decide.
 
         An answer of terms of unequal size is worth no more draws than (sum w)^2 / sum w^2, for the
@@ -223,14 +223,14 @@ class ExpectedCounts:
         undecided = frame["status"].to_numpy() == "undecided"
         self.used = 0
         self._worth[:] = np.inf  # not known of what was not recorded
-        record, which = self._record, undecided & self._recorded
-        answered = self._answered(frame, which, record.view, record.values, drawn)
+        record, chosen = self._record, undecided & self._recorded
+        answered = self._answered(frame, chosen, record.view, record.values, draws)
         near = frame["ess"].to_numpy() < _NEAR * LEAST_ESS  # other draws may have fewer
         self._selected = (undecided | near) & self.possible
         self._short = self._selected & (answered["status"].to_numpy() == "undecided")
         return answered
 
-    def extend_chains(self, frame: pd.DataFrame, drawn: Draws) -> pd.DataFrame:
+    def extend_chains(self, frame: pd.DataFrame, states: Draws) -> pd.DataFrame:
         """Return the answers, with those that draws of an extension of the chains decide.
 
         The chains go on only where nothing else is undecided, more looks do not cost too much, and
@@ -238,7 +238,7 @@ class ExpectedCounts:
         """
         undecided = frame["status"].to_numpy() == "undecided"
         view = self._view(self._short)
-        room = self._sweep_size * drawn.thin // _EXTENSION_PART
+        room = self._sweep_size * states.thin // _EXTENSION_PART
         looks = view.looks(self._model.arrays.first, room)
         fit = self._short & (self._worth >= _HOPELESS)
         if looks <= self._record.looks or (undecided & ~fit).any():
@@ -247,34 +247,34 @@ class ExpectedCounts:
         values = np.zeros((len(self._chains), draws, view.rows.size))
 
         def begin(number: int) -> Step:
-            chain, each = self._chains[number], iter(values[number])
+            chain, rows = self._chains[number], iter(values[number])
 
             def step(_: int, out: IntArray) -> None:
                 for _ in range(len(out)):
-                    chain.advance(drawn.thin)
-                    next(each)[:] = view.average(chain, view.terms(chain), looks)
+                    chain.advance(states.thin)
+                    next(rows)[:] = view.average(chain, view.terms(chain), looks)
 
             return step
 
         run_chains(begin, np.zeros((*values.shape[:2], 0), np.int64), 0, None)
-        answered = self._answered(frame, undecided, view, values, drawn)
+        answered = self._answered(frame, undecided, view, values, states)
         self._short &= answered["status"].to_numpy() == "undecided"
         return answered
 
     def _answered(
         self,
         frame: pd.DataFrame,
-        which: BoolArray,
+        chosen: BoolArray,
         view: TermView,
         values: FloatArray,
-        drawn: Draws,
+        states: Draws,
     ) -> pd.DataFrame:
         """Return the answers, with those that terms decide of the questions ``which``."""
         rows = frame.to_dict("split")["data"]
-        for i in np.flatnonzero(which):
+        for i in np.flatnonzero(chosen):
             part, whole = self._terms(view, values, int(i))
             draws = _without_rounding(share_draws(part, whole))
-            row = estimate_answer(draws, drawn, most=effective_draws(whole))
+            row = estimate_answer(draws, states, most=effective_draws(whole))
             self._worth[i] = row[6]
             if row[4] == "sampled":
                 rows[i] = list(row)
@@ -287,9 +287,13 @@ def _precision(system: MicrodataSystem) -> FloatArray:
     precision = np.zeros(system.classes.size)
     for layer in system.layers:
         laws = {law for law in layer.likelihoods if isinstance(law, NoiseSpec)}
-        each: dict[object, float] = {law: 1.0 / float(law.to_law().var()) for law in laws}
+        precision_by_law: dict[object, float] = {
+            law: 1.0 / float(law.to_law().var()) for law in laws
+        }
         square = layer.weights.astype(float) ** 2
-        precision += square.T @ np.array([each.get(law, np.inf) for law in layer.likelihoods])
+        precision += square.T @ np.array(
+            [precision_by_law.get(law, np.inf) for law in layer.likelihoods]
+        )
     return precision
 
 
@@ -311,5 +315,5 @@ def effective_draws(weights: FloatArray) -> float:
 
 def _without_rounding(share: AnswerDraws) -> AnswerDraws:
     """Return draws of a share that differ by rounding errors alone as equal."""
-    same = np.abs(share.draws - share.value).max() <= _SAME
-    return replace(share, draws=np.full_like(share.draws, share.value)) if same else share
+    constant = np.abs(share.draws - share.value).max() <= _SAME
+    return replace(share, draws=np.full_like(share.draws, share.value)) if constant else share

@@ -44,7 +44,7 @@ class ModelArrays(NamedTuple):
     cell: NDArray[np.int32]  # (levels, classes, tracks)
     coef: NDArray[np.int32]
     table: FloatArray
-    part_of: IntArray  # part of every slot
+    part: IntArray  # part of every slot
     first: IntArray  # first slot of every part, and the end
     home: IntArray  # first slot of the place of every part
     last_part: IntArray  # last part of that place
@@ -98,7 +98,7 @@ class PeopleModel:
     runs: IntArray
 
     @property
-    def cell_of(self) -> IntArray:
+    def unknown_cell(self) -> IntArray:
         """Place and class of every number of a state, as ``p * classes + c``."""
         places = np.array([s.place for s in self.strata], np.int64)
         return np.add.outer(places * self.classes, np.arange(self.classes)).ravel()
@@ -108,17 +108,17 @@ class PeopleModel:
 
         Those of shares up to 1 are of runs further and further from what is likely.
         """
-        found = self.likely.copy()
+        start_sizes = self.likely.copy()
         for part in np.flatnonzero(self.arrays.open):
             stratum, n = self.strata[part], self.likely[part]
             low, high = np.maximum(self.runs.T - stratum.complement, 0)
             near = np.clip(n, low, high)[self.runs[:, 1] >= stratum.complement]
             if not stratum.mass.any():
-                found[part] = 0
+                start_sizes[part] = 0
             elif near.size:
                 order = np.argsort(np.abs(near - n), kind="stable")
-                found[part] = near[order[int(share * near.size)]]
-        return found
+                start_sizes[part] = near[order[int(share * near.size)]]
+        return start_sizes
 
 
 def suits(system: MicrodataSystem) -> bool:
@@ -145,20 +145,22 @@ def _counts_all(layer: Layer, cell: int) -> bool:
 
 def people_model(system: MicrodataSystem) -> PeopleModel:
     """Return the arrays of the chain."""
-    of_places = make_strata(system)
-    if of_places is None:
+    place_strata = make_strata(system)
+    if place_strata is None:
         raise ArgumentError("known must not overlap for this chain")
-    strata = [s for part in of_places for s in part]
+    strata = [s for part in place_strata for s in part]
     fixed = np.array([s.count if s.count is not None else -1 for s in strata], np.int64)
-    others = np.cumsum([len(part) for part in of_places]) - 1
-    known = np.array([strata[r].complement for r in others], np.int64)
+    remainder = np.cumsum([len(part) for part in place_strata]) - 1
+    known_people = np.array([strata[r].complement for r in remainder], np.int64)
     published = _fixed_sizes(system)
-    if np.any((published >= 0) & (published < known)):
+    if np.any((published >= 0) & (published < known_people)):
         raise DataError("release contradicts what is known: more people are known than there are")
-    fixed[others] = np.where(published >= 0, published - known, -1)
+    fixed[remainder] = np.where(published >= 0, published - known_people, -1)
     likely = fixed.copy()
     thought, spread = _likely_sizes(system)
-    likely[others] = np.where(published >= 0, published - known, np.maximum(thought - known, 0))
+    likely[remainder] = np.where(
+        published >= 0, published - known_people, np.maximum(thought - known_people, 0)
+    )
     capacity = _capacities(system, strata, fixed, likely, spread)
     first = np.concatenate([[0], np.cumsum(capacity)]).astype(np.int64)
     if first[-1] > MAX_SUM:
@@ -177,14 +179,14 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
     size_ptr, log_n = _log_sizes(system, strata, fixed, capacity)
     shape = system.classes.shape
     runs = np.zeros((0, 2), np.int64) if system.prior.size is None else pieces(system.prior.size)
-    leap, leaps = _leaps(runs[runs[:, 1] >= known.min()])
+    leap, leaps = _leaps(runs[runs[:, 1] >= known_people.min()])
     chance = np.array(_CHANCES)
     if leap.size and np.any(fixed < 0):
         work = float(leap @ leaps) * system.classes.size
         chance[LEAP] = min(max(1.0 / work, _LEAST_LEAPS), _MOST_LEAPS)
     if np.all(fixed >= 0):
         chance[[MOVE, BIRTH]] = 0.0
-    if len(of_places) == 1:
+    if len(place_strata) == 1:
         chance[MOVE] = 0.0
     if len(strata) == 1:
         chance[SWAP] = 0.0
@@ -193,10 +195,10 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         cell=cell,
         coef=coef,
         table=table,
-        part_of=np.repeat(np.arange(len(strata)), capacity),
+        part=np.repeat(np.arange(len(strata)), capacity),
         first=first,
-        home=first[others - np.array([len(part) - 1 for part in of_places])][place],
-        last_part=others[place],
+        home=first[remainder - np.array([len(part) - 1 for part in place_strata])][place],
+        last_part=remainder[place],
         area=_areas(system, place, first),
         open=fixed < 0,
         size_ptr=size_ptr,
@@ -212,7 +214,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
         leap=leap,
         leap_chance=np.cumsum(leaps),
     )
-    put(model, spot, _settled(system, others, len(strata)))
+    put(model, spot, _settled(system, remainder, len(strata)))
     return PeopleModel(model, tuple(strata), system.classes.size, likely, spot, runs)
 
 
@@ -256,10 +258,10 @@ def put(model: ModelArrays, spot: IntArray, x: IntArray) -> None:
         np.add.at(spot, row[cell >= 0], more[cell >= 0])
 
 
-def _settled(system: MicrodataSystem, others: IntArray, parts: int) -> IntArray:
+def _settled(system: MicrodataSystem, remainder: IntArray, parts: int) -> IntArray:
     """Return the known people of known classes, in the last part of their place."""
     x = np.zeros((parts, system.classes.size), np.int64)
-    x[others] = system.knowledge.settled.toarray()
+    x[remainder] = system.knowledge.settled.toarray()
     return x
 
 
@@ -300,25 +302,25 @@ def _laws(
 
     Shares have sum 1 in every part: the log prior of the number of its people has the rest.
     """
-    seen: dict[bytes, int] = {}
+    numbers: dict[bytes, int] = {}
     law: list[int] = []
     mass: list[FloatArray] = []
     for stratum, n in zip(strata, fixed, strict=True):
-        own = stratum.mass
-        if not own.any():
+        part_mass = stratum.mass
+        if not part_mass.any():
             if n > 0:
                 raise DataError(
                     f"known contradicts the release: {n} people of a place are like nobody there"
                 )
-            own = np.full(own.size, 1.0 / own.size)  # of nobody
-        total = float(own.sum())
+            part_mass = np.full(part_mass.size, 1.0 / part_mass.size)  # of nobody
+        total = float(part_mass.sum())
         if not dirichlet and abs(total - 1.0) > _SAME:
-            own = own / total
-        key = own.tobytes()
-        if key not in seen:
-            seen[key] = len(mass)
-            mass.append(own)
-        law.append(seen[key])
+            part_mass = part_mass / total
+        key = part_mass.tobytes()
+        if key not in numbers:
+            numbers[key] = len(mass)
+            mass.append(part_mass)
+        law.append(numbers[key])
     return np.array(law, np.int64), np.array(mass)
 
 
@@ -327,19 +329,19 @@ def _log_sizes(
 ) -> tuple[IntArray, FloatArray]:
     """Return the log prior of the number of people of every part, one after another."""
     shares = system.classes.mass(system.prior.shares) * (system.prior.concentration or 1.0)
-    known = np.asarray(system.knowledge.settled.sum(axis=1)).ravel()
+    settled = np.asarray(system.knowledge.settled.sum(axis=1)).ravel()
     if system.prior.concentration is None:
-        known = np.zeros_like(known)
-    ptr, found, end = [], [], 0
+        settled = np.zeros_like(settled)
+    ptr, pieces, end = [], [], 0
     for s, n, most in zip(strata, fixed, capacity, strict=True):
         ptr.append(0 if n >= 0 else end)
         if n < 0:
-            value = s.log_size(int(most), system.prior, float(shares.sum() + known[s.place]))
+            value = s.log_size(int(most), system.prior, float(shares.sum() + settled[s.place]))
             if not s.mass.any():
                 value[1:] = -np.inf
-            found.append(np.append(value, [-np.inf]))
+            pieces.append(np.append(value, [-np.inf]))
             end += value.size + 1
-    return np.array(ptr, np.int64), np.concatenate([*found, np.zeros(1)])
+    return np.array(ptr, np.int64), np.concatenate([*pieces, np.zeros(1)])
 
 
 def _fixed_sizes(system: MicrodataSystem) -> IntArray:
@@ -377,8 +379,8 @@ def _likely_sizes(system: MicrodataSystem) -> tuple[IntArray, float]:
         size = system.prior.size
         mean = 1.0 if size is None else float(np.arange(size.size) @ size)
         return np.full(len(system.places), max(1, round(mean)), np.int64), 0.0
-    found = np.maximum(np.rint(total / weight), 0).astype(np.int64)
-    return found, float(weight) ** -0.5
+    sizes = np.maximum(np.rint(total / weight), 0).astype(np.int64)
+    return sizes, float(weight) ** -0.5
 
 
 def _variance(law: Likelihood) -> float:
@@ -394,8 +396,8 @@ def _layout(layers: tuple[Layer, ...], n_classes: int) -> tuple[Any, ...]:
         tracks.append(_tracks(layer))
     cell = np.full((len(layers), n_classes, max(map(len, tracks), default=0)), -1, np.int32)
     coef = np.zeros(cell.shape, np.int32)
-    for level, (layer, own) in enumerate(zip(layers, tracks, strict=True)):
-        for k, rows in enumerate(own):
+    for level, (layer, layer_tracks) in enumerate(zip(layers, tracks, strict=True)):
+        for k, rows in enumerate(layer_tracks):
             for q in rows:
                 part = slice(layer.weights.indptr[q], layer.weights.indptr[q + 1])
                 cell[level, layer.weights.indices[part], k] = q
@@ -406,17 +408,17 @@ def _layout(layers: tuple[Layer, ...], n_classes: int) -> tuple[Any, ...]:
 def _tracks(layer: Layer) -> list[list[int]]:
     """Deal the cells to tracks: to the first of its table that has none of its classes yet."""
     rows: list[list[int]] = []
-    taken: list[tuple[str, IntArray]] = []
+    used: list[tuple[str, IntArray]] = []
     for q, (name, _) in enumerate(layer.names):
         part = slice(layer.weights.indptr[q], layer.weights.indptr[q + 1])
         classes = layer.weights.indices[part]
-        free = (k for k, (table, _) in enumerate(taken) if table == name)
-        at = next((k for k in free if not taken[k][1][classes].any()), len(rows))
-        if at == len(rows):
+        free = (k for k, (table, _) in enumerate(used) if table == name)
+        track = next((k for k in free if not used[k][1][classes].any()), len(rows))
+        if track == len(rows):
             rows.append([])
-            taken.append((name, np.zeros(layer.weights.shape[1], np.bool_)))
-        rows[at].append(q)
-        taken[at][1][classes] = True
+            used.append((name, np.zeros(layer.weights.shape[1], np.bool_)))
+        rows[track].append(q)
+        used[track][1][classes] = True
     return rows
 
 
@@ -443,8 +445,8 @@ def _tables(layers: tuple[Layer, ...], people: int) -> tuple[IntArray, FloatArra
                 if key not in places:
                     places[key] = len(tables) * differences.size + low
                     tables.append(_log_weights(key, differences))
-        at = np.array([places[law] for law in layer.likelihoods], np.int64)
-        row = np.where(layer.hidden, places[None], at[None, :] - layer.counts)
+        position = np.array([places[law] for law in layer.likelihoods], np.int64)
+        row = np.where(layer.hidden, places[None], position[None, :] - layer.counts)
         offsets.append(row.ravel())
     return np.concatenate(offsets), np.concatenate(tables)
 

@@ -111,11 +111,11 @@ def _predict(
     """Draw the class of one more person of a part, given all but slot ``excluded`` (or -1)."""
     law = model.law[part]
     a = model.concentration[law]
-    others = state.people[part] - (1 if excluded >= 0 else 0)
+    number = state.people[part] - (1 if excluded >= 0 else 0)
     # Polya's urn: P(c) = (a_c + x_c) / (A + n), from the shares with probability A / (A + n) ...
-    if a > 0.0 and rng.random() * (a + others) >= a:
+    if a > 0.0 and rng.random() * (a + number) >= a:
         # ... else the class of one of the n others
-        slot = model.first[part] + np.int64(rng.random() * others)
+        slot = model.first[part] + np.int64(rng.random() * number)
         if excluded >= 0 and slot >= excluded:
             slot += 1
         chosen: Index = state.occupant[slot]
@@ -173,7 +173,7 @@ def _add(
 @lean_step
 def _redraw(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> bool:
     """Give a person a class that its part predicts."""
-    part, old = model.part_of[slot], state.occupant[slot]
+    part, old = model.part[slot], state.occupant[slot]
     new = _predict(rng, model, state, part, slot)
     if new == old:
         return True
@@ -193,7 +193,7 @@ def _redraw(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> boo
 @lean_step
 def _move(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, target: Index) -> bool:
     """Move a person, with its class, from its part to another that has a free slot."""
-    part, cls = model.part_of[slot], state.occupant[slot]
+    part, cls = model.part[slot], state.occupant[slot]
     law, target_law = model.law[part], model.law[target]
     if not (model.open[part] and model.open[target]) or model.mass[target_law, cls] == 0.0:
         return False
@@ -229,7 +229,7 @@ def _move(rng: Rng, model: ModelArrays, state: ChainState, slot: Index, target: 
 @lean_step
 def _resize(rng: Rng, model: ModelArrays, state: ChainState, slot: Index) -> bool:
     """Add a person, of a class that the part predicts, in a free slot; or remove that of a slot."""
-    part = model.part_of[slot]
+    part = model.part[slot]
     n = state.people[part]
     free = model.first[part + 1] - model.first[part] - n
     if slot - model.first[part] < n:
@@ -357,7 +357,7 @@ def _trade(
     People who swap are of different parts: rows that hold both stay.  Those who exchange values are
     of one place: one-way sums stay.  Either move is its own reverse, and q cancels.
     """
-    parts = (model.part_of[slot], model.part_of[other])
+    parts = (model.part[slot], model.part[other])
     old = (state.occupant[slot], state.occupant[other])
     a, b = old
     if kind == SWAP:
@@ -387,20 +387,20 @@ def _trade(
         state.x[parts[i], new[i]] += 1
     # L(x') / L(x), one person after the other where rows are shared: a sum that stays may be
     # impossible in between only
-    same = (parts[1], parts[0]) if kind == SWAP else (np.int64(-1), np.int64(-1))
-    change = _reassign_delta(model, state, parts[0], old[0], a, same[0])
-    shift_rows(model, state, parts[0], old[0], -1, same[0])
-    shift_rows(model, state, parts[0], a, 1, same[0])
-    change += _reassign_delta(model, state, parts[1], old[1], b, same[1])
+    partner = (parts[1], parts[0]) if kind == SWAP else (np.int64(-1), np.int64(-1))
+    change = _reassign_delta(model, state, parts[0], old[0], a, partner[0])
+    shift_rows(model, state, parts[0], old[0], -1, partner[0])
+    shift_rows(model, state, parts[0], a, 1, partner[0])
+    change += _reassign_delta(model, state, parts[1], old[1], b, partner[1])
     if ratio + change < 0.0 and rng.random() >= math.exp(ratio + change):
-        shift_rows(model, state, parts[0], a, -1, same[0])
-        shift_rows(model, state, parts[0], old[0], 1, same[0])
+        shift_rows(model, state, parts[0], a, -1, partner[0])
+        shift_rows(model, state, parts[0], old[0], 1, partner[0])
         for i in range(2):
             state.x[parts[i], old[i]] += 1
             state.x[parts[i], new[i]] -= 1
         return False
-    shift_rows(model, state, parts[1], old[1], -1, same[1])
-    shift_rows(model, state, parts[1], b, 1, same[1])
+    shift_rows(model, state, parts[1], old[1], -1, partner[1])
+    shift_rows(model, state, parts[1], b, 1, partner[1])
     state.occupant[slot], state.occupant[other] = new
     state.density[0] += change
     return True
@@ -417,10 +417,10 @@ def _propose(rng: Rng, model: ModelArrays, state: ChainState, kind: Index, slots
     stay = kind not in (MOVE, BIRTH, LEAP)
     slot, part, occupied = np.int64(0), np.int64(0), False
     for _ in range(_TRIES if stay and not slots.size else 1):
-        slot = np.int64(rng.random() * (slots.size if slots.size else model.part_of.size))
+        slot = np.int64(rng.random() * (slots.size if slots.size else model.part.size))
         if slots.size:
             slot = slots[slot]
-        part = model.part_of[slot]
+        part = model.part[slot]
         occupied = slot - model.first[part] < state.people[part]
         if occupied:
             break
@@ -440,11 +440,11 @@ def _propose(rng: Rng, model: ModelArrays, state: ChainState, kind: Index, slots
         other = model.home[part] + np.int64(rng.random() * n)
         return bool(other != slot) and _trade(rng, model, state, slot, other, kind)
     # The other slot is mostly of the area around the part, where larger tables change less
-    start, end = np.int64(0), np.int64(model.part_of.size)
+    start, end = np.int64(0), np.int64(model.part.size)
     if rng.random() < _NEARBY:
         start, end = model.area[0, part], model.area[1, part]
     other = start + np.int64(rng.random() * (end - start))
-    target = model.part_of[other]
+    target = model.part[other]
     met = other - model.first[target] < state.people[target]
     if target == part or met != (kind == SWAP):
         return False
@@ -471,7 +471,7 @@ def sweep(
     these.  Every other step and its reverse begin in the same slot, or in equally many.
     """
     for d in range(density.size):
-        for _ in range(proposals if model.part_of.size else 0):
+        for _ in range(proposals if model.part.size else 0):
             # The kind of a move, from the cumulative probabilities ``chance``
             u, kind = rng.random(), 0
             while u >= model.chance[kind]:

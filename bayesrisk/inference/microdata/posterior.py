@@ -393,7 +393,7 @@ def _people_chains(
     generators, origin = spawn(settings.rng, settings.chains)
     starts = _people(system, generators, _FEWEST)
     model = starts[0].model
-    state_functions = sp.csr_array(functions.cells[:, model.cell_of])
+    state_functions = sp.csr_array(functions.cells[:, model.unknown_cell])
     tallies: list[Tally] = []
     expected = ExpectedCounts(system, questions, functions, starts, settings.draws)
     batched = not expected.possible.any()
@@ -402,7 +402,7 @@ def _people_chains(
         settings = settings._replace(doublings=settings.doublings + _first_doublings(starts))
 
     def observer() -> Observer:
-        tallies[:] = [Tally(settings.chains, model.cell_of.size)]
+        tallies[:] = [Tally(settings.chains, model.unknown_cell.size)]
         expected.reset()
 
         def observe(chain: int, counts: IntArray) -> None:
@@ -423,8 +423,8 @@ def _people_chains(
         reason += f"; {expected.used:,} answers are from what one more person would change"
     run = ("people", reason, origin)
     names = [s.name for s in model.strata for _ in range(model.classes)]
-    law = PosteriorLaw(tallies[0], system, model.cell_of, names, draws.agreed)
-    table = expected_frame(system, model.cell_of, tallies[0].mean)
+    law = PosteriorLaw(tallies[0], system, model.unknown_cell, names, draws.agreed)
+    table = expected_frame(system, model.unknown_cell, tallies[0].mean)
     return _make_posterior(questions, functions, draws, frame, run, table, law)
 
 
@@ -495,7 +495,7 @@ def _draw_answers(
         doublings=settings.doublings,
         enough=enough,
         observer=observer,
-        together=batched,
+        batched=batched,
     )
     draws = replace(sample, leap=leap)
     return draws, frames[-1] if draws.agreed else estimate_answers(questions, functions, draws)

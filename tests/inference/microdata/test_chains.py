@@ -254,7 +254,7 @@ def test_steps_that_stay_in_some_places_are_in_balance(slots):
     for before, after in zip(*states, strict=True):
         chain.advance(1)
         before[:] = chain.snapshot()[0]
-        part = of.arrays.part_of[every]
+        part = of.arrays.part[every]
         there = every[every - first[part] < seen[part]]
         chosen = every if slots == "of two parts" else there
         if chosen.size:

@@ -89,7 +89,7 @@ def disagreement(sums, function):
         exact = np.bincount(x, p, minlength=law.size)
         assert not other[law.size :].any()
         worst = max(worst, np.abs(exact - law).max(), np.abs(exact - other[: law.size]).max())
-    values, probability = kept.kept()
+    values, probability = kept.root_states()
     law = np.bincount(values[:, 0], probability, minlength=reach + 1)
     return max(worst, np.abs(np.bincount(points @ function, p, minlength=reach + 1) - law).max())
 

@@ -124,7 +124,7 @@ def recorded(system, asked, draws, sweep_size=1000, chains=4, seed=1):
     of, functions = people_model(system), question_functions(asked, system)
     rngs = np.random.default_rng(seed).spawn(chains)
     chains = [PeopleChain.begin(of, rng, sweep_size) for rng in rngs]
-    counts = functions.cells[:, of.cell_of].tocsr()
+    counts = functions.cells[:, of.unknown_cell].tocsr()
     return chains, functions, counts, ExpectedCounts(system, asked, functions, chains, draws)
 
 

@@ -11,7 +11,7 @@ from random_places import SHARES, two_sides
 
 from bayesrisk.inference import RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import exact
-from bayesrisk.inference.microdata.exact import Sides, SideSums, sides_of
+from bayesrisk.inference.microdata.exact import Sides, SideSums, split_sides
 from bayesrisk.inference.microdata.system import make_system, presolve
 
 PLACE = {"level": "block", "place": "100"}
@@ -68,7 +68,7 @@ def test_answers_and_laws_agree_with_enumeration(seed, kind):
     release, prior, terms = two_sides(seed, kind)
     expected, cells = enumerated(oracle.posterior(*terms))
     small = small_system(release, prior)
-    sides = sides_of(small)
+    sides = split_sides(small)
     asked = [q for q, value in zip(ASKED, expected, strict=True) if not math.isnan(value)]
     found = microdata_posterior(release, asked, **PLACE, prior=prior, engine="exact").answers
     np.testing.assert_allclose(
@@ -87,7 +87,7 @@ def test_sides_are_those_that_shares_leave_independent(kind, separators):
     seen = set()
     for seed in range(12):
         release, prior, _ = two_sides(seed, kind)
-        sides = sides_of(small_system(release, prior))
+        sides = split_sides(small_system(release, prior))
         seen.add(None if sides is None else int(sides.separator.max()) + 1)
     assert separators in seen
     assert seen <= {separators, None} | ({1} if kind == "by age" else set())
@@ -100,9 +100,9 @@ def test_both_ways_are_equal(monkeypatch):
         release, prior, _ = two_sides(seed, SHARES[seed % 2])
         about = {**PLACE, "prior": prior, "engine": "exact"}
         one = microdata_posterior(release, ASKED, **about).answers["posterior"]
-        used += sides_of(small_system(release, prior)) is not None
+        used += split_sides(small_system(release, prior)) is not None
         with monkeypatch.context() as patch:
-            patch.setattr(exact, "sides_of", lambda *_: None)
+            patch.setattr(exact, "split_sides", lambda *_: None)
             other = microdata_posterior(release, ASKED, **about).answers["posterior"]
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-13)
     assert used >= 5
@@ -111,7 +111,7 @@ def test_both_ways_are_equal(monkeypatch):
 def test_nobody_is_counted_by_a_function_of_nothing():
     """Of cells that are empty for certain nothing is asked: it was read as a separator once."""
     systems = [small_system(*two_sides(seed, "by age")[:2]) for seed in range(12)]
-    used = [small for small in systems if sides_of(small) is not None]
+    used = [small for small in systems if split_sides(small) is not None]
     assert len(used) >= 3
     for small in used:
         nothing = np.zeros(small.mass.size, np.int64)
@@ -125,7 +125,7 @@ def test_sides_without_what_they_share_are_wrong():
     for seed in range(12):
         release, prior, _ = two_sides(seed, "by age")
         small = small_system(release, prior)
-        sides = sides_of(small)
+        sides = split_sides(small)
         if sides is None or not sides.separator.any():
             continue
         wrong = Sides(sides.one, sides.other, np.zeros_like(sides.separator))
@@ -136,7 +136,7 @@ def test_sides_without_what_they_share_are_wrong():
 
 
 def test_questions_across_sides_have_one_answer_by_pairs_and_by_a_larger_side(monkeypatch):
-    pairs, used = SideSums.law_of_pairs, []
+    pairs, used = SideSums.pair_law, []
 
     def counted(sums, function):
         used.append(law := pairs(sums, function))
@@ -144,9 +144,9 @@ def test_questions_across_sides_have_one_answer_by_pairs_and_by_a_larger_side(mo
 
     for seed in range(4):
         release, prior, _ = two_sides(seed, "independent")
-        monkeypatch.setattr(SideSums, "law_of_pairs", counted)
+        monkeypatch.setattr(SideSums, "pair_law", counted)
         one = microdata_posterior(release, ASKED, **PLACE, prior=prior).answers["posterior"]
-        monkeypatch.setattr(SideSums, "law_of_pairs", lambda sums, function: None)
+        monkeypatch.setattr(SideSums, "pair_law", lambda sums, function: None)
         other = microdata_posterior(release, ASKED, **PLACE, prior=prior).answers["posterior"]
         np.testing.assert_allclose(one, other, rtol=1e-10)
     assert sum(law is not None for law in used) >= 4
