@@ -381,8 +381,8 @@ def _contract(
         _convolve(plan, boxes, join, weight, box, slope)
     for g in range(unknowns):
         for x in range(least[g], most[g] + 1):
-            positions = boxes.start[g] + x - least[g]
-            laws[g, x] = weight[positions] * slope[positions]
+            position = boxes.start[g] + x - least[g]
+            laws[g, x] = weight[position] * slope[position]
     return log_weight + math.log(whole)
 
 

@@ -93,8 +93,10 @@ class PeopleChain:
         self._sweep(sweeps * self.sweep_size, _EVERYBODY, counts, density)
         return counts.reshape(draws, -1), density
 
-    def _sweep(self, sweeps: int, slots: IntArray, counts: IntArray, density: FloatArray) -> None:
-        sweep(self.rng, self.model.arrays, self.state, sweeps, slots, counts, density)
+    def _sweep(
+        self, proposals: int, slots: IntArray, counts: IntArray, density: FloatArray
+    ) -> None:
+        sweep(self.rng, self.model.arrays, self.state, proposals, slots, counts, density)
 
 
 def _first_state(model: PeopleModel, rng: np.random.Generator, share: float) -> ChainState:
@@ -144,12 +146,12 @@ _NEGLIGIBLE = 45.0  # exp(-45) is 3e-20: thousands of such points are less than 
 def _clip(low: Index, high: Index, value: Index, top: Index, c: Index) -> tuple[Index, Index]:
     """Return the t of a stretch with 0 <= value + c t <= top."""
     # -value / |c| <= t <= (top - value) / |c|, the ends exchanged where c < 0
-    below, forth = value, top - value
+    below, above = value, top - value
     if c < 0:
-        below, forth, c = forth, below, -c
+        below, above, c = above, below, -c
     if c > 1:  # rarely: a division costs more than all else here
-        below, forth = below // c, forth // c
-    return max(low, -below), min(high, forth)
+        below, above = below // c, above // c
+    return max(low, -below), min(high, above)
 
 
 @lean_step
@@ -236,25 +238,25 @@ def kernel_basis(matrix: IntArray) -> IntArray:
     """
     n = matrix.shape[1]
     work = np.concatenate([matrix.T.copy(), np.eye(n, dtype=np.int64)], axis=1)  # row: a column
-    rows, pivots = matrix.shape[0], 0
+    rows, rank = matrix.shape[0], 0
     for r in range(rows):
         while True:
-            active = pivots + np.flatnonzero(work[pivots:, r])
+            active = rank + np.flatnonzero(work[rank:, r])
             if active.size == 0:
                 break
             sizes = np.abs(work[active, r]) * (n + 1) + np.count_nonzero(work[active], axis=1)
             pivot = active[np.argmin(sizes)]
-            work[[pivots, pivot]] = work[[pivot, pivots]]
-            remaining = pivots + 1 + np.flatnonzero(work[pivots + 1 :, r])
+            work[[rank, pivot]] = work[[pivot, rank]]
+            remaining = rank + 1 + np.flatnonzero(work[rank + 1 :, r])
             if remaining.size == 0:
-                pivots += 1
+                rank += 1
                 break
-            factor = np.rint(work[remaining, r] / work[pivots, r]).astype(np.int64)
-            factor[factor == 0] = np.sign(work[remaining, r] * work[pivots, r])[factor == 0]
-            work[remaining] -= factor[:, None] * work[pivots]
+            factor = np.rint(work[remaining, r] / work[rank, r]).astype(np.int64)
+            factor[factor == 0] = np.sign(work[remaining, r] * work[rank, r])[factor == 0]
+            work[remaining] -= factor[:, None] * work[rank]
             if np.abs(work[remaining]).max(initial=0) > _LARGEST:
                 raise ArgumentError("the lattice of the published counts has too large entries")
-    return _shortened(work[pivots:, rows:])
+    return _shortened(work[rank:, rows:])
 
 
 def _products(vectors: IntArray) -> IntArray:
@@ -489,15 +491,15 @@ def _solution(system: SmallSystem, direction: FloatArray, wanted: Sequence[int])
     )
     least = np.concatenate([low, np.repeat([0.0, -np.inf, 1.0], width.size)])
     most = np.concatenate([high, np.repeat([np.inf, 0.0, 1.0], width.size)])
-    upper = np.zeros(len(ends))
+    lower = np.zeros(len(ends))
     if wanted:
-        upper[np.cumsum(width) - width + np.array(wanted, np.int64)[broken]] = 1.0
+        lower[np.cumsum(width) - width + np.array(wanted, np.int64)[broken]] = 1.0
     answer: Any = milp(
         np.concatenate([direction, np.zeros(len(ends))]),
         constraints=LinearConstraint(rows, least, most),
         integrality=np.ones(rows.shape[1], np.int64),
         bounds=Bounds(
-            np.concatenate([np.zeros(direction.size), upper]),
+            np.concatenate([np.zeros(direction.size), lower]),
             np.concatenate([system.top, np.ones(len(ends))]),
         ),
         options={"time_limit": _SOLVER_SECONDS},
@@ -567,7 +569,7 @@ def draw(
 ) -> Draws:
     """Return draws of chains that agree, or the last ones.
 
-    An observer sees many states ``together``, or each while the chain is in it.
+    An observer sees many states in a batch where ``batched``, or each while the chain is in it.
     """
     directions = np.random.default_rng(0).normal(size=(2, functions.shape[1]))
     for doubling in range(doublings + 1):
@@ -579,10 +581,10 @@ def draw(
             chains, functions, directions, thin << doubling, traces, observe, max(room, 1)
         )
         run_chains(begin, counts, 0 if doubling else draws, None)
-        draws_made = Draws(counts, [chain_numbers(v) for v in moving(traces)], thin << doubling)
-        if draws_made.agreed and enough(draws_made):
+        sample = Draws(counts, [chain_numbers(v) for v in moving(traces)], thin << doubling)
+        if sample.agreed and enough(sample):
             break
-    return draws_made
+    return sample
 
 
 def _steps(

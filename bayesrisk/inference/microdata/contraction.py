@@ -367,8 +367,8 @@ class Contraction:
         """Return the probability of the values 0, 1, ... of every unknown."""
         return [law[:, 0] for law in self._laws(self._probability[:, None])]
 
-    def laws_given_kept(self, states: IntArray) -> list[FloatArray]:
-        """Return the same (values, states) given each of some of the values of :meth:`kept`."""
+    def laws_by_state(self, states: IntArray) -> list[FloatArray]:
+        """Return the same (values, states), given each of some values of :meth:`root_states`."""
         largest = max((part.weight.size for part, _ in self._joins), default=0)
         if self.pairs * states.size > _COLUMNS * self._limit or largest * states.size > _ROOM:
             raise TooManyStatesError
@@ -540,10 +540,12 @@ def _by_one_row(left: _Part, right: _Part, rows: JoinedRows) -> tuple[IntArray, 
     order = np.arange(n)
     span = np.stack([np.zeros(size, np.int64), np.full(size, n, np.int64)])
     for r in np.flatnonzero((rows.left >= 0) & (rows.right >= 0)):
-        mine, theirs = left.sums[:, rows.left[r]], right.sums[:, rows.right[r]]
-        order_right = np.argsort(theirs, kind="stable")
-        first = np.searchsorted(theirs[order_right], rows.low[r] - rows.rest[r] - mine, "left")
-        last = np.searchsorted(theirs[order_right], rows.high[r] - mine, "right")
+        left_sums, right_sums = left.sums[:, rows.left[r]], right.sums[:, rows.right[r]]
+        order_right = np.argsort(right_sums, kind="stable")
+        first = np.searchsorted(
+            right_sums[order_right], rows.low[r] - rows.rest[r] - left_sums, "left"
+        )
+        last = np.searchsorted(right_sums[order_right], rows.high[r] - left_sums, "right")
         pairs = np.stack([first, np.maximum(first, last)]).astype(np.int64)
         if (pairs[1] - pairs[0]).sum() < (span[1] - span[0]).sum():
             order, span = order_right, pairs
@@ -579,7 +581,7 @@ def _with_room(states: States, more: int) -> States:
     return larger
 
 
-def open_sums(
+def row_sums(
     system: SmallSystem,
     rows: IntArray,
     members: IntArray,

@@ -44,7 +44,7 @@ from bayesrisk.inference.microdata.contraction import (
     Contraction,
     NoStateError,
     TooManyStatesError,
-    open_sums,
+    row_sums,
 )
 from bayesrisk.inference.microdata.system import (
     MicrodataSystem,
@@ -133,7 +133,7 @@ def _whole(system: SmallSystem, limit: int, functions: Sequence[IntArray]) -> Ex
                 law = np.zeros(int(weights.max()) * (laws[members[weights.argmax()]].size - 1) + 1)
                 law[:: int(weights.max())] = laws[members[weights.argmax()]]
             else:
-                sums = open_sums(system, rows, members, reach, weights[None])
+                sums = row_sums(system, rows, members, reach, weights[None])
                 joint = Contraction(sums, limit - pairs, [rows.size])
                 pairs += joint.pairs
                 values, probability = joint.root_states()
@@ -151,7 +151,7 @@ def _contracted(
     reach, needed = _REACH, math.inf if noisy.size else 0.0
     while True:
         try:
-            contraction = Contraction(open_sums(system, rows, members, reach), limit)
+            contraction = Contraction(row_sums(system, rows, members, reach), limit)
         except NoStateError:
             if all(system.soft[r].min() >= system.soft[r].max() - reach for r in noisy):
                 raise DataError(_CONTRADICTION) from None
@@ -159,7 +159,7 @@ def _contracted(
             continue
         if noisy.size:
             prior = np.setdiff1d(rows[~system.hard[rows]], noisy)
-            every = Contraction(open_sums(system, prior, members, math.inf), limit).log_weight
+            every = Contraction(row_sums(system, prior, members, math.inf), limit).log_weight
             needed = math.log(noisy.size) + every + most + _LEFT_OUT - contraction.log_weight
         if needed <= reach:
             return contraction, reach
@@ -335,7 +335,7 @@ class SideSums:
         side_system = replace(system, matrix=sp.csr_array(self._weights[k]), priors=priors)
         indicators = (separator == np.arange(self._most.size)[:, None]).astype(np.int64)
         more = np.vstack([indicators, *(f[first] for f in functions)])
-        sums = open_sums(side_system, self._rows[k], np.arange(first.size), np.inf, more)
+        sums = row_sums(side_system, self._rows[k], np.arange(first.size), np.inf, more)
         n, weights = self._rows[k].size, list(sums.weights)
         for s, most in enumerate(self._most):
             weights[n + s] = weights[n + s][: most + 1]
@@ -424,7 +424,7 @@ class SideSums:
         likely = probability > _FAINT * probability.max()
         number, states, probability = number[likely], states[:, likely], probability[likely]
         one, other = (
-            part.laws_given_kept(column) for part, column in zip(parts, states, strict=True)
+            part.laws_by_state(column) for part, column in zip(parts, states, strict=True)
         )
         group_laws: list[FloatArray] = [np.ones(1)] * self._system.mass.size
         sides = self._sides
@@ -468,12 +468,12 @@ def _pair_laws(
         fits = np.flatnonzero((n >= u) & (n >= v))
         m = n[fits]
         left = y[u][np.ix_(rows[u], fits)] * probability[fits]
-        their = z[v][np.ix_(columns[v], fits)]
+        right = z[v][np.ix_(columns[v], fits)]
         # P(x) = C(u, x) C(n - u, v - x) / C(n, v), for all x of a state
         x = np.arange(max(0, u + v - int(m.max(initial=0))), min(u, v) + 1)[:, None]
         h = log[u] - log[x] - log[u - x] + log[v] - log[v - x] - log[m]
         h = h + log[m - u] + log[m - v] - log[np.maximum(m - u - v + x, -1)]
-        products = (np.exp(h)[:, None] * left).reshape(-1, fits.size) @ their.T
+        products = (np.exp(h)[:, None] * left).reshape(-1, fits.size) @ right.T
         index = np.ix_(x.ravel(), rows[u], columns[v])
         pair[index] += products.reshape(x.size, rows[u].size, -1)
     return pair.transpose(1, 2, 0)

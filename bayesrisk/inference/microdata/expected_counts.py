@@ -269,7 +269,7 @@ class ExpectedCounts:
         values: FloatArray,
         states: Draws,
     ) -> pd.DataFrame:
-        """Return the answers, with those that terms decide of the questions ``which``."""
+        """Return the answers, with those that terms decide of the questions ``chosen``."""
         rows = frame.to_dict("split")["data"]
         for i in np.flatnonzero(chosen):
             part, whole = self._terms(view, values, int(i))

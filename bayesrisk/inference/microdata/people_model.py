@@ -332,16 +332,16 @@ def _log_sizes(
     settled = np.asarray(system.knowledge.settled.sum(axis=1)).ravel()
     if system.prior.concentration is None:
         settled = np.zeros_like(settled)
-    ptr, pieces, end = [], [], 0
+    ptr, tables, end = [], [], 0
     for s, n, most in zip(strata, fixed, capacity, strict=True):
         ptr.append(0 if n >= 0 else end)
         if n < 0:
             value = s.log_size(int(most), system.prior, float(shares.sum() + settled[s.place]))
             if not s.mass.any():
                 value[1:] = -np.inf
-            pieces.append(np.append(value, [-np.inf]))
+            tables.append(np.append(value, [-np.inf]))
             end += value.size + 1
-    return np.array(ptr, np.int64), np.concatenate([*pieces, np.zeros(1)])
+    return np.array(ptr, np.int64), np.concatenate([*tables, np.zeros(1)])
 
 
 def _fixed_sizes(system: MicrodataSystem) -> IntArray:
