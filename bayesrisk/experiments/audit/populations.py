@@ -221,7 +221,7 @@ class PopulationInParts:
 
     Every part is protected by itself, with random numbers that its name chooses, and so is what is
     left of it without a record.  Records that are not by place are one part.  ``targets`` are so
-    many, None for everybody; ``known`` is the survey of an earlier look.
+    many, None for everybody; ``survey`` is that of an earlier look.
     """
 
     def __init__(

@@ -36,10 +36,11 @@ _BRIEF = 5  # lines
 class Screen(NamedTuple):
     """The rows of the first screen, one for each protection, the cheapest first.
 
-    They are about everybody and the adversary who gains most.  ``told`` has the comparison of every
-    two protections; ``best`` the protection that surely improves on most others and none on it, or
-    all of them where no order was told; ``worse`` those that it improves on, ``apart`` the rest;
-    ``unexplained`` those whose tables the adversary's model does not explain for most people.
+    They are about everybody and the adversary who gains most.  ``verdicts`` has the comparison of
+    every two protections; ``best`` the protection that surely improves on most others and none on
+    it, or all of them where no order was told; ``worse`` those that it improves on, ``undecided``
+    the rest; ``unexplained`` those whose tables the adversary's model does not explain for most
+    people.
     """
 
     rows: dict[str, Row]

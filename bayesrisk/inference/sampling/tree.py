@@ -172,7 +172,7 @@ def _draw_tabulated(
 ) -> int:
     """Draw d in the window: weight of the Gaussian (centre, precision) times ``passed`` tables.
 
-    Table j stands at ``work.at[j]`` now and moves to ``at[j] + side[j] d``.
+    Table j stands at ``work.place[j]`` now and moves to ``place[j] + side[j] d``.
     """
     (centre, weight), (low, high) = gaussian, window
     if weight > 0.0:

@@ -185,8 +185,8 @@ class Merges(NamedTuple):
 class Leaves(NamedTuple):
     """Priors of the leaves, by unit: a law, or a table in ``bank``; and their tilts.
 
-    ``bank_of[u]`` is (offset in the bank, lowest count, size); size 0 means a law.  A window holds
-    the counts ``needed[u]`` and one more, where that is not -1.
+    ``bank_slot[u]`` is (offset in the bank, lowest count, size); size 0 means a law.  A window
+    holds the counts ``needed[u]`` and one more, where that is not -1.
     """
 
     law: FloatArray
