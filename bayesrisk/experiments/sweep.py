@@ -41,7 +41,7 @@ from bayesrisk.risk.count.blocks import Scenario
 
 _Columns = dict[str, Any]
 
-#: _Columns of the results, one row for each quantity at each point of the grid.
+#: Columns of the results, one row for each quantity at each point of the grid.
 SCHEMA = pa.schema(
     [
         ("scenario", pa.string()),

@@ -173,8 +173,8 @@ class BlockBounds:
         size = last - first
         chosen = np.repeat(last - np.cumsum(size), size) + np.arange(size.sum())
         block, cells = np.repeat(np.arange(blocks.size), size), (self.cell, self.low, self.high)
-        part = self.status[blocks], self.culprit[blocks]
-        return BlockBounds(*part, block, *(part[chosen] for part in cells))
+        causes = self.status[blocks], self.culprit[blocks]
+        return BlockBounds(*causes, block, *(part[chosen] for part in cells))
 
 
 @dataclass(frozen=True)
