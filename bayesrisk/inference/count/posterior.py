@@ -29,12 +29,14 @@ def threshold_offset(precision: FloatArray, prior: FloatArray) -> FloatArray:
 
 
 def first_reached(log_odds: FloatArray | float, precision: FloatArray | float) -> FloatArray:
-    """Return the smallest whole d with log_odds + precision (2 d - 1) >= 0, as float64."""
+    """Return the smallest whole d with log_odds + precision (2 d - 1) >= 0, as float64.
+
+    Never more: the quotient that is compared with ``1/2 - d``, itself a double, is rounded, and
+    rounding keeps order.  It is one less only where both this sum and the quotient round to a tie.
+    """
     with np.errstate(over="ignore", under="ignore"):
         offset = np.ceil(0.5 - log_odds / (2.0 * precision))
-        # Rounding may leave the quotient one step off; settle it by the inequality itself.
-        below = log_odds + precision * (2.0 * offset - 3.0) >= 0.0
-        offset = np.where(below, offset - 1.0, offset)
+        # The quotient may have been rounded to a tie: settle it by the inequality itself.
         short = log_odds + precision * (2.0 * offset - 1.0) < 0.0
         return np.where(short, offset + 1.0, offset)
 
