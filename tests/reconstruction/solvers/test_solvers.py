@@ -251,7 +251,6 @@ def test_a_careless_relaxation_is_not_believed(answer):
     )
     assert branch_and_bound(Careless(answer), model, np.ones(2, int), Limits()) is None
 
-
     # Every sum of 2 to 4 has a solution, and no dual value given here proves that none has.
     for least in (None, 2, 3, 4):
         limits = {"nodes": 9, "deadline": Deadline()}
