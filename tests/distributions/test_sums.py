@@ -159,6 +159,15 @@ def test_total_variation_against_its_definition(a, b, start):
     assert total_variation(p, p)[0] == 0.0
 
 
+def test_the_error_of_a_distance_is_that_of_both_laws():
+    p, q = table([1, 1]), FiniteLaw(0, [0.5, 0.5], error_bound=0.25)
+    # A law at a distance of .25 from q.
+    meant = total_variation(p, table([1, 3]))[0]
+    for one, other in [(p, q), (q, p)]:
+        distance, error = total_variation(one, other)
+        assert abs(meant - distance) <= error
+
+
 def test_distances_between_gaussians():
     # Shifted by one the distance is the mass at the centre, exactly: the terms telescope.
     for sigma2 in (0.5, 1.0, 77.0):
