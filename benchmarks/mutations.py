@@ -383,8 +383,12 @@ def main() -> int:
     """Run the mutations that are asked for, print a table; return 1 unless all are killed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     names = [one.name for one in MUTATIONS]
-    parser.add_argument("--only", action="append", choices=names, metavar="NAME")
-    parser.add_argument("--workers", type=int, default=1, choices=range(1, 65), metavar="N")
+    parser.add_argument(
+        "--only", action="append", choices=names, metavar="NAME", help="one mutation; repeat it"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=1, choices=range(1, 65), metavar="N", help="at one time"
+    )
     options = parser.parse_args()
     chosen = tuple(one for one in MUTATIONS if one.name in (options.only or names))
     # Neighbours share their tests, and kernels.

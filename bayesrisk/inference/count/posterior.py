@@ -29,14 +29,10 @@ def threshold_offset(precision: FloatArray, prior: FloatArray) -> FloatArray:
 
 
 def first_reached(log_odds: FloatArray | float, precision: FloatArray | float) -> FloatArray:
-    """Return the smallest whole d with log_odds + precision (2 d - 1) >= 0, as float64.
-
-    Never more: the quotient that is compared with ``1/2 - d``, itself a double, is rounded, and
-    rounding keeps order.  It is one less only where both this sum and the quotient round to a tie.
-    """
+    """Return the smallest whole d with log_odds + precision (2 d - 1) >= 0, as float64."""
     with np.errstate(over="ignore", under="ignore"):
         offset = np.ceil(0.5 - log_odds / (2.0 * precision))
-        # The quotient may have been rounded to a tie: settle it by the inequality itself.
+        # Rounding keeps order: never too large, this is too small where it was rounded to a tie.
         short = log_odds + precision * (2.0 * offset - 1.0) < 0.0
         return np.where(short, offset + 1.0, offset)
 
