@@ -339,7 +339,7 @@ def run_tests(tree: Path, cache: Path, tests: list[str], limit: float | None) ->
         process.communicate()
         return Outcome("ended by time", time.perf_counter() - start, "")
     seconds = time.perf_counter() - start
-    failed = re.search(r"^FAILED tests/(\S+)", printed, re.MULTILINE)
+    failed = re.search(r"^FAILED tests/(.+?)(?: - .*)?$", printed, re.MULTILINE)
     if process.returncode == 0:
         return Outcome("survived", seconds, "")
     if process.returncode == 1 and failed:
@@ -354,9 +354,9 @@ def run_share(mutations: tuple[Mutation, ...]) -> list[Outcome]:
         tree, cache = copy_tree(folder), folder / "numba"
         tests = list(dict.fromkeys(test for one in mutations for test in one.tests))
         control = run_tests(tree, cache, tests, None)
-        print(f"unmutated: {control.finding} after {control.seconds:.0f} s", flush=True)
         if control.finding != "survived":
             sys.exit(f"the tests fail without a mutation: {control.by}")
+        print(f"without a mutation: no test fails in {control.seconds:.0f} s", flush=True)
         return [run_mutation(tree, cache, one) for one in mutations]
 
 
