@@ -18,7 +18,16 @@ import bayesrisk as br
 from bayesrisk import _interrupts
 from bayesrisk._version import __version__
 from bayesrisk.cli import attacks, base, records, release, risk
-from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, ShardError, WorkerError
+from bayesrisk.exceptions import (
+    ArgumentError,
+    BayesRiskError,
+    DataError,
+    PartFileError,
+    PluginError,
+    ShardError,
+    WorkerError,
+    error_line,
+)
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk warmup``: small calls of each zone that between them use every compiled kernel.
@@ -231,7 +240,10 @@ def list_(
 def _first_lines(zone: str) -> dict[str, str]:
     """Return the first line about each mechanism or attack."""
     registry = import_module(f"bayesrisk.{zone}.registry").REGISTRY
-    texts = {name: inspect.getdoc(registry.factory(name)) for name in registry.available()}
+    texts = {}
+    for name in registry.available():
+        with suppress(ArgumentError):  # one that cannot be loaded is named in a warning
+            texts[name] = inspect.getdoc(registry.factory(name))
     lines = {name: (text or "").partition("\n")[0] for name, text in texts.items()}
     return {name: line.replace(":func:", "").replace("`", "") for name, line in lines.items()}
 
@@ -363,7 +375,7 @@ def _status(error: BayesRiskError) -> int:
         return DATA
     if isinstance(error, ShardError) and isinstance(error.__cause__, (DataError, PartFileError)):
         return DATA
-    return CRASH if isinstance(error, (ShardError, WorkerError)) else 2
+    return CRASH if isinstance(error, (PluginError, ShardError, WorkerError)) else 2
 
 
 def _place(error: Exception) -> str:
@@ -388,9 +400,8 @@ def main() -> None:
             typer.echo(f"bayesrisk: {error}", err=True)
         sys.exit(_status(error))
     except Exception as error:  # the last resort: a defect, told in one line
-        text = " ".join(str(error).split())[:200]
         typer.echo(
-            f"bayesrisk: internal error: {type(error).__name__}: {text}{_place(error)}; this is a "
+            f"bayesrisk: internal error: {error_line(error)}{_place(error)}; this is a "
             f"defect of bayesrisk {__version__}: please report this line and the command to its "
             "maintainers",
             err=True,

@@ -66,7 +66,7 @@ _OWN = {
     "dask": "bayesrisk.experiments.runs.engine:DaskExecutor",
 }
 REGISTRY: Registry[Executor] = Registry(
-    "executor", builtin=_OWN, protocol=Executor, needs="submit()"
+    "executor", builtin=_OWN, protocol=Executor, needs="submit()", results={"submit": Future}
 )
 
 
