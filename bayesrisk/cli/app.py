@@ -390,6 +390,29 @@ def _place(error: Exception) -> str:
     return place
 
 
+def _shortage(error: Exception) -> str:
+    """Return what this machine lacks, in words, where that is the cause; else no text."""
+    trace, loading = error.__traceback__, ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        loading = code.co_filename if code.co_name == "<module>" else loading
+        trace = trace.tb_next
+    named = str(getattr(error, "name", "") or "").partition(".")[0]
+    if isinstance(error, MemoryError):
+        text = "there is not enough memory for this command"
+    elif loading and named != "bayesrisk" and isinstance(error, (ImportError, OSError)):
+        text = f"a library that it needs cannot be loaded: {error_line(error)}"
+    else:
+        return ""
+    with suppress(ImportError):  # elsewhere than on POSIX systems
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            text += f"; its memory is limited to {limit // 2**20} MB (ulimit -v), which may be why"
+    return text
+
+
 def main() -> None:
     """Run the command: 2 for wrong use, 3 for data that cannot be used, 1 for a crash."""
     try:
@@ -400,10 +423,9 @@ def main() -> None:
             typer.echo(f"bayesrisk: {error}", err=True)
         sys.exit(_status(error))
     except Exception as error:  # the last resort: a defect, told in one line
-        typer.echo(
-            f"bayesrisk: internal error: {error_line(error)}{_place(error)}; this is a "
-            f"defect of bayesrisk {__version__}: please report this line and the command to its "
-            "maintainers",
-            err=True,
+        text = _shortage(error) or (
+            f"internal error: {error_line(error)}{_place(error)}; this is a defect of bayesrisk "
+            f"{__version__}: please report this line and the command to its maintainers"
         )
+        typer.echo(f"bayesrisk: {text}", err=True)
         sys.exit(CRASH)
