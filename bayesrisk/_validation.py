@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sized
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from fractions import Fraction
 from itertools import islice
@@ -50,7 +50,7 @@ MAX_ELEMENTS = 2**30
 MAX_ITEMS = 2**22
 _MAX_NAME = 64  # characters of a name that is compared with those known
 _LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
-_FRACTION = re.compile("[0-9]{1,18}/0*[1-9][0-9]{0,17}")
+_NUMBER = re.compile(r"[0-9]{1,18}(/0*[1-9][0-9]{0,17}|\.[0-9]{1,18})?")
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
@@ -152,12 +152,12 @@ def real_array(
     """Return ``value`` as finite float64 within its bounds.
 
     Accepts Python and NumPy numbers, ``Fraction``, ``Decimal`` and (nested) sequences of them, and
-    fractions of digits as text, such as ``"1/10"``, alone or in a list.
+    fractions and decimals of digits as text, such as ``"1/10"`` and ``"0.1"``, alone or in a list.
     """
-    if isinstance(value, str) and _FRACTION.fullmatch(value):
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = Fraction(value)
     elif isinstance(value, list | tuple):
-        texts = (isinstance(entry, str) and _FRACTION.fullmatch(entry) for entry in value)
+        texts = (isinstance(entry, str) and _NUMBER.fullmatch(entry) for entry in value)
         value = cast(Any, [Fraction(v) if f else v for v, f in zip(value, texts, strict=True)])
     array = _raw_array(value, name).astype(np.float64, copy=False)
     bad = ~np.isfinite(array)
@@ -396,6 +396,10 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
                 f"{name}: must have the columns {list(columns)}, it {fault} {faulty}; "
                 f"it has {quote(names)}{like}"
             )
+    try:
+        value.select_dtypes("object").isna()
+    except InvalidOperation as error:  # of decimal: no question about such a number is answered
+        raise DataError(f"{name}: must hold no signalling NaN, got Decimal('sNaN')") from error
     return value
 
 

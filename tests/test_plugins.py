@@ -122,7 +122,9 @@ def test_a_broken_plug_in_is_skipped_with_a_warning(each, points):
     points.append(Point("broken", RuntimeError("boom")))
     assert "broken" in each.available()
     with (
-        pytest.warns(BayesRiskWarning, match=f"{each.kind} 'broken' is skipped: RuntimeError: boom"),
+        pytest.warns(
+            BayesRiskWarning, match=f"{each.kind} 'broken' is skipped: RuntimeError: boom"
+        ),
         pytest.raises(ArgumentError, match="cannot be loaded"),
     ):
         each.make("broken")
@@ -131,7 +133,9 @@ def test_a_broken_plug_in_is_skipped_with_a_warning(each, points):
 @pytest.mark.parametrize("each", ALL, ids=lambda each: each.kind)
 def test_what_does_not_follow_the_protocol_is_refused(each, points):
     points.append(Point("dictionary", dict))
-    with pytest.raises(ArgumentTypeError, match=rf"{each.kind} 'dictionary' \(evilpkg 1.0\) must have"):
+    with pytest.raises(
+        ArgumentTypeError, match=rf"{each.kind} 'dictionary' \(evilpkg 1.0\) must have"
+    ):
         each.make("dictionary")
 
 
@@ -294,7 +298,12 @@ class Attacks:
     ("each", "factory", "call", "message"),
     [
         (EXECUTORS, Takes, lambda made: made.submit(len, ()), "submit.. must return a Future"),
-        (SOLVERS, Solves, lambda made: made.solve(None, None), "solve.. must return a SolverResult"),
+        (
+            SOLVERS,
+            Solves,
+            lambda made: made.solve(None, None),
+            "solve.. must return a SolverResult",
+        ),
         (ATTACKS, Attacks, lambda made: made.run(None), "failed: SystemExit: 0"),
     ],
 )
@@ -313,9 +322,7 @@ def test_the_command_names_a_plug_in_and_leaves_nothing(name, tmp_path):
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: evilpkg\nVersion: 1.0\n")
     attribute = "Forks" if name == "forks" else f"FAILING_{name}"
-    (about / "entry_points.txt").write_text(
-        f"[bayesrisk.mechanisms]\n{name} = evil:{attribute}\n"
-    )
+    (about / "entry_points.txt").write_text(f"[bayesrisk.mechanisms]\n{name} = evil:{attribute}\n")
     (tmp_path / "evil.py").write_text(
         "from hostile_plugins import *\n"
         "globals().update({f'FAILING_{name}': given[0] for name, given in FAILING.items()})\n"
@@ -330,7 +337,7 @@ def test_the_command_names_a_plug_in_and_leaves_nothing(name, tmp_path):
     if name == "forks":
         assert done.returncode == 0
         assert Release.read(tmp_path / "out").tables.counts["block", "sex"].sum() == 18
-        assert done.stdout.count("report") == 1
+        assert done.stdout.count("report:") == 1
         return
     assert done.returncode == 1
     assert done.stdout == ""

@@ -56,8 +56,8 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
     -----
     The law of one published count is exact, :class:`~bayesrisk.tables.likelihoods.CellKeySpec`;
     counts of several cells are not independent given the true ones.  A release draws its keys, so
-    that its tables belong together; from one seed, another order of the same records has the same.  Records that weigh more than 1 add their weight to a count,
-    and their key once.
+    that its tables belong together; from one seed, another order of the same records has the same.
+    Records that weigh more than 1 add their weight to a count, and their key once.
 
     Examples
     --------

@@ -153,7 +153,9 @@ class SeenDraws:
         share, mean = self._seen / self._number, np.minimum(self._expected / self._number, 1.0)
         divergence = rel_entr(share, mean) + rel_entr(1.0 - share, 1.0 - mean)
         if self._number * divergence.max() > -math.log(_LEAST):
-            what = f"draws must be of {law}: zeros, those above {middle}, below {-middle}, between, of"
+            what = (
+                f"draws must be of {law}: zeros, those above {middle}, below {-middle}, between, of"
+            )
             wanted = f"{what} {self._number} must be about {np.rint(self._expected).tolist()}"
             raise self._sampler._refusal(wanted, self._seen.tolist())
         return draws

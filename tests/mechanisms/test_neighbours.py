@@ -133,7 +133,9 @@ def test_the_order_of_records_decides_nothing(name, tmp_path):
     for number in range(6):
         more = pd.concat([neighbours(number)[0], neighbours(number + 50)[0]])
         shuffled = more.sample(frac=1.0, random_state=number)
-        made = (mechanism.release(microdata(f), workload=ASKED, rng=number) for f in (more, shuffled))
+        made = (
+            mechanism.release(microdata(f), workload=ASKED, rng=number) for f in (more, shuffled)
+        )
         for release, folder in zip(made, ("one", "other"), strict=True):
             release.write(tmp_path / folder, replace=True)
         assert files(tmp_path / "one") == files(tmp_path / "other")

@@ -25,8 +25,6 @@ from bayesrisk.experiments.audit.study import audited_protection
 from bayesrisk.mechanisms.registry import usual_parameters
 from bayesrisk.release import Release
 from bayesrisk.risk import Adversary, mechanism_risk
-from bayesrisk.risk.audit.checks import release_differences
-from bayesrisk.tables import tabulate
 
 RECIPES = ("swapping:rate=0.3", "discrete-gaussian:rho=1", "rounding")
 
