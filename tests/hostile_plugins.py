@@ -31,7 +31,7 @@ class Gone(BaseException):
     pass
 
 
-class Mute(Exception):
+class MuteError(Exception):
     def __str__(self):
         raise ValueError("no message")
 
@@ -140,7 +140,7 @@ FAILING = {
     "exits": (raising(SystemExit(0)), "SystemExit: 0"),
     "stops": (raising(Stop()), "Stop"),
     "gone": (raising(Gone("away")), "Gone: away"),
-    "mute": (raising(Mute()), "Mute"),
+    "mute": (raising(MuteError()), "MuteError"),
     "deep": (Deep, "RecursionError"),
     "begins": (Begins, "KeyError: 'nothing'"),
     "no-spec": (NoSpec, "RuntimeError: no spec"),

@@ -123,7 +123,7 @@ def test_a_broken_plug_in_is_skipped_with_a_warning(each, points):
     assert "broken" in each.available()
     with (
         pytest.warns(
-            BayesRiskWarning, match=f"{each.kind} 'broken' is skipped: RuntimeError: boom"
+            BayesRiskWarning, match="'broken' is skipped: RuntimeError: boom"
         ),
         pytest.raises(ArgumentError, match="cannot be loaded"),
     ):
@@ -134,7 +134,7 @@ def test_a_broken_plug_in_is_skipped_with_a_warning(each, points):
 def test_what_does_not_follow_the_protocol_is_refused(each, points):
     points.append(Point("dictionary", dict))
     with pytest.raises(
-        ArgumentTypeError, match=rf"{each.kind} 'dictionary' \(evilpkg 1.0\) must have"
+        ArgumentTypeError, match=r"'dictionary' \(evilpkg 1.0\) must have"
     ):
         each.make("dictionary")
 
@@ -302,7 +302,7 @@ class Attacks:
             SOLVERS,
             Solves,
             lambda made: made.solve(None, None),
-            "solve.. must return a SolverResult",
+            "must return a SolverResult",
         ),
         (ATTACKS, Attacks, lambda made: made.run(None), "failed: SystemExit: 0"),
     ],
