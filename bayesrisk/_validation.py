@@ -397,7 +397,7 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
                 f"it has {quote(names)}{like}"
             )
     try:
-        value.loc[:, (value.dtypes == object).to_numpy()].isna()
+        value.loc[:, [kind.kind == "O" for kind in value.dtypes]].isna()
     except InvalidOperation as error:  # of decimal: no question about such a number is answered
         raise DataError(f"{name}: must hold no signalling NaN, got Decimal('sNaN')") from error
     return value

@@ -122,9 +122,7 @@ def test_a_broken_plug_in_is_skipped_with_a_warning(each, points):
     points.append(Point("broken", RuntimeError("boom")))
     assert "broken" in each.available()
     with (
-        pytest.warns(
-            BayesRiskWarning, match="'broken' is skipped: RuntimeError: boom"
-        ),
+        pytest.warns(BayesRiskWarning, match="'broken' is skipped: RuntimeError: boom"),
         pytest.raises(ArgumentError, match="cannot be loaded"),
     ):
         each.make("broken")
@@ -133,9 +131,7 @@ def test_a_broken_plug_in_is_skipped_with_a_warning(each, points):
 @pytest.mark.parametrize("each", ALL, ids=lambda each: each.kind)
 def test_what_does_not_follow_the_protocol_is_refused(each, points):
     points.append(Point("dictionary", dict))
-    with pytest.raises(
-        ArgumentTypeError, match=r"'dictionary' \(evilpkg 1.0\) must have"
-    ):
+    with pytest.raises(ArgumentTypeError, match=r"'dictionary' \(evilpkg 1.0\) must have"):
         each.make("dictionary")
 
 
