@@ -93,7 +93,7 @@ def test_a_file_of_settings(run, microdata, tmp_path):
     # Options go before the file.
     more = ("--set", "rate=0", "--simulation-seed", 1)
     run(microdata, "--config", config, *more, "-o", tmp_path / "b")
-    assert Release.read(tmp_path / "b").spec.parameters["rate"] == 0
+    assert Release.read(tmp_path / "b").spec.parameters["rate"] == "0"
     assert Release.read(tmp_path / "a").spec.parameters["rate"] == "1/10"
 
 
