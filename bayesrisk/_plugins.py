@@ -88,7 +88,7 @@ class Registry(Generic[T]):
         return behind_wall(plugin, subject, self._results)
 
     def subject(self, name: str) -> str:
-        """Return how messages call what has this name: a plug-in with its package and version."""
+        """Return the name in messages: of a plug-in with its package and version."""
         points = () if name in {*self.builtin, *self._registered} else entry_points(
             group=self.group, name=name
         )  # fmt: skip
@@ -135,8 +135,8 @@ class Registry(Generic[T]):
             with wall(self.kind):
                 factory = point.load()
         except Exception as error:
-            why = error_line(error.__cause__ or error)
-            text = f"{self.kind} {point.name!r} is skipped: {why}"
+            cause = error_line(error.__cause__ or error)
+            text = f"{self.kind} {point.name!r} is skipped: {cause}"
             warnings.warn(text, BayesRiskWarning, stacklevel=5)
             return None
         return cast(Callable[..., T], factory) if callable(factory) else None
@@ -210,8 +210,8 @@ def _walled_meta(meta: type) -> Callable[..., type]:
     """Return the class of walled classes; workers make them of what they were made of."""
     walled: Any = type(meta.__name__, (meta,), {})
     copyreg.pickle(walled, lambda kind: (_walled_class, kind._behind_wall))
-    made: Callable[..., type] = walled
-    return made
+    maker: Callable[..., type] = walled
+    return maker
 
 
 def _walled(
@@ -225,8 +225,8 @@ def _walled(
             return behind_wall(value, subject, (("draw", results["release"]),))
         wanted = results.get(name, object)
         if not isinstance(value, wanted):
-            what = f"must return a {wanted.__name__}, not one of {type(value).__name__}"
-            raise PluginError(f"{subject} failed: {name}() {what}")
+            rule = f"must return a {wanted.__name__}, not one of {type(value).__name__}"
+            raise PluginError(f"{subject} failed: {name}() {rule}")
         return value
 
     return call

@@ -50,7 +50,7 @@ MAX_ELEMENTS = 2**30
 MAX_ITEMS = 2**22
 _MAX_NAME = 64  # characters of a name that is compared with those known
 _LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
-_NUMBER = re.compile(r"[0-9]{1,18}(/0*[1-9][0-9]{0,17}|\.[0-9]{1,18})?")
+_FRACTION = re.compile("[0-9]{1,18}/0*[1-9][0-9]{0,17}")
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
@@ -83,7 +83,10 @@ def _bounded(value: object, name: str) -> None:
 def _raw_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument."""
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
-        raise ArgumentTypeError(f"{name} must be a number or an array of them, got {quote(value)}")
+        advice = "; text must be a fraction such as '1/10'" if isinstance(value, str) else ""
+        raise ArgumentTypeError(
+            f"{name} must be a number or an array of them, got {quote(value)}{advice}"
+        )
     if isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
         raise ArgumentError(f"{name} must fit in 64 bits, got {quote(value)}")
     array = as_array(value, name)
@@ -92,7 +95,9 @@ def _raw_array(value: object, name: str) -> NDArray[Any]:
     if array.dtype == object:
         array = _from_objects(array, name)
     if array.dtype.kind not in "iuf":
-        text = quote(array.flat[0].item()) if array.dtype.kind == "U" else f"dtype {array.dtype}"
+        text = f"dtype {array.dtype}"
+        if array.dtype.kind == "U":
+            text = f"{quote(array.flat[0].item())}; text must be a fraction such as '1/10'"
         raise ArgumentTypeError(f"{name} must be a real number or an array of them, got {text}")
     return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
 
@@ -152,12 +157,12 @@ def real_array(
     """Return ``value`` as finite float64 within its bounds.
 
     Accepts Python and NumPy numbers, ``Fraction``, ``Decimal`` and (nested) sequences of them, and
-    fractions and decimals of digits as text, such as ``"1/10"`` and ``"0.1"``, alone or in a list.
+    fractions of digits as text, such as ``"1/10"``, alone or in a list.
     """
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and _FRACTION.fullmatch(value):
         value = Fraction(value)
     elif isinstance(value, list | tuple):
-        texts = (isinstance(entry, str) and _NUMBER.fullmatch(entry) for entry in value)
+        texts = (isinstance(entry, str) and _FRACTION.fullmatch(entry) for entry in value)
         value = cast(Any, [Fraction(v) if f else v for v, f in zip(value, texts, strict=True)])
     array = _raw_array(value, name).astype(np.float64, copy=False)
     bad = ~np.isfinite(array)

@@ -391,7 +391,7 @@ def _place(error: Exception) -> str:
 
 
 def _shortage(error: Exception) -> str:
-    """Return what this machine lacks, in words, where that is the cause; else no text."""
+    """Return the cause in words, where this machine lacks something; else no text."""
     trace, loading = error.__traceback__, ""
     while trace is not None:
         code = trace.tb_frame.f_code

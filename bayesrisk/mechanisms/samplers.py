@@ -102,8 +102,8 @@ class CheckedSampler:
     def law(self, wanted: NoiseSpec) -> NoiseSpec:
         """Return the law that is drawn: of the same kind and no narrower."""
         law = self._sampler.law(wanted)
-        kept = type(law) is NoiseSpec and law.law == wanted.law and law.scale >= wanted.scale
-        if not kept:
+        follows = type(law) is NoiseSpec and law.law == wanted.law and law.scale >= wanted.scale
+        if not follows:
             raise self._refusal(f"law() must be {wanted.law} of scale >= {wanted.scale}", law)
         return law
 
@@ -130,7 +130,7 @@ class SeenDraws:
 
     def __init__(self, sampler: CheckedSampler) -> None:
         self._sampler, self._number = sampler, 0
-        self._expected, self._seen = np.zeros(4), np.zeros(4, np.int64)
+        self._expected, self._counts = np.zeros(4), np.zeros(4, np.int64)
 
     def draw(self, law: NoiseSpec, size: int) -> IntArray:
         """Return so many draws of a law, once all so far are plausible."""
@@ -147,17 +147,17 @@ class SeenDraws:
         zero, above, below = (
             np.count_nonzero(kind) for kind in (draws == 0, draws > middle, draws < -middle)
         )
-        self._seen += [zero, above, below, size - above - below]
+        self._counts += [zero, above, below, size - above - below]
         # Chernoff: S of n independent events of mean probability p has S / n at least, or at most,
         # s with probability exp(-n KL(s || p)) or less.
-        share, mean = self._seen / self._number, np.minimum(self._expected / self._number, 1.0)
+        share, mean = self._counts / self._number, np.minimum(self._expected / self._number, 1.0)
         divergence = rel_entr(share, mean) + rel_entr(1.0 - share, 1.0 - mean)
         if self._number * divergence.max() > -math.log(_LEAST):
-            what = (
+            rule = (
                 f"draws must be of {law}: zeros, those above {middle}, below {-middle}, between, of"
             )
-            wanted = f"{what} {self._number} must be about {np.rint(self._expected).tolist()}"
-            raise self._sampler._refusal(wanted, self._seen.tolist())
+            wanted = f"{rule} {self._number} must be about {np.rint(self._expected).tolist()}"
+            raise self._sampler._refusal(wanted, self._counts.tolist())
         return draws
 
 

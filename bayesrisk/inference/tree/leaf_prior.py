@@ -54,7 +54,7 @@ class LeafPrior:
     log_ratio: FloatArray
 
     def __post_init__(self) -> None:
-        check.text(self.name, "name")
+        check.instance(self.name, str, "name")
         for name in ("log_jump", "size", "log_ratio"):
             values = check.as_array(getattr(self, name), name)
             if values.dtype.kind not in "iuf" or np.isnan(values).any():
