@@ -341,7 +341,8 @@ def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.Da
     >>> frame["pct_female_head_low"].tolist(), frame["pct_female_head_high"].tolist()
     ([245], [248])
     """
-    frames = gather(iter_hud(path, level=level, on_error=on_error), _bytes, str(path))
+    source = check.path(path, "path")
+    frames = gather(iter_hud(source, level=level, on_error=on_error), _bytes, str(source))
     return pd.concat(frames, ignore_index=True)
 
 
