@@ -652,6 +652,7 @@ _TABLES = (Form.SF1, Form.PL94, Form.DHC, Form.NHGIS)
 #: Options, and the forms that they go with.
 _FORMS: dict[str, tuple[Form, ...]] = {
     "codebook": (Form.NHGIS, Form.IPUMS, Form.IPUMS_1940),
+    "person_kind": (Form.IPUMS,),
     "state": (Form.PPMF, Form.PPMF_UNITS, Form.RECORDS, Form.NHGIS),
     **dict.fromkeys(("workload", "table"), _TABLES),
     **dict.fromkeys(("level", "on_error"), (*_TABLES, Form.HUD)),
@@ -665,6 +666,9 @@ class FormOptions:
     """Options of some forms of files only."""
 
     codebook: Annotated[Path | None, "NHGIS codebook, or DDI codebook of an IPUMS extract."] = None
+    person_kind: Annotated[
+        str | None, "Kind of lines of persons in a hierarchical IPUMS extract: P, 2, ..."
+    ] = None
     state: Annotated[str | None, "FIPS code or abbreviation that all places must have."] = None
     workload: Annotated[
         str | None, "Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."
@@ -738,7 +742,9 @@ def _frames(source: Path, form: Form, options: FormOptions) -> Iterator[Any]:
     if form is Form.IPUMS:
         if options.codebook is None:
             raise ArgumentError("--codebook must be given for --from ipums: the DDI file (.xml)")
-        frame = br.readers.read_ipums(source, ddi=options.codebook)
+        kind = options.person_kind
+        with base.called("person_kind", "--person-kind"):
+            frame = br.readers.read_ipums(source, ddi=options.codebook, person_kind=kind)
         yield pa.Table.from_pandas(frame, preserve_index=False)
         return
     if form is Form.IPUMS_1940:
