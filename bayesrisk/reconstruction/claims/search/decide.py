@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray, TextArray
-from bayesrisk.reconstruction.claims.search.exchange import Exchange
+from bayesrisk.reconstruction.claims.search.exchange import Exchange, record_cells
 from bayesrisk.reconstruction.claims.search.lattice import (
     RowBasis,
     StatedClaims,
@@ -198,7 +198,7 @@ class Decider:
 
     def records(self, solution: IntArray) -> CodeArray:
         """Return the records of a solution that claims can be about, one row each."""
-        cells = self.cells[np.repeat(self.start[:-1], solution)]
+        cells = self.cells[record_cells(self.start, solution)]
         space = self.problem.space
         rows: CodeArray = space.codes[cells[space.eligible[cells]]]
         return rows
