@@ -354,10 +354,10 @@ def iter_hud(
                 )
         piece = _without_empty_rows(piece, names["code"])
         place = pc.match_substring_regex(piece.table.column(names["code"]), _NOWHERE)
-        kept = np.flatnonzero(~place.to_numpy())
-        nowhere += len(piece) - kept.size
+        placed_rows = np.flatnonzero(~place.to_numpy())
+        nowhere += len(piece) - placed_rows.size
         yield _frame(
-            piece.take(kept),
+            piece.take(placed_rows),
             names,
             width,
             bases(names, source.base),

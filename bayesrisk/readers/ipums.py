@@ -187,8 +187,8 @@ def _variable(entry: ElementTree.Element, name: str) -> Variable:
     for category in (part for tag, part in parts if tag == "catgry"):
         fields = {_plain(part.tag): (part.text or "").strip() for part in category}
         labels[_value(fields.get("catValu", ""))] = fields.get("labl", "")
-    told = (part.text or "" for tag, part in parts if tag == "codInstr")
-    for code, label in (pair for text in told for pair in _TOLD.findall(text)):
+    instructions = "\n".join(part.text or "" for tag, part in parts if tag == "codInstr")
+    for code, label in _TOLD.findall(instructions):
         # A point in a code is that of the number, which the file does not write.
         if entry.get("intrvl") != "contin" or label.lower().startswith(_NOTHING):
             labels.setdefault(_value(code, decimals if "." in code else 0), label.strip())
@@ -323,9 +323,9 @@ def _person_rows(
         raise DataError(f"{place} {row + 1}, column {book.kind!r}: {rule}, got {quote(kinds[row])}")
     people = (kinds == person).to_numpy()
     if not people.any():
-        found = ", ".join(sorted(set(kinds)))
-        raise DataError(f"{place}s must be of persons, of kind {person}, got kinds {found}")
-    others = [kind for kind in dict.fromkeys(kinds) if kind != person]
+        present = ", ".join(sorted(set(kinds)))
+        raise DataError(f"{place}s must be of persons, of kind {person}, got kinds {present}")
+    other_kinds = [kind for kind in dict.fromkeys(kinds) if kind != person]
     stated = book.keys.get(person) or [k for part in book.keys.values() for k in part] or ["SERIAL"]
     has = {str(name): book.variables[str(name)].records for name in frame}
     keys = [
@@ -346,13 +346,13 @@ def _person_rows(
             f"{place} {row + 1}, column {name!r}: {rule}, got {quote(frame[name][row])}"
         )
     group = np.cumsum(change)
-    before = np.cumsum(people) - people
+    before: IntArray = np.cumsum(people) - people
     before -= before[np.searchsorted(group, group)]  # persons of the household before each line
     above = []  # kinds that come before the first person, and never twice for the same persons
-    for kind in others:
+    for kind in other_kinds:
         lines = rows[kinds == kind]
-        where = pd.DataFrame({"group": group[lines], "before": before[lines]})
-        if not where.duplicated().any() and not where.groupby("group")["before"].first().any():
+        part = pd.DataFrame({"group": group[lines], "before": before[lines]})
+        if not part.duplicated().any() and not part.groupby("group")["before"].first().any():
             above.append(kind)
     outer = [n for n, lines in has.items() if {*lines} & {*above} and person not in lines]
     values = frame[outer].where(kinds.isin(above), None)
@@ -373,10 +373,10 @@ def _labelled(column: "pd.Series", variable: Variable, *, fixed: bool) -> "pd.Se
     numbers = sum(label.partition(" ")[0] == value for value, label in labels.items())
     meanings = {text: labels.get(_value(text, moved)) for text in values}
     nothing = [t for t, label in meanings.items() if label and label.lower().startswith(_NOTHING)]
-    told = [label for text, label in meanings.items() if text not in nothing]
-    named_values = sum(label is not None for label in told)
+    saying = [label for text, label in meanings.items() if text not in nothing]
+    named_values = sum(label is not None for label in saying)
     says = any(not label.lower().startswith(_NOTHING) for label in labels.values())
-    if says and 2 * numbers < len(labels) and 2 * named_values >= len(told):
+    if says and 2 * numbers < len(labels) and 2 * named_values >= len(saying):
         all_named = {text: label or f"code {text}" for text, label in meanings.items()}
         order = dict.fromkeys(label for label in labels.values() if label in meanings.values())
         order |= dict.fromkeys(all_named.values())

@@ -389,10 +389,10 @@ class _Reader:
         for i, labels in counts.items():
             before = first.setdefault(frozenset((n, _key(x)) for n, x in labels.items()), i)
             if before != i:
-                headings = quote([sheet.heads[before], sheet.heads[i]])
+                twice = quote([sheet.heads[before], sheet.heads[i]])
                 raise DataError(
                     f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
-                    f"got the headings {headings}: call one of them otherwise, or remove it"
+                    f"got the headings {twice}: call one of them otherwise, or remove it"
                 )
         headings = [sheet.heads[i] for i in counts]
         self.lines.append(

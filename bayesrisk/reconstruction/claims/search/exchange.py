@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 from bayesrisk._numba import kernel, lean_kernel, lean_step
 from bayesrisk._validation import BoolArray, CodeArray, IntArray, WordArray
 from bayesrisk.reconstruction.claims.search.lattice import Subsets
-from bayesrisk.reconstruction.records.problem import check_records
 from bayesrisk.reconstruction.solvers.model import Deadline
 
 _PROBES = 2**12
-_RECORDS = 2**24  # of a place, which are exchanged one by one
 #: Exchanges after which settled claims are first left out.
 _FIRST = 16
 #: Claims in the lists of all cells together; when there is no room, all lists are made anew.
@@ -86,13 +84,6 @@ class CellLists(NamedTuple):
     keys: WordArray
 
 
-def record_cells(start: IntArray, solution: IntArray) -> IntArray:
-    """Return the first cell of the class of each record of a solution."""
-    check_records(solution, "claims", _RECORDS)
-    cells: IntArray = np.repeat(start[:-1], solution)
-    return cells
-
-
 class ClaimCounts(NamedTuple):
     """Records that each claim describes: now, in the first solution, and where they differed."""
 
@@ -144,7 +135,7 @@ class Exchange:
 
     def load(self, solution: IntArray) -> IntArray:
         """Count the claims in a solution; refute those that another solution counts otherwise."""
-        cells = record_cells(self._classes.start, solution)
+        cells = np.repeat(self._classes.start[:-1], solution)
         self._leave_out_settled()
         self._count[:] = 0
         _count(self._claims, cells, self._count)
