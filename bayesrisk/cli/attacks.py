@@ -698,17 +698,14 @@ def attack_(
     """Say what published tables give away: proofs, bounds, records that fit, likely records."""
     from bayesrisk import _files
     from bayesrisk.experiments.published_attack import write_attack
-    from bayesrisk.tables.layouts import file_sheet, read_layouts
+    from bayesrisk.tables.layouts import file_sheet, read_layouts, setting
 
     options: dict[str, Any] = {} if assume is None else {"assume": assume}
-    for text in settings or ():
-        name, sign, value = text.rpartition("=")
-        if not sign:
-            raise ArgumentError(f"--set must be NAME=VALUE, got {quote(text)}")
-        options[name] = value
-    layouts = read_layouts(
-        [file_sheet(base.data_path(file, base.TABLES)) for file in tables], options
-    )
+    if wrong := next((text for text in settings or () if "=" not in text), None):
+        raise ArgumentError(f"--set must be NAME=VALUE, got {quote(wrong)}")
+    sheets = [file_sheet(base.data_path(file, base.TABLES)) for file in tables]
+    options |= dict(setting(text, sheets) for text in settings or ())
+    layouts = read_layouts(sheets, options)
     for line in layouts.lines:
         typer.echo(line, err=as_json)
     for name, (guess, text) in layouts.questions.items():

@@ -33,7 +33,7 @@ from bayesrisk.tables.likelihoods import (
 )
 from bayesrisk.tables.workload import Workload
 
-_BYTES, _MOST = 2**26, 2**17
+_BYTES, _MOST, _NOTES = 2**26, 2**17, 2**10
 #: Columns of results, which no variable may be called.
 _RESERVED = re.compile(
     "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
@@ -144,6 +144,27 @@ def assumptions(options: Mapping[str, Any]) -> dict[str, str]:
     return choices
 
 
+def setting(text: str, sheets: Sequence["Sheet"]) -> tuple[str, str]:
+    """Return name and value of ``NAME=VALUE``; both may hold equals signs.
+
+    The name is the longest one about a heading, a file or a text of the sheets; where none is, all
+    before the last sign.
+    """
+    places = [match.start() for match in re.finditer("=", text)]
+    splits = [(text[:i], text[i + 1 :]) for i in reversed(places)]
+    words = set[str]()
+    for sheet in sheets if len(splits) > 1 else ():
+        cells = {cell for _, row in sheet.rows for cell in row}
+        heads = {part for head in sheet.heads for part in (head, *head.split("!!"))}
+        words |= {*map(_key, cells | heads | {Path(sheet.name).name})}
+    for name, value in splits:
+        section, _, rest = name.partition(".")
+        label = rest.partition(".")[2] if section == "labels" else rest
+        if section in ("counts", "marks", "columns", "labels") and _key(label) in words:
+            return name, value
+    return splits[0]
+
+
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in values.items():
@@ -157,11 +178,12 @@ def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 class Sheet(NamedTuple):
-    """Headings, and rows with their numbers in the file."""
+    """Headings, and rows with their numbers in the file; ``notes`` are rows left out."""
 
     name: str
     heads: list[str]
     rows: list[tuple[int, list[str]]]
+    notes: tuple[tuple[int, str], ...] = ()
 
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
@@ -186,7 +208,7 @@ def file_sheet(file: Path) -> Sheet:
 
     The delimiter is that which most rows have in the same number.  The first row with two texts is
     that of the headings; where it has gaps, it is joined with the next.  Lines of one text are
-    titles before it, and notes below the last row.
+    titles before it, and notes below the last row, which stand in the first column.
     """
     raw = read_bytes(file, _BYTES)
     coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -194,6 +216,9 @@ def file_sheet(file: Path) -> Sheet:
         text = raw.decode(coding)
     except UnicodeError:
         text = raw.decode("cp1252", errors="replace")
+    text = text.rstrip(",;\t| \r\n") + "\n"  # an open quote takes in the line feed
+    if (length := text.count("\n")) > _MOST + _NOTES:
+        raise DataError(f"{file}: must hold from 1 to {_MOST} counts, got {length} lines")
     often, width, grid = 0, 0, list[list[str]]()
     for delimiter in ",;\t|":
         try:
@@ -206,13 +231,26 @@ def file_sheet(file: Path) -> Sheet:
     lines = [
         (i, [c.strip() for c in (row + [""] * width)[:width]]) for i, row in enumerate(grid, 1)
     ]
-    filled = [i for i, row in lines if sum(map(bool, row)) > 1 and len(grid[i - 1]) <= width]
+    filled = {i for i, row in lines if sum(map(bool, row)) > 1}
     if len(filled) < 2:
         raise DataError(f"{file}: must hold headings and rows of counts, got none")
-    rows = [(i, row) for i, row in lines if filled[0] <= i <= filled[-1] and any(row)]
-    for i, row in rows:
-        if i not in filled:
+    first, last = min(filled), max(filled)
+    notes = [(i, row) for i, row in lines if not first <= i <= last and any(row)]
+    rows = [(i, row) for i, row in lines if first <= i <= last and any(row)]
+    for i, row in [*notes, *rows]:
+        whole = grid[i - 1]
+        if any(map(str.strip, whole[width:])):
+            raise DataError(
+                f"{file}: row {i}: must have {width} columns, got {len(whole)}: {quote(whole)}; a "
+                'text or number with a delimiter stands in quotes ("1,234"), or the row is removed'
+            )
+        if i != first and any("\n" in text or "\r" in text for text in whole):
+            raise DataError(f"{file}: row {i}: a quote must be closed on its line")
+        if first < i <= last and i not in filled:
             raise DataError(f"{file}: row {i}: must be a row of the table, got {quote(row[:3])}")
+        if i > last and (not row[0] or _range(row[0])):
+            text = "must be a row of the table or a note in the first column"
+            raise DataError(f"{file}: row {i}: {text}, got {quote(row[:3])}")
     heads = rows.pop(0)[1]
     if rows and any(a and not b for a, b in pairwise(heads)):
         for i in range(1, width):
@@ -220,7 +258,7 @@ def file_sheet(file: Path) -> Sheet:
         heads = [
             f"{a}!!{b}" if a and b else a or b for a, b in zip(heads, rows.pop(0)[1], strict=True)
         ]
-    return Sheet(str(file), heads, rows)
+    return Sheet(str(file), heads, rows, tuple((i, "".join(row)) for i, row in notes))
 
 
 # -----------------------------------------------------------------------------
@@ -334,7 +372,8 @@ class _Reader:
                 names[i] = head.rpartition("!!")[2] or "category"
         named = [i for i in numeric if _COUNT.fullmatch(heads[i])]
         if not counts and (named or len(numeric) == 1):
-            counts = {i: {} for i in (named or numeric)[:1]}
+            counted = heads[(named or numeric)[0]]
+            counts = {i: {} for i in numeric if heads[i] == counted}
             names |= {i: heads[i] for i in numeric if i not in named and i not in counts}
         elif not counts:
             counts = self._wide({i: sheet.heads[i] for i in numeric})
@@ -343,10 +382,25 @@ class _Reader:
                 f"{sheet.name}: must have a column of counts, got {quote(sheet.heads)}; "
                 "columns.HEADING=count names it"
             )
+        if len(sheet.rows) * len(counts) > _MOST:
+            size = len(sheet.rows) * len(counts)
+            raise DataError(f"{sheet.name}: must hold from 1 to {_MOST} counts, got {size}")
+        first: dict[Any, int] = {}
+        for i, labels in counts.items():
+            before = first.setdefault(frozenset((n, _key(x)) for n, x in labels.items()), i)
+            if before != i:
+                twice = quote([sheet.heads[before], sheet.heads[i]])
+                raise DataError(
+                    f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
+                    f"got the headings {twice}: call one of them otherwise, or remove it"
+                )
         headings = [sheet.heads[i] for i in counts]
         self.lines.append(
             f"{Path(sheet.name).name}: {len(sheet.rows)} rows, counts in {_listing(headings)}"
         )
+        if sheet.notes:
+            left_out = _listing(f"row {row} {text!r}" for row, text in sheet.notes)
+            self.lines.append(f"  left out as titles and notes: {left_out}")
         for i, j in permutations([i for i in names if i not in stated], 2):
             pairs = set(zip(columns[i], columns[j], strict=True))
             one = len(pairs) == len({*columns[i]}) == len({*columns[j]})
@@ -382,7 +436,7 @@ class _Reader:
         separators = ("!!", " | ", ": ", "; ", ", ")
         mark = next((s for s in separators if any(s in h for h in heads.values())), "!!")
         parts = {i: [p.strip().rstrip(":") for p in head.split(mark)] for i, head in heads.items()}
-        while parts and len({p[0] if p else None for p in parts.values()}) == 1:
+        while all(parts.values()) and len({p[0] for p in parts.values()}) == 1:
             parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
         columns: dict[int, dict[str, str]] = {i: {} for i in parts}
         kinds: dict[str, dict[str, None]] = {}
