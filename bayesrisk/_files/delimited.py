@@ -1,18 +1,20 @@
 """Comma-separated text within limits: blocks of whole lines, headers, columns."""
 
 import csv
-import gzip
+import io
+import os
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from bayesrisk._files.text import gather, named
+from bayesrisk._files.text import gather, named, open_regular
 from bayesrisk.exceptions import DataError, quote
 
 if TYPE_CHECKING:
@@ -24,8 +26,11 @@ if TYPE_CHECKING:
 
 _BLOCK = 2**22  # bytes that are parsed at a time, and at most one line more
 _ROW = re.compile(r"Row #(\d+)")
-# Texts that a spreadsheet computes when it opens a file, and numbers, which it may.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+# Texts that a spreadsheet computes when it opens a file, whatever is blank before the sign, also one
+# of full width; and numbers, which it may.
+_FORMULA = re.compile(
+    r"'*(?:[\t\r\n]|[\s\0-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20])"
+)
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?%?", re.IGNORECASE)
 
 
@@ -77,21 +82,27 @@ def csv_tables(
 
 
 def csv_bytes(frame: "pd.DataFrame") -> bytes:
-    """Return a data frame as CSV, in which no text is a formula.
+    """Return a data frame as CSV, in which no text, be it a heading or a cell, is a formula.
 
-    Names of protections and values of records come from others.  One that a spreadsheet would
-    compute stands after an apostrophe, by which it takes a cell for text; ``own_text`` removes it.
+    Names of protections and columns and values of records come from others.  One that a spreadsheet
+    would compute stands after an apostrophe, by which it takes a cell for text; ``own_text``
+    removes it.  Half of a pair of surrogates, which is no character, is written as an escape.
     """
-    texts = frame.select_dtypes(["object", "string", "category"])
-    guarded = {str(name): texts[name].astype(object).map(_guarded) for name in texts}
-    text: str = frame.assign(**guarded).to_csv(index=False, lineterminator="\n")
-    return text.encode()
+    guarded = frame.copy()
+    for place, kind in enumerate(frame.dtypes):
+        if kind.kind == "O":  # texts and categories, too
+            guarded.isetitem(place, frame.iloc[:, place].astype(object).map(_guarded))
+    guarded.columns = [_guarded(str(name)) for name in frame.columns]
+    text: str = guarded.to_csv(index=False, lineterminator="\n")
+    return text.encode(errors="backslashreplace")
 
 
 def _guarded(value: object) -> object:
-    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
-        return f"'{value}"
-    return value
+    if not isinstance(value, str):
+        return value
+    # The writer sets a text with a line feed in quotes, but not one with a carriage return.
+    text = value.replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def own_text(value: object) -> object:
@@ -151,6 +162,12 @@ MAX_COLUMNS = 2**14
 MAX_RATIO = 200
 LARGE = 2**26
 _PIECE = 2**16
+
+
+#: Members of a gzip file, and the least bytes that they must have on average once they are more.
+MAX_MEMBERS = 2**10
+LEAST_MEMBER = 2**8
+_GZIP = 31  # to zlib: with the header and the checksum of a gzip file
 
 
 def check_ratio(name: str, size: int, packed: int) -> None:
@@ -256,17 +273,70 @@ class WithoutComments:
         return b"".join(pieces)
 
 
+class _Unpacked(io.RawIOBase):
+    """The bytes of a gzip file, whose members must not be many and tiny: each takes its time."""
+
+    def __init__(self, packed: BinaryIO, name: str) -> None:
+        self._packed, self._name = packed, name
+        self._rest, self._size, self._members = b"", 0, 0  # not yet unpacked; read so far
+        self._member = zlib.decompressobj(_GZIP)
+        self._inside = False  # a member that has begun and not ended
+
+    def readable(self) -> bool:
+        """Return True: it can be read, and nothing else."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, at least in part; return how many bytes there were, 0 at the end."""
+        while True:
+            if self._inside:
+                data = self._member.decompress(self._rest, len(buffer))
+                self._inside = not self._member.eof
+                self._rest = self._member.unconsumed_tail or self._member.unused_data
+                if data:
+                    buffer[: len(data)] = data
+                    return len(data)
+            if not self._rest:
+                self._rest = self._packed.read(_PIECE)
+                self._size += len(self._rest)
+                if not self._rest and self._inside:
+                    raise EOFError("the compressed file ends too early")
+                if not self._rest:
+                    return 0
+            if not self._inside:
+                self._begin()
+
+    def _begin(self) -> None:
+        """Begin the next member, unless nothing but zeros fill the file up behind the last one."""
+        self._rest = self._rest.lstrip(b"\0") if self._members else self._rest
+        if not self._rest:
+            return
+        self._member, self._inside = zlib.decompressobj(_GZIP), True
+        self._members += 1
+        if self._members > MAX_MEMBERS and self._size < LEAST_MEMBER * self._members:
+            raise DataError(
+                f"{self._name}: more than {MAX_MEMBERS} members of a gzip file must have "
+                f"{LEAST_MEMBER} bytes each on average, got {self._members} in {self._size} bytes"
+            )
+
+
+@contextmanager
+def open_unpacked(file: Path, name: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """Open the bytes of a file, unpacked if it is one of gzip; with them, how many those are."""
+    with open_regular(file, name=name) as plain:
+        if file.suffix.lower() != ".gz":
+            yield plain, None
+            return
+        packed = os.fstat(plain.fileno()).st_size
+        yield io.BufferedReader(_Unpacked(plain, name), _PIECE), packed
+
+
 @contextmanager
 def open_text(file: Path, name: str | None = None) -> Iterator[TextStream]:
     """Open a text file, or a gzip file of one."""
     called = name or str(file)
-    with named(called):
-        if file.suffix.lower() == ".gz":
-            with gzip.open(file, "rb") as packed:
-                yield TextStream(cast("BinaryIO", packed), called, file.stat().st_size)
-        else:
-            with file.open("rb") as plain:
-                yield TextStream(plain, called)
+    with named(called), open_unpacked(file, called) as (stream, packed):
+        yield TextStream(stream, called, packed)
 
 
 def split_line(line: str, name: str, delimiter: str = ",") -> list[str]:

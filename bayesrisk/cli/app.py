@@ -385,14 +385,13 @@ def main() -> None:
             app()
     except BayesRiskError as error:
         with suppress(OSError):
-            typer.echo(f"bayesrisk: {error}", err=True)
+            base.say(f"bayesrisk: {error}")
         sys.exit(_status(error))
     except Exception as error:  # the last resort: a defect, told in one line
         text = " ".join(str(error).split())[:200]
-        typer.echo(
+        base.say(
             f"bayesrisk: internal error: {type(error).__name__}: {text}{_place(error)}; this is a "
             f"defect of bayesrisk {__version__}: please report this line and the command to its "
-            "maintainers",
-            err=True,
+            "maintainers"
         )
         sys.exit(CRASH)

@@ -156,7 +156,7 @@ class RunFolder:
         kind = kind or self.layout.kinds[-1]
         file = self.part(shard, kind)
         with _whole(file):
-            data = file.read_bytes()
+            data = _files.read_bytes(file, _files.MAX_HELD)
             if hashlib.sha256(data).hexdigest() != self._recorded(shard)[kind]["sha256"]:
                 raise ValueError("its bytes do not fit its checksum")
             # Arrow's threads let go of Python's bytes some time after: a process that ends then
