@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 2**22  # bytes that are parsed at a time, and at most one line more
 _ROW = re.compile(r"Row #(\d+)")
-# Texts that a spreadsheet computes when it opens a file, whatever is blank before the sign, also one
+# Texts that a spreadsheet computes when it opens a file, blanks before the sign or not, also one
 # of full width; and numbers, which it may.
 _FORMULA = re.compile(
     r"'*(?:[\t\r\n]|[\s\0-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20])"
@@ -91,7 +91,7 @@ def csv_bytes(frame: "pd.DataFrame") -> bytes:
     guarded = frame.copy()
     for place, kind in enumerate(frame.dtypes):
         if kind.kind == "O":  # texts and categories, too
-            guarded.isetitem(place, frame.iloc[:, place].astype(object).map(_guarded))
+            guarded.isetitem(place, frame.iloc[:, place].astype(object).map(_guarded).to_numpy())
     guarded.columns = [_guarded(str(name)) for name in frame.columns]
     text: str = guarded.to_csv(index=False, lineterminator="\n")
     return text.encode(errors="backslashreplace")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bayesrisk._files.text import MAX_FILE, Fault, check_own, read_json, read_pieces
+from bayesrisk._files.text import MAX_FILE, MAX_HELD, Fault, check_own, read_json, read_pieces
 from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
 
 if sys.platform != "win32":
@@ -40,7 +40,7 @@ def digest(file: str | Path, most: int = MAX_FILE, fault: Fault = DataError) -> 
 
 
 def check_digest(
-    file: Path, expected: str, listing: str, fault: Fault = DataError, most: int = MAX_FILE
+    file: Path, expected: str, listing: str, fault: Fault = DataError, most: int = MAX_HELD
 ) -> None:
     """Refuse a file that is not the one that a manifest beside it lists."""
     check_own(file, fault)
