@@ -94,7 +94,7 @@ def csv_bytes(frame: "pd.DataFrame") -> bytes:
             guarded.isetitem(place, frame.iloc[:, place].astype(object).map(_guarded).to_numpy())
     guarded.columns = [_guarded(str(name)) for name in frame.columns]
     text: str = guarded.to_csv(index=False, lineterminator="\n")
-    return text.encode(errors="backslashreplace")
+    return text.encode()
 
 
 def _guarded(value: object) -> object:
@@ -102,6 +102,7 @@ def _guarded(value: object) -> object:
         return value
     # The writer sets a text with a line feed in quotes, but not one with a carriage return.
     text = value.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.encode(errors="backslashreplace").decode()
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
