@@ -9,16 +9,22 @@ import tomllib
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 from hostile_texts import TEXTS, Tags, is_formula, spreadsheet, steering
 from hypothesis import given, strategies as st
+from studies import run_sweep
 
 from bayesrisk import _files
-from bayesrisk._files.delimited import csv_bytes, own_text
+from bayesrisk._files.delimited import csv_bytes, guarded_table, own_text
 from bayesrisk.cli.app import app, main
 from bayesrisk.cli.base import print_answer, say
 from bayesrisk.experiments.runs.engine import findings, fragment, table
+from bayesrisk.experiments.sweep_document import parse_config
 
+#: Those that a file in UTF-8 may have.
+LABELS = [t for t in TEXTS if "\0" not in t and not any("\ud800" <= c < "\ue000" for c in t)]
 PLAIN = [f"plain {n}" for n in range(len(TEXTS))]
 
 
@@ -51,6 +57,33 @@ def test_cells_of_a_column(kind):
     rows = spreadsheet(csv_bytes(pd.DataFrame({"a": pd.Series(texts, dtype=object).astype(kind)})))
     assert len(rows) == len(texts) + 1
     assert not any(is_formula(row[0]) for row in rows)
+
+
+@pytest.mark.parametrize("coded", [False, True])
+def test_headings_and_cells_of_tables_of_arrow(coded):
+    column = pa.array([*LABELS, None])
+    column = column.dictionary_encode() if coded else column
+    numbers = pa.array(range(len(column)))
+    table = pa.table([column, *[numbers] * len(LABELS)], names=["=head", *LABELS])
+    stream = io.BytesIO()
+    pyarrow.csv.write_csv(guarded_table(table), stream)
+    rows = spreadsheet(stream.getvalue())
+    assert {len(row) for row in rows} == {len(LABELS) + 1}
+    assert [cell for row in rows for cell in row if is_formula(cell)] == []
+    assert [row[1] for row in rows[1:]] == list(map(str, range(len(column))))
+
+
+def test_labels_of_targets_in_the_results_of_a_sweep(tmp_path):
+    cells = pd.DataFrame({"who": ["=1", " =2", "plain"], "count": 1})
+    cells.to_csv(tmp_path / "cells.csv", index=False)
+    document = {
+        "grid": {"rho": [0.1], "prior": [0.5], "released": {"from": 0, "to": 1}},
+        "table": {"path": "cells.csv", "count": "count"},
+    }
+    run_sweep(parse_config(document, folder=tmp_path), tmp_path / "out")
+    rows = spreadsheet((tmp_path / "out" / "results.csv").read_bytes())
+    assert {"'=1", "' =2", "plain"} <= {cell for row in rows for cell in row}
+    assert not any(is_formula(cell) for row in rows for cell in row)
 
 
 @given(st.lists(st.text(max_size=6), min_size=1, max_size=4, unique=True))
@@ -139,10 +172,6 @@ def test_keys_of_documents():
         data = _files.sealed(document)
         assert data.isascii()
         assert _files.unsealed(json.loads(data)) == document
-
-
-#: A published table whose headings and labels are of others; a heading has no line feed.
-LABELS = [t for t in TEXTS if "\0" not in t and not any("\ud800" <= c < "\ue000" for c in t)]
 
 
 def published(folder, name, heading, labels):

@@ -114,8 +114,8 @@ def test_a_key_that_stands_there_twice_is_refused(kind, tmp_path):
 
 def test_a_key_may_stand_in_two_objects():
     assert json_document(b'[{"a": 1}, {"a": {"a": 2}}]', "x") == [{"a": 1}, {"a": {"a": 2}}]
-    with pytest.raises(DataError, match="'a'"):
-        json_document(b'[{"a": {"b": 1, "a": 2, "b": 1}, "a": 1}]'.replace(b'"b"', b'"c"'), "x")
+    with pytest.raises(DataError, match="'b'"):
+        json_document(b'[{"a": {"b": 1, "a": 2, "b": 1}}]', "x")
 
 
 def test_a_folder_is_no_file(tmp_path):
