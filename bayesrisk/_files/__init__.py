@@ -7,7 +7,6 @@ Every failure is an :class:`~bayesrisk.OutputError` with the path and the reason
 """
 
 from bayesrisk._files.text import (
-    JSON_BYTES as JSON_BYTES,
     MAX_FILE as MAX_FILE,
     MAX_HELD as MAX_HELD,
     check_own as check_own,

@@ -78,14 +78,6 @@ def gather(pieces: Iterable[_T], size: Callable[[_T], int], name: str) -> list[_
     return parts
 
 
-_NO_FILE = {
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
-
-
 def open_regular(
     file: Path, fault: Fault = DataError, *, most: int = MAX_FILE, name: str | None = None
 ) -> BinaryIO:
@@ -97,7 +89,7 @@ def open_regular(
     status = os.fstat(stream.fileno())
     refusal = ""
     if not stat.S_ISREG(status.st_mode):
-        refusal = f"a regular file, is {_NO_FILE.get(stat.S_IFMT(status.st_mode), 'none')}"
+        refusal = "a regular file, is a pipe, a device or a socket"
     elif status.st_size > most:
         refusal = f"at most {most} bytes long, got {status.st_size}"
     if refusal:

@@ -6,7 +6,6 @@ names file, row (or line), column and value.  Rows are counted from 1, the heade
 Text stays text until a column is asked for as whole numbers, so that no leading zero is lost.
 """
 
-import os
 import re
 import warnings
 import zipfile
@@ -51,8 +50,6 @@ from bayesrisk.tables.workload import Key
 
 #: Bytes of a member of an archive.
 MAX_MEMBER = 2**38
-#: Bytes of the directory of an archive: of some 10,000 members.
-MAX_DIRECTORY = 2**20
 #: Rows of a sheet, which is what Excel has, and bytes of one.
 MAX_ROWS = 2**20
 MAX_ROW = 2**22
@@ -75,23 +72,9 @@ def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a ZIP archive."""
     with open_regular(path) as packed:
         with named(str(path)):
-            _check_directory(packed, str(path))
             archive = zipfile.ZipFile(packed)
         with archive:
             yield archive
-
-
-def _check_directory(packed: BinaryIO, name: str) -> None:
-    """Refuse an archive whose list of members is too long to be held, before it is read."""
-    packed.seek(max(0, packed.seek(0, os.SEEK_END) - 2**17))
-    end = packed.read()
-    for mark, start, stop in ((b"PK\5\6", 12, 16), (b"PK\6\6", 40, 48)):  # ZIP, and ZIP64
-        for match in re.finditer(mark, end):
-            size = int.from_bytes(end[match.start() :][start:stop], "little")
-            if size > MAX_DIRECTORY and size != 2**32 - 1:  # which says: as ZIP64 has it
-                raise DataError(
-                    f"{name}: the directory must be at most {MAX_DIRECTORY} bytes long, got {size}"
-                )
 
 
 @dataclass(frozen=True)

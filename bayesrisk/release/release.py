@@ -231,8 +231,7 @@ def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
 def check_bound(file: Path, document: Mapping[str, Any]) -> None:
     """Refuse a description that is not that of the tables beside it, whichever was changed."""
     manifest = file.parent / MANIFEST
-    listed = str(document["tables"])
-    _files.check_digest(manifest, listed, RELEASE_FILE, most=_files.JSON_BYTES)
+    _files.check_digest(manifest, str(document["tables"]), RELEASE_FILE)
     named = _files.read_document(manifest).get("release")
     if named != _files.document_digest({key: document[key] for key in _KEYS}):
         raise DataError(f"{file}: is not the description that {MANIFEST} names")
@@ -251,8 +250,7 @@ class ReleaseIndex:
     def checked(self, code: str) -> Path:
         """Return the folder of a part whose tables and description are those that are listed."""
         folder = self.partitions.checked(code)
-        file, listed = folder / RELEASE_FILE, self.releases[code]
-        _files.check_digest(file, listed, RELEASE_FILE, most=_files.JSON_BYTES)
+        _files.check_digest(folder / RELEASE_FILE, self.releases[code], RELEASE_FILE)
         return folder
 
     @staticmethod
@@ -265,8 +263,7 @@ class ReleaseIndex:
         """Return the index of a folder, everything but the parts checked."""
         file = folder / RELEASE_FILE
         document = read_document(file, _MORE)
-        listed = str(document["partitions"])
-        _files.check_digest(folder / PARTITIONS, listed, RELEASE_FILE, most=_files.JSON_BYTES)
+        _files.check_digest(folder / PARTITIONS, str(document["partitions"]), RELEASE_FILE)
         partitions = Partitions.read(folder, "tables")
         releases = document["releases"]
         names = {*partitions.digests, *([ABOVE] if partitions.above else [])}

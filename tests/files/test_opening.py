@@ -58,12 +58,11 @@ def limited():
     signal.signal(signal.SIGALRM, before)
 
 
-def refused(read, *names, must=""):
+def refused(read, *names):
     start = time.process_time()
     with pytest.raises(BayesRiskError) as error:
         read()
     assert any(name in str(error.value) for name in names), error.value
-    assert must in str(error.value)
     assert time.process_time() - start < SECONDS / 2
 
 
@@ -148,20 +147,6 @@ def test_a_gzip_file_that_ends_too_early(tmp_path, cut):
     file.write_bytes(gzip.compress(b"a,b\n" * 99)[:-cut])
     with pytest.raises(DataError, match=r"rows\.csv\.gz"), delimited.open_text(file) as stream:
         stream.read()
-
-
-@pytest.mark.parametrize("kind", ["small", "many", "zip64"])
-def test_an_archive_of_too_many_members(kind, tmp_path, limited):
-    """The list of members is looked at before it is read, also where ZIP64 has its length."""
-    made = KINDS["ppmf-zip"](tmp_path)
-    (file,) = made.files
-    with zipfile.ZipFile(file, "a") as archive:
-        for number in range({"small": 5, "many": 30_000, "zip64": 70_000}[kind]):
-            archive.writestr(f"note-{number:08d}.pdf", b"")
-    if kind == "small":
-        made.read()
-    else:
-        refused(made.read, file.name, must="directory")
 
 
 NUMBERS = b"".join(b'<c t="inlineStr"><is><t>%d</t></is></c>' % k for k in (1073000100, 320, -4))
