@@ -108,12 +108,13 @@ def check_own(path: Path, fault: Fault = DataError) -> None:
 def read_pieces(
     file: Path, most: int, fault: Fault = DataError, *, name: str | None = None
 ) -> Iterator[bytes]:
-    """Yield the bytes of a file, which are at most ``most``, whatever length it states."""
+    """Yield the bytes of a file, which are at most ``most``, and as many as it states."""
     called, size = name or str(file), 0
     with named(called, fault), open_regular(file, fault, most=most, name=name) as stream:
+        most = min(most, max(os.fstat(stream.fileno()).st_size, _PIECE))
         while data := stream.read(_PIECE):
             size += len(data)
-            if size > most:  # some files of the system state none
+            if size > most:  # some files of the system state none, and have no end
                 raise fault(f"{called}: must be at most {most} bytes long, got more")
             yield data
 

@@ -39,6 +39,12 @@ def endless(file):
 
 def holes(file):
     with file.open("wb") as stream:
+        stream.truncate(2**39)
+
+
+def long(file):
+    """Zeros of more bytes than tables may have: a digest of them would take its time."""
+    with file.open("wb") as stream:
         stream.truncate(2**34)
 
 
@@ -71,18 +77,19 @@ def refused(read, *names):
 def test_what_is_no_file_is_refused_by_every_reader(kind, tmp_path, limited):
     """Nobody waits for a pipe, and nothing that has no end is read."""
     made = KINDS[kind](tmp_path)
-    made.read()
+    if kind != "release-json-by-hand":  # which no digest binds, and so is refused as it is
+        made.read()
     for file in made.files:
         kept = file.read_bytes()
         # A reader may take only what is a file out of a folder, and miss the one that is not.
         names = (file.name, file.parent.name)
-        for instead in (pipe, zeros, endless, holes):
+        received = kind.startswith(RECEIVED)
+        for instead in (pipe, zeros, endless, holes, *((long,) if received else ())):
             file.unlink()
             instead(file)
             refused(made.read, *names)
             file.unlink()
             file.write_bytes(kept)
-    made.read()
 
 
 @pytest.mark.parametrize("kind", RECEIVED)
@@ -141,7 +148,7 @@ def test_members_of_a_gzip_file(tmp_path):
             stream.read()
 
 
-@pytest.mark.parametrize("cut", [1, 5, 12, 30])
+@pytest.mark.parametrize("cut", [1, 5, 12, 20])
 def test_a_gzip_file_that_ends_too_early(tmp_path, cut):
     file = tmp_path / "rows.csv.gz"
     file.write_bytes(gzip.compress(b"a,b\n" * 99)[:-cut])
