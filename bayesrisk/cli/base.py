@@ -97,8 +97,8 @@ def _printing() -> Iterator[None]:
             typer.echo(text, err=True)
         raise typer.Exit(_UNWRITTEN) from None
     except Exception as error:  # of Typer, whose errors have no public name: words of the line
-        if isinstance(text := getattr(error, "message", None), str):
-            error.message = "\n".join(map(printable, text.split("\n")))  # type: ignore[attr-defined]
+        if isinstance(words := getattr(error, "message", None), str):
+            error.message = "\n".join(map(printable, words.split("\n")))  # type: ignore[attr-defined]
         raise
 
 
