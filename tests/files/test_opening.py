@@ -19,7 +19,7 @@ from bayesrisk._files import delimited
 from bayesrisk._files.text import json_document
 from bayesrisk.exceptions import BayesRiskError, DataError
 
-SECONDS = 20
+SECONDS = 60
 #: Folders that one receives from others.
 RECEIVED = ("exchange", "microdata", "release-json")
 
