@@ -233,10 +233,7 @@ def sheet_rows(source: Source) -> Iterator[list[str]]:
 
 
 def _check_part(archive: zipfile.ZipFile, member: str, name: str) -> None:
-    """Refuse a part of a workbook with too many rows or texts, or one that is too long.
-
-    Whoever reads a row, or the texts that cells share, holds it whole: they are looked for before.
-    """
+    """Refuse a part with too many rows or texts, or one too long, before they are held whole."""
     info = _member(archive, member, name)
     if info.file_size <= MAX_ROW or member.startswith("xl/media/"):
         return
@@ -248,12 +245,11 @@ def _check_part(archive: zipfile.ZipFile, member: str, name: str) -> None:
             text, rest = text[:cut], text[cut:]
             places = [match.start() for match in _ROW.finditer(text)]
             rows += len(places)
-            longest = max(np.diff([-run, *places, cut]))
+            longest = max(np.diff([-run, *places, cut + len(rest)]))
             run = cut - places[-1] if places else run + cut
-            if rows > MAX_ROWS:
-                raise DataError(f"{name}: must have at most {MAX_ROWS} rows or texts, got more")
-            if max(longest, run + len(rest)) > MAX_ROW:
-                raise DataError(f"{name}: rows must be at most {MAX_ROW} bytes long, got more")
+            if rows > MAX_ROWS or longest > MAX_ROW:
+                rule = f"at most {MAX_ROWS} rows, of at most {MAX_ROW} bytes each"
+                raise DataError(f"{name}: must have {rule}, got more")
 
 
 def _cell_text(value: object) -> str:
