@@ -707,12 +707,13 @@ def attack_(
     options |= dict(setting(text, sheets) for text in settings or ())
     layouts = read_layouts(sheets, options)
     for line in layouts.lines:
-        typer.echo(line, err=as_json)
+        base.say(line, err=as_json)
     for name, (guess, text) in layouts.questions.items():
-        typer.echo(f"  guess: {text}; to confirm: --set {f'{name}={guess}'!r}", err=as_json)
+        base.say(f"  guess: {text}; to confirm: --set {f'{name}={guess}'!r}", err=as_json)
     if save_assumptions is not None:
-        _files.write_bytes(save_assumptions, layouts.to_toml().encode())
-        typer.echo(f"what is assumed is in {save_assumptions}: check it", err=as_json)
+        with _files.whole_file(save_assumptions, new=True) as stream:
+            stream.write(layouts.to_toml().encode())
+        base.say(f"what is assumed is in {save_assumptions}: check it", err=as_json)
         if output is None:
             return
     layouts.confirmed()

@@ -96,6 +96,10 @@ def _printing() -> Iterator[None]:
             text = f"bayesrisk: standard output could not be written: {error.strerror}"
             typer.echo(text, err=True)
         raise typer.Exit(_UNWRITTEN) from None
+    except Exception as error:  # of Typer, whose errors have no public name: words of the line
+        if isinstance(words := getattr(error, "message", None), str):
+            error.message = "\n".join(map(printable, words.split("\n")))  # type: ignore[attr-defined]
+        raise
 
 
 class Command(TyperCommand):
@@ -199,12 +203,24 @@ _SECONDS = 2.0
 Advance = Callable[[int, int | None], None]
 
 
+def printable(text: str) -> str:
+    """Return a line without what steers a terminal: each such character is written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def say(*lines: str, err: bool = True) -> None:
+    """Print lines, in which names from files may stand: each stays one line."""
+    typer.echo("\n".join(map(printable, lines)), err=err)
+
+
 def print_answer(document: object, lines: Iterable[str], *, as_json: bool) -> None:
     """Print one JSON document, or lines that say the same to people."""
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
-        typer.echo("\n".join(lines))
+        say(*lines, err=False)
 
 
 def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
@@ -259,12 +275,12 @@ def progress(
             due = count * 10 // max(total, 1) > last  # about ten lines, however many shards
             last = max(last, count * 10 // max(total, 1))
         if due and time.monotonic() >= first:
-            typer.echo(pending, err=True)
+            say(pending)
             last_time, pending = time.monotonic(), ""
 
     yield log
     if pending and time.monotonic() >= first:
-        typer.echo(pending, err=True)
+        say(pending)
 
 
 @contextmanager
@@ -306,7 +322,7 @@ def warnings_as_lines() -> Iterator[list[warnings.WarningMessage]]:
         finally:
             ours = (w for w in caught if issubclass(w.category, BayesRiskWarning))
             for text in dict.fromkeys(str(w.message) for w in ours):
-                typer.echo(f"bayesrisk: warning: {text}", err=True)
+                say(f"bayesrisk: warning: {text}")
 
 
 # -----------------------------------------------------------------------------

@@ -150,7 +150,7 @@ def infer_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bo
         typed(frame), name=files[0].stem, columns=columns, place=places or None, cuts=cuts
     )
     if not quiet:
-        typer.echo("\n".join(reading_lines(schema, frame, files)), err=True)
+        base.say(*reading_lines(schema, frame, files))
     return schema
 
 

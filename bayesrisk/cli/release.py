@@ -283,9 +283,9 @@ def _warn(simulation: bool, spec: "br.MechanismSpec") -> None:
     from bayesrisk.mechanisms.samplers import stated_samplers
 
     if simulation:
-        typer.echo(_SIMULATION, err=True)
+        base.say(_SIMULATION)
     elif spec.noise and not stated_samplers(spec.parameters):
-        typer.echo(_GRADE, err=True)
+        base.say(_GRADE)
 
 
 def _measured(diagnostics: Mapping[str, float]) -> list[str]:
@@ -338,7 +338,7 @@ def _audited(
     with base.called("protection", "--protection"):
         protection, workload, schema, identical = audited_protection(folder, name, records=source)
     if not identical:
-        typer.echo(f"Warning: {source} is not what was audited in {folder}", err=True)
+        base.say(f"Warning: {source} is not what was audited in {folder}")
     if not source.is_dir():
         document["schema"] = schema
     return workload, br.make_mechanism(protection.mechanism, **protection.parameters)
@@ -423,7 +423,7 @@ def verify_release(
         lines.append(f"  {level} {names} ({cells} counts): {law}")
     base.print_answer(contents, lines, as_json=as_json)
     for name in () if as_json else contents["other_files"]:
-        typer.echo(f"Not part of the release: {name}", err=True)
+        base.say(f"Not part of the release: {name}")
 
 
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:

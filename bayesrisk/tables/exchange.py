@@ -113,6 +113,7 @@ class Partitions:
         if expected is None:
             raise DataError(f"{self.folder}: must have a part {quote(code)}")
         folder = self.folder / part_name(code)
+        _files.check_own(folder)
         _files.check_digest(folder / _MANIFESTS[self.kind], expected, PARTITIONS)
         return folder
 
@@ -204,6 +205,7 @@ def manifest_digest(folder: Path, kind: str) -> str:
 
 _TABLE_KEYS = {"format", "negative", "parts", "places", "workload"}
 _ROW_BYTES = 24  # of a row that is read: its place, its cell and its count
+_FILE_BYTES, _MOST_BYTES = 2**20, 2**10  # of a file without rows, and of each row, at most
 
 
 class TableRows(NamedTuple):
@@ -293,8 +295,9 @@ def _is_size(value: object) -> bool:
 
 def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.Table:
     """Return the table of a file, which has this digest where the manifest has it."""
+    _files.check_own(file)
     if digest is not None:
-        _files.check_digest(file, digest, MANIFEST)
+        _files.check_digest(file, digest, MANIFEST, most=_FILE_BYTES + _MOST_BYTES * rows)
     table = read_table(file)
     if table.column_names != columns.names:
         raise DataError(

@@ -258,7 +258,9 @@ def file_sheet(file: Path) -> Sheet:
         heads = [
             f"{a}!!{b}" if a and b else a or b for a, b in zip(heads, rows.pop(0)[1], strict=True)
         ]
-    return Sheet(str(file), heads, rows, tuple((i, "".join(row)) for i, row in notes))
+    # A name of bytes that are no UTF-8 could not be written into any result.
+    called = str(file).encode(errors="backslashreplace").decode()
+    return Sheet(called, heads, rows, tuple((i, "".join(row)) for i, row in notes))
 
 
 # -----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import own_text
+from bayesrisk._files.text import read_json
 from bayesrisk._show import arrow_table
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
@@ -87,7 +88,7 @@ def audited_protection(
     several populations the protection is that of these records.
     """
     store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
-    audited = json.loads(store.result(_PROTECTIONS).read_text(encoding="utf-8"))
+    audited = read_json(store.result(_PROTECTIONS))
     names = dict.fromkeys(entry["name"] for entry in audited["protections"])
     check.choice(name, "protection", tuple(names))
     digests = store.config["population"]
