@@ -403,11 +403,13 @@ def _population(
             later = br.population.simulate_later(persons, law, rng=SeedSequence([seed, law.years]))
             with _files.whole_folder(output, _files.new_folder) as folder:
                 population.write(folder / "first")
-                br.tables.Microdata(later, blocks=population.blocks).write(folder / "later")
+                dataclasses.replace(population, persons=later, households=None).write(
+                    folder / "later"
+                )
         count_step()
         summary = br.population.population_summary(population)
         count_step()
-    document, lines = _document(summary, output), _lines(summary)
+    document, lines = _document(summary, output) | {base.MADE_UP: True}, _lines(summary)
     if law is not None:
         survivors = int(later.to_frame()["person"].isin(persons.to_frame()["person"]).sum())
         document |= {"later": len(later), "both": survivors}
@@ -459,7 +461,7 @@ def tabulate(
     }
     wanted = usual_tables([source], document, quiet=runner.quiet)
     schema = document["schema"]
-    is_by_place = Partitions.there(source)
+    is_by_place, mark = Partitions.there(source), base.made_up_mark(source)
     if is_by_place or by is not None:
         if replace:
             raise ArgumentError("--replace does not go with tables by place; use a new folder")
@@ -470,7 +472,7 @@ def tabulate(
             _by_place(source, wanted, output, runner)
             return
         pieces = _source(source, wanted, schema, dialect, base.counter(None))
-        with base.split_records(pieces, output, str(by)) as folder:
+        with base.split_records(pieces, output, str(by), made_up=bool(mark)) as folder:
             _by_place(folder, wanted, output, runner)
         return
     runner.refuse("goes with --by, or with microdata by place")
@@ -481,8 +483,10 @@ def tabulate(
         published = br.tabulate(
             _source(source, wanted, schema, dialect, base.counter(advance)), wanted
         )
+        published = br.tables.published.marked(published) if mark else published
         published.write(output)
     summary: dict[str, Any] = {
+        **mark,
         "folder": str(output),
         "tables": len(published.counts),
         "cells": wanted.n_cells,
@@ -594,6 +598,7 @@ def first_look(
             frame = result.to_frame()
             frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
     summary: dict[str, Any] = {
+        **base.made_up_mark(source),
         "records": len(result.class_size),
         "keys": list(result.keys),
         "k": result.k,

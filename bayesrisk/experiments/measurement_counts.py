@@ -202,8 +202,10 @@ class NoisyStudy(Study):
     query: str | None = None
     level: str = "Block"
     budget: str | None = None
+    made_up: bool = False
 
     caches: ClassVar[Sequence[Any]] = (_cached_source,)
+    about: ClassVar = ("measurements",)
     summary: ClassVar = True
 
     def _source(self) -> MeasurementSource:
