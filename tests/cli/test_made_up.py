@@ -27,8 +27,8 @@ CHAIN = {
     "reconstruct": "reconstruct {out}/tables --scope block -o {out}/reconstruct",
     "bounds": "bounds {out}/release -o {out}/bounds",
     "claims": "claims {out}/tables -o {out}/claims --max-columns 2",
-    "reidentify": "reidentify {out}/reconstruct --attacker {records} --truth {records} --dialect schema"
-    " -o {out}/reidentify",
+    "reidentify": "reidentify {out}/reconstruct --attacker {records} --truth {records}"
+    " --dialect schema -o {out}/reidentify",
     "look": "first-look {records} --keys sex,age",
 }
 #: Commands that write a page, and where.
