@@ -466,6 +466,8 @@ class OccupancyStudy(Study):
     sample : pandas.DataFrame, optional
         Public sample of households, for :meth:`HouseholdLaw.from_sample`; a synthetic one by
         default.
+    made_up : bool, default False
+        Whether the households do not exist; synthetic ones, and folders that say it, never do.
 
     Notes
     -----
