@@ -403,9 +403,8 @@ def _population(
             later = br.population.simulate_later(persons, law, rng=SeedSequence([seed, law.years]))
             with _files.whole_folder(output, _files.new_folder) as folder:
                 population.write(folder / "first")
-                dataclasses.replace(population, persons=later, households=None).write(
-                    folder / "later"
-                )
+                aged = dataclasses.replace(population, persons=later, households=None)
+                aged.write(folder / "later")
         count_step()
         summary = br.population.population_summary(population)
         count_step()
@@ -480,13 +479,10 @@ def tabulate(
     with base.progress(
         quiet=runner.quiet or runner.as_json, title="tabulate", unit="records"
     ) as advance:
-        published = br.tabulate(
-            _source(source, wanted, schema, dialect, base.counter(advance)), wanted
-        )
-        published = br.tables.published.marked(published) if mark else published
-        published.write(output)
+        pieces = _source(source, wanted, schema, dialect, base.counter(advance))
+        published = br.tabulate(pieces, wanted)
+        (br.tables.published.marked(published) if mark else published).write(output)
     summary: dict[str, Any] = {
-        **mark,
         "folder": str(output),
         "tables": len(published.counts),
         "cells": wanted.n_cells,
@@ -498,7 +494,7 @@ def tabulate(
         f"places: {base.listed(summary['places'], ' of level ')}",
         f"{summary['rows']} counts are not zero",
     ]
-    base.print_answer(summary, lines, as_json=runner.as_json)
+    base.print_answer(mark | summary, lines, as_json=runner.as_json)
 
 
 def _by_place(source: Path, wanted: "br.Workload", output: Path, runner: base.RunOptions) -> None:
@@ -598,7 +594,6 @@ def first_look(
             frame = result.to_frame()
             frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
     summary: dict[str, Any] = {
-        **base.made_up_mark(source),
         "records": len(result.class_size),
         "keys": list(result.keys),
         "k": result.k,
@@ -608,7 +603,7 @@ def first_look(
     }
     if result.sensitive is not None:
         summary |= {"sensitive": result.sensitive, "l": result.l}
-    base.print_answer(summary, result._answer(), as_json=as_json)
+    base.print_answer(base.made_up_mark(source) | summary, result._answer(), as_json=as_json)
 
 
 def _file_records(

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,9 @@ from bayesrisk._files.delimited import read_own_csv
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
+
+if TYPE_CHECKING:
+    from bayesrisk.experiments.audit.study import AuditResults
 
 #: Readings by an adversary's best model, which need no name beside the protection's, and attacks
 #: whose name says how the release was read.
@@ -31,25 +34,9 @@ _KEYS = ("protection", "attack", "adversary")
 _EVERYBODY = "everybody"
 
 
-class AuditTables(Protocol):
-    """Tables of a finished audit, as :func:`~bayesrisk.experiments.read_audit` returns it."""
-
-    @property
-    def measures(self) -> pd.DataFrame:
-        """Rows as in ``measures.csv``."""
-
-    @property
-    def costs(self) -> pd.DataFrame:
-        """Rows as in ``costs.csv``."""
-
-    @property
-    def comparisons(self) -> pd.DataFrame:
-        """Rows as in ``comparisons.csv``."""
-
-
 @canvas.styled
 def plot_audit(
-    measures: pd.DataFrame | AuditTables | str | Path,
+    measures: pd.DataFrame | AuditResults | str | Path,
     costs: pd.DataFrame | None = None,
     comparisons: pd.DataFrame | None = None,
     *,
