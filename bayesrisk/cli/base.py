@@ -611,7 +611,7 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
 
 
 def made_up_mark(*sources: Path) -> dict[str, Any]:
-    """Return what a document says of data whose people are made up: nothing of others."""
+    """Return the mark of a document about data whose people are made up: nothing of others."""
     return {MADE_UP: True} if any(map(br.datasets.is_made_up, sources)) else {}
 
 

@@ -492,7 +492,7 @@ def _rho(parameters: Mapping[str, Any]) -> float | None:
 
 
 def _exactly(release: Mapping[str, Any]) -> list[str]:
-    """Return what a release publishes exactly: the list of places, and tables that are exact."""
+    """Return the exact parts of a release in words: the list of places, and exact tables."""
     places = base.listed(release["places"], " at ")
     lines = [f"the list of places ({places}): {_PLACES[release['list_of_places']]}"]
     exact = [part for part in release["tables"] if part["exact"]]

@@ -205,7 +205,7 @@ class NoisyStudy(Study):
     made_up: bool = False
 
     caches: ClassVar[Sequence[Any]] = (_cached_source,)
-    about: ClassVar = ("measurements",)
+    inputs: ClassVar = ("measurements",)
     summary: ClassVar = True
 
     def _source(self) -> MeasurementSource:

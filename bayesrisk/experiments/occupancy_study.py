@@ -510,7 +510,7 @@ class OccupancyStudy(Study):
     sample: pd.DataFrame | None = None
     made_up: bool = False
 
-    about: ClassVar = ("households",)
+    inputs: ClassVar = ("households",)
     layout = Layout(
         "study of occupancy",
         kinds=("rankings", "variability", "blocks"),

@@ -156,7 +156,7 @@ class OccupancyAttackStudy(Study):
     time_limit: float | None = None
     blocks_per_shard: int = 250
 
-    about: ClassVar = ("blocks",)
+    inputs: ClassVar = ("blocks",)
     taken_as_true: bool = False
     known_rule: bool = True
 

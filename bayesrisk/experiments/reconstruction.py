@@ -322,7 +322,7 @@ class TableStudy(Study):
     known_rule: bool = True
 
     caches: ClassVar = (kept_tables,)
-    about: ClassVar = ("tables",)
+    inputs: ClassVar = ("tables",)
 
     def _checked(self) -> tuple[TableSource, dict[str, Any]]:
         """Return the tables and the fields that all have, checked; refuse tables of no place."""

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,6 @@ from bayesrisk._files.delimited import read_own_csv
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
-
-if TYPE_CHECKING:
-    from bayesrisk.experiments.audit.study import AuditResults
 
 #: Readings by an adversary's best model, which need no name beside the protection's, and attacks
 #: whose name says how the release was read.
@@ -34,9 +31,25 @@ _KEYS = ("protection", "attack", "adversary")
 _EVERYBODY = "everybody"
 
 
+class AuditTables(Protocol):
+    """Tables of a finished audit, as :func:`~bayesrisk.experiments.read_audit` returns them."""
+
+    @property
+    def measures(self) -> pd.DataFrame:
+        """Rows as in ``measures.csv``."""
+
+    @property
+    def costs(self) -> pd.DataFrame:
+        """Rows as in ``costs.csv``."""
+
+    @property
+    def comparisons(self) -> pd.DataFrame:
+        """Rows as in ``comparisons.csv``."""
+
+
 @canvas.styled
 def plot_audit(
-    measures: pd.DataFrame | AuditResults | str | Path,
+    measures: pd.DataFrame | AuditTables | str | Path,
     costs: pd.DataFrame | None = None,
     comparisons: pd.DataFrame | None = None,
     *,

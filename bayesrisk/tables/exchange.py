@@ -199,7 +199,7 @@ MADE_UP = "made_up"
 
 
 def made_up_mark(made_up: bool) -> dict[str, bool]:
-    """Return what a manifest says of made-up people: nothing of others."""
+    """Return the mark of a manifest of made-up people: nothing of others."""
     return {MADE_UP: True} if made_up else {}
 
 

@@ -124,7 +124,7 @@ class Study(ABC):
     #: Functions with a cache that this process keeps between shards, emptied after a run.
     caches: ClassVar[Sequence[Any]] = ()
     #: Fields with the data that the answers are about: settings say so where they are made up.
-    about: ClassVar[Sequence[str]] = ()
+    inputs: ClassVar[Sequence[str]] = ()
     #: Whether a complete run has its facts in ``summary.json``, without how it came to them.
     summary: ClassVar[bool] = False
 
@@ -139,7 +139,7 @@ class Study(ABC):
     def configuration(self, **derived: Any) -> dict[str, Any]:
         """Return the fields as a configuration: with what was found of them, and the version."""
         settings = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
-        made_up = any(datasets.is_made_up(getattr(self, name)) for name in self.about)
+        made_up = any(datasets.is_made_up(getattr(self, name)) for name in self.inputs)
         return settings | made_up_mark(made_up) | derived | {"version": __version__}
 
     @property
