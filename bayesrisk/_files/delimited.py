@@ -123,6 +123,16 @@ def own_text(value: object) -> object:
     return value
 
 
+def read_own_csv(file: Path, texts: Collection[str] = ()) -> "pd.DataFrame":
+    """Return the frame of a file as :func:`csv_bytes` writes it; columns of ``texts`` are text."""
+    from bayesrisk._pandas import pandas
+
+    frame = pandas.read_csv(
+        file, keep_default_na=False, na_values=[""], dtype=dict.fromkeys(texts, str)
+    )
+    return frame.map(own_text)
+
+
 def _blocks(stream: _Stream) -> Iterator[bytes]:
     """Yield the bytes of a stream in pieces of whole lines, the end of the last one left out."""
     pieces: list[bytes] = []

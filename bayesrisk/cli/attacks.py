@@ -325,6 +325,7 @@ def study(
         time_limit=base.optional_number(options.time_limit, "time_limit"),
         households=population,
         sample=None if public is None else read_sample(public),
+        made_up=source is not None and br.datasets.is_made_up(source),
         **settings,
     )
     summary = runner.run(experiment, output, "occupancy")
@@ -398,6 +399,8 @@ def _households(argument: Path | None) -> Path | None:
 def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
     """Print the table of blocks."""
     document = {"folder": str(output), "complete": summary.complete, "table": None}
+    if summary.facts.get(base.MADE_UP):
+        document[base.MADE_UP] = True
     if summary.results is None:
         base.print_answer(document, base.shard_lines(summary), as_json=as_json)
         return

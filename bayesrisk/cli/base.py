@@ -29,6 +29,9 @@ from bayesrisk import _interrupts
 from bayesrisk._files.text import IN_PIECES
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, quote
 
+#: The key of documents about made-up people, as in manifests.
+MADE_UP = "made_up"
+
 # -----------------------------------------------------------------------------
 # What all commands have in common: groups in ``--help``, interrupts, names in messages.
 
@@ -216,7 +219,9 @@ def say(*lines: str, err: bool = True) -> None:
 
 
 def print_answer(document: object, lines: Iterable[str], *, as_json: bool) -> None:
-    """Print one JSON document, or lines that say the same to people."""
+    """Print one JSON document, or lines that say the same to people: first, if they are made up."""
+    if isinstance(document, Mapping) and document.get(MADE_UP):
+        lines = [br.datasets.MADE_UP, *lines]
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
@@ -621,6 +626,11 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
     return folder / part
 
 
+def made_up_mark(*sources: Path) -> dict[str, Any]:
+    """Return the mark of a document about data whose people are made up: nothing of others."""
+    return {MADE_UP: True} if any(map(br.datasets.is_made_up, sources)) else {}
+
+
 @contextmanager
 def reworded(words: str, instead: str) -> Iterator[None]:
     """Put other words into an error about data where it says these."""
@@ -699,6 +709,8 @@ def split_records(
     output: Path,
     level: str,
     places: str | list[str] | None = None,
+    *,
+    made_up: bool = False,
 ) -> Iterator[Path]:
     """Provide records put down by place beside an output, and remove them at the end."""
     from bayesrisk import _files
@@ -706,7 +718,7 @@ def split_records(
 
     with _files.scratch_folder(output) as folder:
         with called("level", "--by"), called("places", "--places"):
-            split_by_place(pieces, folder / "records", level=level, places=places)
+            split_by_place(pieces, folder / "records", level=level, places=places, made_up=made_up)
         yield folder / "records"
 
 

@@ -323,6 +323,7 @@ class TableStudy(Study):
     known_rule: bool = True
 
     caches: ClassVar = (kept_tables,)
+    inputs: ClassVar = ("tables",)
 
     def _checked(self) -> tuple[TableSource, dict[str, Any]]:
         """Return the tables and the fields that all have, checked; refuse tables of no place."""
