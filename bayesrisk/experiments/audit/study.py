@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
-from bayesrisk._files.delimited import own_text, read_own_csv
+from bayesrisk._files.delimited import read_own_csv
 from bayesrisk._files.text import read_json
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray
