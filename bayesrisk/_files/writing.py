@@ -395,5 +395,5 @@ def _exchanged(new: Path, target: Path) -> bool:
     except (OSError, AttributeError):  # a C library without it
         return False
     sys.audit("os.rename", new, target, -1, -1)  # as for every other rename
-    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
-    return bool(rename(here, os.fsencode(new), here, os.fsencode(target), exchange) == 0)
+    folder, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    return bool(rename(folder, os.fsencode(new), folder, os.fsencode(target), exchange) == 0)

@@ -447,7 +447,7 @@ def _from_excel(source: forms.Source, chunk: int) -> Iterator[forms.Piece]:
         header.pop()
     _names(header, source.name)
     width = len(header)
-    body = _of_width(chain(first[above + 1 :], rows), width, source.name)
+    body = _checked_width(chain(first[above + 1 :], rows), width, source.name)
     for start in count(0, size := max(1, min(chunk, CHUNK // max(width, 1)))):
         batch = list(islice(body, size))
         if not batch and start:
@@ -457,7 +457,7 @@ def _from_excel(source: forms.Source, chunk: int) -> Iterator[forms.Piece]:
         yield forms.Piece(source.name, start, pa.table(table))
 
 
-def _of_width(rows: Iterable[list[str]], width: int, name: str) -> Iterator[list[str]]:
+def _checked_width(rows: Iterable[list[str]], width: int, name: str) -> Iterator[list[str]]:
     for place, row in enumerate(rows, 1):
         if any(row[width:]):
             raise DataError(f"{name}: row {place}: must have {width} columns, got {len(row)}")
