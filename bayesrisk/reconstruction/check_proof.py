@@ -27,10 +27,10 @@ from typing import Any, NamedTuple
 
 FORMAT, OLD = "bayesrisk-proof-2", "bayesrisk-proof-1"
 BYTES, DIGITS, CHARACTERS, LABELS, BRANCHES, STEPS = 4_000_000, 18, 1000, 100_000, 50, 10_000_000
-LISTED, SHORT = 20, 8
+LEVELS, ATTRIBUTES, LISTED, SHORT = 20, 200, 20, 8
 CLOSING = (
-    "This follows from these counts, places and labels. Compare them with what was published: "
-    "they must be right, and no place and no label may be missing."
+    "This follows from what is listed above. Compare it with what was published: every count must "
+    "be right, with its labels, and no place and no label may be missing."
 )
 KEYS = "format kind sentence levels places names attributes says counts assumed refutations"
 LAWS = {
@@ -137,6 +137,7 @@ def read_frame(proof: Any) -> Frame:
     widths = [whole(levels[word(name, "levels")], "levels", 0) for name in levels]
     increase(widths, "levels")
     need(levels.get("all", 0) == 0 and widths[-1] <= CHARACTERS, "levels: wrong length of codes")
+    need(len(levels) <= LEVELS, f"levels: must be at most {LEVELS}")
     places = [word(place, "places") for place in filled(proof["places"], list, "places")]
     need(len(set(places)) == len(places) <= LABELS, f"places: must differ, at most {LABELS}")
     need({len(place) for place in places} == {widths[-1]}, "places: must be of the last level")
@@ -146,6 +147,7 @@ def read_frame(proof: Any) -> Frame:
             within[place[:width]] = within.get(place[:width], 0) + 1
     names, attributes = proof["names"], proof["attributes"]
     need(type(names) is dict and type(attributes) is dict, "names, attributes: must be objects")
+    need(len(attributes) <= ATTRIBUTES, f"attributes: must be at most {ATTRIBUTES}")
     for code, name in names.items():
         need(code and code in within and word(name, "names"), "names: must be of places")
     found: dict[str, Any] = {}
@@ -188,7 +190,7 @@ def read_law(law: Any, y: int | None, path: str) -> tuple[str, int, int | None]:
     keys(law, path, f"law{LAWS[kind]}".replace(" ", ","))
     need((y is None) == (kind == "withheld"), f"{path}: must have a number, or be withheld")
     if y is None:
-        least, most = whole(law["least"], path, 0), optional(law["most"], path, 0)
+        least, most = whole(law["least"], path, 0), optional(law["most"], path, law["least"])
         return f"withheld, {ends_of(least, most)}", least, most
     if kind == "exact":
         return "exact", y, y
@@ -292,8 +294,9 @@ def refute(tree: Any, known: Any, frame: Frame, path: str, depth: int = 1) -> No
             keys(part, path, "place,sets")
             boxes.append(read_box(part["place"], part["sets"], frame, path))
         for side, low, high in (("below", None, most), ("above", most + 1, None)):
-            inside = {**known, f"branch {depth}": (boxes, low, high)}
-            refute(tree[side], inside, frame, f"{path}, {side}", depth + 1)
+            known[f"branch {depth}"] = boxes, low, high
+            refute(tree[side], known, frame, f"{path}, {side}", depth + 1)
+        del known[f"branch {depth}"]
     elif "none" in tree:
         keys(tree, path, "none")
         _, low, high = known.get(word(tree["none"], path), (None, None, None))
@@ -448,7 +451,7 @@ def opposites(proof: Any, boxes: list[Box], frame: Frame) -> dict[str, Any]:
         # At least so many of some kinds, and no more of all: no kind may be there twice.
         leasts = [part["least"] for part in proof["says"][:-1]]
         right = None not in leasts and proof["says"][-1]["most"] == sum(leasts)
-        need(right, "says: the last part must be at most as many as all others")
+        need(right and not boxes[-1].sets, "says: the last part must be as many as all, in all")
         kind = excess([(-1, boxes[-1]), *((1, box) for box in boxes[:-1])], frame)
         need(kind is None, f"says: a record of {kind!a} is in more parts than the last")
     return found or {"all": (None, "a contradiction")}
@@ -468,9 +471,11 @@ def report(proof: Any, *, everything: bool = False) -> list[str]:
     need(proof["sentence"] == lines[0], f"sentence: must be: {lines[0]}")
     keys(proof["refutations"], "refutations", ",".join(goals))
     for name, (opposite, shown) in goals.items():
-        tree, all_known = proof["refutations"][name], {**known, "not": opposite}
-        refute(tree, all_known if opposite else known, frame, name)
-        lines.append(f"{shown}: {sum_of(tree, all_known, name)}")
+        tree = proof["refutations"][name]
+        if opposite:
+            known["not"] = opposite
+        refute(tree, known, frame, name)
+        lines.append(f"{shown}: {sum_of(tree, known, name)}")
     names = {code: f" (named {quoted(name)})" for code, name in frame.names.items()}
     lists = {"places": [quoted(code) + names.get(code, "") for code in frame.places]}
     for name, labels in frame.attributes.items():
