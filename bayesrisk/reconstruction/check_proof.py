@@ -80,7 +80,7 @@ def read(data: bytes) -> Any:
     """Return what a file holds, with whole numbers only and each key once."""
 
     def number(text: str) -> int:
-        need(len(text.lstrip("-")) <= DIGITS and text != "-0", f"a number over {DIGITS} digits")
+        need(len(text.lstrip("-")) <= DIGITS and text != "-0", f"over {DIGITS} digits, or -0")
         return int(text)
 
     def other(text: str) -> None:

@@ -136,6 +136,9 @@ def is_false(certificate):
         within(ways @ w, part["least"], part["most"])
         for w, part in zip(weights_of(says, certificate), says, strict=True)
     ]
+    if certificate["kind"] == "records":  # nobody else is at the place
+        *parts, everybody = weights_of([*says[:-1], {**says[-1], "sets": {}}], certificate)
+        true.append(ways @ (everybody * (np.sum(parts, axis=0) == 0)) == 0)
     return not np.all(true)
 
 
