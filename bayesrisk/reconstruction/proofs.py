@@ -129,14 +129,11 @@ class _Counts:
                 pairs = zip(attribute.labels, weight.tolist(), strict=True)
                 found[attribute.name] = {label: value for label, value in pairs if value}
                 continue
-            starts = np.flatnonzero(np.diff(weight, prepend=-1))
-            ranges = zip(
-                starts.tolist(), [*(starts[1:] - 1).tolist(), weight.size - 1], strict=True
-            )
+            starts = np.flatnonzero(np.diff(weight, prepend=-1)).tolist()
             found[attribute.name] = [
-                [first + attribute.first, last + attribute.first, int(weight[first])]
-                for first, last in ranges
-                if weight[first]
+                [start + attribute.first, after - 1 + attribute.first, int(weight[start])]
+                for start, after in itertools.pairwise([*starts, weight.size])
+                if weight[start]
             ]
         return found
 
@@ -233,15 +230,12 @@ class _ProofSystem:
         self.counts, self.blocks, self.parts = counts, blocks, parts
         schema, space, weights = counts.schema, counts.space, self._weights()
         geography, width = schema.geography, len(blocks[0])
+        levels = dict(zip(geography.levels, geography.widths, strict=True))
         near = {block[:w] for block in blocks for w in geography.widths if w <= width}
         self.frame: Json = {
-            "levels": {
-                level: w
-                for level, w in zip(geography.levels, geography.widths, strict=True)
-                if w <= width
-            },
+            "levels": {level: w for level, w in levels.items() if w <= width},
             "places": list(blocks),
-            "names": {code: name for code, name in geography.names if code in near},
+            "names": {code: name for code, name in geography.names if name and code in near},
             "attributes": {a.name: list(a.labels) or [a.first, a.last] for a in schema.attributes},
         }
         self.read = check_proof.read_frame(self.frame)
@@ -390,17 +384,15 @@ class _ProofSystem:
             sums[f"branch {depth}" if depth else self._name(index)] = multiple * unit
             boxes = self._boxes(index) if depth else [self._entry(index)]
             terms += [(multiple * unit, self._box(box)) for box in boxes]
-        while (kind := self._excess(terms)) is not None:
+        while True:
+            kind = check_proof.excess(terms, self.read._replace(left=[check_proof.STEPS]))
+            if kind is None:
+                return {"sum": sums}
             name = self._exclusion(kind)
             if not name:
                 return {}
             sums[name] = -sum(m * _heaviest(box) for m, box in terms if m > 0)
             terms.append((sums[name], self.named[name][1]))
-        return {"sum": sums}
-
-    def _excess(self, terms: list[tuple[int, check_proof.Box]]) -> dict[Any, Any] | None:
-        self.read.left[0] = check_proof.STEPS
-        return check_proof.excess(terms, self.read)
 
     # Names and boxes: what a row, a kind or a count of 0 is called, and which records it counts.
 
@@ -500,10 +492,7 @@ class _ProofSystem:
             n: g for n, g in self.frame["attributes"].items() if n in attributes
         }
         document["sentence"] = check_proof.sentence(document)
-        try:
-            check_proof.check(check_proof.read(_json_bytes(document)))
-        except check_proof.RefusedError:  # larger than what the checker reads
-            return {}
+        check_proof.check(check_proof.read(_json_bytes(document)))
         return document
 
 
@@ -761,10 +750,16 @@ _TOGETHER = 40
 def _certificates(
     counts: _Counts, blocks: Sequence[str], questions: Sequence[_ProofQuestion], nodes: int
 ) -> Iterator[Json]:
-    """Yield the certificate of each question about some places, empty where none was found."""
-    system = _ProofSystem(
-        counts, blocks, [part for question in questions for part in question.parts]
-    )
+    """Yield the certificate of each question about some places, empty where none was found.
+
+    None is found of what is larger than the checker reads.
+    """
+    parts = [part for question in questions for part in question.parts]
+    try:
+        system = _ProofSystem(counts, blocks, parts)
+    except check_proof.RefusedError:
+        yield from [{}] * len(questions)
+        return
     first = 0
     for question in questions:
         goals: dict[str, tuple[int | None, int | None, int | None]] = {}
@@ -775,8 +770,12 @@ def _certificates(
                 goals[f"more {i}"] = first + i - 1, part.most + 1, None
         first += len(question.parts)
         trees: Json = {}
-        for name, goal in (goals or {"all": (None, None, None)}).items():
-            trees[name] = system.refute(*goal, nodes)
-            if not trees[name]:
-                break
-        yield system.certificate(question, trees) if all(trees.values()) else {}
+        try:
+            for name, goal in (goals or {"all": (None, None, None)}).items():
+                trees[name] = system.refute(*goal, nodes)
+                if not trees[name]:
+                    break
+            found = system.certificate(question, trees) if all(trees.values()) else {}
+        except check_proof.RefusedError:
+            found = {}
+        yield found

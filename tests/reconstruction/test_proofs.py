@@ -261,3 +261,13 @@ def test_other_answers_are_refused():
     with pytest.raises(ArgumentTypeError, match="result"):
         prove(tables, "claims")
     assert prove(tables, find_claims(tables), most=1).to_frame().shape[0] == 1
+
+
+@pytest.mark.parametrize("limit", ["STEPS", "BYTES", "LABELS", "CHARACTERS", "LEVELS"])
+def test_what_the_checker_does_not_read_stays_undecided(limit, monkeypatch):
+    monkeypatch.setattr(check_proof, limit, 0)
+    tables = range_case(0)[3]
+    for result in (find_claims(tables), count_bounds(tables)):
+        found = prove(tables, result)
+        assert set(found.statements["status"]) == {"undecided"}
+        assert not any(found.certificates)
