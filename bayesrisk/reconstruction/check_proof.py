@@ -32,10 +32,10 @@ CLOSING = (
     "This follows from what is listed above. Compare it with what was published: every count must "
     "be right, with its labels, and no place and no label may be missing."
 )
-KEYS = "format kind sentence levels places names attributes says counts assumed refutations"
+KEYS = "format,kind,sentence,levels,places,names,attributes,says,counts,assumed,refutations"
 LAWS = {
-    "exact": "", "withheld": " least most", "nearest": " base", "random": " base",
-    "ranges": " edges values step", "cell-key": " changes repeat",
+    "exact": "law", "withheld": "law,least,most", "nearest": "law,base", "random": "law,base",
+    "ranges": "law,edges,values,step", "cell-key": "law,changes,repeat",
 }  # fmt: skip
 
 
@@ -126,16 +126,11 @@ def word(value: Any, path: str) -> str:
     return str(value)
 
 
-def increase(numbers: list[int], path: str) -> None:
-    """Refuse numbers that do not increase."""
-    need(all(a < b for a, b in zip(numbers, numbers[1:])), f"{path}: must increase")
-
-
 def read_frame(proof: Any) -> Frame:
     """Return the levels, the places and the labels of a certificate."""
     levels = filled(proof["levels"], dict, "levels")
     widths = [whole(levels[word(name, "levels")], "levels", 0) for name in levels]
-    increase(widths, "levels")
+    need(all(a < b for a, b in zip(widths, widths[1:])), "levels: lengths must increase")
     need(levels.get("all", 0) == 0 and widths[-1] <= CHARACTERS, "levels: wrong length of codes")
     need(len(levels) <= LEVELS, f"levels: must be at most {LEVELS}")
     places = [word(place, "places") for place in filled(proof["places"], list, "places")]
@@ -187,7 +182,7 @@ def read_law(law: Any, y: int | None, path: str) -> tuple[str, int, int | None]:
     """Return a law in words, and the smallest and largest count that it publishes as y."""
     kind = word(law.get("law") if type(law) is dict else None, f"{path}: law")
     need(kind in LAWS, f"{path}: law must be one of {', '.join(LAWS)}")
-    keys(law, path, f"law{LAWS[kind]}".replace(" ", ","))
+    keys(law, path, LAWS[kind])
     need((y is None) == (kind == "withheld"), f"{path}: must have a number, or be withheld")
     if y is None:
         least, most = whole(law["least"], path, 0), optional(law["most"], path, law["least"])
@@ -203,7 +198,8 @@ def read_law(law: Any, y: int | None, path: str) -> tuple[str, int, int | None]:
     if kind == "ranges":
         edges, values, step = law["edges"], law["values"], optional(law["step"], path, 1)
         for numbers in (edges, values):
-            increase([whole(n, path, 0) for n in filled(numbers, list, path)], path)
+            given = [whole(n, path, 0) for n in filled(numbers, list, path)]
+            need(all(a < b for a, b in zip(given, given[1:])), f"{path}: ranges must increase")
         need(edges[0] == 0 and len(edges) == len(values), f"{path}: must have edges from 0")
         text = f"ranges from {listed(edges)} as {listed(values)}"
         text += f", further ones every {step}" if step else ""
@@ -461,7 +457,7 @@ def report(proof: Any, *, everything: bool = False) -> list[str]:
     """Return what a certificate proves, and on what, line by line; refuse it where it fails."""
     need(type(proof) is dict, "a certificate must be an object")
     need(proof.get("format") != OLD, f"{OLD} is not safe: make it again with a newer bayesrisk")
-    keys(proof, "certificate", KEYS.replace(" ", ","))
+    keys(proof, "certificate", KEYS)
     need(proof["format"] == FORMAT, f"format: must be {FORMAT}")
     for name in ("counts", "assumed"):
         need(type(proof[name]) is list, f"{name}: must be a list")
