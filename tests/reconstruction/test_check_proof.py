@@ -48,14 +48,6 @@ def proof(**changes):
     return made | changes
 
 
-def branches(depth):
-    """Return so many branches within one another: more than any is impossible below."""
-    tree = {"sum": {"count 1": 1, "not": -1}}
-    for _ in range(depth):
-        tree = {"branch": [{"place": "", "sets": {}}], "most": 9, "below": tree, "above": tree}
-    return {"fewer 1": tree}
-
-
 def test_branches_are_accepted_up_to_their_limit():
     def chain(depth):
         leaf = {"sum": {"count 1": 1, "not": -1}}
