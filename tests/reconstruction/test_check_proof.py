@@ -153,6 +153,14 @@ def test_long_lists_are_cut_unless_all_is_asked_for(tmp_path):
     assert "'label 29'\n" in run("--all", file).stdout
 
 
+def test_a_sentence_may_be_long():
+    labels = [f"label {i}" for i in range(2000)]
+    made = proof(attributes={"a": labels})
+    made["says"][0]["sets"] = made["counts"][0]["sets"] = {"a": dict.fromkeys(labels, 1)}
+    made["sentence"] = check_proof.sentence(made)
+    assert len(check_proof.check(made)) > 10_000
+
+
 # -----------------------------------------------------------------------------
 # Steps, counted as the page says, level by level and with no code of the checker.
 
