@@ -200,7 +200,7 @@ def certificates(kind, number):
 
 
 # -----------------------------------------------------------------------------
-# Damage: one number or one name, or one sign, is another one.
+# Damage: one number, one name, one law, or one sign is another one.
 
 
 def leaves(tree):
@@ -224,7 +224,7 @@ def change_count(certificate, rng):
     """Change a published count, or a number of the sentence, by a few."""
     ends = [
         (entry, end)
-        for entry in (*certificate["counts"].values(), *certificate["says"])
+        for entry in (*certificate["counts"], *certificate["says"])
         for end in ("low", "least", "high", "most")
         if entry.get(end) is not None
     ]
@@ -233,9 +233,9 @@ def change_count(certificate, rng):
     entry, end = _picked(rng, ends)
     step = int(_picked(rng, (-2, -1, 1, 2)))
     # A count that is exact, or an end that says "exactly", is one number in several places.
-    alike = entry[end]
+    alike, exact = entry[end], entry.get("law", {"law": "exact"}) == {"law": "exact"}
     for name in ("published", "low", "high", "least", "most"):
-        if name in entry and (name == end or (entry[name] == alike and not entry.get("law"))):
+        if name in entry and (name == end or (entry[name] == alike and exact)):
             entry[name] += step
     return True
 
@@ -262,30 +262,29 @@ def change_sign(certificate, rng):
 
 
 def change_name(certificate, rng):
-    """Change the name of a term, a count, a place, a label, an attribute or a refutation."""
+    """Change the name of a term, a level, a place, a label, an attribute or a refutation."""
     counts, says, attributes = (certificate[name] for name in ("counts", "says", "attributes"))
+    entries = [*says, *counts]
     ways = [("refutation", certificate["refutations"])]
-    ways += [("key", counts)] * bool(counts)
-    ways += [("field", entry) for entry in counts.values()]
+    ways += [("field", entry) for entry in entries]
     ways += [("term", terms) for terms in _sums(certificate)]
-    entries = [*says, *counts.values()]
     ways += [("label", entry["sets"]) for entry in entries if entry["sets"]]
     ways += [("attribute", entry["sets"]) for entry in entries if entry["sets"]]
     ways += [("place", entry) for entry in says]
     way, at = _picked(rng, ways)
-    if way in ("refutation", "key", "term"):
+    if way in ("refutation", "term"):
         old = _picked(rng, list(at))
+        numbers = range(1, len(counts) + 2)
         others = {
             "refutation": ["fewer 1", "more 1", "fewer 2", "all"],
-            "key": ["block 1, N: elsewhere"],
-            "term": [*counts, "not", "branch 1", "unknown"],
+            "term": [*(f"count {number}" for number in numbers), "not", "branch 1", "unknown"],
         }[way]
         new = _picked(rng, [name for name in others if name not in at] or ["unknown"])
         items = [(new if name == old else name, value) for name, value in at.items()]
         at.clear()
         at.update(items)
     elif way == "field":
-        at[_picked(rng, ("level", "place", "table", "cell"))] += "x"
+        at[_picked(rng, ("level", "place"))] += "x"
     elif way == "place":
         at["place"] = "elsewhere"
     elif way == "attribute":
@@ -295,14 +294,38 @@ def change_name(certificate, rng):
     else:
         name = _picked(rng, list(at))
         given, sets = attributes[name], at[name]
-        labels = given if isinstance(given, list) else [str(c) for c in range(4)]
-        new = _picked(rng, [label for label in labels if label not in sets] or ["unknown"])
-        old = _picked(rng, list(sets))
-        at[name] = (
-            {new if label == old else label: times for label, times in sets.items()}
-            if isinstance(sets, dict)
-            else [new if label == old else label for label in sets]
+        if isinstance(sets, dict):
+            new = _picked(rng, [label for label in given if label not in sets] or ["unknown"])
+            old = _picked(rng, list(sets))
+            at[name] = {new if label == old else label: times for label, times in sets.items()}
+        else:
+            sets[rng.integers(len(sets))][rng.integers(2)] += int(_picked(rng, (-1, 1)))
+    return True
+
+
+def change_law(certificate, rng):
+    """Change what a count was published as, or the law by which it was."""
+    if not certificate["counts"]:
+        return False
+    count = _picked(rng, certificate["counts"])
+    law = count["law"]
+    numbers = [name for name, value in law.items() if isinstance(value, int)]
+    if count["published"] is not None:
+        numbers += ["published"]
+    if not numbers or rng.random() < 0.3:
+        count["law"] = _picked(
+            rng,
+            [
+                {"law": "exact"},
+                {"law": "nearest", "base": 3},
+                {"law": "random", "base": 2},
+                {"law": "ranges", "edges": [0, 1], "values": [0, 1], "step": None},
+                {"law": "cell-key", "changes": [[0], [-1, 0, 1]], "repeat": 1},
+            ],
         )
+        return True
+    name = _picked(rng, numbers)
+    (count if name == "published" else law)[name] += int(_picked(rng, (-1, 1, 2)))
     return True
 
 
@@ -311,6 +334,7 @@ DAMAGES = {
     "a multiplier": change_multiplier,
     "a name": change_name,
     "a sign": change_sign,
+    "a law": change_law,
 }
 
 

@@ -1,200 +1,524 @@
-"""Checks proofs about the records behind published counts: ``python check_proof.py proof.json``.
+"""Checks certificates: proofs about the records behind published counts.
 
-A proof names published counts, with the smallest and largest true count of each, and a sentence
-about the records, of which it refutes the opposite.  Unknown is how many records there are of each
-kind, a place with one label of each attribute; all are looked at.  A count adds up the kinds in its
-``sets``, each by its weight.  A ``sum`` takes counts m > 0 times as "at least low" and m < 0 times
-as "at most high".  If no kind adds more than 0 to the left side of all of it, that side is at most
-0, and a right side above 0 is a contradiction.  A ``branch`` has at most k below, more above.
+    python check_proof.py proof-0001.json ...     add --all to print long lists whole
+
+It needs Python 3.9 or later and nothing else, and believes nothing that a file says of itself.  A
+certificate has places and labels, published counts with the laws by which they were published, and
+a sentence about the records, of which it refutes the opposite.  For each one that holds, the
+sentence is printed with all that it follows from: compare that with what was published.
 """
 
+# Unknown is how many records there are of each kind, a place with one label of each attribute.  A
+# count adds up kinds, each by its weight, and is at least its low and at most its high end.  A sum
+# takes counts m > 0 times as "at least low" and m < 0 times as "at most high".  If no kind adds
+# more than 0 to the left side of all of it, that side is at most 0, and a right side above 0 is a
+# contradiction.  A branch has at most so many records below, and more above: both are refuted.
+# The page "The format of certificates" of the documentation of bayesrisk specifies all of it.
+
+from __future__ import annotations
+
 import json
-import math
+import os
 import re
+import stat
 import sys
-from pathlib import Path
-from typing import Any
+from operator import mul
+from typing import Any, NamedTuple
+
+FORMAT, OLD = "bayesrisk-proof-2", "bayesrisk-proof-1"
+BYTES, DIGITS, CHARACTERS, LABELS, BRANCHES, STEPS = 4_000_000, 18, 1000, 100_000, 50, 10_000_000
+LEVELS, ATTRIBUTES, LISTED, SHORT = 20, 200, 20, 8
+CLOSING = (
+    "This follows from what is listed above. Compare it with what was published: every count must "
+    "be right, with its labels, and no place and no label may be missing."
+)
+KEYS = "format,kind,sentence,levels,places,names,attributes,says,counts,assumed,refutations"
+SHAPES = (
+    "exact=law withheld=law,least,most nearest=law,base random=law,base "
+    "ranges=law,edges,values,step cell-key=law,changes,repeat"
+)
+LAWS = dict(shape.split("=") for shape in SHAPES.split())
 
 
 class RefusedError(Exception):
-    """Says what is wrong with a proof, and where."""
+    """Says what is wrong with a certificate, and where."""
+
+
+class Frame(NamedTuple):
+    """Levels with the length of their codes, places, names, labels, and the steps that are left."""
+
+    levels: dict[str, int]
+    places: list[str]
+    prefixes: dict[str, int]  # how many places begin with each code of a level
+    names: dict[str, str]
+    attributes: dict[str, Any]
+    left: list[int]
+
+
+class Box(NamedTuple):
+    """Kinds of records: at places that begin with a code, with labels, or ranges, by weight."""
+
+    place: str
+    sets: dict[str, Any]
+
+
+# Reading: every field has a type, whether the proof uses it or not.
 
 
 def need(condition: Any, text: str) -> None:
-    """Refuse a proof if a condition does not hold."""
+    """Refuse a certificate if a condition does not hold."""
     if not condition:
         raise RefusedError(text)
 
 
-def entry(value: Any, path: str, names: str) -> None:
-    """Refuse a value that is no object with just these names."""
-    need(isinstance(value, dict) and set(value) == set(names.split()), f"{path}: not {names}")
+def quoted(text: str) -> str:
+    """Return a text in quotes, with all but plain characters as their numbers."""
+    plain = (c if " " <= c <= "~" and c not in "'\\" else f"\\u{{{ord(c):x}}}" for c in text)
+    return f"'{''.join(plain)}'"
 
 
-def whole(value: Any, path: str) -> int:
-    """Return a whole number."""
-    need(type(value) is int, f"{path}: {value!r} must be a whole number")
-    return int(value)
+def read(data: bytes) -> Any:
+    """Return the JSON of a file, with whole numbers only and each key once."""
+
+    def number(text: str) -> int:
+        need(len(text.lstrip("-")) <= DIGITS and text != "-0", f"over {DIGITS} digits, or -0")
+        return int(text)
+
+    def other(text: str) -> None:
+        raise RefusedError(f"{quoted(text[:20])} is no whole number")
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        need(len(dict(items)) == len(items), "an object has a key twice")
+        return dict(items)
+
+    need(len(data) <= BYTES, f"it has more than {BYTES} bytes")
+    hooks: Any = {"parse_int": number, "parse_float": other, "parse_constant": other}
+    return json.loads(data.decode("utf-8"), object_pairs_hook=pairs, **hooks)
 
 
-def codes(text: str) -> range:
-    """Return the whole numbers of a text such as ``7`` or ``30-34``."""
-    first, last = re.fullmatch(r"(-?\d+)(?:-(-?\d+))?", text).groups()  # type: ignore[union-attr]
-    return range(int(first), int(last or first) + 1)
+def keys(value: Any, path: str, names: str) -> None:
+    """Refuse a value that is no object with just these keys."""
+    right = type(value) is dict and set(value) == set(names.split(","))
+    need(right, f"{path}: must be an object of {names}")
 
 
-def heaviest(box: Any) -> int:
-    """Return the largest weight of a kind in a box."""
-    return math.prod(max(weights.values(), default=0) for weights in box if weights is not None)
+def filled(value: Any, kind: type, path: str) -> Any:
+    """Return a list, or an object, that must not be empty."""
+    need(type(value) is kind and value, f"{path}: must be a filled {kind.__name__}")
+    return value
 
 
-def excess(terms: Any, axes: Any, states: set[Any], kind: Any = ()) -> Any:
-    """Return a kind of record that adds more than 0 to terms, pairs of a multiple and a box."""
-    depth, state = len(kind), (len(kind), *((m, id(box)) for m, box in terms))
-    # At most what terms can add, less what others take off whatever the other labels are.
-    most = sum(
-        m * heaviest(b[depth:]) for m, b in terms if m > 0 or all(w is None for w in b[depth:])
-    )
-    if state in states or most <= 0:
-        return None
-    states.add(state)
-    if depth == len(axes):
-        return kind
-    groups: dict[Any, Any] = {}  # labels that all terms weigh alike are one
-    for label in axes[depth][1]:
-        groups[tuple(1 if b[depth] is None else b[depth].get(label, 0) for _, b in terms)] = label
-    for weights, label in groups.items():
-        left = [(m * w, box) for (m, box), w in zip(terms, weights, strict=True) if w]
-        if record := excess(left, axes, states, (*kind, label)):
-            return record
+def whole(value: Any, path: str, least: int | None = None) -> int:
+    """Return a whole number that is not below a least one."""
+    if type(value) is not int or abs(value) >= 10**DIGITS or (least is not None and value < least):
+        raise RefusedError(f"{path}: must be a whole number, and not too small or too large")
+    return value
+
+
+def optional(value: Any, path: str, least: int | None = None) -> int | None:
+    """Return a whole number, or None where there is none."""
+    return None if value is None else whole(value, path, least)
+
+
+def word(value: Any, path: str) -> str:
+    """Return a text without halves of characters."""
+    right = type(value) is str and len(value) <= CHARACTERS
+    need(right and not re.search("[\ud800-\udfff]", value), f"{path}: must be a text")
+    return str(value)
+
+
+def read_frame(proof: Any) -> Frame:
+    """Return the levels, the places and the labels of a certificate."""
+    levels = filled(proof["levels"], dict, "levels")
+    widths = [whole(levels[word(name, "levels")], "levels", 0) for name in levels]
+    need(all(a < b for a, b in zip(widths, widths[1:])), "levels: lengths must increase")
+    need(levels.get("all", 0) == 0 and widths[-1] <= CHARACTERS, "levels: wrong length of codes")
+    need(len(levels) <= LEVELS, f"levels: must be at most {LEVELS}")
+    places = [word(place, "places") for place in filled(proof["places"], list, "places")]
+    need(len(set(places)) == len(places) <= LABELS, f"places: must differ, at most {LABELS}")
+    need({len(place) for place in places} == {widths[-1]}, "places: must be of the last level")
+    prefixes: dict[str, int] = {}
+    for width in {0, *widths}:
+        for place in places:
+            prefixes[place[:width]] = prefixes.get(place[:width], 0) + 1
+    names, attributes = proof["names"], proof["attributes"]
+    need(type(names) is dict and type(attributes) is dict, "names, attributes: must be objects")
+    need(len(attributes) <= ATTRIBUTES, f"attributes: must be at most {ATTRIBUTES}")
+    for code, name in names.items():
+        need(code and code in prefixes and word(name, "names"), "names: must be of places")
+    labels: dict[str, Any] = {}
+    for name, entries in attributes.items():
+        path = f"attribute {quoted(word(name, 'attributes'))}"
+        if type(filled(entries, list, path)[0]) is int:
+            ends = [whole(number, path) for number in entries]
+            need(len(ends) == 2 and 0 <= ends[1] - ends[0] < LABELS, f"{path}: must be two ends")
+            labels[name] = range(ends[0], ends[1] + 1)
+        else:
+            labels[name] = dict.fromkeys(word(label, path) for label in entries)
+            need(len(labels[name]) == len(entries) <= LABELS, f"{path}: labels must differ")
+    return Frame(levels, places, prefixes, names, labels, [STEPS])
+
+
+def read_box(place: Any, sets: Any, frame: Frame, path: str) -> Box:
+    """Return the kinds of records that a count adds up."""
+    need(word(place, path) in frame.prefixes, f"{path}: {quoted(place)} is no place")
+    need(type(sets) is dict, f"{path}: sets must be an object")
+    for name, chosen in sets.items():
+        need(name in frame.attributes, f"{path}: {quoted(name)} is no attribute")
+        labels, wrong = frame.attributes[name], f"{path}: wrong labels of {quoted(name)}"
+        if isinstance(labels, range):
+            after = labels[0]  # ranges increase, and do not overlap
+            for piece in filled(chosen, list, wrong):
+                need(type(piece) is list and len(piece) == 3 and whole(piece[2], wrong, 1), wrong)
+                after, last = whole(piece[0], wrong, after), whole(piece[1], wrong, piece[0])
+                need(last <= labels[-1], wrong)
+                after = last + 1
+        else:
+            for label, weight in filled(chosen, dict, wrong).items():
+                need(label in labels and whole(weight, wrong, 1), wrong)
+    return Box(place, sets)
+
+
+def read_law(law: Any, y: int | None, path: str) -> tuple[str, int, int | None]:
+    """Return a law in words, and the smallest and largest count that it publishes as y."""
+    kind = word(law.get("law") if type(law) is dict else None, f"{path}: law")
+    need(kind in LAWS, f"{path}: law must be one of {', '.join(LAWS)}")
+    keys(law, path, LAWS[kind])
+    need((y is None) == (kind == "withheld"), f"{path}: must have a number, or be withheld")
+    if y is None:
+        least, most = whole(law["least"], path, 0), optional(law["most"], path, law["least"])
+        return f"withheld, {range_words(least, most)}", least, most
+    if kind == "exact":
+        return "exact", y, y
+    if kind in ("nearest", "random"):
+        base = whole(law["base"], path, 1)
+        text = f"rounded {'to the nearest' if kind == 'nearest' else 'at random to a'} multiple"
+        below, above = (base // 2, (base - 1) // 2) if kind == "nearest" else (base - 1, base - 1)
+        low, high = (1, 0) if y < 0 or y % base else (max(y - below, 0), y + above)
+        return f"{text} of {base}", low, high
+    if kind == "ranges":
+        edges, values, step = law["edges"], law["values"], optional(law["step"], path, 1)
+        for numbers in (edges, values):
+            row = [whole(n, path, 0) for n in filled(numbers, list, path)]
+            need(all(a < b for a, b in zip(row, row[1:])), f"{path}: ranges must increase")
+        need(edges[0] == 0 and len(edges) == len(values), f"{path}: must have edges from 0")
+        text = f"ranges from {listed(edges)} as {listed(values)}"
+        text += f", further ones every {step}" if step else ""
+        beyond = y - values[-1]
+        if step and beyond >= 0 and beyond % step == 0:
+            return text, edges[-1] + beyond, edges[-1] + beyond + step - 1
+        tops = [*(edge - 1 for edge in edges[1:]), None]
+        return (text, *dict(zip(values, zip(edges, tops))).get(y, (1, 0)))
+    changes, repeat = filled(law["changes"], list, path), whole(law["repeat"], path, 1)
+    rows = [{whole(d, path) for d in filled(row, list, path)} for row in changes]
+    last = len(rows) - 1
+    need(repeat <= last, f"{path}: repeat must be below the number of changes")
+    text = f"changed by cell key, from 0 on by {'; '.join(map(listed, changes))}"
+    true = []
+    for x in {y - d for row in rows for d in row}:  # counts that may become y
+        position = x if x <= last else last - repeat + 1 + (x - last - 1) % repeat
+        true += [x] if x >= 0 and y - x in rows[position] else []
+    text += f", the last {repeat} in turn"
+    return text, min(true, default=1), max(true, default=0)
+
+
+# Sums: whether any kind of record adds more than 0.
+
+
+def label_axes(frame: Frame) -> list[tuple[str | None, Any]]:
+    """Return the places, whose name is None, and the labels of each attribute."""
+    return [(None, frame.places), *frame.attributes.items()]
+
+
+def label_weights(box: Box, name: str | None, labels: Any) -> list[int]:
+    """Return the weight that a box has for each label."""
+    if name is None:
+        return [int(place.startswith(box.place)) for place in labels]
+    chosen = box.sets.get(name)
+    if chosen is None:
+        return [1] * len(labels)
+    if not isinstance(labels, range):
+        return [chosen.get(label, 0) for label in labels]
+    row = [0] * len(labels)
+    for first, last, weight in chosen:
+        row[first - labels[0] : last + 1 - labels[0]] = [weight] * (last + 1 - first)
+    return row
+
+
+def excess(terms: list[tuple[int, Box]], frame: Frame) -> dict[Any, Any] | None:
+    """Return a kind that adds more than 0 to multiples of boxes, by the labels that matter."""
+
+    def take(number: int) -> None:
+        frame.left[0] -= number
+        need(frame.left[0] >= 0, f"it takes more than {STEPS} steps")
+
+    used: set[str | None] = {name for _, box in terms for name in box.sets}
+    used |= {None for _, box in terms if frame.prefixes[box.place] < len(frame.places)}
+    axes = [(name, labels) for name, labels in label_axes(frame) if name in used]
+    take(len(terms) * sum(len(labels) for _, labels in axes))
+    classes: list[dict[Any, Any]] = []  # labels that all terms weigh alike are one
+    heavy, light = [[1] * len(terms)], [[1] * len(terms)]  # of the axes still to come
+    for name, labels in reversed(axes):
+        rows = [label_weights(box, name, labels) for _, box in terms]
+        classes.insert(0, dict(zip(zip(*rows), labels)))
+        heavy.insert(0, [w * max(row) for w, row in zip(heavy[0], rows)])
+        light.insert(0, [w * min(row) for w, row in zip(light[0], rows)])
+    states: set[Any] = set()
+    waiting: list[tuple[Any, Any]] = [(tuple(m for m, _ in terms), ())]
+    while waiting:
+        state, kind = waiting.pop()
+        depth = len(kind)
+        # The terms do not add up to more than this, whatever the labels still to come are.
+        most = sum(n * (h if n > 0 else w) for n, h, w in zip(state, heavy[depth], light[depth]))
+        if most <= 0 or (depth, state) in states:
+            continue
+        states.add((depth, state))
+        if depth == len(axes):
+            return dict(zip((name for name, _ in axes), kind))
+        take(len(state) * len(classes[depth]))
+        for row, label in classes[depth].items():
+            waiting.append((tuple(map(mul, state, row)), (*kind, label)))
     return None
 
 
-def all_labels(places: Any, attributes: Any) -> list[Any]:
-    """Return the places, and the labels of each attribute: texts, or numbers such as ``0-102``."""
-    labels = [(n, codes(g) if isinstance(g, str) else g) for n, g in attributes.items()]
-    axes = [(None, places), *labels]
-    need(len({len(place) for place in places}) == 1, "the places need codes of one length")
-    need(all(len(set(a)) == len(a) > 0 for _, a in axes), "each label must be there once")
-    return axes
-
-
-def parse_box(part: Any, axes: Any, path: str) -> list[Any]:
-    """Return for each axis the weights of the labels in sets, or None where all have 1."""
-    inside = {place: 1 for place in axes[0][1] if place.startswith(part["place"])}
-    need(inside and set(part["sets"]) <= set(dict(axes)), f"{path}: unknown place or attribute")
-    box = [inside if len(inside) < len(axes[0][1]) else None]
-    for name, labels in axes[1:]:
-        weights = part["sets"].get(name)
-        if weights is not None:
-            pairs = weights.items() if isinstance(weights, dict) else [(x, 1) for x in weights]
-            if isinstance(labels, range):
-                pairs = [(code, w) for text, w in pairs for code in codes(text)]
-            weights = dict(pairs)
-            right = set(weights) <= set(labels) and all(whole(w, path) > 0 for _, w in pairs)
-            need(right and len(weights) == len(pairs), f"{path}: wrong labels of {name}")
-        box.append(weights)
-    return box
-
-
-def refute(tree: Any, counts: Any, axes: Any, path: str, depth: int = 1) -> None:
+def refute(tree: Any, facts: Any, frame: Frame, path: str, depth: int = 1) -> None:
     """Refuse a tree that does not refute what is known: boxes, low and high by name."""
+    need(type(tree) is dict and depth <= BRANCHES + 1, f"{path}: too deep, or no object")
     if "branch" in tree:
-        entry(tree, path, "branch most below above")
-        boxes, most = [parse_box(p, axes, path) for p in tree["branch"]], whole(tree["most"], path)
-        for side, ends in (("below", (None, most)), ("above", (most + 1, None))):
-            inside = {**counts, f"branch {depth}": (boxes, *ends)}
-            refute(tree[side], inside, axes, f"{path}, {side}", depth + 1)
+        keys(tree, path, "branch,most,below,above")
+        boxes, most = [], whole(tree["most"], path)
+        for part in filled(tree["branch"], list, path):
+            keys(part, path, "place,sets")
+            boxes.append(read_box(part["place"], part["sets"], frame, path))
+        for side, low, high in (("below", None, most), ("above", most + 1, None)):
+            facts[f"branch {depth}"] = boxes, low, high
+            refute(tree[side], facts, frame, f"{path}, {side}", depth + 1)
+        del facts[f"branch {depth}"]
     elif "none" in tree:
-        need(counts[tree["none"]][1] > counts[tree["none"]][2], f"{path}: this count is possible")
+        keys(tree, path, "none")
+        _, low, high = facts.get(word(tree["none"], path), (None, None, None))
+        need(None not in (low, high) and low > high, f"{path}: this count is possible")
     else:
-        entry(tree, path, "sum")
+        keys(tree, path, "sum")
         terms, right = [], 0
-        for name, multiple in tree["sum"].items():
-            boxes, low, high = counts[name]
-            right += multiple * whole((low, high)[whole(multiple, path) <= 0], f"{path}, {name}")
+        for name, multiple in filled(tree["sum"], dict, path).items():
+            need(name in facts and whole(multiple, path), f"{path}: {quoted(name)} adds nothing")
+            boxes, low, high = facts[name]
+            end = low if multiple > 0 else high
+            need(end is not None, f"{path}: {quoted(name)} has no such end")
+            right += multiple * end
             terms += [(multiple, box) for box in boxes]
         need(right > 0, f"{path}: the sum is no contradiction, its right side is {right}")
-        kind = excess(terms, axes, set())
-        need(kind is None, f"{path}: a record of {kind} adds more than 0 to the sum")
+        kind = excess(terms, frame)
+        need(kind is None, f"{path}: a record of {kind!a} adds more than 0 to the sum")
 
 
-def goals(kind: str, says: Any, axes: Any) -> dict[str, Any]:
-    """Return the opposites to refute, by name, each with its boxes, low and high."""
-    boxes = [parse_box(part, axes, "the sentence") for part in says]
-    targets: dict[str, Any] = {"all": ([], 0, 0)} if kind == "impossible" else {}
-    for i, part in enumerate(says, 1):
-        entry(part, "the sentence", "level place sets least most")
-        if part["least"] is not None:
-            targets[f"fewer {i}"] = boxes[i - 1 : i], None, whole(part["least"], "least") - 1
-        if part["most"] is not None:
-            targets[f"more {i}"] = boxes[i - 1 : i], whole(part["most"], "most") + 1, None
-    parts = {"impossible": 0, "count": 1, "records": len(says)}[kind]
-    need(targets and len(says) == parts, "the sentence must have its parts")
-    if kind == "records":
-        # At least so many of some kinds, and no more of all: no kind may be there twice.
-        enough = says[-1]["most"] == sum(part["least"] for part in says[:-1])
-        twice = excess([(-1, boxes[-1]), *((1, box) for box in boxes[:-1])], axes, set())
-        need(enough and twice is None, f"the records must be all, each once: {twice}")
-    return targets
+# Words: all that is printed is made from what the proof uses.
 
 
-def words(says: Any, names: Any) -> str:
-    """Return the sentence of a proof in words."""
-    if not says:
+def listed(entries: Any) -> str:
+    """Return numbers with commas between them."""
+    return ", ".join(str(entry) for entry in entries)
+
+
+def range_words(low: int, high: int | None) -> str:
+    """Return a range of numbers in words."""
+    return f"{low} or more" if high is None else f"{low}" if low == high else f"{low} to {high}"
+
+
+def kind_words(box: Box) -> str:
+    """Return the labels that a box adds up, in words."""
+    texts = []
+    for name, chosen in box.sets.items():
+        if type(chosen) is dict:
+            parts = [(quoted(label), weight) for label, weight in chosen.items()]
+        else:
+            parts = [(range_words(first, last), weight) for first, last, weight in chosen]
+        times = [part + f" times {weight}" * (weight > 1) for part, weight in parts]
+        texts.append(f"{quoted(name)} {' or '.join(times)}")
+    return f"with {', '.join(texts)}" if texts else "in all"
+
+
+def place_words(level: str, code: str, frame: Frame) -> str:
+    """Return a place in words, its code and its name apart."""
+    if not code:
+        return "" if frame.places == [""] else " in all places"
+    name = f" (named {quoted(frame.names[code])})" if code in frame.names else ""
+    return f" in {quoted(level)} {quoted(code)}{name}"
+
+
+def sentence(proof: Any) -> str:
+    """Return the sentence that the parts of a certificate make."""
+    frame = read_frame(proof)
+    boxes, texts = read_says(proof, frame), []
+    if not boxes:
         return "No records fit these counts."
-    place, texts = says[-1]["place"], []
-    for part in says:
+    for part, box in zip(proof["says"], boxes):
         least, most = part["least"], part["most"]
-        ends = {least: "at least", most: "at most" if least != most else "exactly"}
-        text = " and ".join(f"{word} {n}" for n, word in ends.items() if n is not None)
-        for name, sets in part["sets"].items():
-            times = f" (times {[*sets.values()]})" if isinstance(sets, dict) else ""
-            text += f", {name} {' or '.join(sets)}{times}"
-        texts.append(text + " in all" * (not part["sets"]))
-    opening = f"In {says[-1]['level']} {names.get(place, place)}, n" if place else "N"
-    return f"{opening}umber of records: {'; '.join(texts)}."
+        ways = {least: "at least", most: "at most" if least != most else "exactly"}
+        text = " and ".join(f"{way} {n}" for n, way in ways.items() if n is not None)
+        texts.append(f"{text} {kind_words(box)}")
+    place = place_words(proof["says"][0]["level"], boxes[0].place, frame)
+    more = ", and no others" if proof["kind"] == "records" else ""
+    return f"Number of records{place}: {'; '.join(texts)}{more}."
+
+
+def sum_words(tree: Any, facts: Any, goal: str) -> str:
+    """Return the sum of a short refutation in words: so many, less so many, leaves so many."""
+    if "none" in tree:
+        return f"{tree['none']} contradicts itself"
+    if "branch" in tree or len(tree["sum"]) > SHORT:
+        return "by a longer proof, which holds"
+    times, left = abs(tree["sum"].get("not", 0)), 0
+    plus: list[str] = []
+    less: list[str] = []
+    sign = -1 if times and goal.startswith("more") else 1
+    for name, multiple in tree["sum"].items():
+        if name != "not":
+            (box,), low, high = facts[name]
+            end, way = (low, "at least ") if multiple > 0 else (high, "at most ")
+            left += sign * multiple * end
+            text = f"{abs(multiple)} times " * (abs(multiple) > 1) + way * (low != high)
+            text += f"{end} {kind_words(box)} ({name})"
+            (plus if sign * multiple > 0 else less).append(text)
+    text = ", plus ".join(plus or ["0"]) + "".join(f", less {part}" for part in less)
+    after = ", where 0 can be" if not times else f" for {times} times the number" * (times > 1)
+    return f"{text}, leaves {left}{after}"
+
+
+# The certificate as a whole.
+
+
+def read_entry(entry: Any, frame: Frame, path: str) -> Box:
+    """Return the kinds of records of a count, or a part, at a place of its level."""
+    level, place = word(entry["level"], path), word(entry["place"], path)
+    need(frame.levels.get(level) == len(place), f"{path}: {quoted(place)} is of another level")
+    return read_box(place, entry["sets"], frame, path)
+
+
+def read_says(proof: Any, frame: Frame) -> list[Box]:
+    """Return the kinds of records of each part of the sentence."""
+    says, boxes = proof["says"], []
+    need(type(says) is list, "says: must be a list")
+    for i, part in enumerate(says, 1):
+        keys(part, f"part {i}", "level,place,sets,least,most")
+        boxes.append(read_entry(part, frame, f"part {i}"))
+        stated = [optional(part[end], f"part {i}") for end in ("least", "most")]
+        need(stated != [None, None], f"part {i}: says nothing")
+    need(len({(part["level"], part["place"]) for part in says}) < 2, "says: more than one place")
+    right = {"impossible": not boxes, "count": len(boxes) == 1, "records": boxes}
+    need(right.get(word(proof["kind"], "kind")), "kind: unknown, or not of so many parts")
+    return boxes
+
+
+def read_counts(proof: Any, frame: Frame) -> tuple[dict[str, Any], list[str]]:
+    """Return boxes and ends of each count, by name, and a line about each."""
+    facts, lines = {}, []
+    for i, count in enumerate(proof["counts"], 1):
+        path = f"count {i}"
+        keys(count, path, "level,place,table,cell,published,law,low,high,sets")
+        box, y = read_entry(count, frame, path), optional(count["published"], path)
+        law, low, high = read_law(count["law"], y, path)
+        stated = whole(count["low"], path), optional(count["high"], path)
+        need(stated == (low, high), f"{path}: by its law it is {range_words(low, high)}")
+        facts[path] = [box], low, high
+        text = f"{path}{place_words(count['level'], box.place, frame)}: {range_words(low, high)} "
+        text += f"{kind_words(box)}; published {law if y is None else f'{y}, {law}'}"
+        names = [quoted(word(count[name], path)) for name in ("table", "cell")]
+        lines.append(f"{text}; table {names[0]}, cell {names[1]}")
+    for i, entry in enumerate(proof["assumed"], 1):
+        path = f"assumed {i}"
+        keys(entry, path, "sets")
+        box = read_box("", entry["sets"], frame, path)
+        facts[path] = [box], 0, 0
+        lines.append(f"{path}: 0 {kind_words(box)}; such records cannot be")
+    return facts, lines
+
+
+def opposites(proof: Any, boxes: list[Box], frame: Frame) -> dict[str, Any]:
+    """Return the opposites to refute, by name, each with the words of its part."""
+    goals: dict[str, Any] = {}
+    for i, (part, box) in enumerate(zip(proof["says"], boxes), 1):
+        least, most = part["least"], part["most"]
+        if least is not None:
+            goals[f"fewer {i}"] = ([box], None, least - 1), f"at least {least} {kind_words(box)}"
+        if most is not None:
+            goals[f"more {i}"] = ([box], most + 1, None), f"at most {most} {kind_words(box)}"
+    if proof["kind"] == "records":
+        # At least so many of some kinds, and no more of all: no kind may be there twice.
+        leasts = [part["least"] for part in proof["says"][:-1]]
+        right = None not in leasts and proof["says"][-1]["most"] == sum(leasts)
+        need(right and not boxes[-1].sets, "says: the last part must be as many as all, in all")
+        kind = excess([(-1, boxes[-1]), *((1, box) for box in boxes[:-1])], frame)
+        need(kind is None, f"says: a record of {kind!a} is in more parts than the last")
+    return goals or {"all": (None, "a contradiction")}
+
+
+def report(proof: Any, *, everything: bool = False) -> list[str]:
+    """Return the sentence of a certificate, and its grounds, as lines; refuse it where it fails."""
+    need(type(proof) is dict, "a certificate must be an object")
+    need(proof.get("format") != OLD, f"{OLD} is not safe: make it again with a newer bayesrisk")
+    keys(proof, "certificate", KEYS)
+    need(proof["format"] == FORMAT, f"format: must be {FORMAT}")
+    for name in ("counts", "assumed"):
+        need(type(proof[name]) is list, f"{name}: must be a list")
+    frame = read_frame(proof)
+    (facts, counted), boxes = read_counts(proof, frame), read_says(proof, frame)
+    goals, lines = opposites(proof, boxes, frame), [sentence(proof)]
+    need(proof["sentence"] == lines[0], f"sentence: must be: {lines[0]}")
+    keys(proof["refutations"], "refutations", ",".join(goals))
+    for name, (opposite, claim) in goals.items():
+        tree = proof["refutations"][name]
+        if opposite:
+            facts["not"] = opposite
+        refute(tree, facts, frame, name)
+        lines.append(f"{claim}: {sum_words(tree, facts, name)}")
+    names = {code: f" (named {quoted(name)})" for code, name in frame.names.items()}
+    lists = {"places": [quoted(code) + names.get(code, "") for code in frame.places]}
+    for name, labels in frame.attributes.items():
+        if isinstance(labels, range):
+            counted.append(f"{quoted(name)}: whole numbers from {labels[0]} to {labels[-1]}")
+        else:
+            lists[quoted(name)] = [quoted(label) for label in labels]
+    for name, entries in lists.items():
+        chosen = entries if everything else entries[:LISTED]
+        more = f", and {len(entries) - len(chosen)} more (--all)" * (len(chosen) < len(entries))
+        counted.append(f"{name}, {len(entries)} in all: {', '.join(chosen)}{more}")
+    return [*lines, *counted, CLOSING]
 
 
 def check(proof: Any) -> str:
-    """Return the sentence that a proof proves; raise RefusedError where it fails."""
-    try:
-        entry(proof, "all", "format sentence kind places names attributes counts says refutations")
-        need(proof["format"] == "bayesrisk-proof-1", "the format must be bayesrisk-proof-1")
-        axes, counts = all_labels(proof["places"], proof["attributes"]), {}
-        for name, count in proof["counts"].items():
-            entry(count, name, "level place table cell published low high sets law")
-            need(name == "{level} {place}, {table}: {cell}".format(**count), f"{name}: other names")
-            stated, low, high = (count[end] for end in ("published", "low", "high"))
-            exact = (0, None) if stated is None else (stated, stated)
-            need(count["law"] or (low, high) == exact, f"{name} must be as published")
-            counts[name] = [parse_box(count, axes, name)], low, high
-        wanted = goals(proof["kind"], proof["says"], axes)
-        need(set(proof["refutations"]) == set(wanted), "each part must have its refutation")
-        for name, goal in wanted.items():
-            refute(proof["refutations"][name], {**counts, "not": goal}, axes, name)
-        text = words(proof["says"], proof["names"])
-        need(proof["sentence"] == text, f"the sentence must be: {text}")
-        return text
-    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise RefusedError(f"not well formed: {type(error).__name__} {error}") from error
+    """Return the sentence that a certificate proves; raise RefusedError where it fails."""
+    return report(proof)[0]
 
 
-def main(files: list[str]) -> int:
-    """Print what each file proves, and on which counts; return 1 if one is refused, 2 if unread."""
-    status = 0 if files else 2
+def read_bytes(file: str) -> bytes:
+    """Return the bytes of a regular file, at most one more than a certificate may have."""
+    number = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with open(number, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError("it is not a regular file")
+        return stream.read(BYTES + 1)
+
+
+def main(arguments: list[str]) -> int:
+    """Print what each file proves, and on what; return 1 if one is refused, 2 if unread."""
+    files = [argument for argument in arguments if argument != "--all"]
+    if not files or {"-h", "--help"} & set(files):
+        print(__doc__)
+        return 0 if files else 2
+    status = 0
     for file in files:
+        name = file if re.fullmatch(r"[\w.:/\\~+-]{1,80}", file, re.ASCII) else quoted(file)[-80:]
         try:
-            proof = json.loads(Path(file).read_text(encoding="utf-8"))
-            print(f"{file}: accepted: {check(proof)}")
-            print(f"  places: {proof['places']}\n  attributes: {proof['attributes']}")
-            for name, count in proof["counts"].items():
-                law = f" by {count['law']}" if count["law"] else ""
-                print(f"  {name}: {count['published']}, so {count['low']} to {count['high']}{law}")
-        except (RefusedError, OSError, ValueError, RecursionError) as error:
-            word = "refused" if isinstance(error, RefusedError) else "cannot be read"
-            status = max(status, 1 if word == "refused" else 2)
-            print(f"{file}: {word}: {error}")
+            lines = report(read(read_bytes(file)), everything="--all" in arguments)
+            print(f"{name}: accepted: " + "\n  ".join(lines))
+        except RefusedError as error:
+            status = max(status, 1)
+            print(f"{name}: refused: {error}"[:200])
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
+            status = 2
+            print(f"{name}: cannot be read: {str(error) or type(error).__name__!a}"[:200])
     return status
 
 

@@ -10,6 +10,7 @@ one by one, as the checker finds them: it judges every sum here, too.
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -32,7 +33,7 @@ from bayesrisk.reconstruction.records.reconstruction import Reconstruction
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables import PublishedTables, Table, Workload
-from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.likelihoods import UNBOUNDED, CellKeySpec, Likelihood, RangeSpec, RoundingSpec
 from bayesrisk.tables.published import SeveralTables, one_release, under_laws
 
 #: A certificate, or a part of it, as JSON has it.
@@ -87,7 +88,10 @@ class _Counts:
         for level, table in self.keys:
             row = self.tables.row(level, block[: self.schema.geography.width(level)])
             rows = np.array([row])
-            ends.append(self.tables.support(level, table, rows, known_rule=self.known_rule))
+            low, high = self.tables.support(level, table, rows, known_rule=self.known_rule)
+            if _law(self.tables.laws.get((level, table))) is None:  # the checker knows no such law
+                low, high = np.zeros_like(low), np.full_like(high, UNBOUNDED)
+            ends.append((low, high))
         more = len(self.space.names) - len(self.owner)
         low = np.concatenate([*(low[0] for low, _ in ends), np.zeros(more, np.int64)])
         high = np.concatenate([*(high[0] for _, high in ends), np.full(more, UNBOUNDED)])
@@ -101,35 +105,37 @@ class _Counts:
         low, high = (int(end[0, cell]) for end in ends)
         hidden = self.tables.hidden(level, table)[rows[0], cell]
         stated = None if hidden else int(self.tables.counts[level, table][rows[0], cell])
-        most, law = None if high >= UNBOUNDED else high, self.tables.laws.get((level, table))
-        if law is None and stated is not None:  # also below 0, where counts are taken as true
+        law = _law(self.tables.laws.get((level, table)))
+        most = None if high >= UNBOUNDED else high
+        if stated is None:
+            law = {"law": "withheld", "least": low, "most": most}
+        elif law == {"law": "exact"}:  # also below 0, where counts are taken as true
             low = most = stated
-        plain = (low, most) == ((0, None) if stated is None else (stated, stated))
         factors = self.tables.workload.tables[level, table].factors
         return {
             "level": level, "place": place, "table": table, "cell": self.space.names[query][1],
-            "published": stated, "low": low, "high": most,
-            "law": None if plain or law is None else law.to_dict(),
+            "published": stated, "law": law, "low": low, "high": most,
             "sets": self.sets({n: np.asarray(w)[cell] for n, w in factors.items()}),
         }  # fmt: skip
 
     def sets(self, factors: Weights) -> Json:
-        """Return weights of codes by label, or by range of codes; all labels where all are 1."""
-        labels: Json = {}
+        """Return weights by label, or of ranges of codes; nothing where all codes have 1."""
+        sets: Json = {}
         for attribute in self.schema.attributes:
             weight = factors.get(attribute.name, np.ones(1))
             if (weight == 1).all():
                 continue
-            texts: dict[str, int] = {}
-            for value, run in itertools.groupby(range(weight.size), weight.tolist().__getitem__):
-                codes = list(run)
-                ends = [str(codes[i] + attribute.first) for i in (0, -1)[: len(codes)]]
-                names = (
-                    [attribute.labels[c] for c in codes] if attribute.labels else ["-".join(ends)]
-                )
-                texts |= dict.fromkeys(names if value else (), value)
-            labels[attribute.name] = list(texts) if set(texts.values()) <= {1} else texts
-        return labels
+            if attribute.labels:
+                pairs = zip(attribute.labels, weight.tolist(), strict=True)
+                sets[attribute.name] = {label: value for label, value in pairs if value}
+                continue
+            starts = np.flatnonzero(np.diff(weight, prepend=-1)).tolist()
+            sets[attribute.name] = [
+                [start + attribute.first, after - 1 + attribute.first, int(weight[start])]
+                for start, after in itertools.pairwise([*starts, weight.size])
+                if weight[start]
+            ]
+        return sets
 
     def rule(self, groups: Sequence[int]) -> Json | None:
         """Return a rule by which there are no records of groups of codes, None where there may be.
@@ -149,15 +155,27 @@ class _Counts:
                 present = codes[np.logical_and.reduce([np.ones(len(codes), np.bool_), *masks]), a]
                 sides[a] = np.bincount(present, minlength=size) == 0
             self.rules.append(sides)
-        number = next(i for i, product in enumerate(self.rules, 1) if product is sides)
-        names = {"level": "assumed", "place": "", "table": "records that cannot be"}
-        ends = {"published": None, "low": 0, "high": 0, "law": {"rule": "no such records"}}
-        return {**names, "cell": f"{number}", **ends, "sets": self.group_sets(sides)}
+        return {"sets": self.group_sets(sides)}
 
     def group_sets(self, sides: Sequence[BoolArray]) -> Json:
         """Return groups of codes of every attribute as sets of a certificate."""
         pairs = zip(self.schema.names, sides, strict=True)
         return self.sets({n: side[self.space.groups[n]].astype(np.int64) for n, side in pairs})
+
+
+def _law(law: Likelihood | None) -> Json | None:
+    """Return the law of published counts as certificates have it, None where they have none."""
+    if law is None or law.exact:
+        return {"law": "exact"}
+    if isinstance(law, RoundingSpec):
+        return {"law": law.method, "base": law.base}
+    if isinstance(law, RangeSpec):
+        ranges = {"edges": list(law.edges), "values": list(law.values), "step": law.step}
+        return {"law": "ranges", **ranges}
+    if isinstance(law, CellKeySpec):
+        changes = [[change for change, _ in row] for row in law.shares]
+        return {"law": "cell-key", "changes": changes, "repeat": law.repeat}
+    return None
 
 
 # -----------------------------------------------------------------------------
@@ -211,13 +229,20 @@ class _ProofSystem:
 
         self.counts, self.blocks, self.parts = counts, blocks, parts
         schema, space, weights = counts.schema, counts.space, self._weights()
-        self.attributes: Json = {
-            a.name: list(a.labels) or f"{a.first}-{a.last}" for a in schema.attributes
+        geography, width = schema.geography, len(blocks[0])
+        levels = dict(zip(geography.levels, geography.widths, strict=True))
+        near = {block[:w] for block in blocks for w in geography.widths if w <= width}
+        self.frame: Json = {
+            "levels": {level: w for level, w in levels.items() if w <= width},
+            "places": list(blocks),
+            "names": {code: name for code, name in geography.names if name and code in near},
+            "attributes": {a.name: list(a.labels) or [a.first, a.last] for a in schema.attributes},
         }
-        self.axes = check_proof.all_labels(list(blocks), self.attributes)
+        self.read = check_proof.read_frame(self.frame)
         self.around = {block: counts.ends(block) for block in blocks}
         self.members: list[tuple[str, IntArray]] = []
-        self.named: dict[str, tuple[Json, list[Any]]] = {}
+        self.named: dict[str, tuple[Json, check_proof.Box]] = {}
+        self._names: dict[str, str] = {}
         number: dict[tuple[int, str], int] = {}
         ends, columns, weight_parts = list[tuple[int, int]](), [], []
         for block, (low, high) in self.around.items():
@@ -350,7 +375,7 @@ class _ProofSystem:
 
     def _sum(self, multiples: Sequence[tuple[int, int]], path: Sequence[tuple[int, str]]) -> Json:
         """Return the sum of multiples of rows, or kinds, and of counts that exclude the others."""
-        sums, terms, m = dict[str, int](), list[tuple[int, list[Any]]](), self.unit.size
+        sums, terms, m = dict[str, int](), list[tuple[int, check_proof.Box]](), self.unit.size
         for index, multiple in multiples:
             # The last branch on this side of it says most.
             step = index, "above" if multiple > 0 else "below"
@@ -359,22 +384,25 @@ class _ProofSystem:
             sums[f"branch {depth}" if depth else self._name(index)] = multiple * unit
             boxes = self._boxes(index) if depth else [self._entry(index)]
             terms += [(multiple * unit, self._box(box)) for box in boxes]
-        while kind := check_proof.excess(terms, self.axes, set()):
+        while True:
+            kind = check_proof.excess(terms, self.read._replace(left=[check_proof.STEPS]))
+            if kind is None:
+                return {"sum": sums}
             name = self._exclusion(kind)
             if not name:
                 return {}
-            sums[name] = -sum(m * check_proof.heaviest(box) for m, box in terms if m > 0)
+            sums[name] = -sum(m * _heaviest(box) for m, box in terms if m > 0)
             terms.append((sums[name], self.named[name][1]))
-        return {"sum": sums}
 
     # Names and boxes: what a row, a kind or a count of 0 is called, and which records it counts.
 
-    def _box(self, entry: Json) -> list[Any]:
-        return check_proof.parse_box(entry, self.axes, "")
+    def _box(self, entry: Json) -> check_proof.Box:
+        return check_proof.read_box(entry.get("place", ""), entry["sets"], self.read, "")
 
     def _note(self, entry: Json) -> str:
-        """Return the name of a count, which is noted with its box."""
-        name = "{level} {place}, {table}: {cell}".format(**entry)
+        """Return the name of a count, or of what cannot be, which is noted with its box."""
+        kind, text = "count" if "table" in entry else "assumed", json.dumps(entry)
+        name = self._names.setdefault(text, f"{kind} {len(self._names) + 1}")
         if name not in self.named:
             self.named[name] = entry, self._box(entry)
         return name
@@ -395,9 +423,11 @@ class _ProofSystem:
         m = len(self.unit)
         if place < m:
             entry = self._entry(place)
-            return [
-                {"place": entry["place"], "sets": {n: list(s) for n, s in entry["sets"].items()}}
-            ]
+            ones = {
+                n: dict.fromkeys(s, 1) if isinstance(s, dict) else [[*ends, 1] for *ends, _ in s]
+                for n, s in entry["sets"].items()
+            }
+            return [{"place": entry["place"], "sets": ones}]
         block, cells = self.members[place - m]
         codes, sizes = self.counts.space.codes, self.counts.space.sizes.tolist()
         left, boxes = set(map(tuple, codes[cells].tolist())), []
@@ -413,9 +443,10 @@ class _ProofSystem:
             boxes.append({"place": block, "sets": self.counts.group_sets(masks)})
         return boxes
 
-    def _exclusion(self, kind: Sequence[Any]) -> str:
+    def _exclusion(self, kind: Mapping[Any, Any]) -> str:
         """Return the name of the widest count of 0, or of a rule, without records of a kind."""
-        counts, (block, *labels) = self.counts, kind
+        counts, axes = self.counts, check_proof.label_axes(self.read)
+        block, *labels = (kind.get(name, next(iter(labels))) for name, labels in axes)
         groups = [
             int(counts.space.groups[a.name][a.labels.index(x) if a.labels else x - a.first])
             for a, x in zip(counts.schema.attributes, labels, strict=True)
@@ -433,29 +464,56 @@ class _ProofSystem:
 
     def certificate(self, question: _ProofQuestion, trees: Json) -> Json:
         """Return the certificate of a question, which the checker has accepted."""
-        used, branches = set[str](), list[Json]()
+        used, branches = dict[str, None](), list[Json]()
         waiting = list(trees.values())
         while waiting:
             tree = waiting.pop()
-            used |= {*tree.get("sum", ()), tree.get("none", "")}
+            used |= dict.fromkeys([*tree.get("sum", ()), *[tree[n] for n in tree if n == "none"]])
             branches += tree.get("branch", ())
             waiting += [tree[side] for side in ("below", "above") if side in tree]
-        names = dict(self.counts.schema.geography.names)
         says = [{**p._asdict(), "sets": self.counts.sets(p.factors)} for p in question.parts]
         for part in says:
             del part["factors"]
-        entries = {name: entry for name, (entry, _) in self.named.items() if name in used}
-        attributes = {n for box in (*says, *entries.values(), *branches) for n in box["sets"]}
+        entries: dict[str, list[Json]] = {"count": [], "assumed": []}
+        names: dict[str, str] = {}
+        for name in used:
+            if name in self.named:
+                kind = name.split()[0]
+                entries[kind].append(self.named[name][0])
+                names[name] = f"{kind} {len(entries[kind])}"
+        boxes = [*says, *entries["count"], *entries["assumed"], *branches]
+        attributes = {name for box in boxes for name in box["sets"]}
         document: Json = {
-            "format": "bayesrisk-proof-1", "kind": question.kind,
-            "sentence": check_proof.words(says, names), "says": says,
-            "places": list(self.blocks),
-            "names": {p["place"]: names[p["place"]] for p in says if p["place"] in names},
-            "attributes": {n: g for n, g in self.attributes.items() if n in attributes},
-            "counts": entries, "refutations": trees,
+            "format": check_proof.FORMAT, "kind": question.kind, "sentence": "", **self.frame,
+            "says": says, "counts": entries["count"], "assumed": entries["assumed"],
+            "refutations": {goal: _renamed(tree, names) for goal, tree in trees.items()},
         }  # fmt: skip
-        check_proof.check(document)
+        document["attributes"] = {
+            n: g for n, g in self.frame["attributes"].items() if n in attributes
+        }
+        document["sentence"] = check_proof.sentence(document)
+        check_proof.check(check_proof.read(_json_bytes(document)))
         return document
+
+
+def _heaviest(box: check_proof.Box) -> int:
+    """Return the largest weight of a kind of record in a box."""
+    return math.prod(
+        max(s.values() if isinstance(s, dict) else [w for *_, w in s]) for s in box.sets.values()
+    )
+
+
+def _renamed(tree: Json, names: Mapping[str, str]) -> Json:
+    """Return a refutation with other names of counts."""
+    if "sum" in tree:
+        return {"sum": {names.get(name, name): m for name, m in tree["sum"].items()}}
+    if "none" in tree:
+        return {"none": names.get(tree["none"], tree["none"])}
+    return {**tree, **{side: _renamed(tree[side], names) for side in ("below", "above")}}
+
+
+def _json_bytes(document: Json) -> bytes:
+    return (json.dumps(document, indent=1) + "\n").encode()
 
 
 # -----------------------------------------------------------------------------
@@ -554,7 +612,7 @@ class Proofs(Tabular):
         with _files.explained(target), _files.whole_folder(target, _files.new_folder) as root:
             for name, proof in zip(self.statements["file"], self.certificates, strict=True):
                 if proof:
-                    _files.write_bytes(root / name, (json.dumps(proof, indent=1) + "\n").encode())
+                    _files.write_bytes(root / name, _json_bytes(proof))
             checker = resources.files("bayesrisk.reconstruction").joinpath("check_proof.py")
             _files.write_bytes(root / "check_proof.py", checker.read_bytes())
             _files.write_bytes(root / "proofs.csv", csv_bytes(self.statements))
@@ -692,10 +750,16 @@ _TOGETHER = 40
 def _certificates(
     counts: _Counts, blocks: Sequence[str], questions: Sequence[_ProofQuestion], nodes: int
 ) -> Iterator[Json]:
-    """Yield the certificate of each question about some places, empty where none was found."""
-    system = _ProofSystem(
-        counts, blocks, [part for question in questions for part in question.parts]
-    )
+    """Yield the certificate of each question about some places, empty where none was found.
+
+    None is found of what is larger than the checker reads.
+    """
+    parts = [part for question in questions for part in question.parts]
+    try:
+        system = _ProofSystem(counts, blocks, parts)
+    except check_proof.RefusedError:
+        yield from [{}] * len(questions)
+        return
     first = 0
     for question in questions:
         goals: dict[str, tuple[int | None, int | None, int | None]] = {}
@@ -706,8 +770,12 @@ def _certificates(
                 goals[f"more {i}"] = first + i - 1, part.most + 1, None
         first += len(question.parts)
         trees: Json = {}
-        for name, goal in (goals or {"all": (None, None, None)}).items():
-            trees[name] = system.refute(*goal, nodes)
-            if not trees[name]:
-                break
-        yield system.certificate(question, trees) if all(trees.values()) else {}
+        try:
+            for name, goal in (goals or {"all": (None, None, None)}).items():
+                trees[name] = system.refute(*goal, nodes)
+                if not trees[name]:
+                    break
+            certificate = system.certificate(question, trees) if all(trees.values()) else {}
+        except check_proof.RefusedError:
+            certificate = {}
+        yield certificate

@@ -102,8 +102,8 @@ def test_certain_sentences_are_linked_to_proofs_that_the_checker_accepts(run, tm
             else (int(row["low"]) or None, int(row["high"]))
         )
         assert (part["least"], part["most"]) == (least, most)
-        labels = {n: [row[n]] for n in names if row[n] not in ("any", "all")}
-        labels |= {"age": ["18-64", "65+"]} if row["age"] == "18+" else {}
+        labels = {n: {row[n]: 1} for n in names if row[n] not in ("any", "all")}
+        labels |= {"age": {"18-64": 1, "65+": 1}} if row["age"] == "18+" else {}
         assert part["sets"] == labels
     texts = dict(zip(claims["proof"], claims["sentence"], strict=True))
     assert [(f, t) for f, t in page.found if t in set(texts.values())] == list(texts.items())[:3]

@@ -22,24 +22,73 @@ def small_sets(n_kinds):
 
 
 def labels_of(given):
-    """Return the labels of an attribute as texts."""
-    if isinstance(given, str):
-        first, last = given.split("-")
-        return [str(code) for code in range(int(first), int(last) + 1)]
-    return given
+    """Return the labels of an attribute: texts, or the whole numbers between two ends."""
+    if isinstance(given[0], str):
+        return given
+    first, last = given
+    return list(range(first, last + 1))
 
 
 def labels_in(sets, given):
     """Return the labels that a part of a count names, with their weights."""
-    found = {}
-    for text in sets:
-        ends = text.split("-") if isinstance(given, str) and "-" in text else [text, text]
-        codes = range(int(ends[0]), int(ends[1]) + 1) if ends[0] != ends[1] else ends[:1]
-        for code in map(str, codes):
-            if code in found or code not in labels_of(given):
-                raise ValueError(f"{code} is there twice, or not a label")
-            found[code] = sets[text] if isinstance(sets, dict) else 1
-    return found
+    pairs = list(sets.items()) if isinstance(sets, dict) else []
+    if not isinstance(sets, dict):
+        pairs = [(code, w) for first, last, w in sets for code in range(first, last + 1)]
+        if any(first > last for first, last, _ in sets) or pairs != sorted(pairs):
+            raise ValueError("ranges do not increase")
+    labels = [label for label, _ in pairs]
+    if not pairs or len(set(labels)) < len(labels) or not set(labels) <= set(labels_of(given)):
+        raise ValueError("labels are there twice, or are none")
+    if any(w < 1 for _, w in pairs):
+        raise ValueError("a weight is below 1")
+    return dict(pairs)
+
+
+def may_become(law, count):
+    """Return the numbers that a law may publish for a true count."""
+    kind = law["law"]
+    if kind == "exact":
+        return {count}
+    if kind == "nearest":  # halves upwards
+        base = law["base"]
+        return {min((abs(2 * m - 2 * count), -m) for m in _multiples(base, count))[1] * -1}
+    if kind == "random":
+        base = law["base"]
+        return {m for m in _multiples(base, count) if abs(m - count) < base}
+    if kind == "ranges":
+        edges, values, step = (law[name] for name in ("edges", "values", "step"))
+        edges, values = list(edges), list(values)
+        while step and edges[-1] <= count:
+            edges.append(edges[-1] + step)
+            values.append(values[-1] + step)
+        return {max((e, v) for e, v in zip(edges, values, strict=True) if e <= count)[1]}
+    rows = list(law["changes"])
+    while len(rows) <= count:
+        rows.append(rows[-law["repeat"]])
+    return {count + change for change in rows[count]}
+
+
+def _multiples(base, count):
+    return range(count // base * base, count + base + 1, base)
+
+
+def ends_by_law(count, most=60):
+    """Return the ends that a count has by its law, of true counts up to a largest one."""
+    law, number = count["law"], count["published"]
+    if any(law.get(name) is not None and law[name] < 1 for name in ("base", "step", "repeat")):
+        raise ValueError("a law has no such number")
+    if "repeat" in law and law["repeat"] >= len(law["changes"]):
+        raise ValueError("more rows repeat than follow that of a count of 0")
+    if law["law"] == "withheld":
+        if law["least"] < 0 or (law["most"] is not None and law["most"] < law["least"]):
+            raise ValueError("withheld counts are from least to most")
+        return law["least"], law["most"]
+    if law["law"] == "exact":
+        return number, number
+    true = [x for x in range(most) if number in may_become(law, x)]
+    if not true:
+        return 1, 0
+    return true[0], None if true[-1] == most - 1 else true[-1]
 
 
 def kinds_of(certificate):
@@ -53,7 +102,7 @@ def weights_of(entries, certificate):
     kinds, attributes = kinds_of(certificate), certificate["attributes"]
     rows = np.zeros((len(entries), len(kinds)), dtype=int)
     for row, entry in zip(rows, entries, strict=True):
-        row[:] = [kind[0].startswith(entry["place"]) for kind in kinds]
+        row[:] = [kind[0].startswith(entry.get("place", "")) for kind in kinds]
         if not row.any():
             raise ValueError(f"no place begins with {entry['place']}")
         for name, sets in entry["sets"].items():
@@ -71,7 +120,7 @@ def within(sums, low, high):
 
 def fitting(certificate):
     """Return the small data sets that the counts of a certificate allow."""
-    counts = list(certificate["counts"].values())
+    counts = [*certificate["counts"], *({**a, "low": 0, "high": 0} for a in certificate["assumed"])]
     weights = weights_of(counts, certificate)
     ways = small_sets(weights.shape[1])
     fits = [within(ways @ w, c["low"], c["high"]) for w, c in zip(weights, counts, strict=True)]
@@ -87,6 +136,9 @@ def is_false(certificate):
         within(ways @ w, part["least"], part["most"])
         for w, part in zip(weights_of(says, certificate), says, strict=True)
     ]
+    if certificate["kind"] == "records":  # nobody else is at the place
+        *parts, everybody = weights_of([*says[:-1], {**says[-1], "sets": {}}], certificate)
+        true.append(ways @ (everybody * (np.sum(parts, axis=0) == 0)) == 0)
     return not np.all(true)
 
 
@@ -95,12 +147,12 @@ def goals_of(certificate):
     kind, says = certificate["kind"], certificate["says"]
     weights = weights_of(says, certificate)
     if kind == "impossible":
-        return None if says else {"all": (np.zeros(len(kinds_of(certificate)), int), 0, 0)}
+        return None if says else {"all": None}
     if kind == "count" and len(says) != 1:
         return None
     if kind == "records":
         # No kind is in two parts, each part is in all, and the parts add up to all.
-        inside = (weights[:-1].sum(axis=0) <= weights[-1]).all()
+        inside = (weights[:-1].sum(axis=0) <= weights[-1]).all() and not says[-1]["sets"]
         if not inside or says[-1]["most"] != sum(part["least"] for part in says[:-1]):
             return None
     found = {}
@@ -131,28 +183,37 @@ def is_refuted(tree, known, certificate, depth=1):
     right = sum(
         m * (low if m > 0 else high) for m, (_, low, high) in zip(multiples, used, strict=True)
     )
-    return bool((left <= 0).all() and right > 0)
+    return bool((multiples != 0).all() and (left <= 0).all() and right > 0)
+
+
+def is_placed(entry, certificate):
+    """Return whether the place of an entry has the length of its level."""
+    return certificate["levels"].get(entry["level"]) == len(entry["place"])
 
 
 def is_proof(certificate):
     """Return whether a certificate proves what it says, its sentence in words aside."""
     known = {}
     try:
-        counts = certificate["counts"]
-        weights = weights_of(list(counts.values()), certificate)
-        for row, (name, count) in zip(weights, counts.items(), strict=True):
-            low, high, stated = count["low"], count["high"], count["published"]
-            own = f"{count['level']} {count['place']}, {count['table']}: {count['cell']}"
-            alone = (0, None) if stated is None else (stated, stated)
-            if name != own or not (count["law"] or (low, high) == alone):
+        counts, says = certificate["counts"], certificate["says"]
+        weights = weights_of(counts, certificate)
+        for number, (row, count) in enumerate(zip(weights, counts, strict=True), 1):
+            low, high = count["low"], count["high"]
+            if not is_placed(count, certificate) or (low, high) != ends_by_law(count):
                 return False
-            known[name] = row, low, high
+            known[f"count {number}"] = row, low, high
+        weights = weights_of(certificate["assumed"], certificate)
+        known |= {f"assumed {number}": (row, 0, 0) for number, row in enumerate(weights, 1)}
+        if not all(is_placed(part, certificate) for part in says):
+            return False
+        if len({part["place"] for part in says}) > 1:
+            return False
         goals, trees = goals_of(certificate), certificate["refutations"]
         return (
             goals is not None
             and set(goals) == set(trees)
             and all(
-                is_refuted(trees[name], known | {"not": goal}, certificate)
+                is_refuted(trees[name], known | ({"not": goal} if goal else {}), certificate)
                 for name, goal in goals.items()
             )
         )

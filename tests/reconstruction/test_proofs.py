@@ -30,13 +30,14 @@ from bayesrisk.tables import (
     Workload,
     tabulate,
 )
+from bayesrisk.tables.likelihoods import Likelihood
 
 
 def is_refused(certificate):
     """Return whether the checker refuses a certificate, its sentence in words as it must be."""
-    certificate["sentence"] = check_proof.words(certificate["says"], certificate["names"])
     try:
-        check_proof.check(certificate)
+        certificate["sentence"] = check_proof.sentence(certificate)
+        check_proof.check(check_proof.read(json.dumps(certificate).encode()))
     except check_proof.RefusedError:
         return True
     return False
@@ -54,12 +55,12 @@ def stronger(certificate):
 
 def shifted(certificate):
     """Yield copies in which a published count is one more, or one less."""
-    for name, count in certificate["counts"].items():
+    for at, count in enumerate(certificate["counts"]):
         for step in (1, -1):
             changed = copy.deepcopy(certificate)
             for end in ("published", "low", "high"):
                 if count[end] is not None:
-                    changed["counts"][name][end] += step
+                    changed["counts"][at][end] += step
             yield changed
 
 
@@ -88,7 +89,7 @@ def compared(seeds):
             seen["certificates"] += 1
             assert not is_refused(certificate)
             # True of all data sets of the release ...
-            everything = {a.name: f"0-{a.size - 1}" for a in schema.attributes}
+            everything = {a.name: [0, a.size - 1] for a in schema.attributes}
             for part in certificate["says"]:
                 named = {"places": ["001"], "attributes": everything}
                 w = weights_of([part], named)[0].reshape(schema.shape)[tuple(codes.T)]
@@ -179,7 +180,7 @@ def test_two_levels():
         changed = [c for c in (*stronger(certificate), *shifted(certificate)) if is_false(c)]
         assert changed
         assert all(is_refused(c) for c in changed)
-        levels.append({count["level"] for count in certificate["counts"].values()})
+        levels.append({count["level"] for count in certificate["counts"]})
     assert {"tract", "block"} in levels
 
 
@@ -199,7 +200,7 @@ def test_two_releases_of_the_same_people():
         assert not is_false(certificate)
         changed = [c for c in stronger(certificate) if is_false(c)]
         assert all(is_refused(c) for c in changed)
-        releases.append({c["table"].partition(":")[0] for c in certificate["counts"].values()})
+        releases.append({c["table"].partition(":")[0] for c in certificate["counts"]})
     assert {"by 2", "by 3"} in releases
 
 
@@ -241,10 +242,11 @@ def test_the_checker_alone(tmp_path):
     done = run(*names)
     assert (done.returncode, done.stdout.count("accepted"), done.stderr) == (0, len(names), "")
     assert all(f"{name}: accepted" in done.stdout for name in names)
-    assert "A: 3, so 3 to 3" in done.stdout
+    assert "3 with 'ward' 'A'; published 3, exact" in done.stdout
+    assert "3 with 'ward' 'A' (count 1), less 1 with 'sex' 'M' (count 2), leaves 2" in done.stdout
     copied = json.loads((folder / names[0]).read_text())
     copied["says"][0]["least"] += 1
-    copied["sentence"] = check_proof.words(copied["says"], {})
+    copied["sentence"] = check_proof.sentence(copied)
     (folder / "copy.json").write_text(json.dumps(copied))
     (folder / "half.json").write_text(json.dumps(copied)[:100])
     done = run("copy.json", names[0])
@@ -260,3 +262,38 @@ def test_other_answers_are_refused():
     with pytest.raises(ArgumentTypeError, match="result"):
         prove(tables, "claims")
     assert prove(tables, find_claims(tables), most=1).to_frame().shape[0] == 1
+
+
+@pytest.mark.parametrize("limit", ["STEPS", "BYTES", "LABELS", "CHARACTERS", "LEVELS"])
+def test_what_the_checker_does_not_read_stays_undecided(limit, monkeypatch):
+    monkeypatch.setattr(check_proof, limit, 0)
+    tables = range_case(0)[3]
+    for result in (find_claims(tables), count_bounds(tables)):
+        found = prove(tables, result)
+        assert set(found.statements["status"]) == {"undecided"}
+        assert not any(found.certificates)
+
+
+class OneMoreOrLess(Likelihood):
+    """Counts change by at most one: a law that no checker knows."""
+
+    kind = "one-more-or-less"
+    bounded = True
+
+    def support(self, released):
+        out = np.asarray(released, dtype=np.int64)
+        return np.maximum(out - 1, 0), out + 1
+
+
+def test_counts_under_a_law_of_ones_own_prove_nothing():
+    schema = Schema("s", (Attribute("sex", 2),), Geography("flat", ("block",), (3,)))
+    tables = [Table("N", ("all",), {}), Table("sex", ("0", "1"), {"sex": np.eye(2, dtype=int)})]
+    # Of two people, one or two are of the second sex, as at most one is of the first.
+    published = publish(schema, tables, [None, OneMoreOrLess()], (2, 0, 1), [False] * 3)
+    bounds = count_bounds(published)
+    assert bounds.counts.set_index("cell").loc["1", "low"] == 1
+    assert set(prove(published, bounds).statements["status"]) == {"undecided"}
+    # What the exact counts alone prove has a certificate, which names no other.
+    published = publish(schema, tables, [OneMoreOrLess(), None], (3, 1, 1), [False] * 3)
+    (certificate,) = prove(published, count_bounds(published)).certificates
+    assert {count["table"] for count in certificate["counts"]} == {"sex"}
