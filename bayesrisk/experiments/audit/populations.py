@@ -479,10 +479,11 @@ class PopulationInParts:
         for part in self.target_parts(rows):
             start, stop = np.searchsorted(rows, self.survey.rows[part : part + 2])
             inside = rows[start:stop] - self.survey.rows[part]
+            too_large: dict[tuple[str, int], set[int]] = {}
             for number in numbers:
                 release = self.release(protection, number, part)
                 frame = self.part(part).statements(
-                    protection.name, protection.mechanism, number, *release, inside
+                    protection.name, protection.mechanism, number, *release, inside, too_large
                 )
                 frames.append(frame)
         return pd.concat(frames, ignore_index=True)
