@@ -149,10 +149,11 @@ def _whole(
                 values, probability = joint.root_states()
                 law = np.bincount(values[:, 0], probability).astype(np.float64)
             function_laws[f] = np.convolve(function_laws[f], law)
-    mean, others = np.array([np.arange(law.size) @ law for law in laws]), {}
-    for group, (members, means) in weighed.items():
-        others[group] = mean.copy()
-        others[group][members] = means
+    mean = np.array([np.arange(law.size) @ law for law in laws])
+    others: dict[int, FloatArray] = {}
+    for removed_group, (members, means) in weighed.items():
+        others[removed_group] = mean.copy()
+        others[removed_group][members] = means
     return ExactLaw(tuple(laws), tuple(function_laws), pairs, others)
 
 

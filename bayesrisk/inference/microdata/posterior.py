@@ -123,8 +123,8 @@ def record_law(
             law = None
         if law is not None and all(p.max() > _CERTAIN for p in law.functions):
             mean = np.array([np.arange(p.size) @ p for p in law.laws])
-            group = small.group, small.weight, small.mass
-            return RecordLaw(*group, mean, None, "exact", others=law.others)
+            groups = small.group, small.weight, small.mass
+            return RecordLaw(*groups, mean, None, "exact", others=law.others)
     if rng is None:
         raise ArgumentError("rng must be given: this place needs a chain")
     generators, _ = spawn(rng, chains + 1)

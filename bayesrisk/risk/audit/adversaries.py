@@ -19,7 +19,6 @@ from bayesrisk.inference.microdata.posterior import RecordLaw, record_law
 from bayesrisk.inference.microdata.prior import fit_concentration
 from bayesrisk.inference.microdata.system import MicrodataSystem, make_system
 from bayesrisk.release import Likelihood, MechanismSpec, NoiseSpec, Release, TrueCounts
-from bayesrisk.risk.statements.results import is_additive
 
 # -----------------------------------------------------------------------------
 # Beliefs about one target: before a release, after it, and after one without its record.
@@ -361,8 +360,8 @@ class _Rest:
     law: RecordLaw
 
 
-# By what is known: laws of the rest, and of the others, given the counts of a release of them
-SharedLaws = tuple[dict[tuple[bytes, bool], _Rest], dict[tuple[bytes, bool, bytes], RecordLaw]]
+# By what is known, laws of the rest, and of the others by a record or a row
+SharedLaws = tuple[dict[tuple[bytes, bool], _Rest], dict[tuple[bytes, int], RecordLaw]]
 
 
 @dataclass(frozen=True)
@@ -421,7 +420,6 @@ class PlaceLaws:
     def __init__(self, place: PlaceReading, targets: Iterable[AuditTarget] = ()) -> None:
         self._place = place
         self._system = self._read(place.release.release)
-        self._sums = is_additive(place.release.release.spec)  # as it is read
         self._position = int(np.searchsorted(self._system.places, place.code))
         self._laws, self._laws_without = place.laws
         self._priors: dict[tuple[bytes, ...], tuple[TargetBelief, FloatArray]] = {}
@@ -481,7 +479,7 @@ class PlaceLaws:
                 system = system.without_records(self._position, known_counts)
             other_prior = prior if target.all_others else prior_of_others(prior)
             removed: Sequence[int] = ()
-            if self._sums and not target.all_others and prior.concentration is not None:
+            if self._place.additive and not target.all_others and prior.concentration is not None:
                 removed = self._removed.get(key, ())
             law = self._solve(system, 0, target, removed)
             self._laws[key] = _Rest(prior, other_prior, system, law)
@@ -496,42 +494,34 @@ class PlaceLaws:
         self, target: AuditTarget, rest: _Rest, shares: FloatArray
     ) -> tuple[RecordLaw, TargetBelief]:
         prior, question, law = rest.prior, target.question, rest.law
-        system, less = self._counterfactual(target, rest)
-        if less:
-            group = int(law.group[self._unknown(target)])
-            if law.draws is None and group in law.others:
-                law = replace(law, mean=law.others[group])
+        record = self._unknown(target) % rest.system.classes.size
+        if self._place.additive:
+            others = law.others.get(int(law.group[self._unknown(target)]))
+            if others is not None:
+                law = replace(law, mean=others)
                 return law, belief_without_record(law, self._position, shares, prior, question)
-            record = self._unknown(target) % rest.system.classes.size
             belief = reweighted_belief(law, self._position, shares, prior, question, record)
             if belief is not None:
                 return law, belief
-        counts = b"".join(x.tobytes() for one in system.layers for x in (one.counts, one.hidden))
-        key = *_known(target), counts
+        key = (target.known_cells.tobytes(), record if self._place.additive else ~target.row)
         if key not in self._laws_without:
+            system = self._counterfactual(target, rest, record)
             self._laws_without[key] = self._solve(system, 1, target)
         other = self._laws_without[key]
         return other, belief_without_record(other, self._position, shares, prior, question)
 
-    def _counterfactual(self, target: AuditTarget, rest: _Rest) -> tuple[MicrodataSystem, bool]:
-        """Return the system of the release without the record of a target.
-
-        And whether that is the release less the record, of which only sums are known.
-        """
-        one = np.zeros(rest.system.classes.size, np.int64)
-        one[self._unknown(target) % one.size] = 1
-        less = replace(rest.system, prior=rest.other_prior)
+    def _counterfactual(self, target: AuditTarget, rest: _Rest, record: int) -> MicrodataSystem:
+        """Return the system of the release without the record of a target."""
         if self._place.additive:
-            return less.without_records(self._position, one), True
+            one = np.zeros(rest.system.classes.size, np.int64)
+            one[record] = 1
+            system = replace(rest.system, prior=rest.other_prior)
+            return system.without_records(self._position, one)
         other = self._read(self._place.counterfactual(target.row).release)
         other = replace(other, prior=rest.other_prior)
         if target.known_cells.size:
             other = other.without_records(self._position, self._classes(other, target.known_cells))
-        equal = self._sums and all(
-            np.array_equal(a.counts - a.weights @ one, b.counts)
-            for a, b in zip(less.layers, other.layers, strict=True)
-        )
-        return other, equal
+        return other
 
     def _classes(self, system: MicrodataSystem, cells: IntArray) -> IntArray:
         index = system.classes.labels(cells)

@@ -373,7 +373,7 @@ class AuditedPopulation:
         mechanism: Mechanism,
         release: Release,
         rows: IntArray,
-        too_large: dict[tuple[str, int], set[int]] | None = None,
+        too_large: dict[tuple[str, str], set[int]] | None = None,
     ) -> pd.DataFrame:
         """Return a row for each target, adversary, reading and statement worth a thought.
 
@@ -398,7 +398,7 @@ class AuditedPopulation:
                     additive,
                     method.counterfactual,
                     (self.seed, CHAINS, number, method.number, place + self._place, *name.encode()),
-                    too_large.setdefault((method.reading.name, place), set()),
+                    too_large.setdefault((method.reading.name, str(self.codes[place])), set()),
                     laws.setdefault((id(method.reading.release), place), ({}, {})),
                 )
                 place_rows = rows[self.place[rows] == place]
