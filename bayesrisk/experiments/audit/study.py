@@ -441,14 +441,14 @@ class AuditStudy(Study):
             slot, (name, rows, _) = shard // size, self._shards[shard % size]
             number, step = self._order[slot]
             trial = cast(choosing.Trial, self._trial(number, step if slot < first else 0, None))
-            releases = len(trial.releases)
-            if slot >= first and self._trials is None:
+            releases, further = len(trial.releases), slot >= first and self._trials is None
+            if further:
                 releases = len(self._batches[step]) * self._randomised(trial.protection)
             population = self._populations[name]
             pilot, survey = population.pilot(trial.protection), population.survey
             places = np.unique(survey.target_places[np.searchsorted(survey.targets, rows)]).size
             each = places * pilot.release + rows.size * pilot.target
-            seconds[shard] = (places * pilot.place if releases else 0.0) + releases * each
+            seconds[shard] = (0.0 if further else places * pilot.place) + releases * each
             parts[self.protections[number].name] += seconds[shard]
         later = sum(value for shard, value in seconds.items() if shard >= first * size)
         return Outlook(said, seconds, parts, later)
