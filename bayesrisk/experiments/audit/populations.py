@@ -8,7 +8,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -488,22 +488,27 @@ class PopulationInParts:
     def pilot(self, protection: Protection) -> Pilot:
         """Return how long statements about the first targets take; of a protection it is kept."""
         if protection.name not in self._pilots:
-            rows, seconds = self.shards(1)[0], []
-            too_large: dict[tuple[str, str], set[int]] = {}
-            for number in (1, 1, 3):
-                begin = time.process_time()
-                self.statements(protection, range(1), rows[:number], too_large)
-                seconds.append(time.process_time() - begin)
-            target = max(seconds[2] - seconds[1], 0.0) / max(min(rows.size, 3) - 1, 1)
-            place, chains = max(seconds[0] - seconds[1], 0.0), any(too_large.values())
-            release = self.release(protection, 0, self.target_parts(rows)[0])[1]
-            self._pilots[protection.name] = Pilot(
-                place if chains else 0.0,
-                max(seconds[1] - target, 0.0),
-                target,
-                chains and not is_additive(release.spec),
-            )
+            self._pilots[protection.name] = Pilot(0.0, 0.0, 0.0, False)
+            with suppress(BayesRiskError):  # which a shard will raise
+                self._pilots[protection.name] = self._measured(protection)
         return self._pilots[protection.name]
+
+    def _measured(self, protection: Protection) -> Pilot:
+        rows, seconds = self.shards(1)[0], []
+        too_large: dict[tuple[str, str], set[int]] = {}
+        for number in (1, 1, 3):
+            begin = time.process_time()
+            self.statements(protection, range(1), rows[:number], too_large)
+            seconds.append(time.process_time() - begin)
+        target = max(seconds[2] - seconds[1], 0.0) / max(min(rows.size, 3) - 1, 1)
+        place, chains = max(seconds[0] - seconds[1], 0.0), any(too_large.values())
+        release = self.release(protection, 0, self.target_parts(rows)[0])[1]
+        return Pilot(
+            place if chains else 0.0,
+            max(seconds[1] - target, 0.0),
+            target,
+            chains and not is_additive(release.spec),
+        )
 
     def statements(
         self,

@@ -338,15 +338,14 @@ def _timed(
     """Say what is to be told before the start; return progress that says what time is left."""
     for sentence in outlook.sentences(workers):
         announce(sentence, False)
-    done = np.cumsum([outlook.seconds.get(shard, 1.0) for shard in todo])
+    done = np.cumsum([outlook.seconds.get(shard, 1.0) or 1e-6 for shard in todo])
     begin, ahead = time.monotonic(), sum(outlook.seconds.values()) / at_once(workers)
 
     def advance(count: int, total: int) -> None:
         # What is expected counts as a tenth of the whole that went as it was to go.
         share, passed = float(done[count - 1] / done[-1]), time.monotonic() - begin
-        if share + 0.1 * ahead > 0.0:
-            rate = (passed + 0.1 * ahead) / (share + 0.1 * bool(ahead))
-            announce(f"{spoken(rate * (1.0 - share))} left", True)
+        rate = (passed + 0.1 * ahead) / (share + 0.1 * bool(ahead))
+        announce(f"{spoken(rate * (1.0 - share))} left", True)
         if progress is not None:
             progress(count, total)
 
