@@ -1,12 +1,20 @@
 """Audits that ship as samples: how long they take on two cores."""
 
 import time
+from dataclasses import replace
 
-from targets import lasting
+import numpy as np
+import pandas as pd
+from targets import faster, lasting
 from typer.testing import CliRunner
 
+from bayesrisk import Records
 from bayesrisk.cli.app import app
 from bayesrisk.experiments.audit import read_audit
+from bayesrisk.inference.microdata.posterior import record_law
+from bayesrisk.mechanisms import Identity
+from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, adversaries
+from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 
 MOST, MOST_TOWN = lasting(600), lasting(60)
 
@@ -40,3 +48,47 @@ def test_everybody_of_the_small_town_under_twenty_releases(measured, tmp_path):
     assert measures["releases"].max() == 20
     assert set(measures["adversary"]) == {"outsider", "linker"}
     assert measures.loc[measures["group"] == "everybody", "targets"].eq(248).all()
+
+
+def patients(seed):
+    """Return 200 made-up patients of four wards, and all one- and two-way tables of them."""
+    sizes = {"sex": 2, "age": 6, "diagnosis": 8}
+    attributes = tuple(Attribute(name, size) for name, size in sizes.items())
+    schema = Schema("patients", attributes, Geography("wards", ("ward",), (1,)))
+    eye = {name: np.eye(size, dtype=np.int64) for name, size in sizes.items()}
+    tables = {}
+    for a in sizes:
+        for b in [b for b in sizes if b >= a]:
+            one = {a: np.repeat(eye[a], sizes[b], axis=0), b: np.tile(eye[b], (sizes[a], 1))}
+            factors = {a: eye[a]} if a == b else one
+            cells = tuple(map(str, range(len(factors[a]))))
+            tables["ward", f"{a} {b}"] = Table(f"{a} {b}", cells, factors)
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({name: rng.integers(size, size=200) for name, size in sizes.items()})
+    people = Records.from_frame(frame.assign(ward=np.repeat(list("1234"), 50)), schema=schema)
+    return people, Workload(schema, tables)
+
+
+def test_everybody_of_a_ward_from_one_law(compare, monkeypatch):
+    people, workload = patients(1)
+    question = AuditQuestion(workload, ("diagnosis",), (Adversary.named("outsider"),))
+    population = AuditedPopulation(people, question, seed=1)
+    release = population.release("none", 0, Identity())
+
+    def ours():
+        rows = population.rows(0)
+        return population.statements("none", "none", 0, Identity(), release, rows)
+
+    def twin():  # a law of the others for each record
+        def alone(system, **options):
+            return replace(record_law(system, **options | {"removed": ()}), others={})
+
+        with monkeypatch.context() as patch:
+            patch.setattr(adversaries, "record_law", alone)
+            return ours()
+
+    one, other = ours(), twin()
+    for belief in ("posterior", "without"):
+        np.testing.assert_allclose(one[belief], other[belief], rtol=1e-10, atol=1e-10)
+    what = "everybody of a ward with and without their record, against a law for each"
+    compare(ours, twin, aims={what: faster(10)}, rounds=3, clock=time.process_time)

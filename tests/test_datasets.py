@@ -79,7 +79,7 @@ def test_damage_in_a_folder_is_noticed(damaged):
         with pytest.raises(DataError, match=r"blocks\.parquet: sha256 must be .*, got "):
             function("synthetic-county")
     file.unlink()
-    with pytest.raises(OSError, match=r"blocks\.parquet"):
+    with pytest.raises(DataError, match=r"blocks\.parquet"):
         samples.path("synthetic-county")
 
 

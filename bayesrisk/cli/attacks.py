@@ -463,7 +463,8 @@ class AuditOptions(ColumnOptions):
     schema: base.SchemaOption = None
     targets: Annotated[
         int | None,
-        "People who are asked about, drawn at random [everybody of up to 2000, else 200].",
+        "People who are asked about, drawn at random [everybody of up to 2000, else 200; 30 where "
+        "a random protection needs draws anew for each].",
     ] = None
     releases: Annotated[int | None, "Most releases of each randomised protection [20]."] = None
     half_width: Annotated[

@@ -250,11 +250,17 @@ def shard_lines(summary: Any) -> Iterator[str]:
 
 @contextmanager
 def progress(
-    *, quiet: bool, title: str, unit: str = "shards", patient: bool = False
+    *,
+    quiet: bool,
+    title: str,
+    unit: str = "shards",
+    patient: bool = False,
+    left: Sequence[str] = ("",),
 ) -> Iterator[Advance | None]:
     """Show a bar on a terminal, plain lines elsewhere, nothing when quiet.
 
-    Where it is patient, there are no lines for what is done within two seconds.
+    Where it is patient, there are no lines for what is done within two seconds.  The last text of
+    ``left`` is the time that is left.
     """
     if quiet:
         yield None
@@ -263,7 +269,7 @@ def progress(
 
     console = Console(stderr=True)
     if console.is_terminal:
-        with _bar(console, title, unit) as advance:
+        with _bar(console, title, unit, left) as advance:
             yield advance
         return
     last, last_time, pending = -1, time.monotonic(), ""
@@ -273,7 +279,7 @@ def progress(
         nonlocal last, last_time, pending
         clock = datetime.now().astimezone().strftime("%H:%M:%S")
         bound = "" if total is None else f" of {total}"
-        pending = f"{clock} {title}: {count}{bound} {unit}"
+        pending = f"{clock} {title}: {count}{bound} {unit}{left[-1]}"
         if total is None:
             due = time.monotonic() - last_time >= _SECONDS
         else:
@@ -289,7 +295,7 @@ def progress(
 
 
 @contextmanager
-def _bar(console: Any, title: str, unit: str) -> Iterator[Advance]:
+def _bar(console: Any, title: str, unit: str, left: Sequence[str]) -> Iterator[Advance]:
     """Show a bar, or a count while nobody knows how much there is."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -299,7 +305,7 @@ def _bar(console: Any, title: str, unit: str) -> Iterator[Advance]:
 
         def show(number: int, total: int | None) -> None:
             count = f"{number:,}" if total is None else f"{number:,}/{total:,}"
-            bar.update(task, completed=number, total=total, count=f"{count} {unit}")
+            bar.update(task, completed=number, total=total, count=f"{count} {unit}{left[-1]}")
 
         yield show
 
@@ -406,11 +412,19 @@ class RunOptions:
 
     def run(self, study: Any, folder: Any, title: str) -> Any:
         """Run a study into a folder with these options, showing its progress."""
-        share = _share(self.shard)
+        share, left = _share(self.shard), [""]
+
+        def announce(text: str, begun: bool) -> None:
+            if begun:
+                left.append(f", {text}")
+            else:
+                typer.echo(f"{title}: {text}", err=True)
+
+        silent = self.quiet or self.as_json
         with (
             self._executor() as executor,
             warnings_as_lines(),
-            progress(quiet=self.quiet or self.as_json, title=title) as advance,
+            progress(quiet=silent, title=title, left=left) as advance,
         ):
             try:
                 summary = br.run(
@@ -421,6 +435,7 @@ class RunOptions:
                     shard=share,
                     resume=self.resume,
                     progress=advance,
+                    announce=None if silent else announce,
                 )
             except (KeyboardInterrupt, Exception) as stop:
                 if not _interrupts.ended(stop):

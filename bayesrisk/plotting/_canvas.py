@@ -6,6 +6,7 @@ marker for print.
 
 import functools
 import io
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
@@ -366,9 +367,13 @@ def _laid_out(figure: Figure) -> Iterator[None]:
         figure.dpi = _WRITTEN
         if engine is not None:
             FigureCanvasAgg(figure)  # whose letters the layout measures
-            engine.execute(figure)
-            figure.set_layout_engine("none")
-        yield
+        with warnings.catch_warnings():
+            # A letter that no font has is drawn as a box; the text stands in the tables, too.
+            warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)
+            if engine is not None:
+                engine.execute(figure)
+                figure.set_layout_engine("none")
+            yield
     finally:
         figure.set_canvas(canvas)
         figure.dpi = dpi

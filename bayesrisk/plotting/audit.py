@@ -1,7 +1,5 @@
 """Figures of audits: what adversaries learn, and what protecting from it costs."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Mapping

@@ -128,7 +128,7 @@ def test_samples_are_called_made_up(tmp_path):
         assert SAID.search((tmp_path / name).read_text("utf-8")), name
     document = run("first-look sample:small-town --json")
     assert json.loads(document)["made_up"] is True
-    assert br.load_microdata("synthetic-county").made_up
+    assert br.datasets.load_microdata("synthetic-county").made_up
 
 
 def test_studies_of_households(tmp_path):

@@ -77,7 +77,7 @@ def test_perturbation_tables_and_groups_are_settings(run, microdata, tmp_path):
         status, text, _ = run(
             microdata, "--mechanism", name, *given, *tables, "-o", tmp_path / name
         )
-        assert (status, text.split(" (")[0]) == (0, "2 tables")
+        assert (status, text.splitlines()[1].split(" (")[0]) == (0, "2 tables")
         made = make_mechanism(name, **same).release(people, workload=asked, rng=7)
         assert Release.read(tmp_path / name) == made
 

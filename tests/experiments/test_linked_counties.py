@@ -32,17 +32,17 @@ def made(tmp_path_factory):
     run(TabulationStudy(at / "people", BOTH), at / "tables")
     run_reconstruction(at / "tables", at / "out", scope="tract", variability="tract-bounds")
     people = Microdata.read(at / "people").persons
-    Microdata(persons=people).write(at / "whole")
+    Microdata(persons=people, made_up=True).write(at / "whole")
     moved = people.table.to_pandas()
     rng = np.random.default_rng(1)
     away = rng.random(len(moved)) < 0.2
     moved.loc[away, "block"] = rng.permutation(moved.loc[away, "block"].to_numpy())
     moved = moved[rng.random(len(moved)) < 0.7].sort_values("block", kind="stable")
     known = Records.from_frame(moved, schema=people.schema)
-    split_by_place(known, at / "known")
-    split_by_place(known, at / "known-tracts", level="tract")
-    split_by_place(people, at / "people-states", level="state")
-    Microdata(persons=Microdata.read(at / "known").persons).write(at / "known-whole")
+    split_by_place(known, at / "known", made_up=True)
+    split_by_place(known, at / "known-tracts", level="tract", made_up=True)
+    split_by_place(people, at / "people-states", level="state", made_up=True)
+    Microdata(persons=Microdata.read(at / "known").persons, made_up=True).write(at / "known-whole")
     return at
 
 

@@ -47,6 +47,16 @@ def as_frame(changes):
     return frame[frame.pcv > 0].sample(frac=1.0, random_state=1)
 
 
+def drawn_keys(data, keys, seed):
+    """Return the key of each record: they are drawn in the order of blocks, then of what is said."""
+    frame = data.for_schema(ASKED.schema).to_frame()
+    columns = ["block", *ASKED.schema.names]
+    order = frame.sort_values(columns, kind="stable").index
+    key = np.empty(len(frame), dtype=int)
+    key[order] = np.random.default_rng(seed).integers(keys, size=len(frame))
+    return key
+
+
 def members(data, workload):
     """Return the rows of the records of every cell of every place, one record at a time."""
     found = {}
@@ -74,7 +84,7 @@ def test_tables_are_those_of_the_published_method(rows, repeat, keys):
     data, changes = population(3), table_by_key(rows, keys)
     mechanism = CellKey(ptable=as_frame(changes), keys=keys, repeat=repeat)
     made = mechanism.release(data, workload=ASKED, rng=5)
-    key = np.random.default_rng(5).integers(keys, size=len(data.persons))
+    key = drawn_keys(data, keys, 5)
     expected = {}
     for cell, people in members(data, ASKED).items():
         count = len(people)
@@ -109,7 +119,7 @@ def test_weights_multiply_counts_and_not_keys():
     asked, data = people_workload(weighed), population(2)
     changes = table_by_key(500, 4)
     made = CellKey(ptable=changes.tolist(), keys=4).release(data, workload=asked, rng=1)
-    key = np.random.default_rng(1).integers(4, size=len(data.persons))
+    key = drawn_keys(data, 4, 1)
     for (level, name, cell, place), people in members(data, asked).items():
         count = sum(weight for _, weight in people)
         change = changes[count, sum(int(key[row]) for row, _ in people) % 4]

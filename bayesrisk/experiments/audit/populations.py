@@ -6,11 +6,12 @@ import dataclasses
 import functools
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -35,6 +36,7 @@ from bayesrisk.risk.audit import (
 )
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
+from bayesrisk.risk.statements.results import is_additive
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
 from bayesrisk.tables.microdata import as_microdata
@@ -108,6 +110,8 @@ Source = str | Path | SimulatedPopulation | Records
 
 #: People of a population of whom everybody is asked about, and how many are of a larger one.
 MOST_TARGETS, USUAL_TARGETS = 2000, 200
+#: People who are asked about where each needs chains of its own under each release.
+FEW_TARGETS = 30
 #: Before the digest of records that are held, which is that of any file with the same records.
 OF_RECORDS = "records:"
 _KEPT = 24  # releases of so small a population
@@ -215,6 +219,15 @@ class Survey:
     around: tuple[adversaries.Surroundings, ...]
 
 
+class Pilot(NamedTuple):
+    """Seconds of a processor that a protection takes, and whether each target needs chains."""
+
+    place: float  # before the first release of a place: an exact law that is too large
+    release: float  # for each release of a place
+    target: float  # and for each target under it
+    chains: bool  # of its own
+
+
 class PopulationInParts:
     """A population under audit, of which one part and its release are held at a time.
 
@@ -254,6 +267,7 @@ class PopulationInParts:
         self.survey = self._survey(targets) if survey is None else survey
         self._mechanisms: dict[str, Mechanism] = {}
         self._released: dict[tuple[str, int, int], Release] = {}
+        self._pilots: dict[str, Pilot] = {}
 
     def _microdata(self, number: int) -> Microdata:
         """Return the records of a part."""
@@ -470,18 +484,51 @@ class PopulationInParts:
                     frames.append(spot_comparisons(audited, chosen, *read, targets=targets))
         return pd.concat(frames, ignore_index=True)
 
+    def pilot(self, protection: Protection) -> Pilot:
+        """Return how long statements about the first targets take; of a protection it is kept."""
+        if protection.name not in self._pilots:
+            self._pilots[protection.name] = Pilot(0.0, 0.0, 0.0, False)
+            with suppress(BayesRiskError):  # which a shard will raise
+                self._pilots[protection.name] = self._measured(protection)
+        return self._pilots[protection.name]
+
+    def _measured(self, protection: Protection) -> Pilot:
+        rows, seconds = self.shards(1)[0], []
+        too_large: dict[tuple[str, str], set[int]] = {}
+        for number in (1, 1, 3):
+            begin = time.process_time()
+            self.statements(protection, range(1), rows[:number], too_large)
+            seconds.append(time.process_time() - begin)
+        target = max(seconds[2] - seconds[1], 0.0) / max(min(rows.size, 3) - 1, 1)
+        place, chains = max(seconds[0] - seconds[1], 0.0), any(too_large.values())
+        release = self.release(protection, 0, self.target_parts(rows)[0])[1]
+        return Pilot(
+            place if chains else 0.0,
+            max(seconds[1] - target, 0.0),
+            target,
+            chains and not is_additive(release.spec),
+        )
+
     def statements(
-        self, protection: Protection, numbers: Iterable[int], rows: IntArray
+        self,
+        protection: Protection,
+        numbers: Iterable[int],
+        rows: IntArray,
+        too_large: dict[tuple[str, str], set[int]] | None = None,
     ) -> pd.DataFrame:
-        """Return the statements about targets under some releases, those of a part together."""
+        """Return the statements about targets under some releases, those of a part together.
+
+        ``too_large`` is that of :meth:`AuditedPopulation.statements`, of all parts.
+        """
         frames, rows = [], np.sort(rows)
+        too_large = {} if too_large is None else too_large
         for part in self.target_parts(rows):
             start, stop = np.searchsorted(rows, self.survey.rows[part : part + 2])
             inside = rows[start:stop] - self.survey.rows[part]
             for number in numbers:
                 release = self.release(protection, number, part)
                 frame = self.part(part).statements(
-                    protection.name, protection.mechanism, number, *release, inside
+                    protection.name, protection.mechanism, number, *release, inside, too_large
                 )
                 frames.append(frame)
         return pd.concat(frames, ignore_index=True)

@@ -25,6 +25,7 @@ from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.experiments.audit import choosing
 from bayesrisk.experiments.audit.populations import (
+    FEW_TARGETS,
     OF_RECORDS,
     POPULATION,
     PopulationInParts,
@@ -39,7 +40,7 @@ from bayesrisk.experiments.audit.populations import (
 )
 from bayesrisk.experiments.audit.report import audit_brief, audit_files, check_totals
 from bayesrisk.experiments.by_place import open_index
-from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, constructions, proof_totals
@@ -173,8 +174,9 @@ class AuditStudy(Study):
     schema : Schema, optional
         Of a file or a frame of records; by default the tables' own.
     targets : int, optional
-        Number of people of each population who are asked about, drawn without replacement;
-        everybody by default.
+        Number of people of each population who are asked about, drawn without replacement; by
+        default everybody of up to 2,000, and else 200, but 30 where each of them needs chains of
+        its own under each release of a protection with chance.
     releases : int, default 20
         Most releases of a randomised protection, of the same people; one of any other.
     half_width : float, default 0.005
@@ -309,16 +311,23 @@ class AuditStudy(Study):
         populations, schema = {}, self.schema or self.workload.schema
         for name, source in self._sources.items():
             survey = self._surveys.get(name)
+            make = functools.partial(
+                PopulationInParts,
+                source,
+                self._question,
+                schema,
+                seed=self.seed,
+                prior_from=self.prior_from,
+            )
             with about_population(name):
-                population = PopulationInParts(
-                    source,
-                    self._question,
-                    schema,
-                    seed=self.seed,
-                    targets=self.targets,
-                    survey=survey,
-                    prior_from=self.prior_from,
-                )
+                population = make(targets=self.targets, survey=survey)
+                few = self.targets is None and self.goal is None and survey is None
+                if few and population.survey.targets.size > FEW_TARGETS:
+                    for one in self.protections:
+                        population.check(one)
+                    random = filter(population.randomised, self.protections)
+                    if any(population.pilot(one).chains for one in random):
+                        population = make(targets=FEW_TARGETS)
             populations[name], self._surveys[name] = population, population.survey
         return populations
 
@@ -443,6 +452,36 @@ class AuditStudy(Study):
         """Largest half-width of a gain before each step, by population."""
         return {}
 
+    def outlook(self, todo: Sequence[int]) -> Outlook:
+        """Return what is left out, and how long some shards take, by the first few targets."""
+        said = [
+            f"{population.survey.targets.size} of {population.people} people are asked about"
+            + (f" in {name!r}" if name else "")
+            + " (--targets asks about more)"
+            for name, population in self._populations.items()
+            if population.survey.targets.size < population.people
+        ]
+        if any(map(self._randomised, self.protections)):
+            said.append(f"at most {self.releases} releases of a protection with chance are made")
+        size, first = len(self._shards), len(self._slots[0])
+        seconds: dict[int, float] = {}
+        parts = {one.name: 0.0 for one in self.protections}
+        for shard in todo:
+            slot, (name, rows, _) = shard // size, self._shards[shard % size]
+            number, step = self._order[slot]
+            trial = cast(choosing.Trial, self._trial(number, step if slot < first else 0, None))
+            releases, further = len(trial.releases), slot >= first and self._trials is None
+            if further:
+                releases = len(self._batches[step]) * self._randomised(trial.protection)
+            population = self._populations[name]
+            pilot, survey = population.pilot(trial.protection), population.survey
+            places = np.unique(survey.target_places[np.searchsorted(survey.targets, rows)]).size
+            each = places * pilot.release + rows.size * pilot.target
+            seconds[shard] = (0.0 if further else places * pilot.place) + releases * each
+            parts[self.protections[number].name] += seconds[shard]
+        later = sum(value for shard, value in seconds.items() if shard >= first * size)
+        return Outlook(said, seconds, parts, later)
+
     # Statements of a shard, and what all of them come to.
 
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
@@ -463,8 +502,12 @@ class AuditStudy(Study):
         ):  # nothing is left to do
             return {k: folder.read_part(0, k).schema.empty_table() for k in self.layout.kinds}
         trial = cast(choosing.Trial, trial)  # each step of the first stage has one
-        population = self._populations[name]
-        frame = population.statements(trial.protection, trial.releases, rows)
+        population, too_large = self._populations[name], None
+        if folder is not None and step and self.goal is None:
+            before = self._order.index((number, 0)) * len(self._shards)
+            before += shard % len(self._shards)
+            too_large = self._too_large(folder.frame("statements", [before]))
+        frame = population.statements(trial.protection, trial.releases, rows, too_large)
         counts = [(NO_ERRORS, NO_DIFFERENCES)]
         if first:
             counts = [population.counts(trial.protection, one) for one in trial.releases]
@@ -490,6 +533,14 @@ class AuditStudy(Study):
             for one in frames.values():
                 one.insert(0, POPULATION, name)
         return {kind: arrow_table(one) for kind, one in frames.items()}
+
+    def _too_large(self, statements: pd.DataFrame) -> dict[tuple[str, str], set[int]]:
+        """Return the readings and places whose laws took chains under earlier releases."""
+        strangers = [one.name for one in self.adversaries if not one.neighbours]
+        chains = statements["engine"].isin(["lattice", "people"])
+        rows = statements[chains & statements["adversary"].isin(strangers)]
+        keys = zip(rows["attack"].astype(str), rows["place"].astype(str), strict=True)
+        return {key: {0} for key in keys}
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
         """Return measures, comparisons and report of a complete run."""

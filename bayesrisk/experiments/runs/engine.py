@@ -12,6 +12,7 @@ import functools
 import hashlib
 import json
 import logging
+import math
 import multiprocessing
 import os
 import platform
@@ -19,6 +20,7 @@ import re
 import signal
 import sys
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
@@ -112,6 +114,41 @@ class RunSummary:
         return [*first, shards, *(f"{name}: {short(value)}" for name, value in facts.items())]
 
 
+class Outlook(NamedTuple):
+    """What a study says before it begins, and about how long each of its shards takes."""
+
+    said: Sequence[str] = ()  # such as what is left out
+    seconds: Mapping[int, float] = MappingProxyType({})  # of a processor; none: all alike
+    parts: Mapping[str, float] = MappingProxyType({})  # of what takes how long, by name
+    optional: float = 0.0  # seconds of these that may turn out not to be needed
+
+    def sentences(self, workers: int) -> list[str]:
+        """Return what is to be told before a run by some workers."""
+        if not (total := sum(self.seconds.values())):
+            return list(self.said)
+        times = [spoken(s / at_once(workers)) for s in (total - self.optional, total)]
+        text = " to ".join(dict.fromkeys(times)).replace("to about", "to")
+        text += f" with {workers} worker{'s' * (workers > 1)}"
+        slowest = max(self.parts, key=lambda name: self.parts[name], default="")
+        if len(self.parts) > 1:
+            most = 2.0 * self.parts[slowest] > sum(self.parts.values())
+            text += f"; {slowest} takes " + ("most of it" if most else "longest")
+        return [*self.said, text]
+
+
+def at_once(workers: int) -> int:
+    """Return how many workers this machine has a processor for."""
+    return max(1, min(workers, os.cpu_count() or 1))
+
+
+def spoken(seconds: float) -> str:
+    """Return a time as people say it."""
+    for unit, size in (("hour", 3600.0), ("minute", 60.0)):
+        if seconds >= 1.5 * size:
+            return f"about {seconds / size:.0f} {unit}s"
+    return f"about {math.ceil(seconds / 10.0) * 10} seconds"
+
+
 class Study(ABC):
     """A computation in shards, for :func:`run`: everything but where and how it runs.
 
@@ -167,6 +204,10 @@ class Study(ABC):
         """Return the parts of a shard, where a folder holds those of all earlier stages."""
         return self.compute(shard)
 
+    def outlook(self, todo: Sequence[int]) -> Outlook:
+        """Return how long some shards take, by a pilot that leaves no trace in them."""
+        return Outlook()
+
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
         """Return files of a complete run, by name, besides those of merged parts."""
         return {}
@@ -194,6 +235,7 @@ def run(
     shard: tuple[int, int] | None = None,
     resume: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    announce: Callable[[str, bool], None] | None = None,
 ) -> RunSummary:
     """Return a summary of a study that is run into a folder.
 
@@ -222,6 +264,10 @@ def run(
         Whether finished shards in the folder are kept and the rest computed.
     progress : callable, optional
         Called with the finished and the total number of shards of this run, after each.
+    announce : callable, optional
+        Called with sentences about what is left out and how long it takes, and False, before the
+        start; and before each call of ``progress`` with the time that is left, and True.  A study
+        may run a pilot for it, which changes no results.
 
     Raises
     ------
@@ -276,6 +322,8 @@ def run(
             mine = range(part - 1, store.shards, parts)
             finished = store.prepare(mine, resume=resume)
             todo = [number for number in mine if number not in finished]
+            if announce is not None and todo:
+                progress = _timed(study.outlook(todo), todo, workers, announce, progress)
             complete = store.run(
                 functools.partial(_work, study, str(store.path)),
                 pool,
@@ -290,6 +338,30 @@ def run(
             return RunSummary(str(store.path), *shards, complete, cached_facts(complete))
         finally:
             study.close()
+
+
+def _timed(
+    outlook: Outlook,
+    todo: Sequence[int],
+    workers: int,
+    announce: Callable[[str, bool], None],
+    progress: Callable[[int, int], None] | None,
+) -> Callable[[int, int], None]:
+    """Say what is to be told before the start; return progress that says what time is left."""
+    for sentence in outlook.sentences(workers):
+        announce(sentence, False)
+    done = np.cumsum([outlook.seconds.get(shard, 1.0) or 1e-6 for shard in todo])
+    begin, ahead = time.monotonic(), sum(outlook.seconds.values()) / at_once(workers)
+
+    def advance(count: int, total: int) -> None:
+        # What is expected counts as a tenth of the whole that went as it was to go.
+        share, passed = float(done[count - 1] / done[-1]), time.monotonic() - begin
+        rate = (passed + 0.1 * ahead) / (share + 0.1 * bool(ahead))
+        announce(f"{spoken(rate * (1.0 - share))} left", True)
+        if progress is not None:
+            progress(count, total)
+
+    return advance
 
 
 def _results(

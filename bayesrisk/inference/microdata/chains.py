@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -349,6 +350,15 @@ def small_moves(
     return np.array(rows, np.int64).reshape(-1, basis.shape[1])
 
 
+@lru_cache(maxsize=1)
+def _combined_moves(basis: bytes, soft: bytes, groups: int) -> IntArray:
+    """Return combinations of the moves of a basis: of the matrix alone, whatever is published."""
+    rng, one = np.random.default_rng(0), np.frombuffer(basis, np.int64).reshape(-1, groups)
+    changes = one @ np.frombuffer(soft, np.int64).reshape(-1, groups).T
+    tries = max(_FEWEST, _COMBINATIONS * len(one))
+    return make_moves(one, small_moves(one, changes, rng, tries), rng, tries)
+
+
 def lattice(system: SmallSystem, moves: IntArray) -> Lattice:
     """Return the arrays of the kernel."""
     soft = [s if not h else np.zeros(0) for s, h in zip(system.soft, system.hard, strict=True)]
@@ -396,10 +406,9 @@ class LatticeChains:
         self.starts = _distant_states(system, chains, rng)
         differences = np.array([a - b for i, a in enumerate(self.starts) for b in self.starts[:i]])
         more = differences.reshape(-1, system.matrix.shape[1]).astype(np.int64)
-        tries = max(_FEWEST, _COMBINATIONS * len(self.basis))
         soft = system.matrix[np.flatnonzero(~system.hard), :].toarray().astype(np.int64)
-        more = np.concatenate([more, small_moves(self.basis, self.basis @ soft.T, rng, tries)])
-        self.moves = make_moves(self.basis, more, rng, tries)
+        shared = _combined_moves(self.basis.tobytes(), soft.tobytes(), system.matrix.shape[1])
+        self.moves = make_moves(self.basis, np.concatenate([more, shared]), rng, 0)
 
     def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:
         """Return the chains at their starts, each with its generator."""

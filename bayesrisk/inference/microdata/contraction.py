@@ -16,7 +16,7 @@ all states.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
@@ -175,15 +175,20 @@ def _share(
     span: IntArray,
     begin: int,
     states: States,
+    factors: tuple[FloatArray, FloatArray],
     shares: tuple[FloatArray, FloatArray, FloatArray],
     budget: int,
+    upward: bool,
 ) -> int:
-    """Share the probabilities of joint states out to the states of both parts.
+    """Share the probabilities of joint states out to the states of both parts, or the reverse.
 
     ``shares`` are the probability of every joint state divided by its weight, e^-peak p / total,
     and the probabilities of the states of both parts, to which is added: one column for each law.
+    ``factors`` are what the states of both parts are multiplied by, for each other.  Upward, the
+    products of both are added to ``shares``.
     """
     sums = np.empty(states.sums.shape[1], np.int64)
+    left_factor, right_factor = factors
     joint, left_share, right_share = shares
     for i in range(begin, left_weight.size):
         if budget < 0:
@@ -197,9 +202,12 @@ def _share(
             # P(i, j) = P(i + j) e^w / weight of i + j
             factor = math.exp(w - states.peak[state])
             for k in range(joint.shape[1]):
+                if upward:
+                    joint[state, k] += factor * left_factor[i, k] * right_factor[j, k]
+                    continue
                 p = joint[state, k] * factor
-                left_share[i, k] += p
-                right_share[j, k] += p
+                left_share[i, k] += p * right_factor[j, k]
+                right_share[j, k] += p * left_factor[i, k]
     return left_weight.size
 
 
@@ -281,22 +289,41 @@ class _Join:
         left, right, order = self.left, self.right, self.order
         return self.rows, left.sums, left.weight, right.sums[order], right.weight[order], self.span
 
-    def shared(self, probability: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def shared(
+        self, probability: FloatArray, left_mean: FloatArray, right_mean: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the probabilities of the states of both parts, from those of the joint states.
 
-        They are matrices, with a column for each law.
+        They are matrices, with a column for each law; each part is weighed with the means of the
+        other's factor.
         """
-        states, laws = probability.shape
-        left, right = (
-            np.zeros((self.left.weight.size, laws)),
-            np.zeros((self.right.weight.size, laws)),
-        )
-        shares = probability / self.states.total[:states, None], left, np.zeros_like(right)
-        position = 0
-        while position < len(left):
-            position = _share(*self.arguments, position, self.states, shares, _PIECE)
-        right[self.order] = shares[2]
+        left, right = np.zeros_like(left_mean), np.zeros_like(right_mean)
+        shares = probability / self.states.total[: len(probability), None], left, right
+        self._pass_on((left_mean, right_mean[self.order]), shares, upward=False)
+        ordered, right = right, np.empty_like(right)
+        right[self.order] = ordered
         return left, right
+
+    def means(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the means of factors given the joint states, from those given either part's."""
+        n = int(self.states.number[0])
+        total = np.zeros((n, left.shape[1]))
+        self._pass_on((left, right[self.order]), (total, left, right), upward=True)
+        mean: FloatArray = total / self.states.total[:n, None]
+        return mean
+
+    def _pass_on(
+        self,
+        factors: tuple[FloatArray, FloatArray],
+        shares: tuple[FloatArray, FloatArray, FloatArray],
+        *,
+        upward: bool,
+    ) -> None:
+        position = 0
+        while position < self.left.weight.size:
+            position = _share(
+                *self.arguments, position, self.states, factors, shares, _PIECE, upward
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,16 +403,46 @@ class Contraction:
         root_law[states, np.arange(states.size)] = 1.0
         return self._laws(root_law)
 
-    def _laws(self, root_law: FloatArray) -> list[FloatArray]:
-        """Return laws of all unknowns, from those (states, laws) of what is left in the end."""
-        probability = {self._root: root_law}
+    def weighed_means(self, factors: Sequence[tuple[int, FloatArray]]) -> FloatArray:
+        """Return E[w(x_g)] and E[w(x_g) x_h] for all h, a row for each unknown g and its factor w.
+
+        All rows are from the one elimination: the mean of a factor given a state of a part that has
+        its unknown goes up with the states, and down again to all other parts.
+        """
+        size = sum(p.weight.size for p in (*self._leaves, *(part for part, _ in self._joins)))
+        rows, step = [np.zeros((0, 1 + len(self._leaves)))], max(1, _ROOM // size)
+        for begin in range(0, len(factors), step):
+            chosen = factors[begin : begin + step]
+            means = {leaf: np.ones((leaf.weight.size, len(chosen))) for leaf in self._leaves}
+            for k, (g, factor) in enumerate(chosen):
+                means[self._leaves[g]][:, k] = factor[self._values[g]]
+            for part, join in self._joins:
+                means[part] = join.means(means[join.left], means[join.right])
+            laws = self._laws(np.repeat(self._probability[:, None], len(chosen), axis=1), means)
+            sums = [np.arange(len(law)) @ law for law in laws]
+            rows.append(np.stack([laws[0].sum(axis=0), *sums], axis=1))
+        return np.concatenate(rows)
+
+    def _laws(
+        self, root_law: FloatArray, means: Mapping[_Part, FloatArray] | None = None
+    ) -> list[FloatArray]:
+        """Return laws of all unknowns, from those (states, laws) of what is left in the end.
+
+        ``means`` are those of the factor of each law given the states of all parts; none by
+        default.
+        """
+        probability, ones = {self._root: root_law}, np.ones((1, root_law.shape[1]))
+
+        def mean(part: _Part) -> FloatArray:
+            return np.repeat(ones, part.weight.size, axis=0) if means is None else means[part]
+
         for part, join in reversed(self._joins):
-            left, right = join.shared(probability.pop(part))
+            left, right = join.shared(probability.pop(part), mean(join.left), mean(join.right))
             probability |= {join.left: left, join.right: right}
         laws = []
         for leaf, values, prior in zip(self._leaves, self._values, self._sums.priors, strict=True):
             law = np.zeros((prior.size, root_law.shape[1]))
-            law[values] = probability[leaf]
+            law[values] = probability[leaf] * mean(leaf)
             laws.append(law)
         return laws
 

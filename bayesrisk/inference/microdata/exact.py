@@ -26,8 +26,8 @@ separators as cells, and nothing is gained.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
@@ -67,6 +67,7 @@ from bayesrisk.release import Likelihood, NoiseSpec
 
 
 _REACH, _LEFT_OUT = 60.0, 30.0  # tau at first; -log of the share that may be left out
+_LEAST = 1e-3  # mean weight of a removed record, of the largest, if its law is no other's
 _FIRST_REACH = 20.0  # where a first look is cheap and says how far is far enough
 _CONTRADICTION = "release contradicts itself or the prior: no counts agree with all of it"
 _CLASSES, _NUMBERS = 2**12, 2**12  # of a place, and values of one of its sums, that are for boxes
@@ -79,20 +80,24 @@ class ExactLaw:
     laws: tuple[FloatArray, ...]  # probability of the counts 0, 1, ... of every group
     functions: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every function
     pairs: int  # pairs of states that were joined
+    # for groups of which a record is removed, the mean number of other records of every group
+    others: Mapping[int, FloatArray] = field(default_factory=dict)
 
 
 def weigh(
     system: SmallSystem,
     limit: int,
     functions: Sequence[IntArray] = (),
+    removed: Sequence[int] = (),
 ) -> ExactLaw:
     """Return the exact laws of the groups, and of linear functions of them, as coefficients.
 
-    ``limit`` is the number of pairs of states that may be joined.
+    ``limit`` is the number of pairs of states that may be joined; ``removed`` are groups with
+    Dirichlet parameters, one after the other less a record (:attr:`ExactLaw.others`).
     """
     sides = split_sides(system)
     if sides is None:
-        return _whole(system, limit, functions)
+        return _whole(system, limit, functions, removed)
     try:
         sums = SideSums(system, sides, limit)
         laws, function_laws = sums.laws(), []
@@ -110,7 +115,9 @@ def weigh(
     return ExactLaw(laws, tuple(function_laws), sums.pairs)
 
 
-def _whole(system: SmallSystem, limit: int, functions: Sequence[IntArray]) -> ExactLaw:
+def _whole(
+    system: SmallSystem, limit: int, functions: Sequence[IntArray], removed: Sequence[int] = ()
+) -> ExactLaw:
     """Return the laws by one contraction of each component."""
     n_groups = system.matrix.shape[1]
     blocks: Any = [[None, system.matrix.T], [system.matrix, None]]
@@ -118,6 +125,7 @@ def _whole(system: SmallSystem, limit: int, functions: Sequence[IntArray]) -> Ex
     laws: list[FloatArray] = [np.ones(1)] * n_groups
     function_laws = [np.ones(1) for _ in functions]
     pairs, columns = 0, sp.csc_array(system.matrix)
+    weighed: dict[int, tuple[IntArray, FloatArray]] = {}
     for part in np.unique(label):
         members = np.flatnonzero(label == part)
         rows = np.unique(columns[:, members].indices).astype(np.int64)
@@ -125,6 +133,8 @@ def _whole(system: SmallSystem, limit: int, functions: Sequence[IntArray]) -> Ex
         pairs += contraction.pairs
         for group, law in zip(members, contraction.laws(), strict=True):
             laws[group] = law
+        inside = [g for g in removed if label[g] == part]
+        weighed |= _less_one(system, contraction, members, inside)
         for f, function in enumerate(functions):
             weights = function[members]
             if not weights.any():
@@ -139,7 +149,33 @@ def _whole(system: SmallSystem, limit: int, functions: Sequence[IntArray]) -> Ex
                 values, probability = joint.root_states()
                 law = np.bincount(values[:, 0], probability).astype(np.float64)
             function_laws[f] = np.convolve(function_laws[f], law)
-    return ExactLaw(tuple(laws), tuple(function_laws), pairs)
+    mean = np.array([np.arange(law.size) @ law for law in laws])
+    others: dict[int, FloatArray] = {}
+    for removed_group, (members, means) in weighed.items():
+        others[removed_group] = mean.copy()
+        others[removed_group][members] = means
+    return ExactLaw(tuple(laws), tuple(function_laws), pairs, others)
+
+
+def _less_one(
+    system: SmallSystem, contraction: Contraction, members: IntArray, removed: Sequence[int]
+) -> dict[int, tuple[IntArray, FloatArray]]:
+    """Return the members, and the mean numbers of their other records, for each removed group.
+
+    Of x records of a group of mass m one is removed with the weight x / (m + x - 1), which the law
+    of the others has more.
+    """
+    factors = []
+    for g in removed:
+        x = np.arange(1, system.priors[g].size)
+        weight = np.append(0.0, x / (system.mass[g] + x - 1.0))
+        factors.append((int(np.searchsorted(members, g)), weight))
+    sums, others = contraction.weighed_means(factors), {}
+    for g, (position, weight), (whole, *means) in zip(removed, factors, sums, strict=True):
+        if whole > _LEAST * weight.max():  # else what is left out would be a larger share
+            others[g] = members, np.array(means) / whole
+            others[g][1][position] -= 1.0
+    return others
 
 
 def _contracted(

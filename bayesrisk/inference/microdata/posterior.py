@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,11 +87,14 @@ class RecordLaw:
     # whether chains agree: rank-normalised R-hat at most 1.01 and bulk and tail effective sizes of
     # at least 400, of the log density and of two random projections of the state
     decided: bool = True
+    # for groups of which a record is removed, the mean number of other records of every group
+    others: Mapping[int, FloatArray] = field(default_factory=dict)
 
 
 def record_law(
     system: MicrodataSystem,
     *,
+    removed: Sequence[int] = (),
     rng: Seed | None = None,
     draws: int = 250,
     chains: int = 4,
@@ -101,6 +104,8 @@ def record_law(
 
     An exact law has means alone.  Where the prior gives every number of records the same weight, it
     is taken only if that number is certain: else means are not enough for who uses it.
+    ``removed`` are unknowns; of their groups an exact law by one contraction has the means of the
+    others where one of their records is removed from all counts, too.
     """
     if (place := place_law(system, max_pairs)) is not None:
         return RecordLaw(*place, None, "exact")
@@ -111,13 +116,15 @@ def record_law(
         numbers = system.map_unknowns(sp.csr_array(sp.kron(places, one)))
         small, group_functions = presolve(system, numbers)
         totals = list(group_functions.toarray()) if system.prior.size is None else []
+        alive = sorted({int(g) for g in small.group[list(removed)] if g >= 0})
         try:
-            law = weigh(small, max_pairs, totals)
+            law = weigh(small, max_pairs, totals, alive)
         except TooManyStatesError:
             law = None
         if law is not None and all(p.max() > _CERTAIN for p in law.functions):
             mean = np.array([np.arange(p.size) @ p for p in law.laws])
-            return RecordLaw(small.group, small.weight, small.mass, mean, None, "exact")
+            groups = small.group, small.weight, small.mass
+            return RecordLaw(*groups, mean, None, "exact", others=law.others)
     if rng is None:
         raise ArgumentError("rng must be given: this place needs a chain")
     generators, _ = spawn(rng, chains + 1)

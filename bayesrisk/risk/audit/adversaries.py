@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Self
 
@@ -337,7 +337,6 @@ def _under_laws(release: Release, laws: Mapping[Key, Likelihood]) -> Release:
 # Statements about targets of one place: prior, without, posterior, for every adversary.
 
 
-_FAILURES = 3  # exact laws of a place that are too large before chains are taken at once
 CALCULATED, SAMPLED, UNDECIDED, UNSTATED = "calculated", "sampled", "undecided", "unstated"
 
 
@@ -353,6 +352,20 @@ class AuditTarget:
 
 
 @dataclass(frozen=True)
+class _Rest:
+    """The law of the records of a place that are not known."""
+
+    prior: RecordPrior
+    other_prior: RecordPrior  # of these records without the target's
+    system: MicrodataSystem
+    law: RecordLaw
+
+
+# By what is known, laws of the rest, and of the others by a record or a row
+SharedLaws = tuple[dict[tuple[bytes, bool], _Rest], dict[tuple[bytes, int], RecordLaw]]
+
+
+@dataclass(frozen=True)
 class PlaceReading:
     """A place as one adversary reads it in one release."""
 
@@ -364,6 +377,10 @@ class PlaceReading:
     # Returns the reading of a release of the data without the record of a row
     counterfactual: Callable[[int], Reading]
     seed: tuple[int, ...]  # Of the chains
+    # Numbers of known people with which exact laws of the place are too large, by earlier releases
+    # too: chains begin at once
+    too_large: set[int] = field(default_factory=set)
+    laws: SharedLaws = field(default_factory=lambda: ({}, {}))  # Of all readings of the release
 
 
 @dataclass(frozen=True)
@@ -388,7 +405,8 @@ def prior_of_rest(prior: RecordPrior, target: AuditTarget) -> RecordPrior:
 
 def infer(place: PlaceReading, targets: Iterable[AuditTarget]) -> Iterator[TargetBeliefs]:
     """Yield the beliefs about each target, in order; laws that they share are found once."""
-    laws = PlaceLaws(place)
+    targets = list(targets)
+    laws = PlaceLaws(place, targets)
     for target in targets:
         try:
             yield laws.beliefs(target)
@@ -397,28 +415,19 @@ def infer(place: PlaceReading, targets: Iterable[AuditTarget]) -> Iterator[Targe
             yield TargetBeliefs(target.row, start, start, start, "none", UNSTATED)
 
 
-@dataclass(frozen=True)
-class _Rest:
-    """The law of the records of a place that are not known."""
-
-    prior: RecordPrior
-    other_prior: RecordPrior  # of these records without the target's
-    system: MicrodataSystem
-    law: RecordLaw
-
-
 class PlaceLaws:
     """Laws of the records of a place, and shares of what is asked about, each found once."""
 
-    def __init__(self, place: PlaceReading) -> None:
+    def __init__(self, place: PlaceReading, targets: Iterable[AuditTarget] = ()) -> None:
         self._place = place
         self._system = self._read(place.release.release)
         self._position = int(np.searchsorted(self._system.places, place.code))
-        # Whoever knows all others of a place of one person knows no record, and still its size.
-        self._laws: dict[tuple[bytes, bool], _Rest] = {}
-        self._laws_without: dict[tuple[bytes, int], RecordLaw] = {}
+        self._laws, self._laws_without = place.laws
         self._priors: dict[tuple[bytes, ...], tuple[TargetBelief, FloatArray]] = {}
-        self._failures, self._beyond = 0, -1  # of exact laws, and the most that were known then
+        # Unknowns of whose records one is removed, of targets about whom the same is known
+        self._removed: dict[tuple[bytes, bool], list[int]] = {}
+        for one in targets:
+            self._removed.setdefault(_known(one), []).append(self._unknown(one))
 
     def _read(self, release: Release) -> MicrodataSystem:
         place = self._place
@@ -465,29 +474,42 @@ class PlaceLaws:
 
     def _rest(self, target: AuditTarget) -> _Rest:
         """Return the law of the records that are not known, the target's among them."""
-        key = target.known_cells.tobytes(), target.all_others
-        if key not in self._laws:
+        if (key := _known(target)) not in self._laws:
             prior = prior_of_rest(self._place.prior, target)
             system = replace(self._system, prior=prior)
             if target.known_cells.size:
                 known_counts = self._classes(system, target.known_cells)
                 system = system.without_records(self._position, known_counts)
             other_prior = prior if target.all_others else prior_of_others(prior)
-            self._laws[key] = _Rest(prior, other_prior, system, self._solve(system, 0))
+            removed: Sequence[int] = ()
+            if self._place.additive and not target.all_others and prior.concentration is not None:
+                removed = self._removed.get(key, ())
+            law = self._solve(system, 0, target, removed)
+            self._laws[key] = _Rest(prior, other_prior, system, law)
         return self._laws[key]
+
+    def _unknown(self, target: AuditTarget) -> int:
+        """Return the unknown that a target's record is one of."""
+        classes = self._system.classes
+        return self._position * classes.size + int(classes.labels(np.array([target.cell]))[0])
 
     def _without(
         self, target: AuditTarget, rest: _Rest, shares: FloatArray
     ) -> tuple[RecordLaw, TargetBelief]:
-        prior, question = rest.prior, target.question
-        record = int(rest.system.classes.labels(np.array([target.cell]))[0])
+        prior, question, law = rest.prior, target.question, rest.law
+        record = self._unknown(target) % rest.system.classes.size
         if self._place.additive:
-            belief = reweighted_belief(rest.law, self._position, shares, prior, question, record)
+            others = law.others.get(int(law.group[self._unknown(target)]))
+            if others is not None:
+                law = replace(law, mean=others)
+                return law, belief_without_record(law, self._position, shares, prior, question)
+            belief = reweighted_belief(law, self._position, shares, prior, question, record)
             if belief is not None:
-                return rest.law, belief
+                return law, belief
         key = (target.known_cells.tobytes(), record if self._place.additive else ~target.row)
         if key not in self._laws_without:
-            self._laws_without[key] = self._solve(self._counterfactual(target, rest, record), 1)
+            system = self._counterfactual(target, rest, record)
+            self._laws_without[key] = self._solve(system, 1, target)
         other = self._laws_without[key]
         return other, belief_without_record(other, self._position, shares, prior, question)
 
@@ -508,18 +530,24 @@ class PlaceLaws:
         index = system.classes.labels(cells)
         return np.bincount(index, minlength=system.classes.size).astype(np.int64)
 
-    def _solve(self, system: MicrodataSystem, kind: int) -> RecordLaw:
+    def _solve(
+        self, system: MicrodataSystem, kind: int, target: AuditTarget, removed: Sequence[int] = ()
+    ) -> RecordLaw:
         seed = np.random.SeedSequence(
             [*self._place.seed, kind, len(self._laws), len(self._laws_without)]
         )
-        n_known = int(system.knowledge.people.sum())
-        # Where exact laws of so many unknown people were too large again and again, chains begin.
-        tried = self._failures < _FAILURES or n_known > self._beyond
-        limit = {} if tried else {"max_pairs": 0}
-        law = record_law(system, rng=np.random.default_rng(seed), **limit)
-        if tried and law.engine != "exact":
-            self._failures, self._beyond = self._failures + 1, max(self._beyond, n_known)
+        n_known, too_large = target.known_cells.size, self._place.too_large
+        limit = {"max_pairs": 0} if n_known in too_large else {}
+        law = record_law(system, removed=removed, rng=np.random.default_rng(seed), **limit)
+        if law.engine != "exact":
+            too_large.add(n_known)
         return law
+
+
+def _known(target: AuditTarget) -> tuple[bytes, bool]:
+    """Return what tells apart the laws of the records that are not known."""
+    # Whoever knows all others of a place of one person knows no record, and still its size.
+    return target.known_cells.tobytes(), target.all_others
 
 
 def known_others(

@@ -25,6 +25,7 @@ from bayesrisk.risk.audit.adversaries import (
     Adversary,
     AuditTarget,
     PlaceReading,
+    SharedLaws,
     Surroundings,
     TargetBeliefs,
     TargetQuestion,
@@ -372,17 +373,21 @@ class AuditedPopulation:
         mechanism: Mechanism,
         release: Release,
         rows: IntArray,
+        too_large: dict[tuple[str, str], set[int]] | None = None,
     ) -> pd.DataFrame:
         """Return a row for each target, adversary, reading and statement worth a thought.
 
         ``name`` is the protection's, ``stream`` and ``number`` are those of the ``release``;
         targets ``rows`` of one place should come together.  The columns are those of
         :class:`Statements`, ``release`` and whether it is ``randomised``, errors, and what is known
-        of the target.
+        of the target.  ``too_large`` is filled with the readings and places that need chains, and
+        the numbers of known people, for other releases of the protection.
         """
+        too_large = {} if too_large is None else too_large
         rows = check.count_array(rows, "rows", lower=0, upper=len(self.records) - 1)
         additive = is_additive(release.spec)
         parts = []
+        laws: dict[tuple[int, int], SharedLaws] = {}
         for method in self.methods(stream, number, mechanism, release):
             for place in np.unique(self.place[rows]).tolist():
                 as_read = PlaceReading(
@@ -393,6 +398,8 @@ class AuditedPopulation:
                     additive,
                     method.counterfactual,
                     (self.seed, CHAINS, number, method.number, place + self._place, *name.encode()),
+                    too_large.setdefault((method.reading.name, str(self.codes[place])), set()),
+                    laws.setdefault((id(method.reading.release), place), ({}, {})),
                 )
                 place_rows = rows[self.place[rows] == place]
                 names, targets = self._place_targets(place, place_rows)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import string
 
 import numpy as np
@@ -20,8 +21,10 @@ from bayesrisk.exceptions import (
 )
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
+from bayesrisk.experiments.audit.populations import Pilot, PopulationInParts
+from bayesrisk.inference.microdata.posterior import record_law
 from bayesrisk.risk import Statements
-from bayesrisk.risk.audit import Adversary, audit_measures, audit_targets, compare
+from bayesrisk.risk.audit import Adversary, adversaries, audit_measures, audit_targets, compare
 from bayesrisk.risk.audit.measures import widest_interval
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -160,6 +163,87 @@ def test_shards_and_a_resumed_run_give_the_same_bytes(people, done, tmp_path):
     assert [part.complete for part in parts] == [False, False, True]
     assert sum(part.computed for part in parts) == done[1].shards
     assert contents(tmp_path / "out") == contents(done[0])
+
+
+def test_a_pilot_says_what_is_left_out_and_how_long_it_takes_and_changes_nothing(
+    people, done, tmp_path
+):
+    said = []
+    run(study(people), tmp_path / "out", announce=lambda *call: said.append(call))
+    assert contents(tmp_path / "out") == contents(done[0])
+    before, left = ([text for text, begun in said if begun is kind] for kind in (False, True))
+    assert before[0].startswith("8 of 40 people ")
+    assert before[1].startswith("at most 2 releases ")
+    time = r"about \d+ (seconds|minutes)"
+    assert re.fullmatch(rf"{time} with 1 worker; .* takes (most of it|longest)", before[2])
+    assert len(before) == 3
+    assert len(left) == done[1].shards
+    assert all(re.fullmatch(time + " left", text) for text in left)
+    assert left[-1] == "about 0 seconds left"
+
+
+def test_the_outlook_adds_up_places_releases_and_targets(people, monkeypatch):
+    """Two shards of eight targets; eight releases, and then four more that may not be needed."""
+    pilots = {"identity": Pilot(9.0, 1.0, 0.5, False), "rounding": Pilot(7.0, 2.0, 0.25, False)}
+    monkeypatch.setattr(PopulationInParts, "pilot", lambda _, one: pilots[one.name])
+    asked = study(people, protections=[WHAT[0], WHAT[2]], releases=12)
+    found = asked.outlook(range(asked.shards))
+    population = asked._populations[""]
+    expected = []
+    for numbers in (8, 4):
+        for name, releases in (("identity", int(numbers == 8)), ("rounding", numbers)):
+            for rows in population.shards(4):
+                places, pilot = np.unique(population.part(0).place[rows]).size, pilots[name]
+                each = places * pilot.release + rows.size * pilot.target
+                expected.append(releases * each + (places * pilot.place if numbers == 8 else 0.0))
+    assert list(found.seconds) == list(range(asked.shards))
+    np.testing.assert_allclose(list(found.seconds.values()), expected)
+    assert found.optional == pytest.approx(sum(expected[len(expected) // 2 :]))
+    assert found.optional > 0.0
+    assert sum(found.parts.values()) == pytest.approx(sum(expected))
+    assert max(found.parts, key=found.parts.get) == "rounding"
+
+
+def test_fewer_people_are_asked_about_where_each_needs_chains_under_each_release(
+    people, monkeypatch
+):
+    def targets(chains, protections, **options):
+        pilot = Pilot(0.0, 1.0, 1.0, chains)
+        monkeypatch.setattr(PopulationInParts, "pilot", lambda *_: pilot)
+        asked = study(people, **{"protections": protections, "targets": None} | options)
+        return asked._populations[""].survey.targets.size
+
+    assert targets(True, WHAT) == 30
+    assert targets(False, WHAT) == targets(True, WHAT[:1]) == targets(True, WHAT, targets=40) == 40
+
+
+@pytest.fixture
+def attempts(monkeypatch):
+    """Exact laws of next to no sums; whether each law was tried to be exact."""
+    tried = []
+
+    def limited(system, **options):
+        tried.append("max_pairs" not in options)
+        return record_law(system, **{"max_pairs": 30} | options)
+
+    monkeypatch.setattr(adversaries, "record_law", limited)
+    return tried
+
+
+def test_what_is_too_large_is_tried_once_in_a_place_and_shards_do_not_matter(
+    people, attempts, tmp_path
+):
+    options = {"protections": [WHAT[2]], "releases": 12, "half_width": 0.0}
+    asked = study(people, **options)
+    run(asked, tmp_path / "whole")
+    laws = read_audit(tmp_path / "whole")[0].groupby("place")["engine"].agg(set)
+    chains = [place for place, engines in laws.items() if engines & {"lattice", "people"}]
+    assert chains
+    assert sum(attempts) < len(attempts) / 2
+    for part in (2, 1):
+        run(study(people, **options), tmp_path / "parts", shard=(part, 2), resume=True)
+    run(study(people, **options), tmp_path / "parts", resume=True)
+    assert contents(tmp_path / "parts") == contents(tmp_path / "whole")
 
 
 def test_an_unfinished_or_altered_audit_is_not_read(people, done, tmp_path):

@@ -151,7 +151,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            (lambda t: t.assign(count=-t["count"]), "row 1, column 'count': must be >= 0"),
+            (lambda t: t.assign(count=-t["count"]), "row 4, column 'count': must be >= 0"),
             (lambda t: t.assign(geoid="0" * 15), "column 'geoid': must be a place of its level"),
             (lambda t: t.iloc[1:], "must have"),
         ],

@@ -5,7 +5,9 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
+from bayesrisk.inference.microdata import contraction
 from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import (
     Contraction,
@@ -197,6 +199,27 @@ def test_boxes_refuse_what_they_cannot_hold():
     few = Sums(matrix, np.array([20, 0, 0]), (np.zeros(1), *sums.weights[1:]), steep)
     assert on_boxes(few) is None
     assert Contraction(few, 10**6).log_weight == pytest.approx(-18000.0 + math.log(891.0))
+
+
+@given(seed=st.integers(0, 2**32 - 1), room=st.sampled_from([1, 2**26]))
+@settings(deadline=None, max_examples=60)
+def test_means_under_other_weights_of_one_unknown_agree_with_enumeration(seed, room):
+    rng = np.random.default_rng(seed)
+    sums = instance(rng)
+    points, weight = enumerated(sums)
+    if weight.max() == -math.inf:
+        return
+    p = np.exp(weight - weight.max())
+    p /= p.sum()
+    factors = [(g, rng.random(prior.size)) for g, prior in enumerate(sums.priors)]
+    expected = [
+        [p @ factor[points[:, g]], *((p * factor[points[:, g]]) @ points)] for g, factor in factors
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contraction, "_ROOM", room)  # of 1: each factor by itself
+        found = Contraction(sums, 10**7).weighed_means(factors)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    assert Contraction(sums, 10**7).weighed_means([]).shape == (0, 1 + len(factors))
 
 
 def test_a_wrong_weight_is_seen():

@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import event, given, settings, strategies as st
 from oracles import audit as oracle, record_law
 from random_places import COARSE, KINDS, place
 from scipy.stats import chi2
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference import KnownRecords, RecordPrior, RecordQuestion
+from bayesrisk.inference.microdata import posterior
 from bayesrisk.inference.microdata.posterior import RecordLaw, _exact, record_law as find_law
 from bayesrisk.inference.microdata.questions import question_functions
 from bayesrisk.inference.microdata.system import make_system
@@ -118,10 +120,10 @@ def beliefs(kind, seeds, limit, **least):
     scores, exact = [], 0
     for case in cases(kind, seeds):
         _, shares, law, other = case.laws(**limit)
-        posterior, alone = case.expected()
+        after, alone = case.expected()
         exact += (law.draws is None) + (other.draws is None)
         if law.decided:
-            scores.append(score(posterior_belief(law, 0, shares), posterior, **least))
+            scores.append(score(posterior_belief(law, 0, shares), after, **least))
         if other.decided:
             told = belief_without_record(other, 0, shares, case.prior, case.asked)
             scores.append(score(told, alone, **least))
@@ -137,6 +139,29 @@ def test_exact_beliefs_agree_with_enumeration(kind):
     scores, exact = beliefs(kind, range(12), {})
     assert exact == len(scores) > 10  # each compared to 1e-9
     assert not any(scores)
+
+
+@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["noisy", "exact", "mixed"]))
+@settings(deadline=None, max_examples=60)
+def test_the_law_without_each_record_is_that_of_the_others_and_of_enumeration(seed, kind):
+    """All records of a place from one law of all, beside a law of the others of each."""
+    for case in cases(kind, [seed]):
+        if case.concentration is None:
+            return
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(posterior, "place_law", lambda *_: None)
+            of, shares, _, other = case.laws()
+            law = find_law(case.system(), removed=range(len(shares)))
+        means = law.others.get(int(law.group[of]))
+        if means is None:  # hardly ever there, or by two sides
+            return
+        event("one law")
+        found, alone = (
+            belief_without_record(one, 0, shares, case.prior, case.asked).probability
+            for one in (replace(law, mean=means), other)
+        )
+        np.testing.assert_allclose(found, alone, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(found, case.expected()[1], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("exact", "withheld")])
