@@ -25,7 +25,7 @@ from bayesrisk.exceptions import (
     BayesRiskWarning,
     PluginError,
 )
-from bayesrisk.experiments.runs.engine import REGISTRY as EXECUTORS, ProcessExecutor
+from bayesrisk.experiments.runs.executors import REGISTRY as EXECUTORS, ProcessExecutor
 from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
 from bayesrisk.mechanisms.samplers import REGISTRY as SAMPLERS
 from bayesrisk.reconstruction.registry import REGISTRY as ATTACKS

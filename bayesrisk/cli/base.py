@@ -27,6 +27,7 @@ from typer.models import OptionInfo
 import bayesrisk as br
 from bayesrisk import _interrupts
 from bayesrisk._files.text import IN_PIECES
+from bayesrisk._show import printable
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, quote
 
 #: The key of documents about made-up people, as in manifests.
@@ -204,13 +205,6 @@ class Commands(TyperGroup):
 _SECONDS = 2.0
 #: Takes what is done and how much there is, None where that is not known.
 Advance = Callable[[int, int | None], None]
-
-
-def printable(text: str) -> str:
-    """Return a line without what steers a terminal: each such character is written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def say(*lines: str, err: bool = True) -> None:
@@ -459,7 +453,7 @@ class RunOptions:
             return
         if self.executor not in (None, "dask"):
             raise ArgumentError(f"--scheduler goes with --executor dask, got {self.executor}")
-        from bayesrisk.experiments.runs.engine import DaskExecutor  # slow to import
+        from bayesrisk.experiments.runs.executors import DaskExecutor  # slow to import
 
         with DaskExecutor(self.workers, address=self.scheduler) as pool:
             yield pool

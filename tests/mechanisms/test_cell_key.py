@@ -48,7 +48,7 @@ def as_frame(changes):
 
 
 def drawn_keys(data, keys, seed):
-    """Return the key of each record: they are drawn in the order of blocks, then of what is said."""
+    """Return the key of each record, drawn in the order of blocks, then of codes."""
     frame = data.for_schema(ASKED.schema).to_frame()
     columns = ["block", *ASKED.schema.names]
     order = frame.sort_values(columns, kind="stable").index

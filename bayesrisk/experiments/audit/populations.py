@@ -485,7 +485,7 @@ class PopulationInParts:
         return pd.concat(frames, ignore_index=True)
 
     def pilot(self, protection: Protection) -> Pilot:
-        """Return how long statements about the first targets take; of a protection it is kept."""
+        """Return the time of statements about the first targets, kept for each protection."""
         if protection.name not in self._pilots:
             self._pilots[protection.name] = Pilot(0.0, 0.0, 0.0, False)
             with suppress(BayesRiskError):  # which a shard will raise

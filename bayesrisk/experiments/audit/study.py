@@ -453,8 +453,8 @@ class AuditStudy(Study):
         return {}
 
     def outlook(self, todo: Sequence[int]) -> Outlook:
-        """Return what is left out, and how long some shards take, by the first few targets."""
-        said = [
+        """Tell what a limit leaves out, and the time of some shards by the first few targets."""
+        lines = [
             f"{population.survey.targets.size} of {population.people} people are asked about"
             + (f" in {name!r}" if name else "")
             + " (--targets asks about more)"
@@ -462,7 +462,7 @@ class AuditStudy(Study):
             if population.survey.targets.size < population.people
         ]
         if any(map(self._randomised, self.protections)):
-            said.append(f"at most {self.releases} releases of a protection with chance are made")
+            lines.append(f"at most {self.releases} releases of a protection with chance are made")
         size, first = len(self._shards), len(self._slots[0])
         seconds: dict[int, float] = {}
         parts = {one.name: 0.0 for one in self.protections}
@@ -470,17 +470,17 @@ class AuditStudy(Study):
             slot, (name, rows, _) = shard // size, self._shards[shard % size]
             number, step = self._order[slot]
             trial = cast(choosing.Trial, self._trial(number, step if slot < first else 0, None))
-            releases, further = len(trial.releases), slot >= first and self._trials is None
-            if further:
+            releases, repeated = len(trial.releases), slot >= first and self._trials is None
+            if repeated:
                 releases = len(self._batches[step]) * self._randomised(trial.protection)
             population = self._populations[name]
             pilot, survey = population.pilot(trial.protection), population.survey
             places = np.unique(survey.target_places[np.searchsorted(survey.targets, rows)]).size
-            each = places * pilot.release + rows.size * pilot.target
-            seconds[shard] = (0.0 if further else places * pilot.place) + releases * each
+            release_time = places * pilot.release + rows.size * pilot.target
+            seconds[shard] = (0.0 if repeated else places * pilot.place) + releases * release_time
             parts[self.protections[number].name] += seconds[shard]
         later = sum(value for shard, value in seconds.items() if shard >= first * size)
-        return Outlook(said, seconds, parts, later)
+        return Outlook(lines, seconds, parts, later)
 
     # Statements of a shard, and what all of them come to.
 

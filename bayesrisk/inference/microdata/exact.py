@@ -81,7 +81,7 @@ class ExactLaw:
     functions: tuple[FloatArray, ...]  # probability of the values 0, 1, ... of every function
     pairs: int  # pairs of states that were joined
     # for groups of which a record is removed, the mean number of other records of every group
-    others: Mapping[int, FloatArray] = field(default_factory=dict)
+    reduced_means: Mapping[int, FloatArray] = field(default_factory=dict)
 
 
 def weigh(
@@ -93,7 +93,7 @@ def weigh(
     """Return the exact laws of the groups, and of linear functions of them, as coefficients.
 
     ``limit`` is the number of pairs of states that may be joined; ``removed`` are groups with
-    Dirichlet parameters, one after the other less a record (:attr:`ExactLaw.others`).
+    Dirichlet parameters, one after the other less a record (:attr:`ExactLaw.reduced_means`).
     """
     sides = split_sides(system)
     if sides is None:
@@ -150,11 +150,11 @@ def _whole(
                 law = np.bincount(values[:, 0], probability).astype(np.float64)
             function_laws[f] = np.convolve(function_laws[f], law)
     mean = np.array([np.arange(law.size) @ law for law in laws])
-    others: dict[int, FloatArray] = {}
+    reduced_means: dict[int, FloatArray] = {}
     for removed_group, (members, means) in weighed.items():
-        others[removed_group] = mean.copy()
-        others[removed_group][members] = means
-    return ExactLaw(tuple(laws), tuple(function_laws), pairs, others)
+        reduced_means[removed_group] = mean.copy()
+        reduced_means[removed_group][members] = means
+    return ExactLaw(tuple(laws), tuple(function_laws), pairs, reduced_means)
 
 
 def _less_one(
@@ -170,12 +170,12 @@ def _less_one(
         x = np.arange(1, system.priors[g].size)
         weight = np.append(0.0, x / (system.mass[g] + x - 1.0))
         factors.append((int(np.searchsorted(members, g)), weight))
-    sums, others = contraction.weighed_means(factors), {}
+    sums, reduced_means = contraction.weighed_means(factors), {}
     for g, (position, weight), (whole, *means) in zip(removed, factors, sums, strict=True):
         if whole > _LEAST * weight.max():  # else what is left out would be a larger share
-            others[g] = members, np.array(means) / whole
-            others[g][1][position] -= 1.0
-    return others
+            reduced_means[g] = members, np.array(means) / whole
+            reduced_means[g][1][position] -= 1.0
+    return reduced_means
 
 
 def _contracted(

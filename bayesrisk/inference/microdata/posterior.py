@@ -88,7 +88,7 @@ class RecordLaw:
     # at least 400, of the log density and of two random projections of the state
     decided: bool = True
     # for groups of which a record is removed, the mean number of other records of every group
-    others: Mapping[int, FloatArray] = field(default_factory=dict)
+    reduced_means: Mapping[int, FloatArray] = field(default_factory=dict)
 
 
 def record_law(
@@ -124,7 +124,7 @@ def record_law(
         if law is not None and all(p.max() > _CERTAIN for p in law.functions):
             mean = np.array([np.arange(p.size) @ p for p in law.laws])
             groups = small.group, small.weight, small.mass
-            return RecordLaw(*groups, mean, None, "exact", others=law.others)
+            return RecordLaw(*groups, mean, None, "exact", reduced_means=law.reduced_means)
     if rng is None:
         raise ArgumentError("rng must be given: this place needs a chain")
     generators, _ = spawn(rng, chains + 1)

@@ -427,7 +427,7 @@ class PlaceLaws:
         # Unknowns of whose records one is removed, of targets about whom the same is known
         self._removed: dict[tuple[bytes, bool], list[int]] = {}
         for one in targets:
-            self._removed.setdefault(_known(one), []).append(self._unknown(one))
+            self._removed.setdefault(_known_key(one), []).append(self._unknown(one))
 
     def _read(self, release: Release) -> MicrodataSystem:
         place = self._place
@@ -474,7 +474,7 @@ class PlaceLaws:
 
     def _rest(self, target: AuditTarget) -> _Rest:
         """Return the law of the records that are not known, the target's among them."""
-        if (key := _known(target)) not in self._laws:
+        if (key := _known_key(target)) not in self._laws:
             prior = prior_of_rest(self._place.prior, target)
             system = replace(self._system, prior=prior)
             if target.known_cells.size:
@@ -499,9 +499,9 @@ class PlaceLaws:
         prior, question, law = rest.prior, target.question, rest.law
         record = self._unknown(target) % rest.system.classes.size
         if self._place.additive:
-            others = law.others.get(int(law.group[self._unknown(target)]))
-            if others is not None:
-                law = replace(law, mean=others)
+            means = law.reduced_means.get(int(law.group[self._unknown(target)]))
+            if means is not None:
+                law = replace(law, mean=means)
                 return law, belief_without_record(law, self._position, shares, prior, question)
             belief = reweighted_belief(law, self._position, shares, prior, question, record)
             if belief is not None:
@@ -544,8 +544,8 @@ class PlaceLaws:
         return law
 
 
-def _known(target: AuditTarget) -> tuple[bytes, bool]:
-    """Return what tells apart the laws of the records that are not known."""
+def _known_key(target: AuditTarget) -> tuple[bytes, bool]:
+    """Return the key of the law of the records that are not known."""
     # Whoever knows all others of a place of one person knows no record, and still its size.
     return target.known_cells.tobytes(), target.all_others
 

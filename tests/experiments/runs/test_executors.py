@@ -13,7 +13,7 @@ import pytest
 
 from bayesrisk._random import as_finished
 from bayesrisk.exceptions import ArgumentTypeError, MissingDependencyError, WorkerError
-from bayesrisk.experiments.runs.engine import REGISTRY, DaskExecutor, SerialExecutor
+from bayesrisk.experiments.runs.executors import REGISTRY, DaskExecutor, SerialExecutor
 
 
 def _double(x):
@@ -104,7 +104,7 @@ def test_a_worker_that_dies_is_an_error_of_ours():
 _PARENT = """
 import os, sys, time
 from bayesrisk._random import as_finished
-from bayesrisk.experiments.runs.engine import REGISTRY
+from bayesrisk.experiments.runs.executors import REGISTRY
 
 def work(folder):
     open(os.path.join(folder, str(os.getpid())), "w").close()
@@ -154,7 +154,7 @@ _DASK = """
 import pathlib, urllib.error, urllib.request
 import distributed
 from bayesrisk._random import as_finished
-from bayesrisk.experiments.runs.engine import REGISTRY
+from bayesrisk.experiments.runs.executors import REGISTRY
 
 if __name__ == "__main__":
     pool = REGISTRY.make("dask", 1)

@@ -156,7 +156,7 @@ import sys
 from faulty import FaultyStudy
 from bayesrisk import run
 from bayesrisk.exceptions import BayesRiskError
-from bayesrisk.experiments.runs.engine import DaskExecutor
+from bayesrisk.experiments.runs.executors import DaskExecutor
 
 if __name__ == "__main__":
     address, notes, out, pause, resume = sys.argv[1:]

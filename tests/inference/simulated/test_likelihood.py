@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from oracles.simulated import binomial_range, importable_draws
 
 import bayesrisk as br
-from bayesrisk.experiments.runs.engine import ProcessExecutor
+from bayesrisk.experiments.runs.executors import ProcessExecutor
 from bayesrisk.inference.simulated import SUPPRESSED, simulated_likelihood
 
 RHO = 0.0992264

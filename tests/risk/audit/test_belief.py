@@ -152,7 +152,7 @@ def test_the_law_without_each_record_is_that_of_the_others_and_of_enumeration(se
             patch.setattr(posterior, "place_law", lambda *_: None)
             of, shares, _, other = case.laws()
             law = find_law(case.system(), removed=range(len(shares)))
-        means = law.others.get(int(law.group[of]))
+        means = law.reduced_means.get(int(law.group[of]))
         if means is None:  # hardly ever there, or by two sides
             return
         event("one law")

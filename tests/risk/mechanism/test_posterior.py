@@ -298,7 +298,7 @@ def test_a_place_that_would_disappear_is_refused():
 
 @pytest.mark.slow
 def test_processes_give_the_same():
-    from bayesrisk.experiments.runs.engine import ProcessExecutor
+    from bayesrisk.experiments.runs.executors import ProcessExecutor
 
     mechanism = ByHand(uniform_noise)
     alone = risk(mechanism, draws=64)
