@@ -32,11 +32,12 @@ CLOSING = (
     "This follows from what is listed above. Compare it with what was published: every count must "
     "be right, with its labels, and no place and no label may be missing."
 )
-KEYS = "format kind sentence levels places names attributes says counts assumed refutations"
-LAWS = {
-    "exact": "", "withheld": " least most", "nearest": " base", "random": " base",
-    "ranges": " edges values step", "cell-key": " changes repeat",
-}  # fmt: skip
+KEYS = "format,kind,sentence,levels,places,names,attributes,says,counts,assumed,refutations"
+SHAPES = (
+    "exact=law withheld=law,least,most nearest=law,base random=law,base "
+    "ranges=law,edges,values,step cell-key=law,changes,repeat"
+)
+LAWS = dict(shape.split("=") for shape in SHAPES.split())
 
 
 class RefusedError(Exception):
@@ -48,7 +49,7 @@ class Frame(NamedTuple):
 
     levels: dict[str, int]
     places: list[str]
-    within: dict[str, int]  # how many places begin with each code of a level
+    prefixes: dict[str, int]  # how many places begin with each code of a level
     names: dict[str, str]
     attributes: dict[str, Any]
     left: list[int]
@@ -77,7 +78,7 @@ def quoted(text: str) -> str:
 
 
 def read(data: bytes) -> Any:
-    """Return what a file holds, with whole numbers only and each key once."""
+    """Return the JSON of a file, with whole numbers only and each key once."""
 
     def number(text: str) -> int:
         need(len(text.lstrip("-")) <= DIGITS and text != "-0", f"over {DIGITS} digits, or -0")
@@ -126,46 +127,41 @@ def word(value: Any, path: str) -> str:
     return str(value)
 
 
-def increase(numbers: list[int], path: str) -> None:
-    """Refuse numbers that do not increase."""
-    need(all(a < b for a, b in zip(numbers, numbers[1:])), f"{path}: must increase")
-
-
 def read_frame(proof: Any) -> Frame:
     """Return the levels, the places and the labels of a certificate."""
     levels = filled(proof["levels"], dict, "levels")
     widths = [whole(levels[word(name, "levels")], "levels", 0) for name in levels]
-    increase(widths, "levels")
+    need(all(a < b for a, b in zip(widths, widths[1:])), "levels: lengths must increase")
     need(levels.get("all", 0) == 0 and widths[-1] <= CHARACTERS, "levels: wrong length of codes")
     need(len(levels) <= LEVELS, f"levels: must be at most {LEVELS}")
     places = [word(place, "places") for place in filled(proof["places"], list, "places")]
     need(len(set(places)) == len(places) <= LABELS, f"places: must differ, at most {LABELS}")
     need({len(place) for place in places} == {widths[-1]}, "places: must be of the last level")
-    within: dict[str, int] = {}
+    prefixes: dict[str, int] = {}
     for width in {0, *widths}:
         for place in places:
-            within[place[:width]] = within.get(place[:width], 0) + 1
+            prefixes[place[:width]] = prefixes.get(place[:width], 0) + 1
     names, attributes = proof["names"], proof["attributes"]
     need(type(names) is dict and type(attributes) is dict, "names, attributes: must be objects")
     need(len(attributes) <= ATTRIBUTES, f"attributes: must be at most {ATTRIBUTES}")
     for code, name in names.items():
-        need(code and code in within and word(name, "names"), "names: must be of places")
-    found: dict[str, Any] = {}
-    for name, given in attributes.items():
+        need(code and code in prefixes and word(name, "names"), "names: must be of places")
+    labels: dict[str, Any] = {}
+    for name, entries in attributes.items():
         path = f"attribute {quoted(word(name, 'attributes'))}"
-        if type(filled(given, list, path)[0]) is int:
-            ends = [whole(number, path) for number in given]
+        if type(filled(entries, list, path)[0]) is int:
+            ends = [whole(number, path) for number in entries]
             need(len(ends) == 2 and 0 <= ends[1] - ends[0] < LABELS, f"{path}: must be two ends")
-            found[name] = range(ends[0], ends[1] + 1)
+            labels[name] = range(ends[0], ends[1] + 1)
         else:
-            found[name] = dict.fromkeys(word(label, path) for label in given)
-            need(len(found[name]) == len(given) <= LABELS, f"{path}: labels must differ")
-    return Frame(levels, places, within, names, found, [STEPS])
+            labels[name] = dict.fromkeys(word(label, path) for label in entries)
+            need(len(labels[name]) == len(entries) <= LABELS, f"{path}: labels must differ")
+    return Frame(levels, places, prefixes, names, labels, [STEPS])
 
 
 def read_box(place: Any, sets: Any, frame: Frame, path: str) -> Box:
     """Return the kinds of records that a count adds up."""
-    need(word(place, path) in frame.within, f"{path}: {quoted(place)} is no place")
+    need(word(place, path) in frame.prefixes, f"{path}: {quoted(place)} is no place")
     need(type(sets) is dict, f"{path}: sets must be an object")
     for name, chosen in sets.items():
         need(name in frame.attributes, f"{path}: {quoted(name)} is no attribute")
@@ -187,11 +183,11 @@ def read_law(law: Any, y: int | None, path: str) -> tuple[str, int, int | None]:
     """Return a law in words, and the smallest and largest count that it publishes as y."""
     kind = word(law.get("law") if type(law) is dict else None, f"{path}: law")
     need(kind in LAWS, f"{path}: law must be one of {', '.join(LAWS)}")
-    keys(law, path, f"law{LAWS[kind]}".replace(" ", ","))
+    keys(law, path, LAWS[kind])
     need((y is None) == (kind == "withheld"), f"{path}: must have a number, or be withheld")
     if y is None:
         least, most = whole(law["least"], path, 0), optional(law["most"], path, law["least"])
-        return f"withheld, {ends_of(least, most)}", least, most
+        return f"withheld, {range_words(least, most)}", least, most
     if kind == "exact":
         return "exact", y, y
     if kind in ("nearest", "random"):
@@ -203,7 +199,8 @@ def read_law(law: Any, y: int | None, path: str) -> tuple[str, int, int | None]:
     if kind == "ranges":
         edges, values, step = law["edges"], law["values"], optional(law["step"], path, 1)
         for numbers in (edges, values):
-            increase([whole(n, path, 0) for n in filled(numbers, list, path)], path)
+            row = [whole(n, path, 0) for n in filled(numbers, list, path)]
+            need(all(a < b for a, b in zip(row, row[1:])), f"{path}: ranges must increase")
         need(edges[0] == 0 and len(edges) == len(values), f"{path}: must have edges from 0")
         text = f"ranges from {listed(edges)} as {listed(values)}"
         text += f", further ones every {step}" if step else ""
@@ -219,8 +216,8 @@ def read_law(law: Any, y: int | None, path: str) -> tuple[str, int, int | None]:
     text = f"changed by cell key, from 0 on by {'; '.join(map(listed, changes))}"
     true = []
     for x in {y - d for row in rows for d in row}:  # counts that may become y
-        at = x if x <= last else last - repeat + 1 + (x - last - 1) % repeat
-        true += [x] if x >= 0 and y - x in rows[at] else []
+        position = x if x <= last else last - repeat + 1 + (x - last - 1) % repeat
+        true += [x] if x >= 0 and y - x in rows[position] else []
     text += f", the last {repeat} in turn"
     return text, min(true, default=1), max(true, default=0)
 
@@ -228,12 +225,12 @@ def read_law(law: Any, y: int | None, path: str) -> tuple[str, int, int | None]:
 # Sums: whether any kind of record adds more than 0.
 
 
-def axes_of(frame: Frame) -> list[tuple[str | None, Any]]:
+def label_axes(frame: Frame) -> list[tuple[str | None, Any]]:
     """Return the places, whose name is None, and the labels of each attribute."""
     return [(None, frame.places), *frame.attributes.items()]
 
 
-def weights_of(box: Box, name: str | None, labels: Any) -> list[int]:
+def label_weights(box: Box, name: str | None, labels: Any) -> list[int]:
     """Return the weight that a box has for each label."""
     if name is None:
         return [int(place.startswith(box.place)) for place in labels]
@@ -256,26 +253,26 @@ def excess(terms: list[tuple[int, Box]], frame: Frame) -> dict[Any, Any] | None:
         need(frame.left[0] >= 0, f"it takes more than {STEPS} steps")
 
     used: set[str | None] = {name for _, box in terms for name in box.sets}
-    used |= {None for _, box in terms if frame.within[box.place] < len(frame.places)}
-    axes = [(name, labels) for name, labels in axes_of(frame) if name in used]
+    used |= {None for _, box in terms if frame.prefixes[box.place] < len(frame.places)}
+    axes = [(name, labels) for name, labels in label_axes(frame) if name in used]
     take(len(terms) * sum(len(labels) for _, labels in axes))
     classes: list[dict[Any, Any]] = []  # labels that all terms weigh alike are one
     heavy, light = [[1] * len(terms)], [[1] * len(terms)]  # of the axes still to come
     for name, labels in reversed(axes):
-        rows = [weights_of(box, name, labels) for _, box in terms]
+        rows = [label_weights(box, name, labels) for _, box in terms]
         classes.insert(0, dict(zip(zip(*rows), labels)))
         heavy.insert(0, [w * max(row) for w, row in zip(heavy[0], rows)])
         light.insert(0, [w * min(row) for w, row in zip(light[0], rows)])
-    seen: set[Any] = set()
+    states: set[Any] = set()
     waiting: list[tuple[Any, Any]] = [(tuple(m for m, _ in terms), ())]
     while waiting:
         state, kind = waiting.pop()
         depth = len(kind)
         # The terms do not add up to more than this, whatever the labels still to come are.
         most = sum(n * (h if n > 0 else w) for n, h, w in zip(state, heavy[depth], light[depth]))
-        if most <= 0 or (depth, state) in seen:
+        if most <= 0 or (depth, state) in states:
             continue
-        seen.add((depth, state))
+        states.add((depth, state))
         if depth == len(axes):
             return dict(zip((name for name, _ in axes), kind))
         take(len(state) * len(classes[depth]))
@@ -284,7 +281,7 @@ def excess(terms: list[tuple[int, Box]], frame: Frame) -> dict[Any, Any] | None:
     return None
 
 
-def refute(tree: Any, known: Any, frame: Frame, path: str, depth: int = 1) -> None:
+def refute(tree: Any, facts: Any, frame: Frame, path: str, depth: int = 1) -> None:
     """Refuse a tree that does not refute what is known: boxes, low and high by name."""
     need(type(tree) is dict and depth <= BRANCHES + 1, f"{path}: too deep, or no object")
     if "branch" in tree:
@@ -294,19 +291,19 @@ def refute(tree: Any, known: Any, frame: Frame, path: str, depth: int = 1) -> No
             keys(part, path, "place,sets")
             boxes.append(read_box(part["place"], part["sets"], frame, path))
         for side, low, high in (("below", None, most), ("above", most + 1, None)):
-            known[f"branch {depth}"] = boxes, low, high
-            refute(tree[side], known, frame, f"{path}, {side}", depth + 1)
-        del known[f"branch {depth}"]
+            facts[f"branch {depth}"] = boxes, low, high
+            refute(tree[side], facts, frame, f"{path}, {side}", depth + 1)
+        del facts[f"branch {depth}"]
     elif "none" in tree:
         keys(tree, path, "none")
-        _, low, high = known.get(word(tree["none"], path), (None, None, None))
+        _, low, high = facts.get(word(tree["none"], path), (None, None, None))
         need(None not in (low, high) and low > high, f"{path}: this count is possible")
     else:
         keys(tree, path, "sum")
         terms, right = [], 0
         for name, multiple in filled(tree["sum"], dict, path).items():
-            need(name in known and whole(multiple, path), f"{path}: {quoted(name)} adds nothing")
-            boxes, low, high = known[name]
+            need(name in facts and whole(multiple, path), f"{path}: {quoted(name)} adds nothing")
+            boxes, low, high = facts[name]
             end = low if multiple > 0 else high
             need(end is not None, f"{path}: {quoted(name)} has no such end")
             right += multiple * end
@@ -324,25 +321,25 @@ def listed(entries: Any) -> str:
     return ", ".join(str(entry) for entry in entries)
 
 
-def ends_of(low: int, high: int | None) -> str:
+def range_words(low: int, high: int | None) -> str:
     """Return a range of numbers in words."""
     return f"{low} or more" if high is None else f"{low}" if low == high else f"{low} to {high}"
 
 
-def kinds_of(box: Box) -> str:
+def kind_words(box: Box) -> str:
     """Return the labels that a box adds up, in words."""
     texts = []
     for name, chosen in box.sets.items():
         if type(chosen) is dict:
             parts = [(quoted(label), weight) for label, weight in chosen.items()]
         else:
-            parts = [(ends_of(first, last), weight) for first, last, weight in chosen]
+            parts = [(range_words(first, last), weight) for first, last, weight in chosen]
         times = [part + f" times {weight}" * (weight > 1) for part, weight in parts]
         texts.append(f"{quoted(name)} {' or '.join(times)}")
     return f"with {', '.join(texts)}" if texts else "in all"
 
 
-def place_of(level: str, code: str, frame: Frame) -> str:
+def place_words(level: str, code: str, frame: Frame) -> str:
     """Return a place in words, its code and its name apart."""
     if not code:
         return "" if frame.places == [""] else " in all places"
@@ -360,13 +357,13 @@ def sentence(proof: Any) -> str:
         least, most = part["least"], part["most"]
         ways = {least: "at least", most: "at most" if least != most else "exactly"}
         text = " and ".join(f"{way} {n}" for n, way in ways.items() if n is not None)
-        texts.append(f"{text} {kinds_of(box)}")
-    place = place_of(proof["says"][0]["level"], boxes[0].place, frame)
+        texts.append(f"{text} {kind_words(box)}")
+    place = place_words(proof["says"][0]["level"], boxes[0].place, frame)
     more = ", and no others" if proof["kind"] == "records" else ""
     return f"Number of records{place}: {'; '.join(texts)}{more}."
 
 
-def sum_of(tree: Any, known: Any, goal: str) -> str:
+def sum_words(tree: Any, facts: Any, goal: str) -> str:
     """Return the sum of a short refutation in words: so many, less so many, leaves so many."""
     if "none" in tree:
         return f"{tree['none']} contradicts itself"
@@ -378,11 +375,11 @@ def sum_of(tree: Any, known: Any, goal: str) -> str:
     sign = -1 if times and goal.startswith("more") else 1
     for name, multiple in tree["sum"].items():
         if name != "not":
-            (box,), low, high = known[name]
+            (box,), low, high = facts[name]
             end, way = (low, "at least ") if multiple > 0 else (high, "at most ")
             left += sign * multiple * end
             text = f"{abs(multiple)} times " * (abs(multiple) > 1) + way * (low != high)
-            text += f"{end} {kinds_of(box)} ({name})"
+            text += f"{end} {kind_words(box)} ({name})"
             (plus if sign * multiple > 0 else less).append(text)
     text = ", plus ".join(plus or ["0"]) + "".join(f", less {part}" for part in less)
     after = ", where 0 can be" if not times else f" for {times} times the number" * (times > 1)
@@ -392,7 +389,7 @@ def sum_of(tree: Any, known: Any, goal: str) -> str:
 # The certificate as a whole.
 
 
-def box_at(entry: Any, frame: Frame, path: str) -> Box:
+def read_entry(entry: Any, frame: Frame, path: str) -> Box:
     """Return the kinds of records of a count, or a part, at a place of its level."""
     level, place = word(entry["level"], path), word(entry["place"], path)
     need(frame.levels.get(level) == len(place), f"{path}: {quoted(place)} is of another level")
@@ -405,7 +402,7 @@ def read_says(proof: Any, frame: Frame) -> list[Box]:
     need(type(says) is list, "says: must be a list")
     for i, part in enumerate(says, 1):
         keys(part, f"part {i}", "level,place,sets,least,most")
-        boxes.append(box_at(part, frame, f"part {i}"))
+        boxes.append(read_entry(part, frame, f"part {i}"))
         stated = [optional(part[end], f"part {i}") for end in ("least", "most")]
         need(stated != [None, None], f"part {i}: says nothing")
     need(len({(part["level"], part["place"]) for part in says}) < 2, "says: more than one place")
@@ -416,37 +413,37 @@ def read_says(proof: Any, frame: Frame) -> list[Box]:
 
 def read_counts(proof: Any, frame: Frame) -> tuple[dict[str, Any], list[str]]:
     """Return boxes and ends of each count, by name, and a line about each."""
-    known, lines = {}, []
+    facts, lines = {}, []
     for i, count in enumerate(proof["counts"], 1):
         path = f"count {i}"
         keys(count, path, "level,place,table,cell,published,law,low,high,sets")
-        box, y = box_at(count, frame, path), optional(count["published"], path)
+        box, y = read_entry(count, frame, path), optional(count["published"], path)
         law, low, high = read_law(count["law"], y, path)
         stated = whole(count["low"], path), optional(count["high"], path)
-        need(stated == (low, high), f"{path}: by its law it is {ends_of(low, high)}")
-        known[path] = [box], low, high
-        text = f"{path}{place_of(count['level'], box.place, frame)}: {ends_of(low, high)} "
-        text += f"{kinds_of(box)}; published {law if y is None else f'{y}, {law}'}"
+        need(stated == (low, high), f"{path}: by its law it is {range_words(low, high)}")
+        facts[path] = [box], low, high
+        text = f"{path}{place_words(count['level'], box.place, frame)}: {range_words(low, high)} "
+        text += f"{kind_words(box)}; published {law if y is None else f'{y}, {law}'}"
         names = [quoted(word(count[name], path)) for name in ("table", "cell")]
         lines.append(f"{text}; table {names[0]}, cell {names[1]}")
     for i, entry in enumerate(proof["assumed"], 1):
         path = f"assumed {i}"
         keys(entry, path, "sets")
         box = read_box("", entry["sets"], frame, path)
-        known[path] = [box], 0, 0
-        lines.append(f"{path}: 0 {kinds_of(box)}; such records cannot be")
-    return known, lines
+        facts[path] = [box], 0, 0
+        lines.append(f"{path}: 0 {kind_words(box)}; such records cannot be")
+    return facts, lines
 
 
 def opposites(proof: Any, boxes: list[Box], frame: Frame) -> dict[str, Any]:
-    """Return what must be refuted, by name, each with what its refutation shows."""
-    found: dict[str, Any] = {}
+    """Return the opposites to refute, by name, each with the words of its part."""
+    goals: dict[str, Any] = {}
     for i, (part, box) in enumerate(zip(proof["says"], boxes), 1):
         least, most = part["least"], part["most"]
         if least is not None:
-            found[f"fewer {i}"] = ([box], None, least - 1), f"at least {least} {kinds_of(box)}"
+            goals[f"fewer {i}"] = ([box], None, least - 1), f"at least {least} {kind_words(box)}"
         if most is not None:
-            found[f"more {i}"] = ([box], most + 1, None), f"at most {most} {kinds_of(box)}"
+            goals[f"more {i}"] = ([box], most + 1, None), f"at most {most} {kind_words(box)}"
     if proof["kind"] == "records":
         # At least so many of some kinds, and no more of all: no kind may be there twice.
         leasts = [part["least"] for part in proof["says"][:-1]]
@@ -454,28 +451,28 @@ def opposites(proof: Any, boxes: list[Box], frame: Frame) -> dict[str, Any]:
         need(right and not boxes[-1].sets, "says: the last part must be as many as all, in all")
         kind = excess([(-1, boxes[-1]), *((1, box) for box in boxes[:-1])], frame)
         need(kind is None, f"says: a record of {kind!a} is in more parts than the last")
-    return found or {"all": (None, "a contradiction")}
+    return goals or {"all": (None, "a contradiction")}
 
 
 def report(proof: Any, *, everything: bool = False) -> list[str]:
-    """Return what a certificate proves, and on what, line by line; refuse it where it fails."""
+    """Return the sentence of a certificate, and its grounds, as lines; refuse it where it fails."""
     need(type(proof) is dict, "a certificate must be an object")
     need(proof.get("format") != OLD, f"{OLD} is not safe: make it again with a newer bayesrisk")
-    keys(proof, "certificate", KEYS.replace(" ", ","))
+    keys(proof, "certificate", KEYS)
     need(proof["format"] == FORMAT, f"format: must be {FORMAT}")
     for name in ("counts", "assumed"):
         need(type(proof[name]) is list, f"{name}: must be a list")
     frame = read_frame(proof)
-    (known, counted), boxes = read_counts(proof, frame), read_says(proof, frame)
+    (facts, counted), boxes = read_counts(proof, frame), read_says(proof, frame)
     goals, lines = opposites(proof, boxes, frame), [sentence(proof)]
     need(proof["sentence"] == lines[0], f"sentence: must be: {lines[0]}")
     keys(proof["refutations"], "refutations", ",".join(goals))
-    for name, (opposite, shown) in goals.items():
+    for name, (opposite, claim) in goals.items():
         tree = proof["refutations"][name]
         if opposite:
-            known["not"] = opposite
-        refute(tree, known, frame, name)
-        lines.append(f"{shown}: {sum_of(tree, known, name)}")
+            facts["not"] = opposite
+        refute(tree, facts, frame, name)
+        lines.append(f"{claim}: {sum_words(tree, facts, name)}")
     names = {code: f" (named {quoted(name)})" for code, name in frame.names.items()}
     lists = {"places": [quoted(code) + names.get(code, "") for code in frame.places]}
     for name, labels in frame.attributes.items():
@@ -495,7 +492,7 @@ def check(proof: Any) -> str:
     return report(proof)[0]
 
 
-def bytes_of(file: str) -> bytes:
+def read_bytes(file: str) -> bytes:
     """Return the bytes of a regular file, at most one more than a certificate may have."""
     number = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(number, "rb") as stream:
@@ -514,7 +511,7 @@ def main(arguments: list[str]) -> int:
     for file in files:
         name = file if re.fullmatch(r"[\w.:/\\~+-]{1,80}", file, re.ASCII) else quoted(file)[-80:]
         try:
-            lines = report(read(bytes_of(file)), everything="--all" in arguments)
+            lines = report(read(read_bytes(file)), everything="--all" in arguments)
             print(f"{name}: accepted: " + "\n  ".join(lines))
         except RefusedError as error:
             status = max(status, 1)

@@ -120,22 +120,22 @@ class _Counts:
 
     def sets(self, factors: Weights) -> Json:
         """Return weights by label, or of ranges of codes; nothing where all codes have 1."""
-        found: Json = {}
+        sets: Json = {}
         for attribute in self.schema.attributes:
             weight = factors.get(attribute.name, np.ones(1))
             if (weight == 1).all():
                 continue
             if attribute.labels:
                 pairs = zip(attribute.labels, weight.tolist(), strict=True)
-                found[attribute.name] = {label: value for label, value in pairs if value}
+                sets[attribute.name] = {label: value for label, value in pairs if value}
                 continue
             starts = np.flatnonzero(np.diff(weight, prepend=-1)).tolist()
-            found[attribute.name] = [
+            sets[attribute.name] = [
                 [start + attribute.first, after - 1 + attribute.first, int(weight[start])]
                 for start, after in itertools.pairwise([*starts, weight.size])
                 if weight[start]
             ]
-        return found
+        return sets
 
     def rule(self, groups: Sequence[int]) -> Json | None:
         """Return a rule by which there are no records of groups of codes, None where there may be.
@@ -445,7 +445,7 @@ class _ProofSystem:
 
     def _exclusion(self, kind: Mapping[Any, Any]) -> str:
         """Return the name of the widest count of 0, or of a rule, without records of a kind."""
-        counts, axes = self.counts, check_proof.axes_of(self.read)
+        counts, axes = self.counts, check_proof.label_axes(self.read)
         block, *labels = (kind.get(name, next(iter(labels))) for name, labels in axes)
         groups = [
             int(counts.space.groups[a.name][a.labels.index(x) if a.labels else x - a.first])
@@ -775,7 +775,7 @@ def _certificates(
                 trees[name] = system.refute(*goal, nodes)
                 if not trees[name]:
                     break
-            found = system.certificate(question, trees) if all(trees.values()) else {}
+            certificate = system.certificate(question, trees) if all(trees.values()) else {}
         except check_proof.RefusedError:
-            found = {}
-        yield found
+            certificate = {}
+        yield certificate

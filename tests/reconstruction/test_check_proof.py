@@ -48,14 +48,6 @@ def proof(**changes):
     return made | changes
 
 
-def branches(depth):
-    """Return so many branches within one another: more than any is impossible below."""
-    tree = {"sum": {"count 1": 1, "not": -1}}
-    for _ in range(depth):
-        tree = {"branch": [{"place": "", "sets": {}}], "most": 9, "below": tree, "above": tree}
-    return {"fewer 1": tree}
-
-
 def test_branches_are_accepted_up_to_their_limit():
     def chain(depth):
         leaf = {"sum": {"count 1": 1, "not": -1}}
@@ -159,6 +151,14 @@ def test_long_lists_are_cut_unless_all_is_asked_for(tmp_path):
     assert "'a', 30 in all: 'label 0'," in run(file).stdout
     assert "'label 19', and 10 more (--all)\n" in run(file).stdout
     assert "'label 29'\n" in run("--all", file).stdout
+
+
+def test_a_sentence_may_be_long():
+    labels = [f"label {i}" for i in range(2000)]
+    made = proof(attributes={"a": labels})
+    made["says"][0]["sets"] = made["counts"][0]["sets"] = {"a": dict.fromkeys(labels, 1)}
+    made["sentence"] = check_proof.sentence(made)
+    assert len(check_proof.check(made)) > 10_000
 
 
 # -----------------------------------------------------------------------------

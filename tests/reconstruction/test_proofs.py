@@ -30,6 +30,7 @@ from bayesrisk.tables import (
     Workload,
     tabulate,
 )
+from bayesrisk.tables.likelihoods import Likelihood
 
 
 def is_refused(certificate):
@@ -271,3 +272,28 @@ def test_what_the_checker_does_not_read_stays_undecided(limit, monkeypatch):
         found = prove(tables, result)
         assert set(found.statements["status"]) == {"undecided"}
         assert not any(found.certificates)
+
+
+class OneMoreOrLess(Likelihood):
+    """Counts change by at most one: a law that no checker knows."""
+
+    kind = "one-more-or-less"
+    bounded = True
+
+    def support(self, released):
+        out = np.asarray(released, dtype=np.int64)
+        return np.maximum(out - 1, 0), out + 1
+
+
+def test_counts_under_a_law_of_ones_own_prove_nothing():
+    schema = Schema("s", (Attribute("sex", 2),), Geography("flat", ("block",), (3,)))
+    tables = [Table("N", ("all",), {}), Table("sex", ("0", "1"), {"sex": np.eye(2, dtype=int)})]
+    # Of two people, one or two are of the second sex, as at most one is of the first.
+    published = publish(schema, tables, [None, OneMoreOrLess()], (2, 0, 1), [False] * 3)
+    bounds = count_bounds(published)
+    assert bounds.counts.set_index("cell").loc["1", "low"] == 1
+    assert set(prove(published, bounds).statements["status"]) == {"undecided"}
+    # What the exact counts alone prove has a certificate, which names no other.
+    published = publish(schema, tables, [OneMoreOrLess(), None], (3, 1, 1), [False] * 3)
+    (certificate,) = prove(published, count_bounds(published)).certificates
+    assert {count["table"] for count in certificate["counts"]} == {"sex"}
