@@ -18,11 +18,13 @@ PAGE = Path(check_proof.__file__).with_suffix(".html")
 
 #: Answers each line, a file in base 64, with a line: the answer and what is printed.
 _RUN = """
-const vm = require("node:vm"), lines = require("node:readline").createInterface({ input: process.stdin });
+const vm = require("node:vm"), readline = require("node:readline");
 const page = vm.createContext({ TextDecoder });
 vm.runInContext(process.env.CHECKER + "\\nglobalThis.verdict = verdict;", page);
 const { all } = JSON.parse(process.env.OPTIONS);
-lines.on("line", (line) => console.log(JSON.stringify(page.verdict(Buffer.from(line, "base64"), all))));
+readline.createInterface({ input: process.stdin }).on("line", (line) => {
+  console.log(JSON.stringify(page.verdict(Buffer.from(line, "base64"), all)));
+});
 """
 
 
