@@ -49,9 +49,7 @@ def samples(number, copies, forged):
     broken = broken[:: len(broken) // copies][:copies]
     return {
         "certificates": [json.dumps(c).encode() for _, c in made],
-        "damaged copies": [
-            json.dumps(b).encode() for b in broken[:: len(broken) // copies][:copies]
-        ],
+        "damaged copies": [json.dumps(b).encode() for b in broken],
         "by hand": [text_of(make()) for make in (sound, listed, *FORGERIES.values())],
         "a forger": drawn(forged),
     }
