@@ -255,7 +255,7 @@ def excess(terms: list[tuple[int, Box]], frame: Frame) -> dict[Any, Any] | None:
     used: set[str | None] = {name for _, box in terms for name in box.sets}
     used |= {None for _, box in terms if frame.prefixes[box.place] < len(frame.places)}
     axes = [(name, labels) for name, labels in label_axes(frame) if name in used]
-    take(len(terms) * sum(len(labels) for _, labels in axes))
+    take(len(terms) * (1 + sum(len(labels) for _, labels in axes)))
     classes: list[dict[Any, Any]] = []  # labels that all terms weigh alike are one
     heavy, light = [[1] * len(terms)], [[1] * len(terms)]  # of the axes still to come
     for name, labels in reversed(axes):

@@ -607,14 +607,15 @@ class Proofs(Tabular):
         return self.statements.copy()
 
     def write(self, folder: str | Path) -> None:
-        """Write the certificates, ``check_proof.py`` and ``proofs.csv`` into a new folder."""
+        """Write the certificates, their two checkers and ``proofs.csv`` into a new folder."""
         target = check.path(folder, "folder")
         with _files.explained(target), _files.whole_folder(target, _files.new_folder) as root:
             for name, proof in zip(self.statements["file"], self.certificates, strict=True):
                 if proof:
                     _files.write_bytes(root / name, _json_bytes(proof))
-            checker = resources.files("bayesrisk.reconstruction").joinpath("check_proof.py")
-            _files.write_bytes(root / "check_proof.py", checker.read_bytes())
+            for name in ("check_proof.py", "check_proof.html"):
+                checker = resources.files("bayesrisk.reconstruction").joinpath(name)
+                _files.write_bytes(root / name, checker.read_bytes())
             _files.write_bytes(root / "proofs.csv", csv_bytes(self.statements))
 
 

@@ -88,9 +88,10 @@ def test_certain_sentences_are_linked_to_proofs_that_the_checker_accepts(run, tm
     assert (claims["proof"] != "").tolist() == [True] * 3 + [False] * (len(claims) - 3)
     chosen = bounds[bounds["proof"] != ""]
     assert len(chosen) == 3
-    page = Links((out / "report.html").read_text())
-    linked = [file for file, _ in page.found]
-    assert {*claims["proof"], *chosen["proof"]} - {""} == set(linked)
+    links = Links((out / "report.html").read_text())
+    linked = [file for file, _ in links.found]
+    checker = "proofs/check_proof.html"
+    assert {*claims["proof"], *chosen["proof"], checker} - {""} == set(linked)
     assert all((out / file).is_file() for file in linked)
     # Each row, and each sentence of the first screen, is what its own proof says.
     names = ["region", "age", "diagnosis"]
@@ -106,7 +107,7 @@ def test_certain_sentences_are_linked_to_proofs_that_the_checker_accepts(run, tm
         labels |= {"age": {"18-64": 1, "65+": 1}} if row["age"] == "18+" else {}
         assert part["sets"] == labels
     texts = dict(zip(claims["proof"], claims["sentence"], strict=True))
-    assert [(f, t) for f, t in page.found if t in set(texts.values())] == list(texts.items())[:3]
+    assert [(f, t) for f, t in links.found if t in set(texts.values())] == list(texts.items())[:3]
     # Damaged, it is refused, and the checker says where.
     first = json.loads((folder / files[0]).read_text())
     tree = first["refutations"]["fewer 1"]

@@ -180,7 +180,7 @@ def steps_of_sum(tree, known, certificate):
                 chosen = labels_in(box["sets"][name], given) if name in box["sets"] else None
                 rows.append([1 if chosen is None else chosen.get(x, 0) for x in labels])
             axes.append(rows)
-    steps = len(terms) * sum(len(rows[0]) for rows in axes)
+    steps = len(terms) * (1 + sum(len(rows[0]) for rows in axes))
     states = {tuple(m for m, _ in terms)}
     for depth in range(len(axes) + 1):
         later = axes[depth:]
