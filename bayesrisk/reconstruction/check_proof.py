@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 FORMAT, OLD = "bayesrisk-proof-2", "bayesrisk-proof-1"
 BYTES, DIGITS, CHARACTERS, LABELS, BRANCHES, STEPS = 4_000_000, 18, 1000, 100_000, 50, 10_000_000
-LEVELS, ATTRIBUTES, LISTED, SHORT = 20, 200, 20, 8
+LEVELS, ATTRIBUTES, LISTED, SHORT, PRINTED = 20, 200, 20, 8, 1_000_000
 CLOSING = (
     "This follows from what is listed above. Compare it with what was published: every count must "
     "be right, with its labels, and no place and no label may be missing."
@@ -464,7 +464,7 @@ def report(proof: Any, *, everything: bool = False) -> list[str]:
         need(type(proof[name]) is list, f"{name}: must be a list")
     frame = read_frame(proof)
     (facts, counted), boxes = read_counts(proof, frame), read_says(proof, frame)
-    goals, lines = opposites(proof, boxes, frame), [sentence(proof)]
+    goals, lines, printed = opposites(proof, boxes, frame), [sentence(proof)], 0
     need(proof["sentence"] == lines[0], f"sentence: must be: {lines[0]}")
     keys(proof["refutations"], "refutations", ",".join(goals))
     for name, (opposite, claim) in goals.items():
@@ -473,6 +473,8 @@ def report(proof: Any, *, everything: bool = False) -> list[str]:
             facts["not"] = opposite
         refute(tree, facts, frame, name)
         lines.append(f"{claim}: {sum_words(tree, facts, name)}")
+        printed += len(lines[-1])
+        need(printed <= PRINTED, f"the sums take more than {PRINTED} characters")
     names = {code: f" (named {quoted(name)})" for code, name in frame.names.items()}
     lists = {"places": [quoted(code) + names.get(code, "") for code in frame.places]}
     for name, labels in frame.attributes.items():

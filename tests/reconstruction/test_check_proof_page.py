@@ -120,6 +120,28 @@ def many_boxes(number):
     return proof(refutations={"fewer 1": tree})
 
 
+def many_sums(goals, labels=300):
+    """Return a proof of records whose goals each print a count of many long labels.
+
+    A sum has some 1,000 characters for each label of the attribute ``a``.
+    """
+    long, short = [f"{i:04d}" + "x" * 990 for i in range(labels)], [str(i) for i in range(goals)]
+    made = proof(attributes={"a": long, "b": short}, kind="records")
+    (count,), (says,) = made["counts"], made["says"]
+    none = count | {"published": 0, "low": 0, "high": 0, "sets": {"a": dict.fromkeys(long, 1)}}
+    each = [count | {"sets": {"b": {b: 1}}} for b in short]
+    all_ = count | {"published": goals, "low": goals, "high": goals}
+    parts = [says | {"sets": {"b": {b: 1}}, "least": 1} for b in short]
+    sums = {
+        f"fewer {i}": {"sum": {f"count {i + 1}": 1, "count 1": -1, "not": -1}}
+        for i in range(1, goals + 1)
+    }
+    sums[f"more {goals + 1}"] = {"sum": {f"count {goals + 2}": -1, "count 1": -1, "not": 1}}
+    made |= {"counts": [none, *each, all_], "refutations": sums}
+    made["says"] = [*parts, says | {"least": None, "most": goals}]
+    return made | {"sentence": check_proof.sentence(made)}
+
+
 def raw(old, new):
     """Return the bytes of a proof with others in their place."""
     text = json.dumps(proof()).encode()
@@ -155,6 +177,7 @@ ACCEPTED = {
     "a cell key": with_law(KEYED, 100, 98, 102),
     "a range that goes on": with_law(RANGED, 20, 18, 22),
     "never published": with_law(RANGED, 4, 1, 0),
+    "long sums": many_sums(2),
     "as large as may be": json.dumps(proof()).encode().ljust(4_000_000),
 }  # fmt: skip
 
@@ -192,6 +215,7 @@ REFUSED = {
     "deep values": proof(names={"": json.loads("[" * 500 + "]" * 500)}),
     "51 branches": chain(51),
     "many states": wide(24),
+    "sums longer than may be printed": many_sums(3),
 }
 
 
