@@ -80,7 +80,7 @@ def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> lis
     [('nearest 3', 'nearest 9')]
     """
     pairs = itertools.permutations(specs, 2)
-    return [pair for pair in pairs if can_be_made(*(specs[name] for name in pair), workload)]
+    return [(a, b) for a, b in pairs if can_be_made(specs[a], specs[b], workload)]
 
 
 def can_be_made(clear: MechanismSpec, faint: MechanismSpec, workload: Workload) -> bool:
