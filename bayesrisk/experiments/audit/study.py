@@ -291,6 +291,8 @@ class AuditStudy(Study):
                     survey=survey,
                     prior_from=self.prior_from,
                 )
+                if self.goal is None:
+                    population.separate(self.protections)
             populations[name], self._surveys[name] = population, population.survey
         return populations
 

@@ -107,6 +107,11 @@ def can_be_made(clear: MechanismSpec, faint: MechanismSpec, workload: Workload) 
     return bool((matched >= 0).all())
 
 
+def equal_in_law(one: MechanismSpec, other: MechanismSpec, workload: Workload) -> bool:
+    """Return True if releases by two mechanisms can be made from each other."""
+    return can_be_made(one, other, workload) and can_be_made(other, one, workload)
+
+
 def _parts(spec: MechanismSpec, workload: Workload) -> list[_Published | _Whole]:
     """Return what a mechanism publishes of a workload, each part with chance of its own."""
     parts: list[_Published | _Whole] = []
