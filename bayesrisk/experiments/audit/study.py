@@ -36,7 +36,9 @@ from bayesrisk.experiments.audit.populations import (
     population_rows,
     source_digest,
 )
-from bayesrisk.experiments.audit.report import audit_brief, audit_files, check_totals
+from bayesrisk.experiments.audit.report import audit_files, check_totals
+from bayesrisk.experiments.audit.screen import audit_brief
+from bayesrisk.experiments.audit.words import meaning
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
@@ -489,7 +491,9 @@ class AuditStudy(Study):
                 population,
                 protections,
             )
-            frames["costs"] = audit.costs(population_rows(errors, name))
+            frames["costs"] = _with_meaning(
+                audit.costs(population_rows(errors, name)), population, protections
+            )
             frames["proofs"] = proof_totals(population_rows(proofs, name))
             for kind, frame in frames.items():
                 if name:
@@ -558,6 +562,19 @@ class AuditStudy(Study):
         for name in _OF_PROCESS:
             self.__dict__.pop(name, None)
         super().close()
+
+
+def _with_meaning(
+    costs: pd.DataFrame, population: PopulationInParts, protections: Sequence[Protection]
+) -> pd.DataFrame:
+    """Return costs with what each protection means in words, empty where there are none."""
+    named = {one.name: one for one in protections}
+    texts = [
+        meaning(named[name].mechanism, population.parameters(named[name]), error)
+        if name in named else ""
+        for name, error in zip(costs["protection"], costs["error"], strict=True)
+    ]  # fmt: skip
+    return costs.assign(meaning=texts)
 
 
 def _plain(protection: Protection) -> dict[str, Any]:

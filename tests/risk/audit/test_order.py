@@ -1,6 +1,7 @@
 """Nothing is ranked against what can be made from it: many towns, by beliefs that are listed."""
 
 import functools
+import itertools
 
 import numpy as np
 import pandas as pd
