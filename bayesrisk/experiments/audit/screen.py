@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -43,8 +45,8 @@ _TOLD = {
 class Screen(NamedTuple):
     """The rows of the first screen, one for each protection, the cheapest first.
 
-    They are about everybody and the adversary who is left with fewest answers.  ``verdicts`` has
-    the comparison of every two protections, in both directions; ``words`` what each means;
+    They are about everybody and the adversary to whom people's own records tell most.  ``verdicts``
+    has the comparison of every two protections, in both directions; ``words`` what each means;
     ``unexplained`` are those whose tables the adversary's model does not explain.
     """
 
@@ -80,7 +82,8 @@ class Screen(NamedTuple):
 def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
     """Return everybody's row of each protection and adversary, by the adversary's best model.
 
-    The adversary whose answers remain fewest, over protections, comes first, and after all others
+    The adversary to whom own records tell most, by the mean logarithm of their factor on remaining
+    answers over protections, comes first, and after all others
     who has no model of some protection that explains the tables of most people, or held the truth
     impossible: to learn nothing from them, or what is false, does not say that it protects.
     """
@@ -90,9 +93,9 @@ def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
     best = best.drop_duplicates(["protection", "adversary"]).sort_index()
     order = pd.DataFrame({
         "fails": _fails(best).groupby(best["adversary"]).transform("any"),
-        "answers": np.log(best["answers_posterior"]).groupby(best["adversary"]).transform("mean"),
+        "own": np.log(best["own_factor"]).groupby(best["adversary"]).transform("mean"),
     })  # fmt: skip
-    return best.loc[order.sort_values(["fails", "answers"], kind="stable").index]
+    return best.loc[order.sort_values(["fails", "own"], kind="stable").index]
 
 
 def _fails(rows: pd.DataFrame) -> pd.Series:
@@ -152,7 +155,7 @@ def shown_name(name: str) -> str:
 
 def lead(screen: Screen) -> str:
     """Return the sentences in front: what surely differs, and the price of it."""
-    text = f"{capital(_difference(screen))}. {_price(screen)}"
+    text = ". ".join(filter(None, [capital(_difference(screen)), _price(screen)]))
     if screen.unexplained:
         names = listed([screen.words[name] for name in screen.unexplained])
         text += f". This reader's model cannot explain the tables of {names}"
@@ -167,11 +170,10 @@ def _difference(screen: Screen) -> str:
             f"under {words[name]} the chance of being guessed right is doubled for "
             f"{_doubled(row)} of {row['people']:,} people; {_remaining(row)}"
         )
-    for here in (False, True):
-        for measure in ("doubled", "proved"):
-            best = _best(screen, lambda a, b, m=measure: screen.fewer(a, b, m, here=here), measure)
-            if best is not None:
-                return ("in this population " if here else "") + _people(screen, best, measure)
+    for here, measure in itertools.product((False, True), ("doubled", "proved")):
+        beats = functools.partial(screen.fewer, measure=measure, here=here)
+        if (best := _best(screen, beats, measure)) is not None:
+            return ("in this population " if here else "") + _people(screen, best, measure)
     best = _best(screen, screen.lower, "answers_posterior")
     if best is None:
         some = [rows[name]["answers_posterior"] for name in rows]
@@ -244,11 +246,13 @@ def _remaining(row: Row, other: Row | None = None) -> str:
 
 def _price(screen: Screen) -> str:
     """Return what each protection costs."""
-    rows = [n for n in screen.rows if n != screen.plain]
+    words = screen.words  # which may have the price in them
+    rows = [n for n, row in screen.rows.items() if n != screen.plain
+            and f"of {error_text(row['error'])} a count" not in words[n]]  # fmt: skip
     shown = [*rows[:_NAMED], *rows[-1:]] if len(rows) > _NAMED + 1 else rows
-    costs = [f"{error_text(screen.rows[n]['error'])} under {screen.words[n]}" for n in shown]
+    costs = [f"{error_text(screen.rows[n]['error'])} under {words[n]}" for n in shown]
     if not costs:
-        return "All counts are published as they are"
+        return ""
     return f"The price: a count is off by {listed(costs)}"
 
 

@@ -20,6 +20,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def capital(text: str) -> str:
+    """Return a text that begins with a capital letter."""
     return text[:1].upper() + text[1:]
 
 
