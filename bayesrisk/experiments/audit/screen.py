@@ -292,9 +292,8 @@ def screen_table(screen: Screen) -> engine.PageTable:
     lines = []
     for name, row in screen.rows.items():
         after, low, high = (row[f"answers_posterior{end}"] for end in ("", "_lower", "_upper"))
-        shown, words = shown_name(name), screen.words[name].partition(" (")[0]
         cells = [
-            shown if words in (shown, _called(name)) else f"{shown}: {words}",
+            _titled(name, row.get("meaning") or ""),
             answers_text(row["answers_prior"]),
             interval_text(after, low, high),
             *(
@@ -306,6 +305,13 @@ def screen_table(screen: Screen) -> engine.PageTable:
         verdict = [verdict_text(screen.verdicts.get((name, plain)))] if plain else []
         lines.append(cells + verdict)
     return engine.PageTable("", heads, lines)
+
+
+def _titled(name: str, words: str) -> str:
+    """Return a protection's name, and what it means where its name does not say so."""
+    shown = shown_name(name)
+    said = all(word in shown for word in words.removesuffix(" of people").split())
+    return shown if said else f"{shown} ({words})"
 
 
 def verdict_text(row: Row | None) -> str:

@@ -61,6 +61,8 @@ def people_interval(value: float, low: float, high: float, people: float) -> str
     """Return a number of people with its interval."""
     if value == 0.0 and math.isnan(low):
         return "0 (in no release)"
+    if value > 0.0 and high < 0.5:
+        return people_text(value)
     return interval_text(value, low, high, people_text, people)
 
 

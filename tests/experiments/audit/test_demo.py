@@ -31,13 +31,20 @@ def test_the_first_screen_is_that_of_the_statements(demo):
     statements, errors = (
         pd.read_parquet(folder / f"{name}.parquet") for name in ("statements", "errors")
     )
-    check_screen(screen, statements, errors, 248)
+    costs = pd.read_csv(folder / "costs.csv").set_index("protection")
+    check_screen(screen, statements, errors, 248, words=costs["meaning"].to_dict())
+    clauses = screen["lead"].partition(".")[0].split("; ")
+    assert clauses[0] == (
+        "Noise of the 2020 census's size doubles the chance of being guessed right for nobody"
+    )
+    assert clauses[1].startswith("swapping 5 % of people doubles it for ")
     first = page.partition("</h1>")[2].partition("<table")[0]
     assert "Made-up data" in texts(first)
     assert len(texts(first).split()) <= 120
     assert screen["lead"] in output
     for row in screen["rows"]:
-        assert f"{row['protection']}: {row['gain from own record (points)']}" in output
+        name = row["protection"].partition(" (")[0]
+        assert f"{name}: remaining answers {row['remaining answers before']} before" in output
 
 
 @needs_browser
