@@ -43,7 +43,7 @@ def asked(releases: int) -> dict[str, pd.DataFrame]:
     targets = {}
     for name, rho in SETTINGS.items():
         numbers = range(1 if rho is None else releases)
-        frame = town.statements(protection(name, rho), numbers, town.known.targets)
+        frame = town.statements(protection(name, rho), numbers, town.survey.targets)
         targets[name] = audit_targets(frame)
     return targets
 
@@ -111,7 +111,7 @@ def choices(seeds: int) -> Iterator[tuple[str, int, int]]:
             TOWN / "records.csv", question, TABLES.schema, seed=1000 + seed, targets=None
         )
         one = protection("chosen", str(float(row["value"])))
-        targets = audit_targets(town.statements(one, range(20), town.known.targets))
+        targets = audit_targets(town.statements(one, range(20), town.survey.targets))
         ratio = targets["truth_posterior"] / targets["truth_without"]
         worst = ratio.groupby(targets["release"]).quantile(QUANTILE, interpolation="higher")
         name = f"fresh releases that keep to the goal, seed {seed} (rho {row['value']:g})"

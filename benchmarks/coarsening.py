@@ -197,7 +197,7 @@ def audited(seed):
         for rule, (name, options) in AUDITED.items():
             protection = Protection(rule, name, options)
             numbers = range(RELEASES if people.randomised(protection) else 1)
-            targets = audit_targets(people.statements(protection, numbers, people.known.targets))
+            targets = audit_targets(people.statements(protection, numbers, people.survey.targets))
             row = audit_measures(targets).query("group == 'everybody'").iloc[0]
             errors = [people.counts(protection, number)[0] for number in numbers]
             cost = costs(pd.concat(errors).assign(protection=rule)).iloc[0]

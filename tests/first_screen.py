@@ -412,8 +412,7 @@ def check_screen(screen, statements, errors, population=None, *, wide=0.05, word
 
 _PEOPLE = r"(?P<people>nobody|fewer than 1|[\d,]+)(?: of (?P<all>[\d,]+) people)?"
 _CLAUSES = [
-    (rf"<(?P<who>\d+)> (?:doubles|surely doubles) (?:the chance of being guessed right|it) for {_PEOPLE}",
-     "doubled"),
+    (rf"<(?P<who>\d+)> doubles (?:the chance of being guessed right|it) for {_PEOPLE}", "doubled"),
     (rf"is doubled for {_PEOPLE}", "doubled"),
     (rf"<(?P<who>\d+)> lets (?:a true statement|it) be proved about {_PEOPLE}", "proved"),
     (r"almost as many as <(?P<who>\d+)> \((?P<people>[\d,]+)\)", "again"),

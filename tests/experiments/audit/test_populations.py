@@ -107,9 +107,9 @@ def test_the_report_has_a_first_screen_and_a_figure_of_each(done):
     assert page.count('<p class="lead">') == page.count('<table class="cards">') == 2
     assert page.split("<details")[0].count("<img") == 2  # one adversary
     for name in NAMES:
-        assert f'alt="{name}: gain of ' in html.unescape(page)
+        assert f'alt="{name}: remaining answers of ' in html.unescape(page)
     names = {file.name for file in (done[0] / "figures").iterdir()}
-    assert {"gain-against-cost-1.svg", "gain-against-cost-2.svg"} <= names
+    assert {"answers-against-cost-1.svg", "answers-against-cost-2.svg"} <= names
 
 
 def test_names_and_digests_are_kept_and_another_population_is_another_audit(towns, done, tmp_path):

@@ -501,8 +501,9 @@ def test_checks_are_counted_and_their_power_shown(made):
 
 def test_the_page_has_its_glossary(made):
     words = texts(page_of(made[2]).partition("Words of this page")[2].partition("Tables</h2>")[0])
-    for term in ("outsider", "linker", "insider", "own record", "remaining answers", "Brier", "calibration", "rho", "doubled",
-                 "proved", "unlike their place", "likelihood", "as-true", "interval"):  # fmt: skip
+    for term in ("outsider", "linker", "insider", "own record", "remaining answers", "Brier",
+                 "calibration", "rho", "doubled", "proved", "unlike their place", "likelihood",
+                 "as-true", "interval"):  # fmt: skip
         assert term in words
 
 
