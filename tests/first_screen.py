@@ -246,7 +246,8 @@ def comparisons_of(statements):
             pair["p"] = worst
             told = "less" if pair["score"] < 0.0 else "more"
             pair["verdict"] = told if worst <= 0.05 else "cannot tell"
-            pair["needed"] = 90.0 if worst > 0.05 and pair["score"] else math.nan
+            drawn = pair["scope"] == "this population"
+            pair["needed"] = 90.0 if drawn and worst > 0.05 and pair["score"] else math.nan
         lines += pairs
     names = ["attack", "adversary", "protection", "against", "factor", "lower", "upper", "p",
              "releases", "targets", "people", "scope", "verdict", "needed", "needed_people",
@@ -396,7 +397,8 @@ def check_screen(screen, statements, errors, population=None, *, wide=0.05, word
     releases, asked = mine.groupby("protection").size().max(), mine["targets"].iloc[0]
     wanted = [95, *([releases] if releases > 1 else [])]
     people = population or asked
-    assert numbers(screen["lines"]["How sure"]) == wanted + ([asked] if asked < people else [])
+    wanted += [people, *([asked] if asked < people else [])]
+    assert numbers(screen["lines"]["How sure"]) == wanted
     means = mine.groupby("protection")[["doubled", "proved", "score"]].mean()
     check_lead(screen["lead"], means, cost, people, words or {})
     another = numbers(re.sub(r" under .*", "", screen["lines"]["Another release"]))

@@ -135,7 +135,7 @@ def _converse(row: Row) -> Row:
 
 def _words(rows: Mapping[str, Row]) -> dict[str, str]:
     """Return what each protection means, in words; its name where they say too little."""
-    words = {n: row.get("meaning") or _called(n) for n, row in rows.items()}
+    words = {n: row.get("meaning") or _called(shown_name(n)) for n, row in rows.items()}
     several = [*words.values()]
     return {n: f"{w} ({n})" if several.count(w) > 1 else w for n, w in words.items()}
 
@@ -268,7 +268,8 @@ def screen_lines(screen: Screen) -> dict[str, str]:
     targets, people = every[0]["targets"], every[0]["people"]
     sure = f"95 %{' for all verdicts together' if len(every) > 1 else ''}"
     sure += f", over {releases:,} releases" if releases > 1 else ""
-    sure += f", of {targets:,} people asked" if targets < people else ""
+    sure += f", about {people:,} people"
+    sure += f", of whom {targets:,} were asked about" if targets < people else ""
     drawn, fixed = [], True
     for name, row in screen.rows.items():
         low, high = one_release(row)

@@ -44,7 +44,7 @@ from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, proof_totals
-from bayesrisk.risk.audit.constructions import constructions
+from bayesrisk.risk.audit.constructions import can_be_made, constructions
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
@@ -475,7 +475,9 @@ class AuditStudy(Study):
         more: dict[str, pd.DataFrame] = {}
         protections = list(self.protections)
         if self._trials is not None:
-            choice, settings, trials = self._trials.results(self._reader(folder), errors)
+            choice, settings, trials = self._trials.results(
+                self._reader(folder), errors, self._made
+            )
             more = {"choice": choice, "settings": settings}
             first = {one.protection.name: one.releases.start for one in trials}
             protections = [one.protection for one in trials]
@@ -502,6 +504,13 @@ class AuditStudy(Study):
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         files = audit_files(statements, errors, self.config, **frames, **more)
         return files | {_PROTECTIONS: self._protections_document(protections)}
+
+    def _made(self, clear: Protection, faint: Protection) -> bool:
+        """Return whether the second of two protections of each population is made of the first."""
+        return all(
+            can_be_made(*(population.mechanism(one).spec for one in (clear, faint)), self.workload)
+            for population in self._populations.values()
+        )
 
     def _protections_document(self, protections: Sequence[Protection]) -> bytes:
         """Return protections with all their parameters, the tables and the schema, as JSON."""

@@ -112,7 +112,7 @@ def test_people_who_surely_differ_come_first():
 def test_how_sure_is_that(made, screen, counted):
     beliefs = beliefs_of(made[0])
     beliefs = beliefs[beliefs["adversary"] == "linker"]
-    assert numbers(screen["lines"]["How sure"]) == [95, 6, 30]
+    assert numbers(screen["lines"]["How sure"]) == [95, 6, 300, 30]
     for row in screen["rows"]:
         mine = counted[counted["protection"] == row["protection"]]["score"]
         value, *ends = numbers(row["and after (interval)"])
@@ -161,7 +161,7 @@ def test_whose_data_it_is(made, made_up):
     before = texts(page.partition('<p class="lead">')[0].partition("</h1>")[2])
     assert ("Made-up data" in before) == made_up
     assert ("Confidential" in before) != made_up
-    assert "300 people" in screens(page)[0]["lead"]
+    assert "300 people" in screens(page)[0]["lines"]["How sure"]
 
 
 # What it is made of.
@@ -278,7 +278,9 @@ def test_equal_settings_are_not_ranked():
 def test_what_would_tell_stands_in_the_table():
     statements = statements_of({"none": 0.1, "noise, two": 0.1}, spread=0.03)
     errors = errors_of({"none": 0.0, "noise, two": 1.0})
-    told = comparisons_of(statements).assign(needed_people=500.0)
+    told = comparisons_of(statements).assign(
+        verdict="cannot tell", needed=90.0, needed_people=500.0
+    )
     files = files_of(statements, errors, **frames_of(statements, errors) | {"comparisons": told})
     (found,) = screens(page_of(files))
     cell = found["rows"][1]["against no protection"]
