@@ -397,7 +397,7 @@ def check_screen(screen, statements, errors, population=None, *, wide=0.05, word
     releases, asked = mine.groupby("protection").size().max(), mine["targets"].iloc[0]
     wanted = [95, *([releases] if releases > 1 else [])]
     people = population or asked
-    wanted += [people, *([asked] if asked < people else [])]
+    wanted += [*([asked] if asked < people else []), people]
     assert numbers(screen["lines"]["How sure"]) == wanted
     means = mine.groupby("protection")[["doubled", "proved", "score"]].mean()
     check_lead(screen["lead"], means, cost, people, words or {})

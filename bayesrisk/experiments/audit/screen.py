@@ -135,9 +135,14 @@ def _converse(row: Row) -> Row:
 
 def _words(rows: Mapping[str, Row]) -> dict[str, str]:
     """Return what each protection means, in words; its name where they say too little."""
-    words = {n: row.get("meaning") or _called(shown_name(n)) for n, row in rows.items()}
+    words = {n: _meaning(row) or _called(shown_name(n)) for n, row in rows.items()}
     several = [*words.values()]
     return {n: f"{w} ({n})" if several.count(w) > 1 else w for n, w in words.items()}
+
+
+def _meaning(row: Row) -> str:
+    text = row.get("meaning")
+    return text if isinstance(text, str) else ""  # an empty text of a file is missing
 
 
 def _called(name: str) -> str:
@@ -268,8 +273,8 @@ def screen_lines(screen: Screen) -> dict[str, str]:
     targets, people = every[0]["targets"], every[0]["people"]
     sure = f"95 %{' for all verdicts together' if len(every) > 1 else ''}"
     sure += f", over {releases:,} releases" if releases > 1 else ""
-    sure += f", about {people:,} people"
-    sure += f", of whom {targets:,} were asked about" if targets < people else ""
+    asked = f"{targets:,} of " if targets < people else "all "
+    sure += f", {asked}{people:,} people asked about"
     drawn, fixed = [], True
     for name, row in screen.rows.items():
         low, high = one_release(row)
@@ -294,7 +299,7 @@ def screen_table(screen: Screen) -> engine.PageTable:
     for name, row in screen.rows.items():
         after, low, high = (row[f"answers_posterior{end}"] for end in ("", "_lower", "_upper"))
         cells = [
-            _titled(name, row.get("meaning") or ""),
+            _titled(name, _meaning(row)),
             answers_text(row["answers_prior"]),
             interval_text(after, low, high),
             *(

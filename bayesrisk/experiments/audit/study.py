@@ -577,13 +577,12 @@ def _with_meaning(
     costs: pd.DataFrame, population: PopulationInParts, protections: Sequence[Protection]
 ) -> pd.DataFrame:
     """Return costs with what each protection means in words, empty where there are none."""
-    named = {one.name: one for one in protections}
-    texts = [
-        meaning(named[name].mechanism, population.parameters(named[name]), error)
-        if name in named else ""
-        for name, error in zip(costs["protection"], costs["error"], strict=True)
-    ]  # fmt: skip
-    return costs.assign(meaning=texts)
+    error, texts = costs.set_index("protection")["error"], {}
+    for one in protections:
+        spec = population.mechanism(one).spec  # a rule of an agency is one of the mechanisms
+        settings = {**spec.parameters, **population.parameters(one)}
+        texts[one.name] = meaning(spec.mechanism, settings, float(error[one.name]))
+    return costs.assign(meaning=costs["protection"].map(texts).fillna(""))
 
 
 def _plain(protection: Protection) -> dict[str, Any]:

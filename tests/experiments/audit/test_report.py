@@ -112,7 +112,7 @@ def test_people_who_surely_differ_come_first():
 def test_how_sure_is_that(made, screen, counted):
     beliefs = beliefs_of(made[0])
     beliefs = beliefs[beliefs["adversary"] == "linker"]
-    assert numbers(screen["lines"]["How sure"]) == [95, 6, 300, 30]
+    assert numbers(screen["lines"]["How sure"]) == [95, 6, 30, 300]
     for row in screen["rows"]:
         mine = counted[counted["protection"] == row["protection"]]["score"]
         value, *ends = numbers(row["and after (interval)"])
