@@ -24,7 +24,7 @@ from bayesrisk.experiments.audit.words import (
 )
 from bayesrisk.experiments.runs import engine
 from bayesrisk.risk.audit import METHODS
-from bayesrisk.risk.audit.comparisons import CONVERSE, HIGHER, LESS, LOWER
+from bayesrisk.risk.audit.comparisons import AS_MUCH, CONVERSE, HIGHER, LESS, LOWER, NO_MORE
 from bayesrisk.risk.audit.measures import BEST_READINGS, unexplained
 
 Row = Mapping[Any, Any]
@@ -72,6 +72,12 @@ class Screen(NamedTuple):
             return False
         exact = here and row["scope"] != "this population" and row["targets"] == row["people"]
         return bool(row[f"{measure}_upper"] < 0.0 or (exact and row[measure] <= -0.5))
+
+    def turned(self, name: str, measure: str) -> bool:
+        """Return whether a protection has fewer people than one that is made from it."""
+        others = [other for other in self.rows if (other, name) in self.verdicts]
+        made = [n for n in others if self.verdicts[n, name]["verdict"] in (NO_MORE, AS_MUCH)]
+        return any(self.rows[n][measure] - self.rows[name][measure] >= 0.5 for n in made)
 
     def lower(self, one: str, other: str) -> bool:
         """Return whether less is learned under a protection, or no more by construction."""
@@ -177,7 +183,8 @@ def _difference(screen: Screen) -> str:
         )
     for here, measure in itertools.product((False, True), ("doubled", "proved")):
         beats = functools.partial(screen.fewer, measure=measure, here=here)
-        if (best := _best(screen, beats, measure)) is not None:
+        best = _best(screen, beats, measure)
+        if best is not None and not screen.turned(best, measure):
             return ("in this population " if here else "") + _people(screen, best, measure)
     best = _best(screen, screen.lower, "answers_posterior")
     if best is None:

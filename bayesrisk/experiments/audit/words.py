@@ -103,10 +103,10 @@ def _rounding(parameters: Mapping[str, Any], error: str) -> str:
 def _ranges(parameters: Mapping[str, Any], error: str) -> str:
     edges = [int(edge) for edge in parameters["edges"]]
     if len(edges) > _MOST_RANGES or parameters.get("step"):
-        return f"ranges that leave a count open by {error}"
+        return f"publishing ranges with an error of {error} a count"
     pairs = itertools.pairwise(edges)
     ends = [f"{a} to {b - 1}" if b - a > 1 else str(a) for a, b in pairs]
-    return f"ranges {', '.join([*ends, f'{edges[-1]} or more'])}"
+    return f"publishing ranges {', '.join([*ends, f'{edges[-1]} or more'])}"
 
 
 def _threshold(parameters: Mapping[str, Any], error: str) -> str:

@@ -40,8 +40,9 @@ LOWER, HIGHER = (LESS, NO_MORE), (MORE, NO_LESS)
 #: Values of which the mean difference is taken: the log score carries the order.
 _MEASURED = ("score", "doubled", "proved")
 _COMPARED = [
-    "adversary", "protection", "against", "attack", "attack_against", "targets", "releases",
-    "scope", "factor", "lower", "upper", "p", "verdict", "needed", "needed_people", "explained",
+    "adversary", "protection", "against", "attack", "attack_against", "targets", "people",
+    "releases", "scope", "factor", "lower", "upper", "p", "verdict", "needed", "needed_people",
+    "explained",
     *(f"{name}{end}" for name in _MEASURED[1:] for end in ("", "_lower", "_upper")),
 ]  # fmt: skip
 _HERE, _LIKE = "this population", "populations like it"
