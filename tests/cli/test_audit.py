@@ -72,7 +72,7 @@ def test_options_and_json(inputs, tmp_path):
     first = run(*words)
     assert first.exit_code == 0, first.exception
     lines = first.output.splitlines()
-    assert lines[1].startswith("identity: ")
+    assert lines[1].startswith("no protection: ")
     assert lines[2].startswith("rounding:base=5: ")
     statements, _ = read_audit(tmp_path / "out")
     assert statements["target"].nunique() == 5

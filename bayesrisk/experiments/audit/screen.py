@@ -97,9 +97,11 @@ def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
     rank = rows["attack"].map({name: rank for rank, name in enumerate(_READINGS)})
     best = rows.loc[rank.sort_values(kind="stable").index]
     best = best.drop_duplicates(["protection", "adversary"]).sort_index()
+    with np.errstate(divide="ignore"):  # of a truth that was impossible without the record
+        own = np.log(best["own_factor"])
     order = pd.DataFrame({
         "fails": _fails(best).groupby(best["adversary"]).transform("any"),
-        "own": np.log(best["own_factor"]).groupby(best["adversary"]).transform("mean"),
+        "own": own.groupby(best["adversary"]).transform("mean"),
     })  # fmt: skip
     return best.loc[order.sort_values(["fails", "own"], kind="stable").index]
 
