@@ -202,8 +202,8 @@ def audited(seed):
             errors = [people.counts(protection, number)[0] for number in numbers]
             cost = costs(pd.concat(errors).assign(protection=rule)).iloc[0]
             lines.append({
-                "answers": row["answers_posterior"], "people": row["people"], "doubled": row["doubled"],
-                "proved": row["proved"], "error": cost["error"],
+                "answers": row["answers_posterior"], "people": row["people"],
+                "doubled": row["doubled"], "proved": row["proved"], "error": cost["error"],
             })  # fmt: skip
     return lines
 

@@ -227,6 +227,9 @@ def comparisons_of(statements):
                 less = (a - b).dropna()
                 mean, reach = less.mean(), half_width(less)
                 error = np.std(less, ddof=1) / math.sqrt(len(less)) if len(less) > 1 else 0.0
+                if drawn and name != "score" and len(less) > 1:  # one person in one release
+                    error = max(error, 1.0 / len(less))
+                    reach = student.ppf(0.975, len(less) - 1) * error
                 # What does not vary says nothing of others.
                 ends_ = [mean - reach, mean + reach] if error > 1e-12 else [math.nan] * 2
                 p = 2.0 * student.sf(abs(mean) / error, len(less) - 1) if error > 1e-12 else 1.0

@@ -34,6 +34,10 @@ _READINGS = (*BEST_READINGS, "as-true", *METHODS)
 _BRIEF = 5  # lines
 _NAMED = 2  # protections beside the best and none at all that the sentence has room for
 _ALMOST = 0.75  # of the people without protection
+_VERBS = {
+    "doubled": ("doubles the chance of being guessed right for", "doubles it for"),
+    "proved": ("lets a true statement be proved about", "lets it be proved about"),
+}
 _TOLD = {
     "less": "less is learned", "more": "more is learned",
     "no more": "can tell no more, by construction",
@@ -89,9 +93,9 @@ def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
     """Return everybody's row of each protection and adversary, by the adversary's best model.
 
     The adversary to whom own records tell most, by the mean logarithm of their factor on remaining
-    answers over protections, comes first, and after all others
-    who has no model of some protection that explains the tables of most people, or held the truth
-    impossible: to learn nothing from them, or what is false, does not say that it protects.
+    answers over protections, comes first, and after all others who has no model of some protection
+    that explains the tables of most people, or held the truth impossible: to learn nothing, or what
+    is false, does not say that it protects.
     """
     rows = measures[measures["group"] == EVERYBODY]
     rank = rows["attack"].map({name: rank for rank, name in enumerate(_READINGS)})
@@ -187,7 +191,7 @@ def _difference(screen: Screen) -> str:
         beats = functools.partial(screen.fewer, measure=measure, here=here)
         best = _best(screen, beats, measure)
         if best is not None and not screen.turned(best, measure):
-            return ("in this population " if here else "") + _people(screen, best, measure)
+            return ("in this population " if here else "") + _people(screen, best, measure, beats)
     best = _best(screen, screen.lower, "answers_posterior")
     if best is None:
         some = [rows[name]["answers_posterior"] for name in rows]
@@ -215,35 +219,27 @@ def _best(
     return min(never, key=lambda n: (-wins[n], sign * screen.rows[n][measure]), default=None)
 
 
-def _people(screen: Screen, best: str, measure: str) -> str:
-    """Return how many people the best protection and the others affect."""
-    rows, words, plain = screen.rows, screen.words, screen.plain
-    others = [n for n in rows if n not in (best, plain, *screen.unexplained)]
-    others = sorted(others, key=lambda n: -rows[n][measure])[:_NAMED]
-    people = f"{next(iter(rows.values()))['people']:,} people"
-    proved = measure == "proved"
-    first = "lets a true statement be proved about" if proved else (
-        "doubles the chance of being guessed right for"
-    )  # fmt: skip
-    then, parts = "about" if proved else "it for", []
-    for name in others:
-        number = people_text(rows[name][measure])
-        parts.append(f"{words[name]} {'' if proved else 'doubles '}{then} {number} of {people}")
-        if plain not in (None, best) and _almost(rows[name], rows[plain], measure):
-            base = people_text(rows[plain][measure])
-            parts[-1] += f", almost as many as {words[plain]} ({base})"
-    if plain not in (None, best) and not any(words[plain] in part for part in parts):
-        number = people_text(rows[plain][measure])
-        parts.append(f"{words[plain]} {'' if proved else 'doubles '}{then} {number} of {people}")
-    if proved:
-        parts = [part.replace(" about ", " lets it be proved about ", 1) for part in parts]
-    text = "; ".join([f"{words[best]} {first} {_doubled(rows[best], measure)}", *parts])
-    head, of, rest = text.partition(f" of {people}")
-    return head + of + rest.replace(f" of {people}", "")
-
-
-def _almost(row: Row, plain: Row, measure: str) -> bool:
-    return bool(plain[measure] and _ALMOST <= row[measure] / plain[measure] <= 1.0)
+def _people(screen: Screen, best: str, measure: str, beats: Callable[[str, str], bool]) -> str:
+    """Return how many people the best protection affects, and those that surely affect more."""
+    rows, words = screen.rows, screen.words
+    beaten = sorted((n for n in rows if beats(best, n)), key=lambda n: -rows[n][measure])
+    base = screen.plain if screen.plain in beaten else None
+    verb, again = _VERBS[measure]
+    parts, of = [f"{words[best]} {verb} {_doubled(rows[best], measure)}"], " of {people:,} people"
+    for name in [*[n for n in beaten if n != base][:_NAMED], base]:
+        if name is None or (name == screen.plain and base is None):  # it was said already
+            continue
+        number = rows[name][measure]
+        parts.append(f"{words[name]} {again} {people_text(number)}{of.format(**rows[name])}")
+        of = ""
+        if base not in (None, name) and number >= _ALMOST * rows[base][measure] >= _ALMOST * number:
+            parts[-1] += f", almost as many as {words[base]} ({people_text(rows[base][measure])})"
+            base = None
+    untold = [n for n in rows if n not in (best, *beaten, *screen.unexplained)]
+    if untold:
+        do = "do" if len(untold) > 1 else "does"
+        parts.append(f"{listed([words[n] for n in untold])} {do} not surely differ in that")
+    return "; ".join(parts)
 
 
 def _doubled(row: Row, measure: str = "doubled") -> str:

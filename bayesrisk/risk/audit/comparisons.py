@@ -84,7 +84,8 @@ def compare(
     Differences are taken of the same people, and of releases of the same number, whose random
     numbers settings of one mechanism share.  The order is that of mean log scores; the factor is
     that of remaining answers under ``protection`` and ``against``.  With m releases and differences
-    :math:`D_r` of means the variance is :math:`s^2(D) / m`, and that of drawing targets besides.
+    :math:`D_r` of means the variance is :math:`s^2(D) / m`, and that of drawing targets besides; of
+    numbers of people it is never less than if one release had one person more.
     Where neither protection has chance in it nothing varies in this population, and a difference of
     any size would be sure: intervals and verdicts are then about populations like it, whose places
     vary.  p-values are Student's, and Holm's rule holds the chance of any false verdict, and of any
@@ -173,6 +174,9 @@ class _Side:
                 if name == "score":
                     chains = sum(sample.chains(one.error) for one in both)
                 parts = [sample.wide_variance(value), (chains, np.inf)]
+            if random and name != "score":  # at least as if one release had one person more
+                (_, (chance, freedom)), least = parts, 1.0 / (value.shape[0] * number) ** 2
+                parts = [parts[0], (max(chance, least), freedom)]
             (sampling, _), (chance, _) = parts
             line |= {
                 name: float(value.mean()), f"{name}_chance": chance, f"{name}_sampling": sampling,

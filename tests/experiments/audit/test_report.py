@@ -77,12 +77,25 @@ def mean(counted, protection, name):
 # Six questions of a reader, each answered by the first screen alone.
 
 
-def test_which_protection_lets_least_be_learned(screen, counted):
-    front, _, rest = screen["lead"].partition(".")[0].partition(" lets less be learned than ")
-    assert front == "“noise, strong”"
-    assert rest.startswith("none and “noise, weak”")
-    answers = {n: math.exp(-mean(counted, n, "score")) for n in ("noise, strong", "none")}
-    assert numbers(screen["lead"])[:2] == pytest.approx([*answers.values()], abs=0.00501)
+def test_which_protection_affects_fewest_people(screen, counted):
+    weak, none, strong = screen["lead"].partition(".")[0].split("; ")
+    assert weak == "“noise, weak” doubles the chance of being guessed right for nobody"
+    assert strong == "“noise, strong” does not surely differ in that"
+    doubled = {name: mean(counted, name, "doubled") for name in GAINS}
+    assert doubled == {"none": 20.0, "noise, weak": 0.0, "noise, strong": 0.0}
+    assert numbers(none) == [20.0, 300.0]
+
+
+def test_which_protection_lets_least_be_learned_where_no_people_differ():
+    statements = statements_of({"noise, a": 0.12, "noise, b": 0.08}, spread=0.005)
+    errors = errors_of({"noise, a": 0.5, "noise, b": 2.5})
+    (found,) = screens(page_of(files_of(statements, errors)))
+    front, _, rest = found["lead"].partition(": ")
+    assert front == "“noise, b” lets less be learned than “noise, a”"
+    rows = releases_of(statements).groupby("protection")["score"].mean()
+    wanted = [math.exp(-rows[name]) for name in ("noise, b", "noise, a")]
+    assert numbers(rest)[:2] == pytest.approx(wanted, abs=0.00501)
+    check_screen(found, statements, errors)
 
 
 def test_people_who_surely_differ_come_first():
@@ -429,7 +442,7 @@ def test_each_population_has_its_screen(made):
     assert page.index("<h2>north</h2>") < page.index("<h2>&lt;south&gt;</h2>")
     lines = audit_brief(*(joined[name] for name in ("measures", "comparisons", "costs")))
     assert len(lines) == 5
-    assert lines[0].startswith("north: “noise, strong” lets less")
+    assert lines[0].startswith("north: “noise, weak” doubles the chance")
 
 
 def test_a_goal_is_answered_first(made):
