@@ -353,7 +353,7 @@ def audit_brief(
         if headline_rows(frames[0]).empty:
             continue
         screen = first_screen(*frames)
-        lines.append(f"{name + ': ' if name else ''}{lead(screen)}.")
+        lines.append(f"{name + ': ' if name else ''}{lead(screen).rstrip('.')}.")
         for key, cells in zip(screen.rows, screen_table(screen).rows, strict=True):
             doubled, proved = (cell.partition(" (")[0] for cell in cells[3:5])
             lines.append(

@@ -407,6 +407,17 @@ def test_names_are_escaped_and_no_formula():
     assert f"'{name}".encode() in files["measures.csv"]
 
 
+def test_names_that_end_with_a_full_stop_end_a_sentence_with_one():
+    statements = statements_of({"noise no.": 0.1, "noise so.": 0.05}, spread=0.01)
+    errors = errors_of({"noise no.": 0.5, "noise so.": 2.5})
+    known = [{"name": "linker", "known": ["sex", "Geschl."], "neighbours": 0.0}]
+    files = files_of(statements, errors, config={"adversaries": known})
+    assert ".." not in texts(page_of(files).partition("<h1")[2].partition("Tables</h2>")[0])
+    frames = frames_of(statements, errors)
+    lines = audit_brief(*(frames[name] for name in ("measures", "comparisons", "costs")))
+    assert not any(line.endswith("..") for line in lines)
+
+
 def test_who_is_most_at_risk_is_of_the_adversary_that_gains_most(made):
     page = page_of(made[2])
     data = re.search(r'download="at-risk.csv" href="data:text/csv;base64,(.*?)"', page).group(1)
