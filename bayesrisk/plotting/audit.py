@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.meanings import shown_name
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
@@ -178,7 +179,7 @@ def plot_beliefs(measures: pd.DataFrame, *, ax: Where = None) -> Panels:
 def _name(row: pd.Series) -> str:
     """Return the name of a point: the protection, and how it is read where that needs saying."""
     protection, attack = canvas.as_text(row["protection"]), canvas.as_text(row["attack"])
-    protection = "no protection" if protection == "identity" else protection
+    protection = shown_name(protection)
     if attack in _BEST:
         return protection
     return f"{protection}, {attack if attack in _NAMES else f'read {attack}'}"

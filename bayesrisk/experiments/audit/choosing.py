@@ -238,14 +238,14 @@ def chosen_settings(
     proofs: Mapping[str, tuple[int, int]],
     goal: ProtectionGoal,
     *,
-    made: Callable[[str, str], bool] = lambda clear, faint: False,
+    follows: Callable[[str, str], bool] = lambda clear, faint: False,
 ) -> pd.DataFrame:
     """Return a row for each protection: the chosen setting, its proof and its cost.
 
     It is the weakest that keeps to the goal, as all stronger ones that were tried do, also in fresh
     releases.  ``searches`` are by the name of a protection; ``tried`` has a row for each setting,
     with its bound and cost; ``proofs`` are by the name of a setting: in how many of how many fresh
-    releases the goal was met.  ``made`` says whether the second of two settings can be made from
+    releases the goal was met.  ``follows`` says whether the second of two settings can be made from
     the first: such a one that misses the goal is not said to tell more than one that meets it.
     """
     lines = []
@@ -265,7 +265,7 @@ def chosen_settings(
     choice["cheapest"] = enough & (choice["cost"] == least).to_numpy(np.bool_)
     safe, answers = choice.loc[enough, "setting"].tolist(), []
     for row in choice.to_dict("records"):
-        clear = [] if row["met"] else [name for name in safe if made(name, row["setting"])]
+        clear = [] if row["met"] else [name for name in safe if follows(name, row["setting"])]
         text = _sentence(row, searches[row["protection"]], goal)
         text += f"; by construction it can tell no more than {clear[0]}" if clear else ""
         answers.append(text)
@@ -443,11 +443,11 @@ class Trials:
         self,
         read: Reader,
         errors: pd.DataFrame,
-        made: Callable[[Protection, Protection], bool],
+        follows: Callable[[Protection, Protection], bool],
     ) -> tuple[pd.DataFrame, pd.DataFrame, list[Trial]]:
         """Return the chosen settings, all that were tried, and what results are about.
 
-        That are the releases that prove a chosen setting, where there are any.  ``made`` says
+        That are the releases that prove a chosen setting, where there are any.  ``follows`` says
         whether the second of two can be made from the first.
         """
         lines, proofs = [], {}
@@ -473,8 +473,8 @@ class Trials:
         settings = pd.DataFrame(lines)
         searches = {p.name: s for p, s in zip(self._protections, self._searches, strict=True)}
 
-        def follows(clear: str, faint: str) -> bool:
-            return made(trials[clear].protection, trials[faint].protection)
+        def setting_follows(clear: str, faint: str) -> bool:
+            return follows(trials[clear].protection, trials[faint].protection)
 
-        choice = chosen_settings(searches, settings, proofs, self._goal, made=follows)
+        choice = chosen_settings(searches, settings, proofs, self._goal, follows=setting_follows)
         return choice, settings, [trials[name] for name in choice["setting"]]

@@ -429,9 +429,8 @@ class PopulationInParts:
                 self._streams[one.name, one.setting] = f"{one.mechanism} {number}"
 
     def _stream(self, protection: Protection) -> str:
-        """Return what chooses random numbers: settings of one mechanism share them, as a rule."""
-        own = self._streams.get((protection.name, protection.setting))
-        return protection.mechanism if own is None else own
+        """Return the name of random numbers: settings of one mechanism share them, as a rule."""
+        return self._streams.get((protection.name, protection.setting), protection.mechanism)
 
     def randomised(self, protection: Protection) -> bool:
         """Return True where another release of a protection may be another one."""

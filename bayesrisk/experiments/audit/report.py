@@ -23,7 +23,6 @@ from bayesrisk.experiments.audit.screen import (
     lead,
     screen_lines,
     screen_table,
-    shown_name,
 )
 from bayesrisk.experiments.audit.words import (
     answers_text,
@@ -33,6 +32,7 @@ from bayesrisk.experiments.audit.words import (
     people_interval,
 )
 from bayesrisk.experiments.runs import engine
+from bayesrisk.mechanisms.meanings import shown_name
 
 Row = Mapping[Any, Any]
 UNLIKE = "unlike their place"
@@ -230,9 +230,9 @@ _PLAIN = {
 
 def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, engine.PageTable]:
     """Return tables by the frames that they show; columns that a frame has not are left out."""
-    tables, shown = {}, {kind: _shown(frame) for kind, frame in frames.items()}
+    tables, named = {}, {kind: _with_shown_names(frame) for kind, frame in frames.items()}
     for caption, (kind, columns) in _TABLES.items():
-        rows, names_present = shown[kind].to_dict(orient="records"), {*frames[kind].columns}
+        rows, names_present = named[kind].to_dict(orient="records"), {*frames[kind].columns}
         columns_present = [
             (h, n.split(), text)
             for h, n, text in [*_WHOSE, *columns]
@@ -248,11 +248,11 @@ def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, engine.PageTable]:
         tables[caption] = engine.PageTable(caption, [head for head, *_ in columns_present], cells)
     for name, caption in _PLAIN.items():
         if name in frames:
-            tables[caption] = engine.table(shown[name].round(3), caption)
+            tables[caption] = engine.table(named[name].round(3), caption)
     return tables
 
 
-def _shown(frame: pd.DataFrame) -> pd.DataFrame:
+def _with_shown_names(frame: pd.DataFrame) -> pd.DataFrame:
     """Return rows whose protections are called as they are shown."""
     names = [name for name in ("protection", "against", "setting") if name in frame]
     return frame.assign(**{name: frame[name].map(shown_name) for name in names})
@@ -260,7 +260,7 @@ def _shown(frame: pd.DataFrame) -> pd.DataFrame:
 
 def proofs_text(proofs: pd.DataFrame) -> str:
     """Return in a sentence what the counts of one release prove under each protection."""
-    rows = _shown(proofs).to_dict(orient="records")
+    rows = _with_shown_names(proofs).to_dict(orient="records")
     open_, sentences = [row for row in rows if row["limited"] and row["coarsened"]], []
     recovered = [
         f"{_share(row['recovered'], row['coarsened'])} under {row['protection']}"

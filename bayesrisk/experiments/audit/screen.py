@@ -13,7 +13,6 @@ import pandas as pd
 
 from bayesrisk.experiments.audit.populations import population_names, population_rows
 from bayesrisk.experiments.audit.words import (
-    NOTHING,
     answers_text,
     capital,
     error_text,
@@ -23,6 +22,7 @@ from bayesrisk.experiments.audit.words import (
     people_text,
 )
 from bayesrisk.experiments.runs import engine
+from bayesrisk.mechanisms.meanings import NOTHING, shown_name
 from bayesrisk.risk.audit import METHODS
 from bayesrisk.risk.audit.comparisons import AS_MUCH, CONVERSE, HIGHER, LESS, LOWER, NO_MORE
 from bayesrisk.risk.audit.measures import BEST_READINGS, unexplained
@@ -65,23 +65,23 @@ class Screen(NamedTuple):
         rows = self.rows.items()
         return next((n for n, row in rows if row["error"] == row["withheld"] == 0.0), None)
 
-    def fewer(self, one: str, other: str, measure: str, *, here: bool = False) -> bool:
+    def fewer(self, one: str, other: str, measure: str, *, exactly: bool = False) -> bool:
         """Return whether a protection surely has fewer people doubled or proved than another.
 
-        Never against an order by construction.  With ``here`` also where the difference has no
+        Never against an order by construction.  With ``exactly`` also where the difference has no
         chance in it, so that it is sure in this population, if not in others.
         """
         row = self.verdicts.get((one, other))
         if row is None or row["verdict"] in HIGHER:
             return False
-        exact = here and row["scope"] != "this population" and row["targets"] == row["people"]
+        exact = exactly and row["scope"] != "this population" and row["targets"] == row["people"]
         return bool(row[f"{measure}_upper"] < 0.0 or (exact and row[measure] <= -0.5))
 
-    def turned(self, name: str, measure: str) -> bool:
+    def contradicts(self, name: str, measure: str) -> bool:
         """Return whether a protection has fewer people than one that is made from it."""
-        others = [other for other in self.rows if (other, name) in self.verdicts]
-        made = [n for n in others if self.verdicts[n, name]["verdict"] in (NO_MORE, AS_MUCH)]
-        return any(self.rows[n][measure] - self.rows[name][measure] >= 0.5 for n in made)
+        pairs = [(n, self.verdicts[n, name]) for n in self.rows if (n, name) in self.verdicts]
+        coarser = [n for n, row in pairs if row["verdict"] in (NO_MORE, AS_MUCH)]
+        return any(self.rows[n][measure] - self.rows[name][measure] >= 0.5 for n in coarser)
 
     def lower(self, one: str, other: str) -> bool:
         """Return whether less is learned under a protection, or no more by construction."""
@@ -102,10 +102,10 @@ def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
     best = rows.loc[rank.sort_values(kind="stable").index]
     best = best.drop_duplicates(["protection", "adversary"]).sort_index()
     with np.errstate(divide="ignore"):  # of a truth that was impossible without the record
-        own = np.log(best["own_factor"])
+        factor = np.log(best["own_factor"])
     order = pd.DataFrame({
         "fails": _fails(best).groupby(best["adversary"]).transform("any"),
-        "own": own.groupby(best["adversary"]).transform("mean"),
+        "own": factor.groupby(best["adversary"]).transform("mean"),
     })  # fmt: skip
     return best.loc[order.sort_values(["fails", "own"], kind="stable").index]
 
@@ -132,21 +132,21 @@ def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.Da
 
 def _converse(row: Row) -> Row:
     """Return a comparison as it is read from the other side."""
-    turned = dict(row)
-    turned["verdict"] = CONVERSE.get(row["verdict"], row["verdict"])
+    converse = dict(row)
+    converse["verdict"] = CONVERSE.get(row["verdict"], row["verdict"])
     for name in ("doubled", "proved"):
-        turned[name] = -row[name]
-        turned[f"{name}_lower"], turned[f"{name}_upper"] = (
+        converse[name] = -row[name]
+        converse[f"{name}_lower"], converse[f"{name}_upper"] = (
             -row[f"{name}_upper"], -row[f"{name}_lower"],
         )  # fmt: skip
-    turned["factor"], turned["lower"], turned["upper"] = (
+    converse["factor"], converse["lower"], converse["upper"] = (
         1.0 / row[name] for name in ("factor", "upper", "lower")
     )
-    return turned
+    return converse
 
 
 def _words(rows: Mapping[str, Row]) -> dict[str, str]:
-    """Return what each protection means, in words; its name where they say too little."""
+    """Return the meaning of each protection, in words; its name where they say too little."""
     words = {n: _meaning(row) or _called(shown_name(n)) for n, row in rows.items()}
     several = [*words.values()]
     return {n: f"{w} ({n})" if several.count(w) > 1 else w for n, w in words.items()}
@@ -160,11 +160,6 @@ def _meaning(row: Row) -> str:
 def _called(name: str) -> str:
     """Return a name as a sentence has it: in quotes where it has a comma."""
     return f"“{name}”" if "," in name else name
-
-
-def shown_name(name: str) -> str:
-    """Return the name of a protection as it is shown."""
-    return NOTHING if name == "identity" else name
 
 
 # The sentence in front.
@@ -187,23 +182,25 @@ def _difference(screen: Screen) -> str:
             f"under {words[name]} the chance of being guessed right is doubled for "
             f"{_doubled(row)} of {row['people']:,} people; {_remaining(row)}"
         )
-    for here, measure in itertools.product((False, True), ("doubled", "proved")):
-        beats = functools.partial(screen.fewer, measure=measure, here=here)
+    for exactly, measure in itertools.product((False, True), ("doubled", "proved")):
+        beats = functools.partial(screen.fewer, measure=measure, exactly=exactly)
         best = _best(screen, beats, measure)
-        if best is not None and not screen.turned(best, measure):
-            return ("in this population " if here else "") + _people(screen, best, measure, beats)
+        if best is not None and not screen.contradicts(best, measure):
+            return ("in this population " if exactly else "") + _people(
+                screen, best, measure, beats
+            )
     best = _best(screen, screen.lower, "answers_posterior")
     if best is None:
-        some = [rows[name]["answers_posterior"] for name in rows]
-        span = " to ".join(dict.fromkeys(map(answers_text, (min(some), max(some)))))
+        answers = [rows[name]["answers_posterior"] for name in rows]
+        span = " to ".join(dict.fromkeys(map(answers_text, (min(answers), max(answers)))))
         return (
             f"this audit cannot tell which of {listed([*words.values()])} lets least be learned: "
             f"the truth is as uncertain as among {span} equally likely answers"
         )
     beaten = [name for name in rows if screen.lower(best, name)]
     measured = [n for n in beaten if screen.verdicts[best, n]["verdict"] == LESS]
-    told = "lets less be learned than" if measured else "can tell no more, by construction, than"
-    return f"{words[best]} {told} {listed([words[n] for n in measured or beaten])}: " + _remaining(
+    verb = "lets less be learned than" if measured else "can tell no more, by construction, than"
+    return f"{words[best]} {verb} {listed([words[n] for n in measured or beaten])}: " + _remaining(
         rows[best], rows[screen.plain if screen.plain in beaten else (measured or beaten)[0]]
     )
 
@@ -220,18 +217,21 @@ def _best(
 
 
 def _people(screen: Screen, best: str, measure: str, beats: Callable[[str, str], bool]) -> str:
-    """Return how many people the best protection affects, and those that surely affect more."""
+    """Return the people whom the best protection affects, and those that surely affect more."""
     rows, words = screen.rows, screen.words
     beaten = sorted((n for n in rows if beats(best, n)), key=lambda n: -rows[n][measure])
     base = screen.plain if screen.plain in beaten else None
-    verb, again = _VERBS[measure]
-    parts, of = [f"{words[best]} {verb} {_doubled(rows[best], measure)}"], " of {people:,} people"
+    verb, repeated = _VERBS[measure]
+    parts, whole = (
+        [f"{words[best]} {verb} {_doubled(rows[best], measure)}"],
+        " of {people:,} people",
+    )
     for name in [*[n for n in beaten if n != base][:_NAMED], base]:
         if name is None or (name == screen.plain and base is None):  # it was said already
             continue
         number = rows[name][measure]
-        parts.append(f"{words[name]} {again} {people_text(number)}{of.format(**rows[name])}")
-        of = ""
+        parts.append(f"{words[name]} {repeated} {people_text(number)}{whole.format(**rows[name])}")
+        whole = ""
         if base not in (None, name) and number >= _ALMOST * rows[base][measure] >= _ALMOST * number:
             parts[-1] += f", almost as many as {words[base]} ({people_text(rows[base][measure])})"
             base = None
@@ -255,12 +255,12 @@ def _remaining(row: Row, other: Row | None = None) -> str:
 
 
 def _price(screen: Screen) -> str:
-    """Return what each protection costs."""
+    """Return the cost of each protection, in words."""
     words = screen.words  # which may have the price in them
     rows = [n for n, row in screen.rows.items() if n != screen.plain
             and f"of {error_text(row['error'])} a count" not in words[n]]  # fmt: skip
-    shown = [*rows[:_NAMED], *rows[-1:]] if len(rows) > _NAMED + 1 else rows
-    costs = [f"{error_text(screen.rows[n]['error'])} under {words[n]}" for n in shown]
+    names = [*rows[:_NAMED], *rows[-1:]] if len(rows) > _NAMED + 1 else rows
+    costs = [f"{error_text(screen.rows[n]['error'])} under {words[n]}" for n in names]
     if not costs:
         return ""
     return f"The price: a count is off by {listed(costs)}"
@@ -278,18 +278,18 @@ def screen_lines(screen: Screen) -> dict[str, str]:
     targets, people = every[0]["targets"], every[0]["people"]
     sure = f"95 %{' for all verdicts together' if len(every) > 1 else ''}"
     sure += f", over {releases:,} releases" if releases > 1 else ""
-    asked = f"{targets:,} of " if targets < people else "all "
-    sure += f", {asked}{people:,} people asked about"
-    drawn, fixed = [], True
+    part = f"{targets:,} of " if targets < people else "all "
+    sure += f", {part}{people:,} people asked about"
+    spans, fixed = [], True
     for name, row in screen.rows.items():
         low, high = one_release(row)
         if row["randomised"]:
             fixed = False
             if not math.isnan(low):
                 span = f"{answers_text(low)} to {answers_text(high)}"
-                drawn.append((row["error"], f"{span} answers under {screen.words[name]}"))
-    drawn = sorted(drawn)[-1:]  # of the most expensive one; all have it in the figure
-    another = "the same" if fixed else listed([text for _, text in drawn] or ["unknown: of one"])
+                spans.append((row["error"], f"{span} answers under {screen.words[name]}"))
+    spans = sorted(spans)[-1:]  # of the most expensive one; all have it in the figure
+    another = "the same" if fixed else listed([text for _, text in spans] or ["unknown: of one"])
     return {"How sure": sure, "Another release": another}
 
 
@@ -320,9 +320,9 @@ def screen_table(screen: Screen) -> engine.PageTable:
 
 def _titled(name: str, words: str) -> str:
     """Return a protection's name, and what it means where its name does not say so."""
-    shown = shown_name(name)
-    said = all(word in shown for word in words.removesuffix(" of people").split())
-    return shown if said else f"{shown} ({words})"
+    title = shown_name(name)
+    plain = all(word in title for word in words.removesuffix(" of people").split())
+    return title if plain else f"{title} ({words})"
 
 
 def verdict_text(row: Row | None) -> str:
@@ -332,8 +332,8 @@ def verdict_text(row: Row | None) -> str:
     if row["verdict"] in _TOLD:
         return _TOLD[row["verdict"]]
     more = [
-        f"{row[name]:,.0f} {what}"
-        for name, what in (("needed", "releases"), ("needed_people", "people asked"))
+        f"{row[name]:,.0f} {unit}"
+        for name, unit in (("needed", "releases"), ("needed_people", "people asked"))
         if math.isfinite(row[name])
     ]
     return "cannot tell" + (f" ({' or '.join(more)} would)" if more else "")

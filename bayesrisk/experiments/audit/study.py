@@ -38,10 +38,11 @@ from bayesrisk.experiments.audit.populations import (
 )
 from bayesrisk.experiments.audit.report import audit_files, check_totals
 from bayesrisk.experiments.audit.screen import audit_brief
-from bayesrisk.experiments.audit.words import meaning
+from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.mechanisms.meanings import meaning
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made, constructions
@@ -476,7 +477,7 @@ class AuditStudy(Study):
         protections = list(self.protections)
         if self._trials is not None:
             choice, settings, trials = self._trials.results(
-                self._reader(folder), errors, self._made
+                self._reader(folder), errors, self._follows
             )
             more = {"choice": choice, "settings": settings}
             first = {one.protection.name: one.releases.start for one in trials}
@@ -505,7 +506,7 @@ class AuditStudy(Study):
         files = audit_files(statements, errors, self.config, **frames, **more)
         return files | {_PROTECTIONS: self._protections_document(protections)}
 
-    def _made(self, clear: Protection, faint: Protection) -> bool:
+    def _follows(self, clear: Protection, faint: Protection) -> bool:
         """Return whether the second of two protections of each population is made of the first."""
         return all(
             can_be_made(*(population.mechanism(one).spec for one in (clear, faint)), self.workload)
@@ -581,7 +582,7 @@ def _with_meaning(
     for one in protections:
         spec = population.mechanism(one).spec  # a rule of an agency is one of the mechanisms
         settings = {**spec.parameters, **population.parameters(one)}
-        texts[one.name] = meaning(spec.mechanism, settings, float(error[one.name]))
+        texts[one.name] = meaning(spec.mechanism, settings, error_text(error[one.name]))
     return costs.assign(meaning=costs["protection"].map(texts).fillna(""))
 
 

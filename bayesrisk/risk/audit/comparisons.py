@@ -21,12 +21,12 @@ from bayesrisk.risk.audit.measures import (
     UNEXPLAINED,
     ByPeople,
     Sample,
+    believed_targets,
     by_people,
     compared_targets,
     empty_frame,
     satterthwaite,
     share_asked,
-    targets_of,
     whole_columns,
 )
 
@@ -67,7 +67,7 @@ def compare(
         Size of the population that the targets were drawn from; by default they are all of it.
     constructions : collection of (str, str)
         Pairs of protections the second of which can be made from the first; of two that are equal
-        in law both pairs.
+        in law sides pairs.
     confidence : float, default 0.95
         Of all verdicts together, and of all intervals together.
 
@@ -111,19 +111,19 @@ def compare(
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     frame = check.frame(audit, "audit")
-    targets = frame if "truth_posterior" in frame else targets_of(frame, "audit")
+    targets = frame if "truth_posterior" in frame else believed_targets(frame, "audit")
     flags = ("certain_without", "certain_posterior", "false")
     numbers = ("release", "randomised", "error", *(f"truth_{name}" for name in THREE), *flags)
     frame = whole_columns(targets, "audit", (*KEYS, "place", "target", "status"), numbers)
     share = share_asked(frame, people)
-    made = set(check.instances(constructions, tuple, "constructions"))
+    pairs = set(check.instances(constructions, tuple, "constructions"))
     rows = frame[compared_targets(frame) & frame["attack"].isin(BEST_READINGS).to_numpy()]
     lines = []
     for adversary, part in rows.groupby("adversary", sort=False):
         sides = {str(name): _Side(group) for name, group in part.groupby("protection", sort=False)}
         for against, protection in itertools.combinations(sides, 2):
             line = {"adversary": adversary, "protection": protection, "against": against}
-            made_from = (against, protection) in made, (protection, against) in made
+            made_from = (against, protection) in pairs, (protection, against) in pairs
             line["verdict"] = {
                 (True, True): AS_MUCH, (True, False): NO_MORE, (False, True): NO_LESS,
             }.get(made_from, "")  # fmt: skip
@@ -151,9 +151,9 @@ class _Side:
 
     def less(self, other: _Side, share: float) -> dict[str, Any]:
         """Return differences of means, with their variances and degrees of freedom."""
-        both = self.people, other.people
-        random = any(one.randomised for one in both)
-        number = min(one.gain.shape[1] for one in both if one.randomised or not random)
+        sides = self.people, other.people
+        random = any(one.randomised for one in sides)
+        number = min(one.gain.shape[1] for one in sides if one.randomised or not random)
         explained = self.explained and other.explained
         sample = Sample(self.people.places, number, share, random)
         line: dict[str, Any] = {
@@ -172,7 +172,7 @@ class _Side:
             if not random:  # chains have errors, and places might be others
                 chains = 0.0
                 if name == "score":
-                    chains = sum(sample.chains(one.error) for one in both)
+                    chains = sum(sample.chains(one.error) for one in sides)
                 parts = [sample.wide_variance(value), (chains, np.inf)]
             if random and name != "score":  # at least as if one release had one person more
                 (_, (chance, freedom)), least = parts, 1.0 / (value.shape[0] * number) ** 2
@@ -198,43 +198,43 @@ def _verdicts(frame: pd.DataFrame, confidence: float) -> pd.DataFrame:
         varies = (error > _TIE) & np.isfinite(error)
         p = np.where(varies, 2.0 * stdtr(freedom, -np.abs(difference) / error), 1.0)
     # What construction decides is no question to the data, and takes nothing from the others.
-    asked = np.concatenate([open_, *[np.ones(len(frame), np.bool_)] * (len(_MEASURED) - 1)])
-    size = int(asked.sum())
+    hypotheses = np.concatenate([open_, *[np.ones(len(frame), np.bool_)] * (len(_MEASURED) - 1)])
+    size = int(hypotheses.sum())
     # Holm: the k-th smallest of n times n - k + 1, and never less than one before it.
-    order = np.flatnonzero(asked)[np.argsort(p[asked], kind="stable")]
+    order = np.flatnonzero(hypotheses)[np.argsort(p[hypotheses], kind="stable")]
     adjusted = np.full(p.size, np.nan)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * (size - np.arange(size))), 1.0)
     reach = stdtrit(freedom, 1.0 - alpha / (2.0 * size)) * error
     reach = np.where(varies & np.isfinite(reach), reach, np.nan)
-    found = pd.DataFrame(
+    ends = pd.DataFrame(
         {"name": names, "value": difference, "low": difference - reach, "high": difference + reach}
     )
-    score = (found["name"] == "score").to_numpy()
+    score = (ends["name"] == "score").to_numpy()
     sure = adjusted[score] <= alpha
-    told = np.where(sure, np.where(difference[score] < 0.0, LESS, MORE), UNTOLD)
+    verdict = np.where(sure, np.where(difference[score] < 0.0, LESS, MORE), UNTOLD)
     # exp of the negative difference of log scores is the factor of remaining answers.
-    lower, upper = np.exp(-found["high"][score]), np.exp(-found["low"][score])
+    lower, upper = np.exp(-ends["high"][score]), np.exp(-ends["low"][score])
     columns: dict[str, Any] = {
         "factor": np.exp(-difference[score]), "lower": lower.to_numpy(), "upper": upper.to_numpy(),
-        "p": adjusted[score], "verdict": np.where(open_, told, frame["verdict"]),
+        "p": adjusted[score], "verdict": np.where(open_, verdict, frame["verdict"]),
     }  # fmt: skip
     untold = open_ & ~sure & frame["explained"].to_numpy(bool)
     releases, people = _needed(frame, alpha / max(size, 1))
     columns["needed"] = np.where(untold, releases, np.nan)
     columns["needed_people"] = np.where(untold, people, np.nan)
-    size_of = frame["people"].to_numpy(float)
+    people = frame["people"].to_numpy(float)
     for name in _MEASURED[1:]:
-        part = found[found["name"] == name]
-        columns[name] = size_of * part["value"].to_numpy()
-        columns[f"{name}_lower"] = size_of * np.maximum(part["low"].to_numpy(), -1.0)
-        columns[f"{name}_upper"] = size_of * np.minimum(part["high"].to_numpy(), 1.0)
+        part = ends[ends["name"] == name]
+        columns[name] = people * part["value"].to_numpy()
+        columns[f"{name}_lower"] = people * np.maximum(part["low"].to_numpy(), -1.0)
+        columns[f"{name}_upper"] = people * np.minimum(part["high"].to_numpy(), 1.0)
     return frame.assign(**columns)[_COMPARED]
 
 
 def _needed(frame: pd.DataFrame, alpha: float) -> tuple[FloatArray, FloatArray]:
     """Return the releases, and the people asked, that tell a pair if what was seen is true."""
     quantile = float(stdtrit(np.inf, 1.0 - alpha / 2.0))
-    releases, asked = (frame[name].to_numpy(np.float64) for name in ("releases", "targets"))
+    releases, targets = (frame[name].to_numpy(np.float64) for name in ("releases", "targets"))
     people, random = frame["people"].to_numpy(np.float64), (frame["scope"] == _HERE).to_numpy()
     chance, sampling = (frame[f"score_{n}"].to_numpy() for n in ("chance", "sampling"))
     # The difference in its standard errors is the quantile where d^2 = q^2 (v / m + a / n).
@@ -242,11 +242,9 @@ def _needed(frame: pd.DataFrame, alpha: float) -> tuple[FloatArray, FloatArray]:
     with np.errstate(divide="ignore", invalid="ignore"):
         more = np.maximum(np.ceil(chance * releases / (wanted - sampling)), releases + 1.0)
         # Of n of N people the variance is (1 - n / N) a / n: it ends where everybody is asked.
-        unit = sampling / (1.0 / asked - 1.0 / people)
-        all_asked = np.where(
-            asked < people, 1.0 / ((wanted - chance) / unit + 1.0 / people), np.nan
-        )
-        wider = np.maximum(np.ceil(all_asked), asked + 1.0)
+        unit = sampling / (1.0 / targets - 1.0 / people)
+        most = np.where(targets < people, 1.0 / ((wanted - chance) / unit + 1.0 / people), np.nan)
+        wider = np.maximum(np.ceil(most), targets + 1.0)
     reachable = (wanted > sampling) & (more <= _MOST_RELEASES) & random
     possible = (wanted > chance) & (wider <= people) & random
     return np.where(reachable, more, np.nan), np.where(possible, wider, np.nan)

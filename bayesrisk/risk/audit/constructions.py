@@ -1,4 +1,4 @@
-"""What can be made from what: whether one release is a function of another, and of fresh chance.
+"""Constructions: whether one release is a function of another one, and of fresh chance.
 
 A release that is made from another one tells nobody more, whatever an average over people does.
 This is decided from the specifications of two protections and the tables that they publish, before
@@ -26,9 +26,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk.exceptions import BayesRiskError
+from bayesrisk.interfaces import Mechanism
+from bayesrisk.mechanisms.composition import ReleaseComposition
 from bayesrisk.mechanisms.recode import Recode
 from bayesrisk.mechanisms.registry import make_mechanism
 from bayesrisk.mechanisms.suppression.groups import table_cliques
+from bayesrisk.mechanisms.suppression.mechanism import Suppression
 from bayesrisk.release import (
     MechanismSpec,
     NoiseSpec,
@@ -92,18 +96,20 @@ def can_be_made(clear: MechanismSpec, faint: MechanismSpec, workload: Workload) 
         return True
     sources, wanted = _parts(clear, workload), _parts(faint, workload)
     exact = [one for one in sources if isinstance(one, _Published) and one.law.exact]
-    drawn = []  # for each part with chance in it, which sources serve
+    random_parts = []  # for each part with chance in it, which sources serve
     for part in wanted:
         if _from_counts(part, exact):
             continue
         serves = [_serves(source, part) for source in sources]
         if part.random:
-            drawn.append(serves)
+            random_parts.append(serves)
         elif not any(serves):
             return False
-    if not drawn:
+    if not random_parts:
         return True
-    matched = maximum_bipartite_matching(csr_array(np.array(drawn, np.int8)), perm_type="column")
+    matched = maximum_bipartite_matching(
+        csr_array(np.array(random_parts, np.int8)), perm_type="column"
+    )
     return bool((matched >= 0).all())
 
 
@@ -113,34 +119,42 @@ def equal_in_law(one: MechanismSpec, other: MechanismSpec, workload: Workload) -
 
 
 def _parts(spec: MechanismSpec, workload: Workload) -> list[_Published | _Whole]:
-    """Return what a mechanism publishes of a workload, each part with chance of its own."""
+    """Return the parts that a mechanism publishes of a workload, each with chance of its own."""
     parts: list[_Published | _Whole] = []
-    rank = workload.schema.geography.rank
-    if spec.mechanism == "composition":
+    rank, mechanism = workload.schema.geography.rank, _rebuilt(spec)
+    if isinstance(mechanism, ReleaseComposition):
         for entry in spec.parameters["releases"].values():
             names = entry.get("tables")
             tables = workload if names is None else workload.select(tables=list(names))
             one = make_mechanism(entry["mechanism"], **entry["parameters"]).spec
             parts += _parts(one, tables)
         return parts
-    if spec.mechanism == "recode":
-        published = Recode(**spec.parameters).published(workload).tables
+    if isinstance(mechanism, Recode):
+        published = mechanism.published(workload).tables
         return [_Published(rank(key[0]), table, TrueCounts()) for key, table in published.items()]
     laws = {key: spec.likelihood(*key) for key in workload.tables}
-    if spec.mechanism == "suppression" and not spec.parameters["complementary"]:
+    if isinstance(mechanism, Suppression) and not spec.parameters["complementary"]:
         edges = (0, 1, spec.parameters["threshold"])  # the rule alone withholds a range
         laws = {key: RangeSpec(edges, edges, 1) for key in laws}
-    together = {}
+    joint = {}
     for key, table in workload.tables.items():
         law = laws[key]
         if isinstance(law, NoiseSpec | RoundingSpec) or _edges(law):
             parts.append(_Published(rank(key[0]), table, law))
         else:
-            together[key] = table
-    if together:
-        random = any(laws[key].random for key in together)
-        parts.append(_Whole(spec, Workload(workload.schema, together), random))
+            joint[key] = table
+    if joint:
+        random = any(laws[key].random for key in joint)
+        parts.append(_Whole(spec, Workload(workload.schema, joint), random))
     return parts
+
+
+def _rebuilt(spec: MechanismSpec) -> Mechanism | None:
+    """Return the mechanism of a specification; None of one that nobody knows by its name."""
+    try:
+        return make_mechanism(spec.mechanism, **spec.parameters)
+    except BayesRiskError:
+        return None
 
 
 def _from_counts(part: _Published | _Whole, exact: Sequence[_Published]) -> bool:
@@ -157,10 +171,10 @@ def _from_counts(part: _Published | _Whole, exact: Sequence[_Published]) -> bool
     cliques = table_cliques(part.workload)
     if cliques.size > _MOST_KINDS:
         return False
-    seen = np.vstack(
+    rows = np.vstack(
         [cliques.incidence[part.workload.levels[-1]].toarray(), cliques.ties.toarray()]
     )
-    decided = np.linalg.matrix_rank(seen) == cliques.size
+    decided = np.linalg.matrix_rank(rows) == cliques.size
     return bool(decided) and all(_sums(t, rank(key[0]), exact) for key, t in tables.items())
 
 
@@ -247,8 +261,8 @@ def _sums(wanted: Table, rank: int, exact: Sequence[_Published]) -> bool:
         return False
     rows = np.vstack([_weights(table, kinds) for table in tables]).T
     target = _weights(wanted, kinds).T
-    found = np.linalg.lstsq(rows, target, rcond=None)[0]
-    return bool(np.abs(rows @ found - target).max() < _ROUNDING * max(1.0, float(target.max())))
+    sums = np.linalg.lstsq(rows, target, rcond=None)[0]
+    return bool(np.abs(rows @ sums - target).max() < _ROUNDING * max(1.0, float(target.max())))
 
 
 def _weights(table: Table, kinds: Mapping[str, IntArray]) -> FloatArray:

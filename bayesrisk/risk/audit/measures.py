@@ -106,10 +106,10 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     >>> targets[["truth_prior", "truth_without", "truth_posterior"]].values.tolist()
     [[0.5, 0.4, 0.9]]
     """
-    return targets_of(statements, "statements")
+    return believed_targets(statements, "statements")
 
 
-def targets_of(statements: pd.DataFrame, source: str) -> pd.DataFrame:
+def believed_targets(statements: pd.DataFrame, source: str) -> pd.DataFrame:
     """Return the targets of statements, which an argument of a name gave."""
     errors = ("without_error", "posterior_error")
     frame = whole_columns(
@@ -293,12 +293,8 @@ def widest_interval(targets: pd.DataFrame, *, share: float) -> float:
     rows = targets[compared_targets(targets) & targets["attack"].isin(BEST_READINGS).to_numpy()]
     widest = 0.0
     for _, group in rows.groupby(KEYS, sort=False):
-        units, (without, posterior, error) = matrices(
-            group, "truth_without", "truth_posterior", "error"
-        )
-        random = bool(group["randomised"].iloc[0])
-        sample = Sample(place_numbers(units["place"]), without.shape[1], share, random)
-        parts = sample.variances(posterior - without, error)
+        value = by_people(group)
+        parts = value.sample(share).variances(value.gain, value.gain_error)
         reach = stdtrit(satterthwaite(parts), 0.975)
         widest = max(widest, float(reach * np.sqrt(sum(variance for variance, _ in parts))))
     return widest
@@ -513,8 +509,8 @@ def by_people(rows: pd.DataFrame) -> ByPeople:
     law = (rows["attack"] == _LIKELIHOOD) & (rows["status"] == "calculated")
     proof = (rows["status"] == "proved") | (law & (rows["randomised"] == 0.0))
     proved = certain & proof.to_numpy(np.bool_)
-    own = proved & ~rows["certain_without"].to_numpy(np.bool_)
-    flags = {"certain": certain, "proved": proved, "proved_own": own, "false": rows["false"]}
+    by_record = proved & ~rows["certain_without"].to_numpy(np.bool_)
+    flags = {"certain": certain, "proved": proved, "proved_own": by_record, "false": rows["false"]}
     scores = {f"score_{name}": log_score(rows, name) for name in THREE}
     truth = [f"truth_{name}" for name in THREE[1:]]
     units, (without, posterior, gain_error, *more) = matrices(
@@ -544,9 +540,9 @@ def _mean_of_logs(
     mean = float(values.mean())
     limits = [mean, mean, mean, mean, mean]
     if np.isfinite(mean):
-        here = sample.interval(values, error, confidence, bound=np.inf)
-        like = sample.wide_interval(values, confidence, bound=np.inf)
-        limits = [mean, *(max(end, least) for end in (*here, *like))]
+        near = sample.interval(values, error, confidence, bound=np.inf)
+        wide = sample.wide_interval(values, confidence, bound=np.inf)
+        limits = [mean, *(max(end, least) for end in (*near, *wide))]
     return [float(end) for end in np.exp(limits)]
 
 

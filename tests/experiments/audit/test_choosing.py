@@ -244,7 +244,7 @@ def test_what_misses_the_goal_is_not_said_to_tell_more_than_what_it_is_made_from
     })  # fmt: skip
     about = {"fine": None, "coarse": None}, tried, {"fine": (0, 0)}, GOAL
     free = chosen_settings(*about)["answer"]
-    said = chosen_settings(*about, made=lambda *pair: pair == ("fine", "coarse"))["answer"]
+    said = chosen_settings(*about, follows=lambda *pair: pair == ("fine", "coarse"))["answer"]
     assert said[0] == free[0]
     assert said[1] == free[1] + "; by construction it can tell no more than fine"
 
