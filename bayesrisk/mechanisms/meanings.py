@@ -32,8 +32,8 @@ def meaning(mechanism: str, parameters: Mapping[str, Any], error: str) -> str:
 
 
 def _noise(parameters: Mapping[str, Any], error: str) -> str:
-    blocks = census_2020_budget("pl94", total_rho="2.56").set_index(["level", "query"])
-    census = float(blocks.loc[("Block", "detailed"), "rho_float"])
+    budget = census_2020_budget("pl94", total_rho="2.56")
+    census = budget.query("level == 'Block' and query == 'detailed'")["rho_float"].item()
     rho = float(Fraction(parameters.get("rho", 0)))
     if math.isclose(rho, census, rel_tol=0.01):
         return "noise of the 2020 census's size"

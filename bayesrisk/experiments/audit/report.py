@@ -121,7 +121,8 @@ def _gain(value: float, low: float, high: float) -> str:
 
 
 def _factors(*values: float) -> str:
-    return " / ".join(interval_text(*values[i : i + 3]) for i in (0, 3))
+    thirds = (values[:3], values[3:])
+    return " / ".join(interval_text(value, low, high) for value, low, high in thirds)
 
 
 def _answers(*values: float) -> str:

@@ -111,7 +111,7 @@ def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
 
 
 def _fails(rows: pd.DataFrame) -> pd.Series:
-    return unexplained(rows) | np.isinf(rows["answers_posterior"])
+    return unexplained(rows) | rows["answers_posterior"].eq(np.inf)
 
 
 def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame) -> Screen:

@@ -507,11 +507,10 @@ class AuditStudy(Study):
         return files | {_PROTECTIONS: self._protections_document(protections)}
 
     def _follows(self, clear: Protection, faint: Protection) -> bool:
-        """Return whether the second of two protections of each population is made of the first."""
-        return all(
-            can_be_made(*(population.mechanism(one).spec for one in (clear, faint)), self.workload)
-            for population in self._populations.values()
-        )
+        """Return True if the second of two protections of each population is made of the first."""
+        populations = self._populations.values()
+        specs = [(one.mechanism(clear).spec, one.mechanism(faint).spec) for one in populations]
+        return all(can_be_made(one, other, self.workload) for one, other in specs)
 
     def _protections_document(self, protections: Sequence[Protection]) -> bytes:
         """Return protections with all their parameters, the tables and the schema, as JSON."""
