@@ -243,8 +243,9 @@ def _needed(frame: pd.DataFrame, alpha: float) -> tuple[FloatArray, FloatArray]:
         more = np.maximum(np.ceil(chance * releases / (wanted - sampling)), releases + 1.0)
         # Of n of N people the variance is (1 - n / N) a / n: it ends where everybody is asked.
         unit = sampling / (1.0 / targets - 1.0 / people)
-        most = np.where(targets < people, 1.0 / ((wanted - chance) / unit + 1.0 / people), np.nan)
+        sample = 1.0 / ((wanted - chance) / unit + 1.0 / people)
+        most = np.where(random, sample, targets * sampling / (wanted - chance))
         wider = np.maximum(np.ceil(most), targets + 1.0)
     reachable = (wanted > sampling) & (more <= _MOST_RELEASES) & random
-    possible = (wanted > chance) & (wider <= people) & random
+    possible = (wanted > chance) & (wider <= people) & (targets < people)
     return np.where(reachable, more, np.nan), np.where(possible, wider, np.nan)

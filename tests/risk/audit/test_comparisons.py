@@ -191,3 +191,35 @@ def test_only_the_best_reading_is_compared_and_only_decided_targets():
     frame.loc[(frame["target"] == "0") & (frame["release"] == 1), "status"] = "undecided"
     assert compare(frame)["targets"].tolist() == [5]
     assert compare(frame[frame["protection"] == "a"]).empty
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_as_many_people_as_are_needed_tell_mostly(drawn):
+    """Of a population of 4,000 some are asked; those that would tell are asked in turn."""
+    rng = np.random.default_rng(8)
+    people, releases = 4000, 6 if drawn else 1
+    base = rng.uniform(0.1, 0.5, (people, 1))
+    less = 0.02 + 0.15 * rng.normal(size=(people, 1))
+    noise = 0.001 * rng.normal(size=(2, 1, releases)) * drawn
+    gains = np.exp(np.log(0.25 + base) + noise[0]), np.exp(np.log(0.25 + base) - less + noise[1])
+
+    def asked(rows):
+        frames = [
+            released(np.clip(g[rows], 0.01, 0.999) - 0.25, protection=n)
+            for g, n in zip(gains, "ab", strict=True)
+        ]
+        return compare(pd.concat(frames), people=people).iloc[0]
+
+    told, needed = 0, []
+    for _ in range(12):
+        order = rng.permutation(people)
+        few = asked(order[:60])
+        if few["verdict"] == "cannot tell":
+            needed.append(few["needed_people"])
+            told += asked(order[:1500])["verdict"] == "less"
+    assert len(needed) >= 6
+    assert told >= len(needed) - 1
+    # With the true difference and spread: (2.39 * .15 / .02)**2 = 321, or 297 of 4,000.
+    assert 60 < np.nanmedian(needed) < 1500
+    whole = asked(np.arange(people))
+    assert np.isnan(whole["needed_people"])
