@@ -234,7 +234,7 @@ def test_the_adversary_is_the_one_to_whom_own_records_tell_most(made):
     swapped.loc[true, "posterior"] = 0.9
     found = screens(page_of(files_of(swapped, errors_of({"none": 0.0, "swap": 0.3}))))[0]
     check_screen(found, swapped, errors_of({"none": 0.0, "swap": 0.3}))
-    assert found["lead"].startswith("Swap doubles the chance of being guessed right for nobody; none")
+    assert found["lead"].startswith("Swap doubles the chance of being guessed right for nobody")
     first = statements["adversary"].eq("outsider")
     other = statements.assign(
         adversary=np.where(first, "linker", "outsider"),
