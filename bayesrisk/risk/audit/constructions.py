@@ -32,7 +32,6 @@ from bayesrisk.mechanisms.composition import ReleaseComposition
 from bayesrisk.mechanisms.recode import Recode
 from bayesrisk.mechanisms.registry import make_mechanism
 from bayesrisk.mechanisms.suppression.groups import table_cliques
-from bayesrisk.mechanisms.suppression.mechanism import Suppression
 from bayesrisk.release import (
     MechanismSpec,
     NoiseSpec,
@@ -133,9 +132,8 @@ def _parts(spec: MechanismSpec, workload: Workload) -> list[_Published | _Whole]
         published = mechanism.published(workload).tables
         return [_Published(rank(key[0]), table, TrueCounts()) for key, table in published.items()]
     laws = {key: spec.likelihood(*key) for key in workload.tables}
-    if isinstance(mechanism, Suppression) and not spec.parameters["complementary"]:
-        edges = (0, 1, spec.parameters["threshold"])  # the rule alone withholds a range
-        laws = {key: RangeSpec(edges, edges, 1) for key in laws}
+    if spec.parameters.get("complementary") is False:  # the rule alone withholds a range
+        laws = {key: _without_others(law) for key, law in laws.items()}
     joint = {}
     for key, table in workload.tables.items():
         law = laws[key]
@@ -147,6 +145,15 @@ def _parts(spec: MechanismSpec, workload: Workload) -> list[_Published | _Whole]
         random = any(laws[key].random for key in joint)
         parts.append(_Whole(spec, Workload(workload.schema, joint), random))
     return parts
+
+
+def _without_others(law: Likelihood) -> Likelihood:
+    """Return the law of counts that a rule alone withholds: they are one range."""
+    low, high = law.withheld
+    if not isinstance(law, SuppressedCounts) or law.high is None:
+        return law
+    edges = (*range(low), low, high + 1)
+    return RangeSpec(edges, edges, 1)
 
 
 def _rebuilt(spec: MechanismSpec) -> Mechanism | None:
