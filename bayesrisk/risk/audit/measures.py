@@ -536,8 +536,12 @@ def _mean_of_logs(
     sample: Sample, values: FloatArray, error: FloatArray | None, confidence: float, *,
     least: float = 0.0,
 ) -> list[float]:  # fmt: skip
-    """Return exp of a mean of logarithms, with its interval here and in populations like it."""
-    mean = float(values.mean())
+    """Return exp of a mean of logarithms, with its interval here and in populations like it.
+
+    NaN where some are endless on either side.
+    """
+    with np.errstate(invalid="ignore"):
+        mean = float(values.mean())
     limits = [mean, mean, mean, mean, mean]
     if np.isfinite(mean):
         near = sample.interval(values, error, confidence, bound=np.inf)

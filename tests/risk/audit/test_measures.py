@@ -350,6 +350,17 @@ def test_whoever_held_the_truth_impossible_has_no_end_of_answers():
     assert never[["error_people", "error_releases", "error_chains"]].tolist() == [0.0] * 3
 
 
+def test_what_was_impossible_before_and_after_has_no_factor():
+    sure, wrong = [[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]]
+    both = pd.concat([rows("1", "a", sure, 0), rows("2", "b", wrong, 0)])
+    one = audit_measures(audit_targets(both)).iloc[0]
+    assert np.isnan(one["own_factor"])
+    assert one["answers_without"] == one["answers_posterior"] == np.inf
+    assert one["others_factor"] == np.inf
+    once = audit_measures(audit_targets(rows("1", "a", sure, 0))).iloc[0]
+    assert (once["own_factor"], once["answers_posterior"]) == (0.0, 1.0)
+
+
 def test_costs_by_hand():
     errors = pd.DataFrame(
         {
