@@ -115,7 +115,8 @@ def beliefs_of(statements):
     rows = pd.concat([rows[best].merge(always), rows[~best]], ignore_index=True)
     rows["gain"] = rows["truth_posterior"] - rows["truth_without"]
     for name in BELIEFS:
-        rows[f"score_{name}"] = np.log(rows[f"truth_{name}"])
+        with np.errstate(divide="ignore"):  # of readers who hold the truth impossible
+            rows[f"score_{name}"] = np.log(rows[f"truth_{name}"])
     rows["score"] = rows["score_posterior"]
     rows["proved"] = rows["certain_posterior"] & rows["proof"]
     rows["own"] = rows["proved"] & ~rows["certain_without"]

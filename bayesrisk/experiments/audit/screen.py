@@ -263,7 +263,7 @@ def _price(screen: Screen) -> str:
     costs = [f"{error_text(screen.rows[n]['error'])} under {words[n]}" for n in names]
     if not costs:
         return ""
-    return f"The price: a count is off by {listed(costs)}"
+    return f"The price: counts off by {listed(costs)}"
 
 
 # What stands below it.
@@ -276,10 +276,10 @@ def screen_lines(screen: Screen) -> dict[str, str]:
     every = [*screen.rows.values()]
     releases = max(int(row["releases"]) for row in every)
     targets, people = every[0]["targets"], every[0]["people"]
-    sure = f"95 %{' for all verdicts together' if len(every) > 1 else ''}"
+    sure = f"95 %{' for all verdicts' if len(every) > 1 else ''}"
     sure += f", over {releases:,} releases" if releases > 1 else ""
     part = f"{targets:,} of " if targets < people else "all "
-    sure += f", {part}{people:,} people asked about"
+    sure += f", {part}{people:,} people asked"
     spans, fixed = [], True
     for name, row in screen.rows.items():
         low, high = one_release(row)
