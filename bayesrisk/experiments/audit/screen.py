@@ -277,9 +277,8 @@ def screen_lines(screen: Screen) -> dict[str, str]:
     releases = max(int(row["releases"]) for row in every)
     targets, people = every[0]["targets"], every[0]["people"]
     sure = f"95 %{' for all verdicts' if len(every) > 1 else ''}"
-    sure += f", over {releases:,} releases" if releases > 1 else ""
-    part = f"{targets:,} of " if targets < people else "all "
-    sure += f", {part}{people:,} people asked"
+    sure += f", {releases:,} releases" if releases > 1 else ""
+    sure += f", {f'{targets:,} of ' if targets < people else ''}{people:,} people"
     spans, fixed = [], True
     for name, row in screen.rows.items():
         low, high = one_release(row)
@@ -287,7 +286,7 @@ def screen_lines(screen: Screen) -> dict[str, str]:
             fixed = False
             if not math.isnan(low):
                 span = f"{answers_text(low)} to {answers_text(high)}"
-                spans.append((row["error"], f"{span} answers under {screen.words[name]}"))
+                spans.append((row["error"], f"{span} under {screen.words[name]}"))
     spans = sorted(spans)[-1:]  # of the most expensive one; all have it in the figure
     another = "the same" if fixed else listed([text for _, text in spans] or ["unknown: of one"])
     return {"How sure": sure, "Another release": another}
