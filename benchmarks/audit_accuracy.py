@@ -7,6 +7,7 @@ documentation shows; it takes some minutes.
 """
 
 import argparse
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +28,14 @@ TABLES = Workload.read(TOWN / "tables.toml")
 LINKER = Adversary.named("linker", known=["sex", "age"])
 SETTINGS = {"no protection": None, "noise, rho 1": "1", "noise, rho 0.0992": "0.0992264"}
 RELEASES = 8  # of an audit
+#: Rules each of which is made from the one before.
+LADDERS = {
+    "ranges": [("identity",), *(("ranges", {"edges": edges}) for edges in (
+        [0, 1, 2, 3, 4, 6, 10, 20, 50], [0, 1, 3, 6, 10, 20, 50], [0, 1, 6, 20, 50], [0, 6, 50]))],
+    "thresholds": [("identity",), *(("threshold", {"least": n}) for n in (3, 5, 10))],
+    "multiples": [("identity",), *(
+        ("rounding", {"base": base, "method": "nearest"}) for base in (3, 9))],
+}  # fmt: skip
 QUANTILE, RATIO = 0.99, 2.5
 
 
@@ -43,7 +52,7 @@ def asked(releases: int) -> dict[str, pd.DataFrame]:
     targets = {}
     for name, rho in SETTINGS.items():
         numbers = range(1 if rho is None else releases)
-        frame = town.statements(protection(name, rho), numbers, town.known.targets)
+        frame = town.statements(protection(name, rho), numbers, town.survey.targets)
         targets[name] = audit_targets(frame)
     return targets
 
@@ -60,21 +69,26 @@ def audits(targets: dict[str, pd.DataFrame], number: int) -> Iterator[pd.DataFra
 
 
 def coverage(targets: dict[str, pd.DataFrame], number: int) -> Iterator[tuple[str, int, int]]:
-    """Yield how many intervals of this population hold the long-run gain, of how many."""
-    long_run = {n: (f["truth_posterior"] - f["truth_without"]).mean() for n, f in targets.items()}
+    """Yield how many intervals of this population hold the long-run answers, of how many."""
+    long_run = {n: np.exp(-np.log(f["truth_posterior"]).mean()) for n, f in targets.items()}
     hits = dict.fromkeys(targets, 0)
     for audit in audits(targets, number):
         rows = audit_measures(audit).query("group == 'everybody'").set_index("protection")
         for name, truth in long_run.items():
             row = rows.loc[name]
-            hits[name] += row["gain_lower"] - 1e-12 <= truth <= row["gain_upper"] + 1e-12
+            low, high = row["answers_posterior_lower"], row["answers_posterior_upper"]
+            hits[name] += low - 1e-12 <= truth <= high + 1e-12
     for name in targets:
         if name != "no protection":  # exact
-            yield f"intervals of the gain that hold its long-run value: {name}", hits[name], number
+            text = "intervals of remaining answers that hold their long-run value"
+            yield f"{text}: {name}", hits[name], number
 
 
 def verdicts(targets: dict[str, pd.DataFrame], number: int) -> Iterator[tuple[str, int, int]]:
-    """Yield how often weaker or stronger settings are called safer, and equal ones told apart."""
+    """Yield how often weaker or stronger settings are called safer, and equal ones told apart.
+
+    Nothing is known by construction here, so that all of it is measured.
+    """
     wrong = right = pairs = 0
     for audit in audits(targets, number):
         found = compare(audit)
@@ -90,6 +104,33 @@ def verdicts(targets: dict[str, pd.DataFrame], number: int) -> Iterator[tuple[st
         pair = parts[one].assign(protection="a"), parts[other].assign(protection="b")
         false += compare(pd.concat(pair))["verdict"].iloc[0] != "cannot tell"
     yield "audits of two equal settings that tell them apart", false, both
+
+
+def ladders() -> Iterator[tuple[str, int, int]]:
+    """Yield in how many pairs of rules, each made from the one before, an order is turned round."""
+    question = AuditQuestion(TABLES, ("race",), (LINKER, Adversary.named("outsider")))
+    town = PopulationInParts(TOWN / "records.csv", question, TABLES.schema, seed=1, targets=None)
+    for what, rules in LADDERS.items():
+        frames = [
+            town.statements(Protection(str(i), *rule), [0], town.survey.targets)
+            for i, rule in enumerate(rules)
+        ]
+        targets = audit_targets(pd.concat(frames, ignore_index=True))
+        told, rows = compare(targets), audit_measures(targets).query("group == 'everybody'")
+        less = dict.fromkeys(("gain", "answers"), 0)
+        for _, mine in rows.groupby("adversary"):
+            gain, answers = mine["gain"].to_numpy(), mine["answers_posterior"].to_numpy()
+            for clear, faint in itertools.combinations(range(len(rules)), 2):
+                less["gain"] += bool(gain[faint] > gain[clear] + 1e-12)
+                less["answers"] += bool(answers[faint] < answers[clear] - 1e-12)
+        pairs = len(told)
+        yield (
+            f"{what}: verdicts that call the coarser less safe",
+            (told.verdict == "more").sum(),
+            pairs,
+        )
+        yield f"{what}: pairs whose coarser has fewer remaining answers", less["answers"], pairs
+        yield f"{what}: pairs whose coarser has the larger gain", less["gain"], pairs
 
 
 def choices(seeds: int) -> Iterator[tuple[str, int, int]]:
@@ -111,7 +152,7 @@ def choices(seeds: int) -> Iterator[tuple[str, int, int]]:
             TOWN / "records.csv", question, TABLES.schema, seed=1000 + seed, targets=None
         )
         one = protection("chosen", str(float(row["value"])))
-        targets = audit_targets(town.statements(one, range(20), town.known.targets))
+        targets = audit_targets(town.statements(one, range(20), town.survey.targets))
         ratio = targets["truth_posterior"] / targets["truth_without"]
         worst = ratio.groupby(targets["release"]).quantile(QUANTILE, interpolation="higher")
         name = f"fresh releases that keep to the goal, seed {seed} (rho {row['value']:g})"
@@ -125,7 +166,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=TABLE)
     given = parser.parse_args()
     targets = asked(given.audits * RELEASES)
-    lines = [*coverage(targets, given.audits), *verdicts(targets, given.audits)]
+    lines = [*coverage(targets, given.audits), *verdicts(targets, given.audits), *ladders()]
     lines += choices(given.seeds)
     frame = pd.DataFrame(lines, columns=["what", "number", "of"])
     print(frame.to_string(index=False))

@@ -197,22 +197,23 @@ def audited(seed):
         for rule, (name, options) in AUDITED.items():
             protection = Protection(rule, name, options)
             numbers = range(RELEASES if people.randomised(protection) else 1)
-            targets = audit_targets(people.statements(protection, numbers, people.known.targets))
+            targets = audit_targets(people.statements(protection, numbers, people.survey.targets))
             row = audit_measures(targets).query("group == 'everybody'").iloc[0]
             errors = [people.counts(protection, number)[0] for number in numbers]
             cost = costs(pd.concat(errors).assign(protection=rule)).iloc[0]
             lines.append({
-                "gain": row["gain"], "people": row["people"], "doubled": row["doubled"],
-                "proved": row["proved"], "error": cost["error"],
+                "answers": row["answers_posterior"], "people": row["people"],
+                "doubled": row["doubled"], "proved": row["proved"], "error": cost["error"],
             })  # fmt: skip
     return lines
 
 
-def mean(lines, name, scale=1.0):
+def mean(lines, name, form="{:.1f}"):
     """Return the mean over towns with its interval (Student)."""
-    values = scale * np.array([line[name] for line in lines])
+    values = np.array([line[name] for line in lines])
     width = stats.t.ppf(0.975, values.size - 1) * stats.sem(values)
-    return f"{values.mean():.1f} ({values.mean() - width:.1f} to {values.mean() + width:.1f})"
+    centre, *ends = (form.format(values.mean() + off) for off in (0.0, -width, width))
+    return f"{centre} ({' to '.join(ends)})"
 
 
 def write(name, header, rows):
@@ -253,10 +254,10 @@ def main(tracts=10):
     for at, rule in enumerate(AUDITED):
         lines = [one[at] for one in by_town]
         rows.append([
-            rule, mean(lines, "gain", 100.0), share(lines, "doubled", "people"),
+            rule, mean(lines, "answers", form="{:.2f}"), share(lines, "doubled", "people"),
             share(lines, "proved", "people"), f"{np.mean([line['error'] for line in lines]):.2f}",
         ])  # fmt: skip
-    header = ["rule", "gain from own record, points", "people doubled, %", "people proved, %",
+    header = ["rule", "remaining answers", "people doubled, %", "people proved, %",
               "error of a count"]  # fmt: skip
     write("coarsening-audits.csv", header, rows)
 

@@ -36,7 +36,7 @@ def test_the_shipped_audit_is_done_in_ten_minutes(measured, tmp_path):
     what = "the audit of the sample: all protections and attacks, two workers"
     measures = audited(measured, tmp_path / "out", "sample:one-scale-audit", what, MOST)
     assert measures["protection"].nunique() == 8
-    assert measures["gain"].notna().all()
+    assert measures["answers_posterior"].notna().all()
 
 
 def test_everybody_of_the_small_town_under_twenty_releases(measured, tmp_path):

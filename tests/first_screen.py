@@ -17,7 +17,7 @@ from bayesrisk.experiments.audit.report import audit_files
 
 KEYS = ["protection", "attack", "adversary"]
 BEST = ("likelihood", "swap-aware", "working-error")
-COLUMNS = {"gain": 100.0, "doubled": 1.0}
+BELIEFS = ("prior", "without", "posterior")
 
 
 # An audit that nobody made: beliefs are drawn, and as wide apart as their protections are.
@@ -114,6 +114,10 @@ def beliefs_of(statements):
     always = asked[asked["size"] == whole].drop(columns="size")
     rows = pd.concat([rows[best].merge(always), rows[~best]], ignore_index=True)
     rows["gain"] = rows["truth_posterior"] - rows["truth_without"]
+    for name in BELIEFS:
+        with np.errstate(divide="ignore"):  # of readers who hold the truth impossible
+            rows[f"score_{name}"] = np.log(rows[f"truth_{name}"])
+    rows["score"] = rows["score_posterior"]
     rows["proved"] = rows["certain_posterior"] & rows["proof"]
     rows["own"] = rows["proved"] & ~rows["certain_without"]
     for name, times in (("doubled", 2.0), ("tenfold", 10.0)):
@@ -127,7 +131,8 @@ def releases_of(statements, population=None):
     rows = beliefs_of(statements)
     found = rows.groupby([*KEYS, "release"], sort=False).agg(
         randomised=("randomised", "first"), targets=("target", "nunique"),
-        places=("place", "nunique"), gain=("gain", "mean"),
+        places=("place", "nunique"), gain=("gain", "mean"), score=("score", "mean"),
+        score_prior=("score_prior", "mean"), score_without=("score_without", "mean"),
         doubled=("doubled", "sum"), tenfold=("tenfold", "sum"), proved=("proved", "sum"),
         proved_own=("own", "sum"), false=("false", "sum"), prior=("truth_prior", "mean"),
         without=("truth_without", "mean"), posterior=("truth_posterior", "mean"),
@@ -174,67 +179,92 @@ def measures_of(statements, population=None):
             "people": population or rows["targets"].iloc[0], "left_out": 0, "unstated": 0.0,
             "places": rows["places"].iloc[0], "releases": len(rows),
             "randomised": rows["randomised"].iloc[0], "error_people": 0.01,
-            "error_releases": half_width(rows["gain"])
+            "error_releases": half_width(rows["score"])
             / (student.ppf(0.975, len(rows) - 1) if len(rows) > 1 else 1.0),
-            "error_chains": 0.0, "log_score": -1.0, "log_score_lower": -1.5,
-            "log_score_upper": -0.5,
+            "error_chains": 0.0, "brier": 0.5, "gain": rows["gain"].mean(),
+            "gain_lower": rows["gain"].mean() - 0.05, "gain_upper": rows["gain"].mean() + 0.05,
         }  # fmt: skip
-        for name in ("gain", "doubled"):
-            mean, reach = rows[name].mean(), reach_of(beliefs[key], name, population)
-            reach *= 1.0 if name == "gain" else line["people"]
-            low = mean - reach if name == "gain" else max(mean - reach, 0.0)
-            line |= {name: mean, f"{name}_lower": low, f"{name}_upper": mean + reach}
-        line |= {"like_lower": line["gain"] - 0.05, "like_upper": line["gain"] + 0.05}
-        line |= {name: rows[name].mean() for name in ("tenfold", "proved", "proved_own", "false")}
-        for name in ("prior", "without", "posterior"):
+        scores = {name: rows[f"score_{name}"].mean() for name in ("prior", "without")}
+        scores["posterior"] = rows["score"].mean()
+        for name, score in scores.items():
+            reach = reach_of(beliefs[key], f"score_{name}", population)
+            limits = [-score, -score - reach, -score + reach, -score - 0.1, -score + 0.1]
+            ends_ = ("", "_lower", "_upper", "_like_lower", "_like_upper")
+            limits = np.exp(np.maximum(limits, 0.0))
+            line |= {f"answers_{name}{e}": v for e, v in zip(ends_, limits, strict=True)}
+        for name, less in (
+            ("others", scores["prior"] - scores["without"]),
+            ("own", scores["without"] - scores["posterior"]),
+        ):
+            line |= {f"{name}_factor{e}": np.exp(less) for e in ("", "_lower", "_upper")}
+        for name in ("doubled", "proved"):
+            mean = rows[name].mean()
+            reach = reach_of(beliefs[key], name, population) * line["people"]
+            line |= {name: mean, f"{name}_lower": max(mean - reach, 0.0)}
+            line[f"{name}_upper"] = mean + reach
+        line |= {name: rows[name].mean() for name in ("tenfold", "proved_own", "false")}
+        for name in BELIEFS:
             line |= {f"believed_{name}": rows[name].mean(), f"right_{name}": 0.5}
         lines.append(line | {"ratio_50": 1.1, "ratio_90": 1.5, "ratio_99": 3.0})
     return pd.DataFrame(lines)
 
 
 def comparisons_of(statements):
-    """Return every two protections compared by their common releases, with Holm's verdicts."""
+    """Return every two protections compared by their common releases, by Holm's rule."""
     found = releases_of(statements)
     found = found[found["attack"].isin(BEST)]
     lines = []
     for adversary, rows in found.groupby("adversary", sort=False):
-        gains = {
-            n: r.set_index("release")["gain"] for n, r in rows.groupby("protection", sort=False)
-        }
+        releases = {n: r.set_index("release") for n, r in rows.groupby("protection", sort=False)}
         pairs = []
-        for one, other in itertools.combinations(gains, 2):
-            a, b = gains[one], gains[other]
-            if len(a) == 1:
-                a = pd.Series(a.iloc[0], b.index)
-            if len(b) == 1:
-                b = pd.Series(b.iloc[0], a.index)
-            less = (a - b).dropna()
-            mean, reach = less.mean(), half_width(less)
-            error = np.std(less, ddof=1) / math.sqrt(len(less)) if len(less) > 1 else 0.0
-            p = 2.0 * student.sf(abs(mean) / error, len(less) - 1) if error else float(mean == 0.0)
-            pairs.append(
-                {"attack": "likelihood", "adversary": adversary, "protection": one,
-                 "against": other, "difference": mean, "lower": mean - reach,
-                 "upper": mean + reach, "p": p, "releases": len(less)}
-            )  # fmt: skip
+        for one, other in itertools.combinations(releases, 2):
+            pair = {"attack": "likelihood", "adversary": adversary, "protection": one,
+                    "against": other, "explained": True, "needed_people": math.nan}  # fmt: skip
+            for name in ("score", "doubled", "proved"):
+                a, b = releases[one][name], releases[other][name]
+                drawn = len(a) > 1 or len(b) > 1
+                a = pd.Series(a.iloc[0], b.index) if len(a) == 1 else a
+                b = pd.Series(b.iloc[0], a.index) if len(b) == 1 else b
+                less = (a - b).dropna()
+                mean, reach = less.mean(), half_width(less)
+                error = np.std(less, ddof=1) / math.sqrt(len(less)) if len(less) > 1 else 0.0
+                if drawn and name != "score" and len(less) > 1:  # one person in one release
+                    error = max(error, 1.0 / len(less))
+                    reach = student.ppf(0.975, len(less) - 1) * error
+                # What does not vary says nothing of others.
+                ends_ = [mean - reach, mean + reach] if error > 1e-12 else [math.nan] * 2
+                p = 2.0 * student.sf(abs(mean) / error, len(less) - 1) if error > 1e-12 else 1.0
+                values = [mean, *ends_]
+                if name == "score":
+                    values = [math.exp(-mean), math.exp(-ends_[1]), math.exp(-ends_[0])]
+                    pair |= {"p": p, "score": mean, "releases": len(less)}
+                    pair["scope"] = "this population" if drawn else "populations like it"
+                names = ["factor", "lower", "upper"] if name == "score" else [
+                    name, f"{name}_lower", f"{name}_upper"]  # fmt: skip
+                pair |= dict(zip(names, values, strict=True))
+            pair["targets"] = pair["people"] = rows["targets"].iloc[0]
+            pairs.append(pair)
         worst = 0.0
         for rank, pair in enumerate(sorted(pairs, key=lambda pair: pair["p"])):
             worst = max(worst, min(1.0, (len(pairs) - rank) * pair["p"]))
             pair["p"] = worst
-            told = "less" if pair["difference"] < 0.0 else "more"
+            told = "less" if pair["score"] < 0.0 else "more"
             pair["verdict"] = told if worst <= 0.05 else "cannot tell"
-            pair["needed"] = 90.0 if worst > 0.05 and pair["difference"] else math.nan
-            pair["construction"] = False
+            drawn = pair["scope"] == "this population"
+            pair["needed"] = 90.0 if drawn and worst > 0.05 and pair["score"] else math.nan
         lines += pairs
-    names = ["attack", "adversary", "protection", "against", "difference", "lower", "upper", "p",
-             "releases", "verdict", "needed", "construction"]  # fmt: skip
+    names = ["attack", "adversary", "protection", "against", "factor", "lower", "upper", "p",
+             "releases", "targets", "people", "scope", "verdict", "needed", "needed_people",
+             "explained", *(f"{name}{end}" for name in ("doubled", "proved")
+                            for end in ("", "_lower", "_upper"))]  # fmt: skip
     return pd.DataFrame(lines, columns=names)
 
 
 def costs_of(errors):
     """Return the cost of each protection."""
     found = errors.groupby("protection", sort=False)[["error", "withheld"]].mean().reset_index()
-    return found.assign(error_lower=found["error"], error_upper=found["error"])
+    ends_ = {"error_lower": found["error"], "error_upper": found["error"]}
+    return found.assign(**ends_, meaning="")
 
 
 CONFIG = {
@@ -320,89 +350,120 @@ def numbers(text):
     return [float(number.replace(",", "")) for number in found]
 
 
-def check_screen(screen, statements, errors, population=None, *, wide=0.05):
+def check_screen(screen, statements, errors, population=None, *, wide=0.05, words=None):
     """Hold every number of a first screen against the statements and errors of one population.
 
     ``wide`` is the share of its length by which an interval may differ: chains have errors of
-    their own.
+    their own.  ``words`` has what protections mean, where that is said.
     """
     every, beliefs = releases_of(statements, population), beliefs_of(statements)
     every = every[every["attack"].isin(BEST)]
-    means = every.groupby(["adversary", "protection"])["gain"].mean().groupby("adversary").mean()
-    adversary = means.idxmax()
-    assert re.search(rf" for an? {re.escape(adversary)}\b", screen["prose"])
+    own = (every["score_without"] - every["score"]).groupby(
+        [every["adversary"], every["protection"]]
+    )
+    adversary = own.mean().groupby("adversary").mean().idxmin()
+    assert re.search(rf"to an? {re.escape(adversary)}\b", screen["prose"].lower())
     mine = every[every["adversary"] == adversary]
     cost = costs_of(errors).set_index("protection")
-    assert {row["protection"] for row in screen["rows"]} == set(mine["protection"])
-    shown = [cost.loc[row["protection"], "error"] for row in screen["rows"]]
+    names = [row["protection"].partition(" (")[0] for row in screen["rows"]]
+    assert set(names) == set(mine["protection"])
+    shown = [cost.loc[name, "error"] for name in names]
     assert shown == sorted(shown)
-    for row in screen["rows"]:
-        rows = mine[mine["protection"] == row["protection"]]
+    for name, row in zip(names, screen["rows"], strict=True):
+        rows = mine[mine["protection"] == name]
         cells = list(row.values())
-        for cell, name in zip(cells[1:3], COLUMNS, strict=True):
-            same = beliefs["protection"].eq(row["protection"]) & beliefs["attack"].isin(BEST)
-            some = beliefs[same & beliefs["adversary"].eq(adversary)]
-            mean, reach = rows[name].mean(), reach_of(some, name, population)
-            reach *= 1.0 if name == "gain" else population or some["target"].nunique()
+        same = beliefs["protection"].eq(name) & beliefs["attack"].isin(BEST)
+        some = beliefs[same & beliefs["adversary"].eq(adversary)]
+        before = math.exp(-some["score_prior"].mean())
+        assert abs(numbers(cells[1])[0] - before) <= 0.00501
+        mean, reach = rows["score"].mean(), reach_of(some, "score", population)
+        value, *pair = numbers(cells[2])
+        assert abs(value - math.exp(-mean)) <= 0.00501
+        if "exact" in cells[2]:
+            assert reach == 0.0
+        elif "too few" not in cells[2]:
+            limits = [max(math.exp(-mean - reach), 1.0), math.exp(-mean + reach)]
+            slack = 0.00501 + wide * (limits[1] - limits[0])
+            np.testing.assert_allclose(pair, limits, atol=slack)
+        for cell, measure in zip(cells[3:5], ("doubled", "proved"), strict=True):
+            mean = rows[measure].mean()
+            reach = reach_of(some, measure, population) * (population or some["target"].nunique())
             value, *pair = numbers(cell)
-            size = COLUMNS[name]
-            assert abs(value - size * mean) <= 0.0501 if name == "gain" else close(value, mean)
+            assert close(value, mean)
             if "exact" in cell:
                 assert reach == 0.0
             elif "in no release" in cell:
                 assert mean == 0.0
-            elif "too few" not in cell:
-                least = -math.inf if name == "gain" else 0.0
-                for end, sign in zip(pair, (-1.0, 1.0), strict=True):
-                    wanted = size * max(mean + sign * reach, least)
-                    rounded = 0.0501 if name == "gain" or wanted < 9.95 else 0.501
-                    assert abs(end - wanted) <= wide * size * reach + rounded
-        assert close(numbers(cells[3])[0], rows["proved"].mean())
-        if rows["proved"].mean():
-            assert close(numbers(cells[3])[1], rows["proved_own"].mean())
-        size = cost.loc[row["protection"], "error"]
-        assert abs(numbers(cells[4])[0] - size) <= 0.00501 or (size < 0.005 and "less" in cells[4])
-    gains = mine.groupby("protection")["gain"].mean()
-    for number in re.findall(r"[+-]\d+\.\d", screen["lead"]):
-        assert np.abs(100.0 * gains - float(number)).min() <= 0.0501
-    front, *rest = re.split(" lets? less be ", screen["lead"])
-    best = [name for name in gains.index if not rest or name in front]
-    after = screen["lead"].partition(" under ")[2].lstrip("“")
-    against = [max((n for n in gains.index if after.startswith(n)), key=len)] if rest else []
-    sure, affected, cost_line = (screen["lines"][n] for n in ("How sure", "Affected most", "Cost"))
+            elif pair:
+                limits = [max(mean - reach, 0.0), mean + reach]
+                np.testing.assert_allclose(pair, limits, atol=0.501 + 2.0 * wide * reach)
+        assert_cost(cells[5], cost.loc[name, "error"])
     releases, asked = mine.groupby("protection").size().max(), mine["targets"].iloc[0]
     wanted = [95, *([releases] if releases > 1 else [])]
-    assert numbers(sure) == wanted + ([asked] if asked < (population or asked) else [])
-    people = [population or mine["targets"].iloc[0]]
-    sizes = []
-    for names in filter(None, (best, against)):
-        some = mine[mine["protection"].isin(names)].groupby("protection")
-        for column in ("doubled", "proved"):
-            people += ends(some[column].mean())
-        sizes += ends(cost.loc[names, "error"], 0.005)
-        sizes += [n for n in ends(100.0 * cost.loc[names, "withheld"], 0.5) if n > 0.5]
-    assert len(numbers(affected)) == len(people)
-    assert all(map(close, numbers(affected), people))
-    shown = numbers(cost_line.replace("less than 0.01", "0"))
-    for number, size in zip(shown, sizes, strict=True):
-        assert abs(number - size) <= (0.501 if number == round(number) else 0.00501)
-    if another := re.findall(r"[+-]\d+\.\d", screen["lines"]["Another release"]):
-        found = []
-        for name in best:
-            rows = mine[mine["protection"] == name]["gain"]
-            reach = half_width(rows) * math.sqrt(len(rows) + 1.0)
-            found += [100.0 * (rows.mean() - reach), 100.0 * (rows.mean() + reach)]
-        low, high = min(found), max(found)
-        slack = 0.051 + wide * (high - low)
-        np.testing.assert_allclose([float(end) for end in another], [low, high], atol=slack)
+    people = population or asked
+    wanted += [*([asked] if asked < people else []), people]
+    assert numbers(screen["lines"]["How sure"]) == wanted
+    means = mine.groupby("protection")[["doubled", "proved", "score"]].mean()
+    check_lead(screen["lead"], means, cost, people, words or {})
+    another = numbers(re.sub(r" under .*", "", screen["lines"]["Another release"]))
+    if another and "unknown" not in screen["lines"]["Another release"]:
+        drawn = mine[mine["randomised"].astype(bool)]["protection"].unique()
+        name = max(drawn, key=lambda n: cost.loc[n, "error"])
+        rows = mine[mine["protection"] == name]["score"]
+        reach = half_width(rows) * math.sqrt(len(rows) + 1.0)
+        limits = [max(math.exp(-rows.mean() - reach), 1.0), math.exp(-rows.mean() + reach)]
+        slack = 0.0051 + wide * (limits[1] - limits[0])
+        np.testing.assert_allclose(another, limits, atol=slack)
 
 
-def ends(values, rounded=0.05):
-    """Return the least and the largest of values, or one where they are written the same."""
-    low, high = values.min(), values.max()
-    return [low] if high - low < rounded else [low, high]
+_PEOPLE = r"(?P<people>nobody|fewer than 1|[\d,]+)(?: of (?P<all>[\d,]+) people)?"
+_CLAUSES = [
+    (rf"<(?P<who>\d+)> doubles (?:the chance of being guessed right|it) for {_PEOPLE}", "doubled"),
+    (rf"is doubled for {_PEOPLE}", "doubled"),
+    (rf"<(?P<who>\d+)> lets (?:a true statement|it) be proved about {_PEOPLE}", "proved"),
+    (r"almost as many as <(?P<who>\d+)> \((?P<people>[\d,]+)\)", "again"),
+    (r"(?P<cost>less than 0.01|[\d.,]+) under <(?P<who>\d+)>", "cost"),
+]  # fmt: skip
+
+
+def check_lead(lead, means, cost, people, words):
+    """Hold each number of the sentence in front against that of the protection it is about."""
+    names = sorted(means.index, key=lambda n: -len(words.get(n) or n))
+    text = lead
+    for number, name in enumerate(names):
+        called = words.get(name) or (f"“{name}”" if "," in name else name)
+        for form in (called, called[:1].upper() + called[1:]):
+            text = text.replace(form, f"<{number}>")
+    measure = "doubled" if "doubled" in text or "doubles" in text else "proved"
+    for pattern, kind in _CLAUSES:
+        for found in re.finditer(pattern, text):
+            part = found.groupdict()
+            name = names[int(part["who"])] if part.get("who") else means.index[0]
+            if kind == "cost":
+                assert_cost(part["cost"], cost.loc[name, "error"])
+                continue
+            mean = means.loc[name, measure if kind == "again" else kind]
+            shown = {"nobody": 0.0, "fewer than 1": 1.0}.get(part["people"])
+            shown = float(part["people"].replace(",", "")) if shown is None else shown
+            assert mean < 0.5 if part["people"] == "nobody" else close(shown, mean)
+            assert part.get("all") is None or int(part["all"].replace(",", "")) == people
+        text = re.sub(pattern, "", text)
+    answers = np.exp(-means["score"])
+    for shown in re.findall(r"(?<![<\d.])\d+\.\d\d(?!\d)", text):
+        assert np.abs(answers - float(shown)).min() <= 0.00501
+    rest = re.sub(r"<\d+>|(?<![<\d.])\d+\.\d\d(?!\d)", "", text)
+    assert not re.search(r"\d", rest), rest
+    assert "would tell" not in lead
+
+
+def assert_cost(shown, error):
+    """Hold the error of a count against what is shown of it: two digits that count."""
+    if error < 0.005:
+        assert shown == ("less than 0.01" if error else "0")
+    else:
+        assert abs(numbers(shown)[0] - error) <= max(0.0501 * error, 1e-9)
 
 
 def close(shown, value):
-    """Return whether a number of people is as it is written: whole, or with a decimal."""
-    return abs(shown - value) <= (0.0501 if value < 10.0 else 0.501)
+    """Return whether a number of people is as it is written: whole, and never 0 for some."""
+    return shown == 1.0 if 0.0 < value < 0.5 else abs(shown - value) <= 0.501

@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 from bayesrisk import _validation as check
 from bayesrisk._files.delimited import read_own_csv
 from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.mechanisms.meanings import shown_name
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
@@ -45,6 +46,12 @@ class AuditTables(Protocol):
         """Rows as in ``comparisons.csv``."""
 
 
+_ANSWERS = ("answers_posterior", "answers_posterior_lower", "answers_posterior_upper")
+#: Verdicts that tell an order, measured or by construction.
+_LOWER, _HIGHER = ("less", "no more"), ("more", "no less")
+_WIDE = 10.0  # times the lower end of an interval: beyond, it says nothing
+
+
 @canvas.styled
 def plot_audit(
     measures: pd.DataFrame | AuditTables | str | Path,
@@ -54,11 +61,12 @@ def plot_audit(
     population: str | None = None,
     ax: Where = None,
 ) -> Panels:
-    """Return panels of what adversaries gain from people's own records against the tables' error.
+    """Return panels of the answers that remain to adversaries against the tables' error.
 
-    A panel for each adversary, a point with its interval for each protection, by the adversary's
-    best reading of it.  A band is what 95 in 100 single releases of a randomised protection would
-    show.
+    The truth is as uncertain as a choice among so many equally likely answers: fewer is worse, and
+    one is certainty.  A panel for each adversary, a point with its interval for each protection, by
+    the adversary's best reading of it.  A band is what 95 in 100 single releases of a randomised
+    protection would show.
 
     Parameters
     ----------
@@ -85,8 +93,8 @@ def plot_audit(
         elif hasattr(measures, "comparisons"):
             costs, comparisons = measures.costs, measures.comparisons
             measures = measures.measures
-    gains = ("gain", "gain_lower", "gain_upper", "error_releases", "releases", "randomised")
-    measures = canvas.require(check.frame(measures, "measures"), (*_KEYS, *gains), "measures")
+    needed = (*_ANSWERS, "error_releases", "releases", "randomised")
+    measures = canvas.require(check.frame(measures, "measures"), (*_KEYS, *needed), "measures")
     measures = _chosen_rows(measures, "population", population)
     costs = canvas.require(check.frame(costs, "costs"), ("protection", "error"), "costs")
     costs = _chosen_rows(costs, "population", population)
@@ -104,26 +112,34 @@ def plot_audit(
     every = canvas.panels(ax, len(adversaries), (2.0 + 2.4 * len(adversaries), height), sharey=True)
     for axes, adversary in zip(every, adversaries, strict=True):
         rows = measures[measures["adversary"] == adversary]
-        axes.axhline(0.0, color="0.6", linewidth=0.8)
+        axes.axhline(1.0, color="0.6", linewidth=0.8)
         _join(axes, rows, error, comparisons)
         for _, row in rows.iterrows():
             look = canvas.point(order.index(_name(row)))
-            gain, low, high = (100.0 * row[f"gain{end}"] for end in ("", "_lower", "_upper"))
-            cost, spread = error[row["protection"]], 100.0 * one_release(row)
-            if spread > 0.0:
+            answers, low, high = (row[name] for name in _ANSWERS)
+            if not math.isfinite(answers):  # the truth was held impossible
+                continue
+            cost, (below, above) = error[row["protection"]], one_release(row)
+            if above > below:
                 axes.vlines(
-                    cost, gain - spread, gain + spread,
+                    cost, below, above,
                     color=look["color"], alpha=0.25, linewidth=7.0, zorder=1.5,
                 )  # fmt: skip
-            # An interval as wide as all that could be says nothing, and would hide the others.
-            reach = canvas.reach([gain], [low], [high]) if high - low < 100.0 else None
+            # An interval that says nothing would hide the others.
+            reach = canvas.reach([answers], [low], [high]) if high < _WIDE * low else None
             axes.errorbar(
-                [cost], [gain], yerr=reach, **look, capsize=2.5, linestyle="none", label=_name(row)
+                [cost],
+                [answers],
+                yerr=reach,
+                **look,
+                capsize=2.5,
+                linestyle="none",
+                label=_name(row),
             )
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("cost: mean absolute error of a count")
         axes.margins(x=0.08)
-    every[0].set_ylabel("gain from own record (points)")
+    every[0].set_ylabel("remaining answers (fewer is worse)")
     canvas.legend_outside(every, *canvas.named_once(every), ncols=2)
     return every
 
@@ -156,16 +172,17 @@ def _best_readings(measures: pd.DataFrame) -> pd.DataFrame:
     return best.drop_duplicates(["protection", "adversary"]).sort_index()
 
 
-def one_release(row: Mapping[Any, Any]) -> float:
-    """Return the distance from the mean gain that one more release keeps 95 times of 100.
+def one_release(row: Mapping[Any, Any]) -> tuple[float, float]:
+    """Return between what the remaining answers of one more release are, 95 times of 100.
 
-    With the standard error s of the mean of m releases it is t s sqrt(m + 1), t the quantile of
-    Student's law with m - 1 degrees of freedom; NaN of a single one, 0 of what is not randomised.
+    With the standard error s of the mean logarithm over m releases its distance is t s sqrt(m + 1),
+    t the quantile of Student's law with m - 1 degrees of freedom; NaN of a single one.
     """
-    number = int(row["releases"])
+    number, answers = int(row["releases"]), float(row["answers_posterior"])
     if not row["randomised"]:
-        return 0.0
-    return float(stdtrit(number - 1, 0.975) * row["error_releases"] * math.sqrt(number + 1.0))
+        return answers, answers
+    reach = float(stdtrit(number - 1, 0.975) * row["error_releases"] * math.sqrt(number + 1.0))
+    return max(answers * math.exp(-reach), 1.0), answers * math.exp(reach)
 
 
 def _join(
@@ -176,19 +193,19 @@ def _join(
         return
     best = rows[rows["attack"].isin(_BEST)]
     best = (rows if best.empty else best).drop_duplicates("protection")
-    gain = best.set_index("protection")["gain"]
+    answers = best.set_index("protection")["answers_posterior"]
     mine = comparisons["adversary"].isin(rows["adversary"])
     mine &= comparisons["attack"].isin([*best["attack"], "posterior"])
-    ordered_pairs = comparisons[mine & comparisons["verdict"].isin(["less", "more"])]
+    ordered_pairs = comparisons[mine & comparisons["verdict"].isin([*_LOWER, *_HIGHER])]
     pairs = {
-        (row["protection"], row["against"])[:: 1 if row["verdict"] == "less" else -1]
+        (row["protection"], row["against"])[:: 1 if row["verdict"] in _LOWER else -1]
         for _, row in ordered_pairs.iterrows()
     }
-    pairs = {pair for pair in pairs if gain.index.isin(pair).sum() == 2}
+    pairs = {pair for pair in pairs if answers.index.isin(pair).sum() == 2}
     for low, high in sorted(pairs):
-        if not any({(low, name), (name, high)} <= pairs for name in gain.index):
+        if not any({(low, name), (name, high)} <= pairs for name in answers.index):
             axes.plot(
-                error[[low, high]], 100.0 * gain[[low, high]],
+                error[[low, high]], answers[[low, high]],
                 color="0.7", linewidth=1.2, zorder=1,
             )  # fmt: skip
 
@@ -245,6 +262,7 @@ def plot_beliefs(
 def _name(row: pd.Series) -> str:
     """Return the name of a point: the protection, and how it is read where that needs saying."""
     protection, attack = canvas.as_text(row["protection"]), canvas.as_text(row["attack"])
+    protection = shown_name(protection)
     if attack in _BEST:
         return protection
     return f"{protection}, {attack if attack in _NAMES else f'read {attack}'}"

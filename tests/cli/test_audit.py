@@ -72,7 +72,7 @@ def test_options_and_json(inputs, tmp_path):
     first = run(*words)
     assert first.exit_code == 0, first.exception
     lines = first.output.splitlines()
-    assert lines[1].startswith("identity: ")
+    assert lines[1].startswith("no protection: ")
     assert lines[2].startswith("rounding:base=5: ")
     statements, _ = read_audit(tmp_path / "out")
     assert statements["target"].nunique() == 5
@@ -180,11 +180,11 @@ def test_the_console_says_the_answer_in_eight_lines(inputs, tmp_path):
     lines = done.output.splitlines()
     assert len(lines) == 8
     measures = read_audit(tmp_path / "out")[1].query("group == 'everybody'")
-    most = measures.groupby("adversary")["gain"].mean().idxmax()
-    gains = measures[measures["adversary"] == most].set_index("protection")["gain"]
+    own = np.log(measures["own_factor"]).groupby(measures["adversary"]).mean()
+    mine = measures[measures["adversary"] == own.idxmin()].set_index("protection")
     for line in lines[1:4]:
         name, _, rest = line.partition(": ")
-        assert rest.startswith(f"{100 * gains[name]:+.1f}")
+        assert f", {mine.loc[name, 'answers_posterior']:.2f} (" in rest
     assert lines[4] == "and 2 more in the report"
     assert lines[5].startswith("5 of 5 parts done")
     assert lines[6].startswith("Checks: ")

@@ -16,7 +16,7 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.mechanisms.recode import Recode, recoded_table
 from bayesrisk.release import SimulationOnly, TrueCounts
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, release_differences
-from bayesrisk.risk.audit.checks import constructions
+from bayesrisk.risk.audit.constructions import constructions
 from bayesrisk.risk.audit.population import mean_errors
 from bayesrisk.tables import Attribute, Geography, Records, Schema, Table, Workload, tabulate
 
@@ -224,14 +224,14 @@ def test_what_no_published_cell_holds_is_withheld():
         assert errors.loc["part", "error"] == pytest.approx(np.abs(true - read).mean())
 
 
-def test_nothing_is_said_to_follow_from_recoded_tables():
+def test_recoded_tables_follow_from_true_ones_and_no_others_from_them():
     asked = Workload(TOWN, {("block", t.name): t for t in (TOWN_S, TOWN_RS)})
     specs = {
         "recoded": RECODE.spec,
         "rounded": make_mechanism("rounding", base=3, method="nearest").spec,
         "none": make_mechanism("identity").spec,
     }
-    assert constructions(specs, asked) == [("none", "rounded")]
+    assert constructions(specs, asked) == [("none", "recoded"), ("none", "rounded")]
 
 
 def study(folder, *protections):

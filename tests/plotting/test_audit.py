@@ -39,8 +39,11 @@ def joined(axes):
 def test_a_line_joins_neighbours_whose_order_was_told(audit):
     _, measures, costs, told = audit
     assert set(told["verdict"]) == {"more"}  # of every pair, the first let more be learned
+    made = told.assign(verdict="no less")  # by construction
     for axes in plotting.plot_audit(measures, costs, told):
         # Not the pairs that have a third one between them.
+        assert joined(axes) == [(0, 1), (1, 2), (2, 3)]
+    for axes in plotting.plot_audit(measures, costs, made):
         assert joined(axes) == [(0, 1), (1, 2), (2, 3)]
     for axes in plotting.plot_audit(measures, costs):
         assert joined(axes) == []
@@ -68,17 +71,15 @@ def test_each_adversary_has_its_own_order(audit):
 def test_bands_are_what_one_more_release_shows(audit):
     statements, measures, costs, _ = audit
     found = releases_of(statements)
-    mine = found[(found["adversary"] == "linker") & (found["protection"] == "noise b")]["gain"]
+    mine = found[(found["adversary"] == "linker") & (found["protection"] == "noise b")]["score"]
     row = measures[(measures["adversary"] == "linker") & (measures["protection"] == "noise b")]
     reach = half_width(mine) * math.sqrt(len(mine) + 1.0)
-    assert one_release(row.iloc[0]) == pytest.approx(reach)
+    limits = [math.exp(-mine.mean() - reach), math.exp(-mine.mean() + reach)]
+    assert one_release(row.iloc[0]) == pytest.approx(limits)
     axes = plotting.plot_audit(measures, costs)[1]
     bands = [c for c in axes.collections if isinstance(c, LineCollection) and c.get_alpha()]
     assert len(bands) == 3  # nothing varies without protection
-    ends = bands[1].get_segments()[0][:, 1]
-    np.testing.assert_allclose(
-        ends, [100 * (mean := mine.mean()) - 100 * reach, 100 * (mean + reach)]
-    )
+    np.testing.assert_allclose(bands[1].get_segments()[0][:, 1], limits)
 
 
 @pytest.mark.slow
@@ -86,24 +87,36 @@ def test_one_more_release_is_within_its_band_95_times_of_100():
     rng = np.random.default_rng(5)
     inside = 0
     for _ in range(2000):
-        drawn = rng.normal(0.1, 0.02, 7)
+        drawn = rng.normal(0.5, 0.02, 7)  # logarithms
         row = {
             "releases": 6,
             "randomised": True,
+            "answers_posterior": math.exp(drawn[:6].mean()),
             "error_releases": np.std(drawn[:6], ddof=1) / math.sqrt(6),
         }
-        inside += abs(drawn[6] - drawn[:6].mean()) <= one_release(row)
+        low, high = one_release(row)
+        inside += low <= math.exp(drawn[6]) <= high
     assert 0.935 < inside / 2000 < 0.965
 
 
 def test_an_interval_that_says_nothing_is_not_drawn(audit):
     _, measures, costs, _ = audit
-    nothing = measures.assign(gain_lower=-1.0, gain_upper=1.0)
+    ends = ["answers_posterior_lower", "answers_posterior_upper"]
+    nothing = measures.assign(**dict(zip(ends, (1.0, 1e3), strict=True)))
     for axes in plotting.plot_audit(nothing, costs):
-        low, high = axes.get_ylim()
-        assert high - low < 60.0
-    unknown = measures.assign(gain_lower=math.nan, gain_upper=math.nan, error_releases=math.nan)
+        assert axes.get_ylim()[1] < 6.0
+    unknown = measures.assign(**dict.fromkeys([*ends, "error_releases"], math.nan))
     plotting.parent_figure(plotting.plot_audit(unknown, costs)).canvas.draw()
+
+
+def test_truth_that_was_held_impossible_has_no_point(audit):
+    _, measures, costs, _ = audit
+    wrong = measures["protection"].eq("noise b")
+    some = measures.assign(answers_posterior=measures["answers_posterior"].mask(wrong, math.inf))
+    for axes, before in zip(
+        plotting.plot_audit(some, costs), plotting.plot_audit(measures, costs), strict=True
+    ):
+        assert len(axes.containers) == len(before.containers) - 1
 
 
 def test_beliefs_are_those_of_the_truth(audit):

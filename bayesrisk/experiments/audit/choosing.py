@@ -237,13 +237,16 @@ def chosen_settings(
     tried: pd.DataFrame,
     proofs: Mapping[str, tuple[int, int]],
     goal: ProtectionGoal,
+    *,
+    follows: Callable[[str, str], bool] = lambda clear, faint: False,
 ) -> pd.DataFrame:
     """Return a row for each protection: the chosen setting, its proof and its cost.
 
     It is the weakest that keeps to the goal, as all stronger ones that were tried do, also in fresh
     releases.  ``searches`` are by the name of a protection; ``tried`` has a row for each setting,
     with its bound and cost; ``proofs`` are by the name of a setting: in how many of how many fresh
-    releases the goal was met.
+    releases the goal was met.  ``follows`` says whether the second of two settings can be made from
+    the first: such a one that misses the goal is not said to tell more than one that meets it.
     """
     lines = []
     for name, rows in tried.groupby("protection", sort=False):
@@ -260,9 +263,13 @@ def chosen_settings(
     enough = choice["met"].to_numpy(np.bool_)
     least = choice.loc[enough, "cost"].min() if enough.any() else np.nan
     choice["cheapest"] = enough & (choice["cost"] == least).to_numpy(np.bool_)
-    choice["answer"] = [
-        _sentence(row, searches[row["protection"]], goal) for row in choice.to_dict("records")
-    ]
+    safe, answers = choice.loc[enough, "setting"].tolist(), []
+    for row in choice.to_dict("records"):
+        clear = [] if row["met"] else [name for name in safe if follows(name, row["setting"])]
+        text = _sentence(row, searches[row["protection"]], goal)
+        text += f"; by construction it can tell no more than {clear[0]}" if clear else ""
+        answers.append(text)
+    choice["answer"] = answers
     return choice
 
 
@@ -433,11 +440,15 @@ class Trials:
         return int((worst <= self._goal.target_ratio).sum()), len(worst)
 
     def results(
-        self, read: Reader, errors: pd.DataFrame
+        self,
+        read: Reader,
+        errors: pd.DataFrame,
+        follows: Callable[[Protection, Protection], bool],
     ) -> tuple[pd.DataFrame, pd.DataFrame, list[Trial]]:
         """Return the chosen settings, all that were tried, and what results are about.
 
-        That are the releases that prove a chosen setting, where there are any.
+        That are the releases that prove a chosen setting, where there are any.  ``follows`` says
+        whether the second of two can be made from the first.
         """
         lines, proofs = [], {}
         cost = costs(errors).set_index("protection")[["error", "withheld"]]
@@ -461,5 +472,9 @@ class Trials:
             lines.append(names | self._bound(number, step, read) | spent)
         settings = pd.DataFrame(lines)
         searches = {p.name: s for p, s in zip(self._protections, self._searches, strict=True)}
-        choice = chosen_settings(searches, settings, proofs, self._goal)
+
+        def setting_follows(clear: str, faint: str) -> bool:
+            return follows(trials[clear].protection, trials[faint].protection)
+
+        choice = chosen_settings(searches, settings, proofs, self._goal, follows=setting_follows)
         return choice, settings, [trials[name] for name in choice["setting"]]

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +34,7 @@ from bayesrisk.risk.audit import (
     checks,
     spot_comparisons,
 )
+from bayesrisk.risk.audit.constructions import equal_in_law
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.risk.statements.results import is_additive
@@ -74,6 +75,11 @@ class Protection:
         object.__setattr__(self, "mechanism", mechanism)
         parameters |= check.mapping(self.parameters, "parameters")
         object.__setattr__(self, "parameters", parameters)
+
+    @property
+    def setting(self) -> str:
+        """The mechanism and its parameters as text, whatever the name: what is cached by."""
+        return json.dumps([self.mechanism, self.parameters], sort_keys=True, default=repr)
 
 
 # Where the records of a population are, and which population a result is about.
@@ -266,8 +272,9 @@ class PopulationInParts:
         self._part = functools.lru_cache(maxsize=1)(self._read)
         self.survey = self._survey(targets) if survey is None else survey
         self._mechanisms: dict[str, Mechanism] = {}
-        self._released: dict[tuple[str, int, int], Release] = {}
-        self._pilots: dict[str, Pilot] = {}
+        self._released: dict[tuple[str, str, int, int], Release] = {}
+        self._streams: dict[tuple[str, str], str] = {}
+        self._pilots: dict[tuple[str, str], Pilot] = {}
 
     def _microdata(self, number: int) -> Microdata:
         """Return the records of a part."""
@@ -405,22 +412,38 @@ class PopulationInParts:
 
     def mechanism(self, protection: Protection) -> Mechanism:
         """Return the mechanism of a protection of this population, made once."""
-        if protection.name not in self._mechanisms:
+        if protection.setting not in self._mechanisms:
             result = make_mechanism(protection.mechanism, **self.parameters(protection))
             if isinstance(result, BaseMechanism):  # released anew without each target
                 result = result.for_neighbours()
-            self._mechanisms[protection.name] = result
-        return self._mechanisms[protection.name]
+            self._mechanisms[protection.setting] = result
+        return self._mechanisms[protection.setting]
 
     def release(self, protection: Protection, number: int, part: int) -> tuple[Mechanism, Release]:
         """Return a protection and its release of a number of a part, the last ones kept."""
-        key, mechanism = (protection.name, number, part), self.mechanism(protection)
+        mechanism, stream = self.mechanism(protection), self._stream(protection)
+        key = protection.setting, stream, number, part
         if key not in self._released:
             while len(self._released) >= (_KEPT if self.people <= MOST_TARGETS else 1):
                 self._released.pop(next(iter(self._released)))
-            result = self.part(part).release(protection.mechanism, number, mechanism)
+            result = self.part(part).release(stream, number, mechanism)
             self._released[key] = result
         return mechanism, self._released[key]
+
+    def separate(self, protections: Sequence[Protection]) -> None:
+        """Give settings that are equal in law releases of their own, where others share numbers.
+
+        Otherwise equal settings would seem to be the same for sure, however few releases there are.
+        """
+        specs = [self.mechanism(one).spec for one in protections]
+        for number, (one, spec) in enumerate(zip(protections, specs, strict=True)):
+            workload = self.question.workload
+            if any(equal_in_law(spec, other, workload) for other in specs[:number]):
+                self._streams[one.name, one.setting] = f"{one.mechanism} {number}"
+
+    def _stream(self, protection: Protection) -> str:
+        """Return the name of random numbers: settings of one mechanism share them, as a rule."""
+        return self._streams.get((protection.name, protection.setting), protection.mechanism)
 
     def randomised(self, protection: Protection) -> bool:
         """Return True where another release of a protection may be another one."""
@@ -477,7 +500,7 @@ class PopulationInParts:
             start, stop = self.survey.rows[part : part + 2]
             part_rows = mine[(row >= start) & (row < stop)]
             audited, release = self.part(part), self.release(protection, number, part)
-            for method in audited.methods(protection.mechanism, number, *release):
+            for method in audited.methods(self._stream(protection), number, *release):
                 chosen = part_rows[part_rows["attack"] == method.reading.name]
                 if len(chosen) and method.reading.name in adversaries.READINGS:
                     read = method.reading, method.counterfactual
@@ -486,11 +509,12 @@ class PopulationInParts:
 
     def pilot(self, protection: Protection) -> Pilot:
         """Return the time of statements about the first targets, kept for each protection."""
-        if protection.name not in self._pilots:
-            self._pilots[protection.name] = Pilot(0.0, 0.0, 0.0, False)
+        key = protection.name, protection.setting
+        if key not in self._pilots:
+            self._pilots[key] = Pilot(0.0, 0.0, 0.0, False)
             with suppress(BayesRiskError):  # which a shard will raise
-                self._pilots[protection.name] = self._measured(protection)
-        return self._pilots[protection.name]
+                self._pilots[key] = self._measured(protection)
+        return self._pilots[key]
 
     def _measured(self, protection: Protection) -> Pilot:
         rows, seconds = self.shards(1)[0], []
@@ -528,7 +552,7 @@ class PopulationInParts:
             for number in numbers:
                 release = self.release(protection, number, part)
                 frame = self.part(part).statements(
-                    protection.name, protection.mechanism, number, *release, inside, too_large
+                    protection.name, self._stream(protection), number, *release, inside, too_large
                 )
                 frames.append(frame)
         return pd.concat(frames, ignore_index=True)

@@ -38,12 +38,16 @@ from bayesrisk.experiments.audit.populations import (
     population_rows,
     source_digest,
 )
-from bayesrisk.experiments.audit.report import audit_brief, audit_files, check_totals
+from bayesrisk.experiments.audit.report import audit_files, check_totals
+from bayesrisk.experiments.audit.screen import audit_brief
+from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.mechanisms.meanings import meaning
 from bayesrisk.risk import audit
-from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, constructions, proof_totals
+from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, proof_totals
+from bayesrisk.risk.audit.constructions import can_be_made, constructions
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
@@ -321,6 +325,8 @@ class AuditStudy(Study):
             )
             with about_population(name):
                 population = make(targets=self.targets, survey=survey)
+                if self.goal is None:
+                    population.separate(self.protections)
                 few = self.targets is None and self.goal is None and survey is None
                 if few and population.survey.targets.size > FEW_TARGETS:
                     for one in self.protections:
@@ -328,6 +334,7 @@ class AuditStudy(Study):
                     random = filter(population.randomised, self.protections)
                     if any(population.pilot(one).chains for one in random):
                         population = make(targets=FEW_TARGETS)
+                        population.separate(self.protections)
             populations[name], self._surveys[name] = population, population.survey
         return populations
 
@@ -550,7 +557,9 @@ class AuditStudy(Study):
         more: dict[str, pd.DataFrame] = {}
         protections = list(self.protections)
         if self._trials is not None:
-            choice, settings, trials = self._trials.results(self._reader(folder), errors)
+            choice, settings, trials = self._trials.results(
+                self._reader(folder), errors, self._follows
+            )
             more = {"choice": choice, "settings": settings}
             first = {one.protection.name: one.releases.start for one in trials}
             protections = [one.protection for one in trials]
@@ -566,7 +575,9 @@ class AuditStudy(Study):
                 population,
                 protections,
             )
-            frames["costs"] = audit.costs(population_rows(errors, name))
+            frames["costs"] = _with_meaning(
+                audit.costs(population_rows(errors, name)), population, protections
+            )
             frames["proofs"] = proof_totals(population_rows(proofs, name))
             for kind, frame in frames.items():
                 if name:
@@ -575,6 +586,12 @@ class AuditStudy(Study):
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
         files = audit_files(statements, errors, self.config, **frames, **more)
         return files | {_PROTECTIONS: self._protections_document(protections)}
+
+    def _follows(self, clear: Protection, faint: Protection) -> bool:
+        """Return True if the second of two protections of each population is made of the first."""
+        populations = self._populations.values()
+        specs = [(one.mechanism(clear).spec, one.mechanism(faint).spec) for one in populations]
+        return all(can_be_made(one, other, self.workload) for one, other in specs)
 
     def _protections_document(self, protections: Sequence[Protection]) -> bytes:
         """Return protections with all their parameters, the tables and the schema, as JSON."""
@@ -635,6 +652,18 @@ class AuditStudy(Study):
         for name in _OF_PROCESS:
             self.__dict__.pop(name, None)
         super().close()
+
+
+def _with_meaning(
+    costs: pd.DataFrame, population: PopulationInParts, protections: Sequence[Protection]
+) -> pd.DataFrame:
+    """Return costs with what each protection means in words, empty where there are none."""
+    error, texts = costs.set_index("protection")["error"], {}
+    for one in protections:
+        spec = population.mechanism(one).spec  # a rule of an agency is one of the mechanisms
+        settings = {**spec.parameters, **population.parameters(one)}
+        texts[one.name] = meaning(spec.mechanism, settings, error_text(error[one.name]))
+    return costs.assign(meaning=costs["protection"].map(texts).fillna(""))
 
 
 def _plain(protection: Protection) -> dict[str, Any]:

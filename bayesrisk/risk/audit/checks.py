@@ -19,10 +19,8 @@ from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import (
-    Likelihood,
     MechanismSpec,
     NoiseSpec,
-    RangeSpec,
     Release,
     RoundingSpec,
     SuppressedCounts,
@@ -30,6 +28,7 @@ from bayesrisk.release import (
 )
 from bayesrisk.risk.audit import measures
 from bayesrisk.risk.audit.adversaries import READINGS
+from bayesrisk.risk.audit.constructions import constructions
 from bayesrisk.risk.audit.population import AuditQuestion
 from bayesrisk.risk.audit.spot_checks import SPOTS
 from bayesrisk.risk.intervals import clustered_interval
@@ -291,9 +290,6 @@ _MOVED = {"add-remove": 2.0, "change-one": 1.0}  # times epsilon: one record for
 _SURE = 4.0  # standard errors of an estimate, so that thousands of them fail no check by chance
 _ROUNDING = 1e-12
 _BEYOND = 1e-9  # of a sum of probabilities beyond 1, by rounding
-#: Scales s and t add up to noise whose law is off by a relative 1e-6 at most where s t / (s + t) is
-#: this or more: of thousands of counts together that is less than a score can show.
-_SMOOTH = math.log(2.0 / 1e-6) / (2.0 * math.pi**2)
 _SHARED = ["adversary", "release", "target", "statement"]
 _LEVELS = 4  # kinds of checks that chance could fail share what a valid audit may fail
 _BATCHES = 20  # that the error of an estimate is from
@@ -551,52 +547,11 @@ def _ordering(
     return lines
 
 
-def constructions(specs: Mapping[str, MechanismSpec], workload: Workload) -> list[tuple[str, str]]:
-    """Return the pairs of protections of which the second can be made from the first.
-
-    From true counts that is whatever has a likelihood given these, and what withholds some; from
-    noise the same noise with larger scales, where it is that of the first and more; from a table
-    whose cells are protected one by one that table.  From counts some of which are withheld nothing
-    can be made: what is withheld depends on all of them.
-    """
-    pairs = []
-    for clear, faint in itertools.permutations(specs, 2):
-        laws = [
-            (specs[clear].likelihood(*key), specs[faint].likelihood(*key))
-            for key in workload.tables
-        ]
-        if all(_constructible(a, b) for a, b in laws) and any(a != b for a, b in laws):
-            pairs.append((clear, faint))
-    return pairs
-
-
-def _constructible(clear: Likelihood, faint: Likelihood) -> bool:
-    """Return True if a table can be made from one that is protected less."""
-    if isinstance(clear, TrueCounts):
-        return faint.closed
-    if isinstance(clear, NoiseSpec) and isinstance(faint, NoiseSpec):
-        return _adds_noise(clear, faint)
-    return isinstance(clear, RoundingSpec | RangeSpec) and clear == faint
-
-
 def _neighbours(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the pairs without those that follow from two others."""
+    """Return the pairs without those that follow from two others, and those of equals."""
+    pairs = [(a, b) for a, b in pairs if (b, a) not in pairs]
     names = {name for pair in pairs for name in pair}
     return [(a, b) for a, b in pairs if not any((a, c) in pairs and (c, b) in pairs for c in names)]
-
-
-def _adds_noise(clear: NoiseSpec, faint: NoiseSpec) -> bool:
-    """Return True if one noise has the law of the other plus independent noise.
-
-    Discrete Laplace noise of a larger scale is such noise and nothing, mixed.  The sum of discrete
-    Gaussians is no discrete Gaussian: by Poisson summation it is one but for a factor that is at
-    most 2 exp(-2 pi^2 s t / (s + t)) off 1, for scales s and t.
-    """
-    if clear.law != faint.law or clear.scale > faint.scale:
-        return False
-    if clear.law != "discrete-gaussian" or clear.scale == faint.scale:
-        return True
-    return clear.scale * (faint.scale - clear.scale) / faint.scale >= _SMOOTH
 
 
 def _theory(

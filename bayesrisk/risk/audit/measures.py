@@ -1,24 +1,28 @@
-"""Measures of an audit: belief in the truth, and how much of it is due to people's own records.
+"""Measures of an audit: how many answers remain, and what people's own records have to do with it.
 
 Of a target t under release r, let q be the probability that an adversary gives to the statement
 that is true of t: before any release, after a release without t's own record, and after release r.
-The gain from the own record is the third less the second,
+Over people and releases,
 
-    d_tr = q(t | release r) - q(t | release r without t's record),
+    exp(-mean of log q)
 
-and an audit estimates its mean over people and over releases.
+is the number of equally probable answers that the truth is as uncertain among: the *remaining
+answers*, 1 where all is certain.  After a release that is made from another one they are no fewer
+in the long run, which holds of no other mean here: they alone carry an order of protections.  What
+is learned is split, in the same unit: from before to without, which everybody else's records teach,
+and from without to after, which the own record adds.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
@@ -40,14 +44,17 @@ GROUPS = (
 _SIZES = (10, 50, 250)
 _QUANTILES = (0.5, 0.9, 0.99)
 BINS = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
+_ENDS = ("", "_lower", "_upper", "_like_lower", "_like_upper")
 _COLUMNS = [
     *KEYS, "group", "targets", "people", "left_out", "unstated", "places", "releases", "randomised",
-    *(f"believed_{name}" for name in THREE),
-    "gain", "gain_lower", "gain_upper", "like_lower", "like_upper",
+    *(f"answers_{name}{end}" for name in THREE for end in _ENDS),
+    *(f"{name}_factor{end}" for name in ("others", "own") for end in _ENDS[:3]),
     "error_people", "error_releases", "error_chains",
-    "doubled", "doubled_lower", "doubled_upper", "tenfold", "certain", "proved", "proved_own",
-    "false", *(f"ratio_{round(100 * share)}" for share in _QUANTILES),
-    *(f"right_{name}" for name in THREE), "log_score", "log_score_lower", "log_score_upper",
+    *(f"{name}{end}" for name in ("doubled", "proved") for end in _ENDS[:3]),
+    "tenfold", "certain", "proved_own", "false", "brier",
+    *(f"ratio_{round(100 * share)}" for share in _QUANTILES),
+    *(f"believed_{name}" for name in THREE), "gain", "gain_lower", "gain_upper",
+    *(f"right_{name}" for name in THREE),
 ]  # fmt: skip
 _BINNED = [
     *KEYS, "from", "to", "statements", "posterior", "correct", "correct_lower", "correct_upper",
@@ -55,7 +62,7 @@ _BINNED = [
 FLOOR = 1e-3
 _FLAGS = ("correct", "nonmodal", "randomised")
 _TIE = 1e-12
-_UNEXPLAINED = 0.5  # of beliefs: with more, no protection is judged by a model
+UNEXPLAINED = 0.5  # of beliefs: with more, no protection is judged by a model
 _CERTAIN = 1.0 - 1e-12
 _LIKELIHOOD = READINGS[0]
 #: How a release is read with the best model of how it was made: one of these for each release.
@@ -81,7 +88,8 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
         of the three beliefs ``right_*`` (whether the most probable statement is true; a share where
         several are as probable), ``truth_*`` (the probability of the true one) and
         ``certain_*`` (whether it is certain: 1 but for 1e-12, and no estimate); ``false`` (whether
-        something that is not true is certain); ``error`` (Monte Carlo standard error of
+        something that is not true is certain); ``brier`` (the sum over statements of the squared
+        difference of ``posterior`` and truth); ``error`` (Monte Carlo standard error of
         ``truth_posterior`` less ``truth_without``); ``status``; ``randomised``; and what groups are
         made of.  Of targets without a posterior (``undecided``) only the prior is there.
 
@@ -98,10 +106,10 @@ def audit_targets(statements: pd.DataFrame) -> pd.DataFrame:
     >>> targets[["truth_prior", "truth_without", "truth_posterior"]].values.tolist()
     [[0.5, 0.4, 0.9]]
     """
-    return _targets(statements, "statements")
+    return believed_targets(statements, "statements")
 
 
-def _targets(statements: pd.DataFrame, source: str) -> pd.DataFrame:
+def believed_targets(statements: pd.DataFrame, source: str) -> pd.DataFrame:
     """Return the targets of statements, which an argument of a name gave."""
     errors = ("without_error", "posterior_error")
     frame = whole_columns(
@@ -138,6 +146,8 @@ def _targets(statements: pd.DataFrame, source: str) -> pd.DataFrame:
             square += np.bincount(number, np.where(correct, error, 0.0) ** 2, minlength=size)
             if name == "posterior":
                 targets["false"] = np.bincount(number, sure & ~correct, minlength=size) > 0
+                off = np.bincount(number, (value - correct) ** 2, minlength=size)
+                targets["brier"] = np.where(decided, off, np.nan)
     targets["error"] = np.where(decided, np.sqrt(square), np.nan)
     return targets
 
@@ -216,20 +226,27 @@ class Sample:
         sums = [np.bincount(self.places, column, number) for column in error.T]
         return float((np.array(sums) ** 2).sum()) / error.size**2
 
-    def wide_interval(self, values: FloatArray, confidence: float) -> tuple[float, float]:
-        r"""Return the interval of the mean of values for populations like this one.
+    def wide_interval(
+        self, values: FloatArray, confidence: float, *, bound: float = 1.0
+    ) -> tuple[float, float]:
+        """Return the interval of the mean of values for populations like this one."""
+        variance, freedom = self.wide_variance(values)
+        return ends(float(values.mean()), variance, freedom, confidence, bound=bound)
+
+    def wide_variance(self, values: FloatArray) -> tuple[float, float]:
+        r"""Return the variance of the mean in populations like this one, with its freedom.
 
         Places vary as well as releases.  With residuals summed over a place, over a release, and
         over a place in a release, the variance is that of places plus that of releases less that
         of both (Cameron, Gelbach and Miller 2011).  A residual of a place with a share h of all
         people is divided by :math:`\sqrt{1 - h}`, as a large one pulls the mean towards itself
-        (Bell and McCaffrey 2002).
+        (Bell and McCaffrey 2002).  Infinite of a single place, or of one release of many.
         """
         people, m = values.shape
         rest = values - values.mean()
         sizes = np.bincount(self.places).astype(float)
         if sizes.size < 2 or (self.randomised and m < 2):
-            return np.nan, np.nan
+            return np.inf, 1.0
         cluster_sums = np.array([np.bincount(self.places, column, sizes.size) for column in rest.T])
         cluster_sums /= np.sqrt(1.0 - sizes / people)
         place_variance = (cluster_sums.sum(axis=0) ** 2).sum()
@@ -239,9 +256,7 @@ class Sample:
             more = max(chance - (cluster_sums**2).sum(), 0.0)
             freedom.append((more, m - 1.0))
         variance = sum(part for part, _ in freedom)
-        return ends(
-            float(values.mean()), variance / values.size**2, satterthwaite(freedom), confidence
-        )
+        return float(variance) / values.size**2, satterthwaite(freedom)
 
 
 def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
@@ -278,12 +293,8 @@ def widest_interval(targets: pd.DataFrame, *, share: float) -> float:
     rows = targets[compared_targets(targets) & targets["attack"].isin(BEST_READINGS).to_numpy()]
     widest = 0.0
     for _, group in rows.groupby(KEYS, sort=False):
-        units, (without, posterior, error) = matrices(
-            group, "truth_without", "truth_posterior", "error"
-        )
-        random = bool(group["randomised"].iloc[0])
-        sample = Sample(place_numbers(units["place"]), without.shape[1], share, random)
-        parts = sample.variances(posterior - without, error)
+        value = by_people(group)
+        parts = value.sample(share).variances(value.gain, value.gain_error)
         reach = stdtrit(satterthwaite(parts), 0.975)
         widest = max(widest, float(reach * np.sqrt(sum(variance for variance, _ in parts))))
     return widest
@@ -329,7 +340,7 @@ def matrices(rows: pd.DataFrame, *names: str) -> tuple[pd.DataFrame, list[FloatA
 def audit_measures(
     targets: pd.DataFrame, *, people: int | None = None, confidence: float = 0.95
 ) -> pd.DataFrame:
-    r"""Return beliefs in the truth, and what people's own records add to them.
+    r"""Return remaining answers, what is learned from whom, and how many people are affected.
 
     What is compared is about the same people: under every protection, release and way to read it,
     an adversary's row is about the targets who have a posterior under all of them.
@@ -346,15 +357,18 @@ def audit_measures(
     -------
     pandas.DataFrame
         A row for each ``protection, attack, adversary`` and ``group``, with the columns of
-        ``measures.csv`` on the reference page of audits.  ``log_score`` is minus infinity where the
-        truth was held impossible, and where no draw of a chain had it, it counts as 0.001; ends of
-        an interval are missing where so few releases, people or places say nothing.
+        ``measures.csv`` on the reference page of audits.  ``answers_posterior`` is infinite where
+        the truth was held impossible, and where no draw of a chain had it, its probability counts
+        as 0.001; ends of an interval are missing where so few releases, people or places say
+        nothing.
 
     Notes
     -----
     For this population releases vary, and the choice of targets where not everybody is one; for
-    populations like it places vary, too (``Sample``).  The gain need not fall with more noise,
-    which takes from what is believed without the own record as well.
+    populations like it places vary, too (``Sample``).  Intervals of answers and factors are those
+    of mean logarithms.  ``gain``, the mean of ``posterior`` less ``without``, is the measure where
+    an adversary knows everybody else; of others it ranks nothing, as coarser tables teach less
+    about everybody else as well, so that it may rise.
 
     Examples
     --------
@@ -365,16 +379,18 @@ def audit_measures(
     ...     "truth_prior": 0.25, "truth_without": [0.25, 0.5, 0.25, 0.5],
     ...     "truth_posterior": [0.5, 0.75, 0.75, 0.75], "error": 0.0, "right_prior": 0.5,
     ...     "right_without": 0.5, "right_posterior": 1.0, "certain_without": False,
-    ...     "certain_posterior": False, "false": False,
+    ...     "certain_posterior": False, "false": False, "brier": [0.5, 0.125, 0.125, 0.125],
     ... })
-    >>> audit_measures(targets).loc[0, ["gain", "doubled", "error_releases"]].tolist()
-    [0.3125, 1.0, 0.0625]
+    >>> found = audit_measures(targets).loc[0, ["answers_without", "answers_posterior", "doubled"]]
+    >>> found.round(3).tolist()
+    [2.828, 1.476, 1.0]
     """
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     flags = ("certain_without", "certain_posterior", "false")
     values = [f"{kind}_{name}" for kind in ("right", "truth") for name in THREE]
     numbers = (
-        "release", *values, *flags, "error", "place_size", "alike", "nonmodal", "randomised",
+        "release", *values, *flags, "brier", "error", "place_size", "alike", "nonmodal",
+        "randomised",
     )  # fmt: skip
     frame = whole_columns(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
     share = share_asked(frame, people)
@@ -391,6 +407,11 @@ def audit_measures(
                 )
                 lines.append(line | _measures(compared, share, level))
     return pd.DataFrame(lines, columns=_COLUMNS) if lines else empty_frame(_COLUMNS, TEXTS)
+
+
+def unexplained(measures: pd.DataFrame) -> pd.Series:
+    """Return which rows have a model of the release that explains the tables of few people only."""
+    return measures["attack"].isin(READINGS) & (measures["unstated"] > UNEXPLAINED)
 
 
 def share_asked(targets: pd.DataFrame, people: int | None) -> float:
@@ -414,57 +435,119 @@ def _groups(rows: pd.DataFrame) -> dict[str, BoolArray]:
 
 def _measures(rows: pd.DataFrame, share: float, confidence: float) -> dict[str, object]:
     """Return the measures of some people under all releases of one protection."""
-    units, (without, posterior, error) = matrices(rows, "truth_without", "truth_posterior", "error")
-    releases = posterior.shape[1]
-    randomised = bool(rows["randomised"].iloc[0])
-    places = place_numbers(units["place"])
-    sample = Sample(places, releases, share, randomised)
-    gain = posterior - without
-    people = round(len(units) / share)
+    value = by_people(rows)
+    sample, people = value.sample(share), round(len(value.units) / share)
     line: dict[str, object] = {
         "unstated": float((rows["status"] == UNSTATED).mean()),
-        "targets": len(units), "people": people, "places": int(places.max()) + 1,
-        "releases": releases, "randomised": randomised,
+        "targets": len(value.units), "people": people, "places": int(value.places.max()) + 1,
+        "releases": sample.releases, "randomised": value.randomised,
     }  # fmt: skip
     for name in THREE:
         line[f"believed_{name}"] = float(rows[f"truth_{name}"].mean())
         line[f"right_{name}"] = float(rows[f"right_{name}"].mean())
-    low, high = sample.interval(gain, error, confidence)
-    sampling, chance = (variance for variance, _ in sample.variances(gain, error))
-    parts = np.sqrt([sampling, chance, sample.chains(error)]).tolist()
-    wide = sample.wide_interval(gain, confidence)
-    line |= {"gain": float(gain.mean()), "gain_lower": low, "gain_upper": high}
-    line |= {"like_lower": wide[0], "like_upper": wide[1]}
+        chains = None if name == "prior" else value.error
+        limits = _mean_of_logs(sample, -value.score[name], chains, confidence)
+        line |= dict(zip((f"answers_{name}{end}" for end in _ENDS), limits, strict=True))
+    for part, (before, after) in {"others": THREE[:2], "own": THREE[1:]}.items():
+        step = _less(value.score[before], value.score[after])
+        limits = _mean_of_logs(sample, step, value.error, confidence, least=-np.inf)[:3]
+        line |= dict(zip((f"{part}_factor{end}" for end in _ENDS[:3]), limits, strict=True))
+    score = value.score["posterior"]
+    parts = [0.0] * 3
+    if np.isfinite(score).all():
+        sampling, chance = (variance for variance, _ in sample.variances(score, value.error))
+        parts = np.sqrt([sampling, chance, sample.chains(value.error)]).tolist()
     line |= dict(zip(("error_people", "error_releases", "error_chains"), parts, strict=True))
-    ratio = risk_ratio(posterior, without)
-    with np.errstate(invalid="ignore"):
-        twice, ten = ((ratio >= factor).astype(float) for factor in (2.0, 10.0))
-    low, high = sample.interval(twice, None, confidence)
-    line |= {"doubled": people * float(twice.mean()), "tenfold": people * float(ten.mean())}
-    line |= {"doubled_lower": people * max(low, 0.0), "doubled_upper": people * min(high, 1.0)}
+    line["gain"] = float(value.gain.mean())
+    line["gain_lower"], line["gain_upper"] = sample.interval(
+        value.gain, value.gain_error, confidence
+    )
+    for name in ("doubled", "proved"):
+        low, high = sample.interval(value.affected[name], None, confidence)
+        line |= {f"{name}_lower": people * max(low, 0.0), f"{name}_upper": people * min(high, 1.0)}
+    line |= {name: people * float(one.mean()) for name, one in value.affected.items()}
+    line["brier"] = float(rows["brier"].mean())
+    sorted_ = np.sort(value.ratio[~np.isnan(value.ratio)])
+    for quantile in _QUANTILES:  # of infinite ratios there is no average: one that occurs
+        index = int(np.ceil(quantile * sorted_.size)) - 1
+        one = float(sorted_[index]) if sorted_.size else np.nan
+        line[f"ratio_{round(100 * quantile)}"] = one
+    return line
+
+
+@dataclass(frozen=True, eq=False)
+class ByPeople:
+    """Values of people (people, releases) under one protection, by an adversary's one reading.
+
+    ``score`` has logarithms of the three probabilities of the truth, ``error`` the errors of their
+    differences by chains; ``affected`` is 1 for people who are doubled, proved and so on.
+    """
+
+    units: pd.DataFrame
+    randomised: bool
+    score: dict[str, FloatArray]
+    error: FloatArray
+    gain: FloatArray
+    gain_error: FloatArray
+    ratio: FloatArray
+    affected: dict[str, FloatArray]
+
+    @functools.cached_property
+    def places(self) -> IntArray:
+        """Number of the place of each person."""
+        return place_numbers(self.units["place"])
+
+    def sample(self, share: float) -> Sample:
+        """Return the people with their releases, who are a share of a population."""
+        return Sample(self.places, self.gain.shape[1], share, self.randomised)
+
+
+def by_people(rows: pd.DataFrame) -> ByPeople:
+    """Return the values of people of one protection, by an adversary's one reading."""
     certain = rows["certain_posterior"].to_numpy(np.bool_)
     # Under noise everything is possible, however close to 1 a calculated probability may come.
     law = (rows["attack"] == _LIKELIHOOD) & (rows["status"] == "calculated")
     proof = (rows["status"] == "proved") | (law & (rows["randomised"] == 0.0))
     proved = certain & proof.to_numpy(np.bool_)
-    attributable = proved & ~rows["certain_without"].to_numpy(np.bool_)
-    shares = {
-        "certain": certain,
-        "proved": proved,
-        "proved_own": attributable,
-        "false": rows["false"],
-    }
-    line |= {name: people * float(share.mean()) for name, share in shares.items()}
-    sorted_ = np.sort(ratio[~np.isnan(ratio)])
-    for quantile in _QUANTILES:  # of infinite ratios there is no average: one that occurs
-        index = int(np.ceil(quantile * sorted_.size)) - 1
-        value = float(sorted_[index]) if sorted_.size else np.nan
-        line[f"ratio_{round(100 * quantile)}"] = value
-    _, (score,) = matrices(rows.assign(score=log_score(rows)), "score")
-    low = high = mean = float(score.mean())
+    by_record = proved & ~rows["certain_without"].to_numpy(np.bool_)
+    flags = {"certain": certain, "proved": proved, "proved_own": by_record, "false": rows["false"]}
+    scores = {f"score_{name}": log_score(rows, name) for name in THREE}
+    truth = [f"truth_{name}" for name in THREE[1:]]
+    units, (without, posterior, gain_error, *more) = matrices(
+        rows.assign(**flags, **scores), *truth, "error", *scores, *flags
+    )
+    ratio = risk_ratio(posterior, without)
+    with np.errstate(invalid="ignore"):
+        twice, ten = ((ratio >= factor).astype(float) for factor in (2.0, 10.0))
+    affected = {"doubled": twice, "tenfold": ten, **dict(zip(flags, more[3:], strict=True))}
+    error = gain_error / np.maximum(posterior, FLOOR)  # d log q = d q / q
+    score = dict(zip(THREE, more[:3], strict=True))
+    random = bool(rows["randomised"].iloc[0])
+    return ByPeople(units, random, score, error, posterior - without, gain_error, ratio, affected)
+
+
+def _less(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Return a difference of scores, 0 of two that are infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.where(one == other, 0.0, one - other)
+
+
+def _mean_of_logs(
+    sample: Sample, values: FloatArray, error: FloatArray | None, confidence: float, *,
+    least: float = 0.0,
+) -> list[float]:  # fmt: skip
+    """Return exp of a mean of logarithms, with its interval here and in populations like it.
+
+    NaN where some are endless on either side.
+    """
+    with np.errstate(invalid="ignore"):
+        mean = float(values.mean())
+    limits = [mean, mean, mean, mean, mean]
     if np.isfinite(mean):
-        low, high = sample.interval(score, None, confidence, bound=np.inf)
-    return line | {"log_score": mean, "log_score_lower": low, "log_score_upper": min(high, 0.0)}
+        near = sample.interval(values, error, confidence, bound=np.inf)
+        wide = sample.wide_interval(values, confidence, bound=np.inf)
+        limits = [mean, *(max(end, least) for end in (*near, *wide))]
+    return [float(end) for end in np.exp(limits)]
 
 
 def place_numbers(places: pd.Series) -> IntArray:
@@ -472,9 +555,9 @@ def place_numbers(places: pd.Series) -> IntArray:
     return np.unique(places.to_numpy(), return_inverse=True)[1].astype(np.int64)
 
 
-def log_score(rows: pd.DataFrame) -> FloatArray:
-    """Return the logarithm of each target's true statement's posterior."""
-    truth = rows["truth_posterior"].to_numpy(np.float64)
+def log_score(rows: pd.DataFrame, belief: str = "posterior") -> FloatArray:
+    """Return the logarithm of the probability of each target's true statement."""
+    truth = rows[f"truth_{belief}"].to_numpy(np.float64)
     unseen = (truth == 0.0) & (rows["status"] == "sampled").to_numpy()
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(np.where(unseen, FLOOR, truth)))
@@ -598,177 +681,3 @@ def costs(errors: pd.DataFrame) -> pd.DataFrame:
         line = {"protection": name, "error": mean, "error_lower": low, "error_upper": high}
         lines.append(line | {"withheld": float(rows["withheld"].mean())})
     return pd.DataFrame(lines)
-
-
-# -----------------------------------------------------------------------------
-# Protections held against each other: which lets less be learned, where an audit can tell.
-
-
-LESS, MORE, UNTOLD = "less", "more", "cannot tell"
-_COMPARED = [
-    "adversary", "protection", "against", "attack", "attack_against", "targets", "releases",
-    "difference", "lower", "upper", "p", "verdict", "needed", "construction", "explained",
-]  # fmt: skip
-_MOST_RELEASES = 10_000  # more are not worth being proposed
-
-
-def compare(
-    audit: pd.DataFrame,
-    *,
-    people: int | None = None,
-    constructions: Collection[tuple[str, str]] = (),
-    confidence: float = 0.95,
-) -> pd.DataFrame:
-    r"""Return which of two protections lets less be learned from people's own records.
-
-    Parameters
-    ----------
-    audit : pandas.DataFrame
-        Statements of an audit, or its targets (:func:`audit_targets`).
-    people : int, optional
-        Size of the population that the targets were drawn from; by default they are all of it.
-    constructions : collection of (str, str)
-        Pairs of protections the second of which can be made from the first by further
-        randomisation.
-    confidence : float, default 0.95
-        Of all verdicts together, and of all intervals together.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each adversary and pair of protections, in their order, with the columns of
-        ``comparisons.csv`` on the reference page of audits.  ``less`` and ``more`` say what is
-        learned under ``protection``; ``needed`` is missing where no number of releases would tell.
-
-    Notes
-    -----
-    Differences are taken of the same people, and of releases of the same number, whose random
-    numbers settings of one mechanism share.  With m releases and differences :math:`D_r` of their
-    mean gains the variance is :math:`s^2(D) / m`, and that of drawing targets besides; p-values are
-    Student's, and Holm's rule holds the chance of any false verdict to one less the confidence.
-    Intervals are Bonferroni's.  A difference between protections that are not randomised, of
-    everybody and without chains, is exact.  Where an adversary's model does not explain the tables
-    of a protection for most people (``explained`` is false), to learn nothing from them is the
-    model's failure: there is no interval, and the verdict is that the audit cannot tell.
-
-    Examples
-    --------
-    >>> targets = pd.DataFrame({
-    ...     "protection": ["none"] * 2 + ["withheld"] * 2, "attack": "likelihood",
-    ...     "adversary": "outsider", "release": 0, "randomised": False, "target": ["7", "8"] * 2,
-    ...     "place": "1", "status": "calculated", "error": 0.0,
-    ...     "truth_without": 0.25, "truth_posterior": [0.75, 1.0, 0.5, 0.75],
-    ... })
-    >>> compare(targets)[["protection", "against", "difference", "verdict"]].values.tolist()
-    [['withheld', 'none', -0.25, 'less']]
-    """
-    level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
-    frame = check.frame(audit, "audit")
-    targets = frame if "truth_posterior" in frame else _targets(frame, "audit")
-    numbers = ("release", "randomised", "error", "truth_without", "truth_posterior")
-    frame = whole_columns(targets, "audit", (*KEYS, "place", "target", "status"), numbers)
-    share = share_asked(frame, people)
-    constructible = set(check.instances(constructions, tuple, "constructions"))
-    rows = frame[compared_targets(frame) & frame["attack"].isin(BEST_READINGS).to_numpy()]
-    lines = []
-    for adversary, part in rows.groupby("adversary", sort=False):
-        gains = {str(name): _Gains(group) for name, group in part.groupby("protection", sort=False)}
-        for against, protection in itertools.combinations(gains, 2):
-            line = {"adversary": adversary, "protection": protection, "against": against}
-            pair = {(against, protection), (protection, against)}
-            line["construction"] = not pair.isdisjoint(constructible)
-            lines.append(line | gains[protection].less(gains[against], share))
-    return _verdicts(pd.DataFrame(lines), level) if lines else empty_frame(_COMPARED, TEXTS)
-
-
-def unexplained(measures: pd.DataFrame) -> pd.Series:
-    """Return which rows have a model of the release that explains the tables of few people only."""
-    return measures["attack"].isin(READINGS) & (measures["unstated"] > _UNEXPLAINED)
-
-
-class _Gains:
-    """Gains of people (people, releases) from their own records."""
-
-    def __init__(self, rows: pd.DataFrame) -> None:
-        units, (without, posterior, error) = matrices(
-            rows, "truth_without", "truth_posterior", "error"
-        )
-        self.value, self.error = posterior - without, error
-        self.places = place_numbers(units["place"])
-        self.randomised = bool(rows["randomised"].iloc[0])
-        self.attack = str(rows["attack"].iloc[0])
-        self.explained = bool((rows["status"] == UNSTATED).mean() <= _UNEXPLAINED)
-
-    def less(self, other: _Gains, share: float) -> dict[str, object]:
-        """Return the difference of mean gains, its variances and their degrees of freedom."""
-        number = min(
-            g.value.shape[1] for g in (self, other) if g.randomised or not self._any(other)
-        )
-        difference = self._first(number) - other._first(number)
-        size = len(difference)
-        sample = Sample(self.places, number, share, self._any(other))
-        sampling, chance = sample.variances(difference, None)
-        if not self._any(other):  # errors of chains alone, which those of one place share at most
-            chance = sum(float(g.error.sum()) ** 2 for g in (self, other)) / size**2, np.inf
-        return {
-            "attack": self.attack, "attack_against": other.attack, "targets": size,
-            "releases": number, "difference": float(difference.mean()),
-            "chance": chance[0], "sampling": sampling[0],
-            "freedom": satterthwaite([sampling, chance]),
-            "randomised": self._any(other), "explained": self.explained and other.explained,
-        }  # fmt: skip
-
-    def _any(self, other: _Gains) -> bool:
-        return self.randomised or other.randomised
-
-    def _first(self, number: int) -> FloatArray:
-        """Return the gains of so many releases; of one that is no draw, as often."""
-        if self.randomised:
-            return self.value[:, :number]
-        return np.broadcast_to(self.value, (len(self.value), number))
-
-
-def _verdicts(frame: pd.DataFrame, confidence: float) -> pd.DataFrame:
-    """Return the rows with intervals, adjusted p-values and verdicts, of all rows together."""
-    size, alpha = len(frame), 1.0 - confidence
-    difference = frame["difference"].to_numpy()
-    chance, sampling = frame["chance"].to_numpy(), frame["sampling"].to_numpy()
-    error, freedom = np.sqrt(chance + sampling), frame["freedom"].to_numpy()
-    different = np.abs(difference) > _TIE
-    exact = (error == 0.0) & ~frame["randomised"].to_numpy(bool)
-    # Releases that do not differ although they might say nothing about others.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = np.where(error > _TIE, 2.0 * stdtr(freedom, -np.abs(difference) / error), 1.0)
-    p = np.where(exact, np.where(different, 0.0, 1.0), p)
-    p = np.where(frame["explained"], p, 1.0)
-    # Holm: the k-th smallest of n times n - k + 1, and never less than one before it.
-    order = np.argsort(p, kind="stable")
-    adjusted = np.empty(size)
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * (size - np.arange(size))), 1.0)
-    reach = stdtrit(freedom, 1.0 - alpha / (2.0 * size)) * error
-    reach = np.where(exact, 0.0, np.where((error > _TIE) & np.isfinite(reach), reach, np.nan))
-    reach = np.where(frame["explained"], reach, np.nan)
-    sure = adjusted <= alpha
-    verdict = np.where(sure, np.where(difference < 0.0, LESS, MORE), UNTOLD)
-    columns = {
-        "lower": np.maximum(difference - reach, -2.0),
-        "upper": np.minimum(difference + reach, 2.0),
-        "p": adjusted,
-        "verdict": verdict,
-        "needed": np.where(sure, frame["releases"], _needed(frame, alpha / size)),
-    }
-    return frame.assign(**columns)[_COMPARED]
-
-
-def _needed(frame: pd.DataFrame, alpha: float) -> FloatArray:
-    """Return the releases that tell two protections apart, if what was seen is true."""
-    quantile = float(stdtrit(np.inf, 1.0 - alpha / 2.0))
-    releases = frame["releases"].to_numpy(np.float64)
-    # The difference in its standard errors is the quantile where d^2 = q^2 (v / m + a).
-    spare = (frame["difference"].to_numpy() / quantile) ** 2 - frame["sampling"].to_numpy()
-    unit_variance = frame["chance"].to_numpy() * releases
-    with np.errstate(divide="ignore", invalid="ignore"):
-        number = np.maximum(np.ceil(unit_variance / spare), releases + 1.0)  # so many did not tell
-    reachable = (spare > 0.0) & (number <= _MOST_RELEASES)
-    reachable &= (frame["randomised"] & frame["explained"]).to_numpy(bool)
-    return np.where(reachable, number, np.nan)

@@ -235,6 +235,20 @@ def test_the_weakest_setting_that_fresh_releases_prove_is_chosen():
     assert not chosen({0.01: 2.0, 1.0: 1.2}, {})["met"]
 
 
+def test_what_misses_the_goal_is_not_said_to_tell_more_than_what_it_is_made_from():
+    tried = pd.DataFrame({
+        "protection": ["fine", "coarse"], "parameter": "", "value": np.nan,
+        "setting": ["fine", "coarse"], "adversary": "linker", "attack": "likelihood",
+        "ratio": [1.3, 1.7], "upper": [1.4, 1.8], "met": [True, False], "cost": [1.0, 2.0],
+        "withheld": 0.0,
+    })  # fmt: skip
+    about = {"fine": None, "coarse": None}, tried, {"fine": (0, 0)}, GOAL
+    free = chosen_settings(*about)["answer"]
+    said = chosen_settings(*about, follows=lambda *pair: pair == ("fine", "coarse"))["answer"]
+    assert said[0] == free[0]
+    assert said[1] == free[1] + "; by construction it can tell no more than fine"
+
+
 @pytest.fixture(scope="module")
 def people(tmp_path_factory):
     rng = np.random.default_rng(5)

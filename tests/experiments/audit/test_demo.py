@@ -1,18 +1,24 @@
 """The audit of ``make demo``: what its report says is so, found again from its statements."""
 
 import json
+import math
 import re
 from collections import Counter
 
+import numpy as np
 import pandas as pd
 import pytest
 from browser import Browser, needs_browser
+from figures import quick_figures
 from first_screen import check_screen, screens, texts
 from typer.testing import CliRunner
 
 from bayesrisk import datasets
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.cli.app import app
+from bayesrisk.experiments import AuditStudy, Protection, run
+from bayesrisk.risk import Adversary
+from bayesrisk.tables import Workload
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +37,20 @@ def test_the_first_screen_is_that_of_the_statements(demo):
     statements, errors = (
         pd.read_parquet(folder / f"{name}.parquet") for name in ("statements", "errors")
     )
-    check_screen(screen, statements, errors, 248)
+    costs = pd.read_csv(folder / "costs.csv").set_index("protection")
+    check_screen(screen, statements, errors, 248, words=costs["meaning"].to_dict())
+    clauses = screen["lead"].partition(".")[0].split("; ")
+    assert clauses[0] == (
+        "Noise of the 2020 census's size doubles the chance of being guessed right for nobody"
+    )
+    assert clauses[1].startswith("swapping 5 % of people doubles it for ")
     first = page.partition("</h1>")[2].partition("<table")[0]
     assert "Made-up data" in texts(first)
     assert len(texts(first).split()) <= 120
     assert screen["lead"] in output
     for row in screen["rows"]:
-        assert f"{row['protection']}: {row['gain from own record (points)']}" in output
+        name = row["protection"].partition(" (")[0]
+        assert f"{name}: remaining answers {row['remaining answers before']} before" in output
 
 
 @needs_browser
@@ -80,3 +93,30 @@ def test_its_budget_is_one_of_the_bureau():
     budget = json.loads(re.search(r'parameters = \{ rho = ("0\.\d+") \}', text).group(1))
     rows = census_2020_budget("pl94", total_rho="2.56").set_index(["level", "query"])
     assert float(budget) == pytest.approx(rows.loc[("Block", "detailed"), "rho_float"], rel=1e-6)
+
+
+def test_a_finer_table_is_not_called_safer_than_the_same_made_coarser(tmp_path):
+    """Every edge of the second is one of the first; the gain rises all the same."""
+    town = datasets.path("small-town")
+    edges = {"fine ranges": [0, 1, 3, 6, 10, 20, 50], "the same, coarser": [0, 1, 6, 20, 50]}
+    study = AuditStudy(
+        town / "records.csv",
+        Workload.read(town / "tables.toml"),
+        protections=[Protection(name, "ranges", {"edges": edge}) for name, edge in edges.items()],
+        adversaries=[Adversary.named("linker", known=["sex", "age"])],
+        stated=["race"],
+    )
+    with quick_figures():
+        brief = " ".join(run(study, tmp_path / "out").facts["brief"])
+    measures = pd.read_csv(tmp_path / "out/measures.csv").query("group == 'everybody'")
+    rows = measures.set_index("protection")
+    assert rows["gain"].tolist() == pytest.approx([0.0604, 0.0700], abs=5e-5)
+    assert rows["believed_posterior"].tolist() == pytest.approx([0.780, 0.757], abs=5e-4)
+    answers = rows["answers_posterior"].tolist()
+    assert answers == pytest.approx(np.exp([0.372, 0.399]), abs=1e-3)
+    (pair,) = pd.read_csv(tmp_path / "out/comparisons.csv").to_dict("records")
+    assert (pair["protection"], pair["verdict"]) == ("the same, coarser", "no more")
+    assert math.isnan(pair["p"])
+    assert pair["factor"] == pytest.approx(answers[1] / answers[0])
+    assert not re.search(r"fine ranges”? lets|ranges 0, 1 to 2, .* can tell no more", brief)
+    assert "can tell no more, by construction" in brief

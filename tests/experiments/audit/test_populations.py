@@ -18,9 +18,10 @@ from bayesrisk.experiments.audit import (
     SimulatedPopulation,
     read_audit,
 )
+from bayesrisk.experiments.audit.populations import PopulationInParts
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.risk import Statements
-from bayesrisk.risk.audit import Adversary
+from bayesrisk.risk.audit import Adversary, AuditQuestion
 from bayesrisk.tables import Records, Workload
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -106,9 +107,9 @@ def test_the_report_has_a_first_screen_and_a_figure_of_each(done):
     assert page.count('<p class="lead">') == page.count('<table class="cards">') == 2
     assert page.split("<details")[0].count("<img") == 2  # one adversary
     for name in NAMES:
-        assert f'alt="{name}: gain of ' in html.unescape(page)
+        assert f'alt="{name}: remaining answers of ' in html.unescape(page)
     names = {file.name for file in (done[0] / "figures").iterdir()}
-    assert {"gain-against-cost-1.svg", "gain-against-cost-2.svg"} <= names
+    assert {"answers-against-cost-1.svg", "answers-against-cost-2.svg"} <= names
 
 
 def test_names_and_digests_are_kept_and_another_population_is_another_audit(towns, done, tmp_path):
@@ -209,3 +210,39 @@ def test_a_population_without_the_columns_of_the_schema_is_named(towns, tmp_path
     with pytest.raises(BayesRiskError, match=f"population 'made'.*{SCHEMA.name}"):
         run(study(towns | {"made": simulated}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_population_answers_by_the_protection_and_not_by_its_name(towns):
+    """Other settings under a name that was used have answers of their own."""
+    question = AuditQuestion(WORKLOAD, ("race",), (Adversary.named("outsider"),))
+    both = [
+        Protection("1", "ranges", {"edges": [0, 6, 50]}),
+        Protection("1", "threshold", {"least": 5}),
+    ]
+
+    def asked(*protections):
+        town = PopulationInParts(towns["north"], question, SCHEMA, seed=1, targets=None)
+        rows = town.survey.targets
+        return [town.statements(one, [0], rows)["posterior"].to_numpy() for one in protections]
+
+    together, alone = asked(*both), [asked(one)[0] for one in both]
+    for found, wanted in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert not np.array_equal(*together)
+
+
+def test_settings_that_are_equal_in_law_have_releases_of_their_own(towns):
+    """Those of one mechanism share random numbers else, so that they are told apart the sooner."""
+    question = AuditQuestion(WORKLOAD, ("race",), (Adversary.named("outsider"),))
+    town = PopulationInParts(towns["north"], question, SCHEMA, seed=1, targets=None)
+    alike = [Protection(name, "rounding", {"base": 3}) for name in "abc"]
+    other = Protection("d", "rounding", {"base": 5})
+    shared = [town.release(one, 0, 0)[1].tables for one in (*alike, other)]
+    town.separate([*alike, other])
+    found = [town.release(one, 0, 0)[1].tables for one in (*alike, other)]
+    counts = [t.counts["block", "R"].toarray() for t in found]
+    before = [t.counts["block", "R"].toarray() for t in shared]
+    np.testing.assert_array_equal(before[0], before[1])
+    np.testing.assert_array_equal(counts[0], before[0])
+    np.testing.assert_array_equal(counts[3], before[3])
+    assert len({one.tobytes() for one in counts[:3]}) == 3

@@ -30,7 +30,8 @@ from first_screen import (
 )
 
 from bayesrisk.experiments.audit import report
-from bayesrisk.experiments.audit.report import audit_brief, check_totals
+from bayesrisk.experiments.audit.report import check_totals
+from bayesrisk.experiments.audit.screen import audit_brief
 
 GAINS = {"none": 0.16, "noise, weak": 0.11, "noise, strong": 0.05}
 SIZES = {"noise, strong": 2.5, "none": 0.0, "noise, weak": 0.5}
@@ -76,42 +77,80 @@ def mean(counted, protection, name):
 # Six questions of a reader, each answered by the first screen alone.
 
 
-def test_which_protection_lets_least_be_learned(screen, counted):
-    front, _, rest = screen["lead"].partition(" lets less be learned ")
-    assert "noise, strong" in front
-    assert "any other" in rest
-    strong, none = (100.0 * mean(counted, name, "gain") for name in ("noise, strong", "none"))
-    assert numbers(rest) == pytest.approx([strong, none], abs=0.0501)
+def test_which_protection_affects_fewest_people(screen, counted):
+    weak, none, strong = screen["lead"].partition(".")[0].split("; ")
+    assert weak == "“noise, weak” doubles the chance of being guessed right for nobody"
+    assert strong == "“noise, strong” does not surely differ in that"
+    doubled = {name: mean(counted, name, "doubled") for name in GAINS}
+    assert doubled == {"none": 20.0, "noise, weak": 0.0, "noise, strong": 0.0}
+    assert numbers(none) == [20.0, 300.0]
+
+
+def test_which_protection_lets_least_be_learned_where_no_people_differ():
+    statements = statements_of({"noise, a": 0.12, "noise, b": 0.08}, spread=0.005)
+    errors = errors_of({"noise, a": 0.5, "noise, b": 2.5})
+    (found,) = screens(page_of(files_of(statements, errors)))
+    front, _, rest = found["lead"].partition(": ")
+    assert front == "“noise, b” lets less be learned than “noise, a”"
+    rows = releases_of(statements).groupby("protection")["score"].mean()
+    wanted = [math.exp(-rows[name]) for name in ("noise, b", "noise, a")]
+    assert numbers(rest)[:2] == pytest.approx(wanted, abs=0.00501)
+    check_screen(found, statements, errors)
+
+
+def test_people_who_surely_differ_come_first():
+    """Two protections that no average tells apart may differ by 26 people against none."""
+    statements = statements_of({"none": 0.45, "swap 5": 0.4, "noise": 0.05}, spread=0.04)
+    errors = errors_of({"none": 0.0, "swap 5": 0.16, "noise": 2.5})
+    files = files_of(statements, errors)
+    (found,) = screens(page_of(files))
+    rows = releases_of(statements).query("attack in ('likelihood', 'swap-aware')")
+    doubled = rows.groupby("protection")["doubled"].mean()
+    assert doubled["noise"] == 0.0 < 10.0 < doubled["swap 5"]
+    first, second, *_ = found["lead"].split("; ")
+    assert first == "Noise doubles the chance of being guessed right for nobody"
+    assert second.startswith("swap 5 doubles it for ")
+    assert numbers(second)[1:3] == [round(doubled["swap 5"]), 30]
+    assert "almost as many as none" in second
+    assert numbers(second)[3] == round(doubled["none"])
+    assert numbers(found["lead"].partition("The price:")[2])[::2] == [0.16, 2.5]
+    check_screen(found, statements, errors)
+    # What construction says is never turned round by a number of people.
+    told = comparisons_of(statements)
+    told.loc[told["against"].eq("noise"), "verdict"] = "no more"
+    turned = files_of(statements, errors, **frames_of(statements, errors) | {"comparisons": told})
+    assert not screens(page_of(turned))[0]["lead"].startswith("Noise")
 
 
 def test_how_sure_is_that(made, screen, counted):
     beliefs = beliefs_of(made[0])
     beliefs = beliefs[beliefs["adversary"] == "linker"]
-    assert numbers(screen["lines"]["How sure"]) == [95, 6, 30]
+    assert numbers(screen["lines"]["How sure"]) == [95, 6, 30, 300]
     for row in screen["rows"]:
-        mine = counted[counted["protection"] == row["protection"]]["gain"]
-        value, *ends = numbers(row["gain from own record (points)"])
-        assert value == pytest.approx(100.0 * mine.mean(), abs=0.0501)
-        reach = reach_of(beliefs[beliefs["protection"] == row["protection"]], "gain", 300)
-        both = [100.0 * (mine.mean() - reach), 100.0 * (mine.mean() + reach)]
-        assert ends == pytest.approx(both, abs=0.0501)
-    verdicts = {row["protection"]: row["compared with none"] for row in screen["rows"]}
-    assert verdicts == {"none": "–", "noise, weak": "less", "noise, strong": "less"}
+        mine = counted[counted["protection"] == row["protection"]]["score"]
+        value, *ends = numbers(row["and after (interval)"])
+        assert value == pytest.approx(math.exp(-mine.mean()), abs=0.00501)
+        reach = reach_of(beliefs[beliefs["protection"] == row["protection"]], "score", 300)
+        both = [math.exp(-mine.mean() - reach), math.exp(-mine.mean() + reach)]
+        assert ends == pytest.approx(both, abs=0.00501)
+    verdicts = {row["protection"]: row["against no protection"] for row in screen["rows"]}
+    assert verdicts == {
+        "none": "–", "noise, weak": "less is learned", "noise, strong": "less is learned",
+    }  # fmt: skip
 
 
-def test_how_many_people_are_affected_most(screen, counted):
-    shown = numbers(screen["lines"]["Affected most"])
-    wanted = [mean(counted, p, n) for p in ("noise, strong", "none") for n in ("doubled", "proved")]
-    assert shown[0] == 300
-    assert wanted[3] == 30.0  # a tenth of all
-    assert shown[1:] == pytest.approx(wanted, abs=0.501)
-    proved = {row["protection"]: numbers(row["people proved"]) for row in screen["rows"]}
-    assert proved == {"none": [30.0, 20.0], "noise, weak": [0.0], "noise, strong": [0.0]}
+def test_how_many_people_are_affected(screen, counted):
+    for measure in ("doubled", "proved"):
+        for row in screen["rows"]:
+            wanted = mean(counted, row["protection"], measure)
+            assert numbers(row[f"people {measure}"])[0] == pytest.approx(wanted, abs=0.501)
+    proved = {row["protection"]: numbers(row["people proved"])[0] for row in screen["rows"]}
+    assert proved == {"none": 30.0, "noise, weak": 0.0, "noise, strong": 0.0}  # a tenth of all
 
 
 def test_what_it_costs(screen):
-    assert numbers(screen["lines"]["Cost"]) == [2.5, 25, 0]
-    assert [float(row["a count is off by"]) for row in screen["rows"]] == [0.0, 0.5, 2.5]
+    assert numbers(screen["lead"].partition("The price:")[2]) == [0.5, 2.5]
+    assert [float(row["error of a count"]) for row in screen["rows"]] == [0.0, 0.5, 2.5]
 
 
 def test_what_counts_prove_stands_below_the_figure(made):
@@ -120,10 +159,12 @@ def test_what_counts_prove_stands_below_the_figure(made):
 
 
 def test_what_another_release_would_show(screen, counted):
-    gain = counted[counted["protection"] == "noise, strong"]["gain"]
-    reach = half_width(gain) * math.sqrt(len(gain) + 1.0)
-    ends = [100.0 * (gain.mean() - reach), 100.0 * (gain.mean() + reach)]
-    assert numbers(screen["lines"]["Another release"]) == pytest.approx(ends, abs=0.0501)
+    score = counted[counted["protection"] == "noise, strong"]["score"]
+    reach = half_width(score) * math.sqrt(len(score) + 1.0)
+    ends = [math.exp(-score.mean() - reach), math.exp(-score.mean() + reach)]
+    line = screen["lines"]["Another release"]
+    assert numbers(line) == pytest.approx(ends, abs=0.00501)
+    assert "noise, strong" in line  # of which protection
 
 
 @pytest.mark.parametrize("made_up", [True, False])
@@ -133,7 +174,7 @@ def test_whose_data_it_is(made, made_up):
     before = texts(page.partition('<p class="lead">')[0].partition("</h1>")[2])
     assert ("Made-up data" in before) == made_up
     assert ("Confidential" in before) != made_up
-    assert "300 people" in screens(page)[0]["lines"]["Affected most"]
+    assert "300 people" in screens(page)[0]["lines"]["How sure"]
 
 
 # What it is made of.
@@ -145,7 +186,7 @@ def test_every_number_is_that_of_the_statements(made, screen):
 
 def test_a_wrong_number_is_seen_wherever_it_stands(made, screen):
     places = [(screen, "lead"), *((screen["lines"], name) for name in screen["lines"])]
-    places += [(row, head) for row in screen["rows"] for head in list(row)[1:5]]
+    places += [(row, head) for row in screen["rows"] for head in list(row)[1:6]]
     seen = 0
     for holder, key in places:
         text = holder[key]
@@ -179,21 +220,21 @@ def test_figures_are_a_panel_for_each_adversary(made):
     captions = re.findall(r'alt="(.*?)"', panels)
     assert ["linker" in captions[0], "outsider" in captions[1]] == [True, True]
     assert len(captions) == 2
-    names = {name for name in made[2] if name.startswith("figures/gain-against-cost")}
+    names = {name for name in made[2] if name.startswith("figures/answers-against-cost")}
     assert {name.partition(".")[0] for name in names} == {
-        "figures/gain-against-cost", "figures/gain-against-cost-adversary-2",
+        "figures/answers-against-cost", "figures/answers-against-cost-adversary-2",
     }  # fmt: skip
 
 
-def test_the_adversary_is_the_one_who_gains_most_by_the_best_model(made):
+def test_the_adversary_is_the_one_to_whom_own_records_tell_most(made):
     statements, errors, _ = made
     swapped = statements_of({"none": 0.1, "swap": 0.05}, adversaries=WHO)
-    # Whoever takes the tables as true seems to gain more, and is second all the same.
+    # Whoever takes the tables as true seems to learn more, and is second all the same.
     true = swapped["attack"].eq("as-true") & swapped["correct"]
     swapped.loc[true, "posterior"] = 0.9
     found = screens(page_of(files_of(swapped, errors_of({"none": 0.0, "swap": 0.3}))))[0]
     check_screen(found, swapped, errors_of({"none": 0.0, "swap": 0.3}))
-    assert found["lead"].startswith("swap lets less")
+    assert found["lead"].startswith("Swap doubles the chance of being guessed right for nobody")
     first = statements["adversary"].eq("outsider")
     other = statements.assign(
         adversary=np.where(first, "linker", "outsider"),
@@ -204,33 +245,37 @@ def test_the_adversary_is_the_one_who_gains_most_by_the_best_model(made):
 # Only what was told.
 
 
-def test_a_model_that_explains_no_tables_ranks_no_protection():
+@pytest.mark.parametrize("wrong", ["unexplained", "impossible"])
+def test_a_model_that_is_wrong_ranks_no_protection(wrong):
     statements = statements_of({"none": 0.2, "swap": 0.05}, adversaries=WHO)
     errors = errors_of({"none": 0.0, "swap": 0.3})
     measures = measures_of(statements)
 
-    def screen_with(share, *who):
+    def screen_with(fails, *who):
         rows = measures["protection"].eq("swap") & measures["adversary"].isin(who)
-        some = measures.assign(unstated=measures["unstated"].mask(rows, share))
-        told = comparisons_of(statements)
-        if share > 0.5:  # as `compare` has them
+        some, told = measures.copy(), comparisons_of(statements)
+        if wrong == "unexplained":
+            some["unstated"] = some["unstated"].mask(rows, 0.6 if fails else 0.5)
+        elif fails:
+            some["answers_posterior"] = some["answers_posterior"].mask(rows, math.inf)
+            some["own_factor"] = some["own_factor"].mask(rows, math.inf)
+        if fails:  # as `compare` has them
             failed = told["adversary"].isin(who)
-            told.loc[failed, ["verdict", "lower", "upper"]] = ["cannot tell", np.nan, np.nan]
+            told.loc[failed, ["factor", "lower", "upper"]] = np.nan
+            told.loc[failed, "verdict"] = "cannot tell"
         files = files_of(statements, errors, measures=some, comparisons=told)
         return screens(page_of(files))[0]
 
-    half = screen_with(0.5, "linker")
-    assert half == screen_with(0.0, "linker")
+    half = screen_with(False, "linker")
+    assert half == screen_with(False)
     assert " a linker" in half["prose"]
-    other = screen_with(0.6, "linker")
+    other = screen_with(True, "linker")
     assert " an outsider" in other["prose"]
-    assert other["lead"].startswith("swap lets less")
-    nobody = screen_with(0.6, *WHO)
+    assert other["lead"].startswith("Swap ")
+    nobody = screen_with(True, *WHO)
     assert "lets less" not in nobody["lead"]
     assert nobody["lead"].endswith("model cannot explain the tables of swap.")
-    gain = measures.set_index(["protection", "adversary"]).loc[("none", "linker"), "gain"]
-    assert numbers(nobody["lead"]) == [pytest.approx(100 * gain, abs=0.06)]
-    assert {row["compared with none"] for row in nobody["rows"]} == {"–", "cannot tell"}
+    assert {row["against no protection"] for row in nobody["rows"]} == {"–", "cannot tell"}
 
 
 def test_equal_settings_are_not_ranked():
@@ -239,18 +284,21 @@ def test_equal_settings_are_not_ranked():
     found = screens(page_of(files_of(statements, errors)))[0]
     assert "cannot tell" in found["lead"]
     assert "lets less" not in found["lead"]
-    assert 90 in numbers(found["lead"])  # releases that would tell
-    assert "cannot tell (90 releases would)" in found["rows"][1].values()
+    assert 90 not in numbers(found["lead"])  # releases that would tell stand in the table
     check_screen(found, statements, errors)
 
 
-def test_what_is_apart_from_the_best_is_said():
-    gains = {"none": 0.15, "noise, a": 0.05, "noise, b": 0.0505}
-    statements = statements_of(gains, spread=0.01)
-    errors = errors_of({"none": 0.0, "noise, a": 2.0, "noise, b": 1.0})
-    lead = screens(page_of(files_of(statements, errors)))[0]["lead"]
-    assert re.match(r"“noise, [ab]” lets less be .* than none: ", lead)
-    assert re.search(r"cannot be told apart from “noise, [ab]” \(90 releases would tell\)", lead)
+def test_what_would_tell_stands_in_the_table():
+    statements = statements_of({"none": 0.1, "noise, two": 0.1}, spread=0.03)
+    errors = errors_of({"none": 0.0, "noise, two": 1.0})
+    told = comparisons_of(statements).assign(
+        verdict="cannot tell", needed=90.0, needed_people=500.0
+    )
+    files = files_of(statements, errors, **frames_of(statements, errors) | {"comparisons": told})
+    (found,) = screens(page_of(files))
+    cell = found["rows"][1]["against no protection"]
+    assert numbers(cell) == [90, 500]
+    assert cell.startswith("cannot tell")
 
 
 def test_a_verdict_is_read_from_either_side(made):
@@ -258,6 +306,10 @@ def test_a_verdict_is_read_from_either_side(made):
     told = comparisons_of(statements)
     turned = told.rename(columns={"protection": "against", "against": "protection"})
     turned["verdict"] = told["verdict"].replace({"less": "more", "more": "less"})
+    turned[["factor", "lower", "upper"]] = 1.0 / told[["factor", "upper", "lower"]].to_numpy()
+    for name in ("doubled", "proved"):
+        columns = [f"{name}{end}" for end in ("", "_lower", "_upper")]
+        turned[columns] = -told[[columns[0], columns[2], columns[1]]].to_numpy()
     other = files_of(statements, errors, 300, comparisons=turned)
     assert screens(page_of(other)) == screens(page_of(files))
 
@@ -266,54 +318,74 @@ def test_exact_numbers_are_said_to_be():
     statements = statements_of({"one": 0.1, "two": 0.1, "three": 0.05})
     errors = errors_of({"one": 0.0, "two": 1.0, "three": 2.0})
     found = screens(page_of(files_of(statements, errors)))[0]
-    rows = {row["protection"]: row for row in found["rows"]}
-    assert rows["two"]["compared with one"] == "exactly as much"
-    assert rows["three"]["compared with one"] == "less"
-    assert all("(exact)" in row["gain from own record (points)"] for row in rows.values())
+    assert all("(exact)" in row["and after (interval)"] for row in found["rows"])
     assert found["lines"]["Another release"] == "the same."
+    # Nothing varies here, and no order is told of it.
+    assert {row["against no protection"] for row in found["rows"]} == {"–", "cannot tell"}
 
 
-@pytest.mark.parametrize("ends", [(-1.0, 1.0), (math.nan, math.nan)])
+@pytest.mark.parametrize("ends", [(1.0, math.inf), (math.nan, math.nan)])
 def test_intervals_that_say_nothing_are_too_few(made, ends):
     statements, errors, _ = made
     measures = measures_of(statements, 300)
-    measures[["gain_lower", "gain_upper"]] = ends
-    measures[["like_lower", "like_upper"]] = ends
+    for like in ("", "_like"):
+        measures[[f"answers_posterior{like}_lower", f"answers_posterior{like}_upper"]] = ends
     page = page_of(files_of(statements, errors, 300, measures=measures))
     for row in screens(page)[0]["rows"]:
-        assert row["gain from own record (points)"].endswith("(too few)")
-    assert "100.0 to" not in texts(page)
+        assert row["and after (interval)"].endswith("(too few)")
+    assert "inf" not in texts(page.partition("Tables</h2>")[0]).replace("information", "")
     assert "nan" not in texts(page.partition("Tables</h2>")[0])
 
 
-def test_by_construction_stands_beside(made):
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        ("no more", "can tell no more, by construction"),
+        ("no less", "can tell no less, by construction"),
+        ("as much", "tells as much, by construction"),
+    ],
+)
+def test_by_construction_stands_beside(made, verdict, words):
     statements, errors, _ = made
     told = comparisons_of(statements)
-    rows = [
-        {"attack": "likelihood", "adversary": "linker", "protection": "noise, strong",
-         "against": "noise, weak", "difference": -0.06, "lower": -0.07, "upper": -0.05, "p": 0.0,
-         "verdict": "less", "releases": 6, "needed": math.nan, "construction": True}
-    ]  # fmt: skip
-    both = pd.concat([pd.DataFrame(rows), told[told["protection"] == "none"]], ignore_index=True)
-    found = screens(page_of(files_of(statements, errors, 300, comparisons=both)))[0]
-    assert found["rows"][2]["compared with the row above"] == "less, by construction"
+    told["verdict"] = told["verdict"].mask(
+        told["protection"].eq("none") & told["against"].eq("noise, weak"),
+        {"no more": "no less", "no less": "no more"}.get(verdict, verdict),
+    )
+    found = screens(page_of(files_of(statements, errors, 300, comparisons=told)))[0]
+    assert found["rows"][1]["against no protection"] == words
 
 
 def test_one_protection_is_compared_with_none():
     statements, errors = statements_of({"noise": 0.1}), errors_of({"noise": 1.0})
     found = screens(page_of(files_of(statements, errors)))[0]
-    assert found["lead"].startswith("People's own records add +")
-    assert not any("compared" in head for head in found["rows"][0])
+    assert found["lead"].startswith("Under noise the chance of being guessed right is doubled for")
+    assert not any("against" in head for head in found["rows"][0])
+    check_screen(found, statements, errors)
+
+
+def test_identity_is_called_no_protection_wherever_it_is_shown():
+    statements = statements_of({"identity": 0.15, "noise": 0.05}, spread=0.01)
+    errors = errors_of({"identity": 0.0, "noise": 1.0})
+    files = files_of(statements, errors)
+    visible = texts(page_of(files).partition("Settings of the audit</summary>")[0])
+    assert "identity" not in re.sub(r"href=.*?>", "", visible)
+    assert "no protection" in screens(page_of(files))[0]["rows"][0]["protection"]
+    frames = frames_of(statements, errors)
+    brief = audit_brief(*(frames[name] for name in ("measures", "comparisons", "costs")))
+    assert "identity" not in " ".join(brief)
+    assert b"identity" in files["measures.csv"]  # by which its file is asked for
 
 
 def test_a_single_random_release_says_nothing_of_another(made):
     statements, errors, _ = made
     measures = measures_of(statements, 300)
     noisy = measures["protection"] != "none"
-    measures.loc[noisy, ["gain_lower", "gain_upper", "error_releases"]] = math.nan
+    names = ["answers_posterior_lower", "answers_posterior_upper", "error_releases"]
+    measures.loc[noisy, names] = math.nan
     measures["releases"] = 1
     found = screens(page_of(files_of(statements, errors, 300, measures=measures)))[0]
-    assert found["lines"]["Another release"] == "unknown: there was one."
+    assert found["lines"]["Another release"] == "unknown: of one."
 
 
 # Other parts of the page.
@@ -333,6 +405,17 @@ def test_names_are_escaped_and_no_formula():
     assert set(found["place"]) == {"'=1+1"}
     assert f"'{name}" in set(found["protection"])
     assert f"'{name}".encode() in files["measures.csv"]
+
+
+def test_names_that_end_with_a_full_stop_end_a_sentence_with_one():
+    statements = statements_of({"noise no.": 0.1, "noise so.": 0.05}, spread=0.01)
+    errors = errors_of({"noise no.": 0.5, "noise so.": 2.5})
+    known = [{"name": "linker", "known": ["sex", "Geschl."], "neighbours": 0.0}]
+    files = files_of(statements, errors, config={"adversaries": known})
+    assert ".." not in texts(page_of(files).partition("<h1")[2].partition("Tables</h2>")[0])
+    frames = frames_of(statements, errors)
+    lines = audit_brief(*(frames[name] for name in ("measures", "comparisons", "costs")))
+    assert not any(line.endswith("..") for line in lines)
 
 
 def test_who_is_most_at_risk_is_of_the_adversary_that_gains_most(made):
@@ -370,7 +453,7 @@ def test_each_population_has_its_screen(made):
     assert page.index("<h2>north</h2>") < page.index("<h2>&lt;south&gt;</h2>")
     lines = audit_brief(*(joined[name] for name in ("measures", "comparisons", "costs")))
     assert len(lines) == 5
-    assert lines[0].startswith("north: “noise, strong” lets less")
+    assert lines[0].startswith("north: “noise, weak” doubles the chance")
 
 
 def test_a_goal_is_answered_first(made):
@@ -412,8 +495,8 @@ def test_the_terminal_has_the_sentence_and_a_line_for_each(made, screen):
     assert lines[0] == screen["lead"]
     assert [line.partition(":")[0] for line in lines[1:]] == [*sorted(SIZES, key=SIZES.get)]
     for line, row in zip(lines[1:], screen["rows"], strict=True):
-        assert row["gain from own record (points)"] in line
-        assert line.endswith(row["a count is off by"])
+        assert row["and after (interval)"] in line
+        assert line.endswith(row["error of a count"])
     choice = pd.DataFrame({"answer": ["a", "b"]})
     more = audit_brief(frames["measures"], frames["comparisons"], frames["costs"], choice=choice)
     assert len(more) == 5
@@ -444,8 +527,9 @@ def test_checks_are_counted_and_their_power_shown(made):
 
 def test_the_page_has_its_glossary(made):
     words = texts(page_of(made[2]).partition("Words of this page")[2].partition("Tables</h2>")[0])
-    for term in ("outsider", "linker", "insider", "own record", "calibration", "rho", "doubled",
-                 "proved", "unlike their place", "likelihood", "as-true", "interval"):  # fmt: skip
+    for term in ("outsider", "linker", "insider", "own record", "remaining answers", "Brier",
+                 "calibration", "rho", "doubled", "proved", "unlike their place", "likelihood",
+                 "as-true", "interval"):  # fmt: skip
         assert term in words
 
 
@@ -472,9 +556,9 @@ def test_on_a_phone_panels_stand_below_each_other_and_on_paper_heads_repeat(made
             table = "document.querySelector('table.cards').parentElement"
             assert browser.run(f"{table}.scrollWidth - {table}.clientWidth") == 0
         # Intervals are sorted by their values: the third column of the first folded table's end.
-        gain = "document.querySelectorAll('figure.table')[0].querySelectorAll('th button')"
-        at = browser.run(f"[...{gain}].findIndex(b => b.textContent == 'gain (points)')")
-        browser.run(f"{gain}[{at}].click()")
+        heads = "document.querySelectorAll('figure.table')[0].querySelectorAll('th button')"
+        at = browser.run(f"[...{heads}].findIndex(b => b.textContent == 'after')")
+        browser.run(f"{heads}[{at}].click()")
         cells = browser.run(
             "[...document.querySelectorAll('figure.table')[0].querySelectorAll('tbody tr')]"
             f".map(r => r.cells[{at}].textContent)"

@@ -106,7 +106,12 @@ def test_settings_of_a_mechanism_share_random_numbers_and_other_mechanisms_do_no
     one = study(people, protections=[Protection(text) for text in texts])
     (population,) = one._populations.values()
     tables = [population.release(p, 1, 0)[1].tables for p in one.protections]
-    assert tables[0] == tables[1] != tables[2]
+    alone = []  # without a setting beside it that is equal in law
+    for protection in one.protections:
+        (single,) = study(people, protections=[protection])._populations.values()
+        alone.append(single.release(protection, 1, 0)[1].tables)
+    assert alone[0] == alone[1] == tables[0] != tables[1]
+    assert tables[0] != tables[2] == alone[2]
     assert tables[0] != population.release(one.protections[0], 0, 0)[1].tables
 
 

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.mechanisms import make_mechanism
-from bayesrisk.release import NoiseSpec, SuppressedCounts, TrueCounts
+from bayesrisk.release import SuppressedCounts, TrueCounts
 from bayesrisk.risk.audit import (
     Adversary,
     AuditedPopulation,
@@ -20,7 +20,8 @@ from bayesrisk.risk.audit import (
     audit_calibration,
     audit_checks,
 )
-from bayesrisk.risk.audit.checks import CHECKS, _adds_noise, constructions
+from bayesrisk.risk.audit.checks import CHECKS
+from bayesrisk.risk.audit.constructions import constructions
 
 WHO = (
     Adversary.named("outsider"),
@@ -274,43 +275,6 @@ def test_an_order_that_is_reversed_is_found():
     assert never["verdict"].tolist() == ["reversed"]
     alike = ordered({"none": p * 0.0, "weak": p * 0.0})
     assert alike["value"].tolist() == [0.0]
-
-
-@pytest.mark.parametrize(
-    ("less", "more", "made"),
-    [
-        (1, 4, True), (5, 6, True), (1, 10, True), (10, 10, True), (Fraction(1, 2), 10**13, False),
-        (1, 2, False), (1, Fraction(6, 5), False), (10, Fraction(101, 10), False), (4, 1, False),
-    ],
-)  # fmt: skip
-def test_gaussian_noise_is_more_of_the_same_only_where_a_sum_has_its_law(less, more, made):
-    """By convolution: what is added has the rest of the variance, as nothing else could."""
-    one, other = (NoiseSpec("discrete-gaussian", scale) for scale in (less, more))
-    assert _adds_noise(one, other) == made
-    assert not _adds_noise(one, NoiseSpec("discrete-laplace", more))
-    if less < more < 10**6:
-        x = np.arange(-120, 121)
-        pmf = [
-            np.exp(-(x**2) / (2.0 * float(scale))) for scale in (less, more - Fraction(less), more)
-        ]
-        pmf = [law / law.sum() for law in pmf]
-        distance = np.abs(np.convolve(pmf[0], pmf[1], mode="same") - pmf[2]).sum() / 2.0
-        assert (distance < 1e-6) == made
-
-
-@pytest.mark.parametrize("scales", [(0.5, 0.6), (1.0, 1.001), (3.0, 70.0)])
-def test_laplace_noise_of_a_larger_scale_is_made_from_a_smaller_one(scales):
-    """By the ratio of characteristic functions: a law of its own, with a mass at nothing."""
-    turn = 2.0 * np.pi * np.arange(4096) / 4096
-    a, b = (np.exp(-1.0 / scale) for scale in scales)
-    waves = [(1 - r) ** 2 / (1 - 2 * r * np.cos(turn) + r * r) for r in (a, b)]
-    added = np.fft.ifft(waves[1] / waves[0]).real
-    assert added.min() > -1e-15
-    assert added.sum() == pytest.approx(1.0)
-    assert added[0] > a / b * ((1 - b) / (1 - a)) ** 2
-    less, more = (NoiseSpec("discrete-laplace", str(scale)) for scale in scales)
-    assert _adds_noise(less, more)
-    assert not _adds_noise(more, less)
 
 
 def theory(log_odds, **columns):

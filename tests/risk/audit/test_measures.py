@@ -39,7 +39,7 @@ def released(gains, places=None, protection="p", **about):
             "nonmodal": False, "status": "calculated", "truth_prior": 0.2, "truth_without": 0.25,
             "truth_posterior": 0.25 + gains.ravel(), "error": 0.0, "right_prior": 0.0,
             "right_without": 0.0, "right_posterior": 1.0, "certain_without": False,
-            "certain_posterior": False, "false": False,
+            "certain_posterior": False, "false": False, "brier": 0.5,
         }
         | about
     )  # fmt: skip
@@ -67,6 +67,7 @@ def test_targets_by_hand():
     np.testing.assert_allclose(targets["truth_without"], [0.2, 1 / 3, 1.0])
     np.testing.assert_allclose(targets["truth_posterior"], [0.9, 0.0, 1.0])
     np.testing.assert_allclose(targets["error"], [0.05, 0.0, 0.0])
+    np.testing.assert_allclose(targets["brier"], [0.02, 2.0, 0.0])
     assert targets["false"].tolist() == [False, True, False]
     assert targets["certain_posterior"].tolist() == [False, False, True]
     assert targets["certain_without"].tolist() == [False, False, True]
@@ -106,8 +107,16 @@ def test_measures_by_hand():
     assert one[["certain", "proved", "proved_own", "false"]].tolist() == [5, 5, 5, 0]
     assert one["ratio_50"] == one["ratio_99"] == 4.0
     assert (one["right_prior"], one["right_without"], one["right_posterior"]) == (0.5, 0.0, 1.0)
-    assert np.isnan(one["like_lower"])  # five places alike say nothing about others
-    assert np.isnan(measures.loc["unlike their place", "like_lower"])
+    for name, answers in (("prior", 2.0), ("without", 4.0), ("posterior", 1.0)):
+        columns = [f"answers_{name}{end}" for end in ("", "_lower", "_upper")]
+        assert one[columns].tolist() == pytest.approx([answers] * 3)
+    for name, factor in (("others", 2.0), ("own", 0.25)):
+        columns = [f"{name}_factor{end}" for end in ("", "_lower", "_upper")]
+        assert one[columns].tolist() == pytest.approx([factor] * 3)
+    assert one["brier"] == 0.0
+    like = "answers_posterior_like_lower"
+    assert np.isnan(one[like])  # five places alike say nothing about others
+    assert np.isnan(measures.loc["unlike their place", like])
 
 
 def test_certainty_that_is_no_proof_is_not_counted_as_one():
@@ -143,7 +152,8 @@ def test_over_releases_the_interval_is_that_of_student():
     one = audit_measures(released(gains)).iloc[0]
     law = ttest_1samp(gains.mean(axis=0), 0.0).confidence_interval()
     np.testing.assert_allclose(one[["gain_lower", "gain_upper"]].tolist(), list(law), rtol=1e-12)
-    np.testing.assert_allclose(one["error_releases"], gains.mean(axis=0).std(ddof=1) / np.sqrt(6))
+    scores = np.log(0.25 + gains)
+    np.testing.assert_allclose(one["error_releases"], scores.mean(axis=0).std(ddof=1) / np.sqrt(6))
     twice = (gains >= 0.25).mean(axis=0)
     law = 7 * np.array(ttest_1samp(twice, 0.0).confidence_interval())
     assert one["doubled"] == pytest.approx(7 * twice.mean())
@@ -160,7 +170,8 @@ def test_a_sample_has_its_own_part_with_the_finite_population_factor():
     gains = np.random.default_rng(2).uniform(0, 0.5, (40, 1))
     one = audit_measures(released(gains), people=100).iloc[0]
     error = gains.std(ddof=1) / np.sqrt(40) * np.sqrt(0.6)
-    assert one["error_people"] == pytest.approx(error)
+    scores = np.log(0.25 + gains)
+    assert one["error_people"] == pytest.approx(scores.std(ddof=1) / np.sqrt(40) * np.sqrt(0.6))
     reach = t.ppf(0.975, 39) * error
     limits = gains.mean() + np.array([-reach, reach])
     np.testing.assert_allclose(one[["gain_lower", "gain_upper"]].tolist(), limits)
@@ -172,7 +183,8 @@ def test_a_sample_has_its_own_part_with_the_finite_population_factor():
 def test_chains_of_a_place_err_together():
     frame = released(np.full((4, 1), 0.125), places=[0, 0, 1, 1], error=0.02)
     one = audit_measures(frame).iloc[0]
-    assert one["error_chains"] == pytest.approx(0.02 / np.sqrt(2))  # two places, not four people
+    # Two places, not four people; of a logarithm the error is over the probability.
+    assert one["error_chains"] == pytest.approx(0.02 / 0.375 / np.sqrt(2))
     assert one["gain_upper"] - one["gain"] == pytest.approx(1.959964 * 0.02 / np.sqrt(2))
 
 
@@ -308,19 +320,45 @@ def test_places_of_one_target_each_have_the_interval_of_student(places, confiden
     assert [mean - low, high - mean] == pytest.approx([reach, reach], rel=rounding)
 
 
-def test_log_scores_by_hand():
+def test_remaining_answers_by_hand():
+    """Geometric means over people and releases, with Student's interval of the mean logarithm."""
     chances = np.array([[1.0, 0.5], [0.25, 0.25]])
     one = audit_measures(released(chances - 0.25)).iloc[0]
     by_release = np.log(chances).mean(axis=0)
-    assert one["log_score"] == pytest.approx(by_release.mean())
+    assert one["answers_posterior"] == pytest.approx(np.prod(1.0 / chances) ** 0.25)
     law = ttest_1samp(by_release, 0.0).confidence_interval()
-    assert one["log_score_lower"] == pytest.approx(law.low)
-    assert one["log_score_upper"] == pytest.approx(min(law.high, 0.0))
+    limits = np.exp([max(-law.high, 0.0), -law.low])
+    columns = ["answers_posterior_lower", "answers_posterior_upper"]
+    assert one[columns].tolist() == pytest.approx(limits)
+    assert one["answers_prior"] == pytest.approx(5.0)  # 0.2 of everybody
+    assert one["answers_without"] == pytest.approx(4.0)
+    assert one["others_factor"] == pytest.approx(4.0 / 5.0)
+    assert one["own_factor"] == pytest.approx(one["answers_posterior"] / 4.0)
+    step = ttest_1samp(np.log(0.25) - by_release, 0.0).confidence_interval()
+    columns = ["own_factor_lower", "own_factor_upper"]
+    assert one[columns].tolist() == pytest.approx(np.exp([step.low, step.high]))
+
+
+def test_whoever_held_the_truth_impossible_has_no_end_of_answers():
     nothing = [[0.5, 0.5], [0.5, 0.5], [0.0, 1.0]]
     drawn = audit_measures(audit_targets(rows("1", "a", nothing, 0, "sampled"))).iloc[0]
-    assert drawn["log_score"] == pytest.approx(np.log(1e-3))
+    assert drawn["answers_posterior"] == pytest.approx(1e3)
     never = audit_measures(audit_targets(rows("1", "a", nothing, 0))).iloc[0]
-    assert never["log_score"] == never["log_score_lower"] == -np.inf
+    assert never["answers_posterior"] == never["answers_posterior_lower"] == np.inf
+    assert never["own_factor"] == np.inf
+    assert (never["brier"], never["false"]) == (2.0, 1.0)
+    assert never[["error_people", "error_releases", "error_chains"]].tolist() == [0.0] * 3
+
+
+def test_what_was_impossible_before_and_after_has_no_factor():
+    sure, wrong = [[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]], [[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]]
+    both = pd.concat([rows("1", "a", sure, 0), rows("2", "b", wrong, 0)])
+    one = audit_measures(audit_targets(both)).iloc[0]
+    assert np.isnan(one["own_factor"])
+    assert one["answers_without"] == one["answers_posterior"] == np.inf
+    assert one["others_factor"] == np.inf
+    once = audit_measures(audit_targets(rows("1", "a", sure, 0))).iloc[0]
+    assert (once["own_factor"], once["answers_posterior"]) == (0.0, 1.0)
 
 
 def test_costs_by_hand():

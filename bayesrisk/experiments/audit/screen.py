@@ -1,0 +1,364 @@
+"""The first screen of an audit: a sentence, two lines, and a row for each protection."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk.experiments.audit.populations import population_names, population_rows
+from bayesrisk.experiments.audit.words import (
+    answers_text,
+    capital,
+    error_text,
+    interval_text,
+    listed,
+    people_interval,
+    people_text,
+)
+from bayesrisk.experiments.runs import engine
+from bayesrisk.mechanisms.meanings import NOTHING, shown_name
+from bayesrisk.risk.audit import METHODS
+from bayesrisk.risk.audit.comparisons import AS_MUCH, CONVERSE, HIGHER, LESS, LOWER, NO_MORE
+from bayesrisk.risk.audit.measures import BEST_READINGS, unexplained
+
+Row = Mapping[Any, Any]
+EVERYBODY = "everybody"
+#: Ways to read a release, an adversary's best model of the protection before all others.
+_READINGS = (*BEST_READINGS, "as-true", *METHODS)
+_BRIEF = 5  # lines
+_NAMED = 2  # protections beside the best and none at all that the sentence has room for
+_ALMOST = 0.75  # of the people without protection
+_VERBS = {
+    "doubled": ("doubles the chance of being guessed right for", "doubles it for"),
+    "proved": ("lets a true statement be proved about", "lets it be proved about"),
+}
+_TOLD = {
+    "less": "less is learned", "more": "more is learned",
+    "no more": "can tell no more, by construction",
+    "no less": "can tell no less, by construction",
+    "as much": "tells as much, by construction",
+}  # fmt: skip
+
+
+class Screen(NamedTuple):
+    """The rows of the first screen, one for each protection, the cheapest first.
+
+    They are about everybody and the adversary to whom people's own records tell most.  ``verdicts``
+    has the comparison of every two protections, in both directions; ``words`` what each means;
+    ``unexplained`` are those whose tables the adversary's model does not explain.
+    """
+
+    rows: dict[str, Row]
+    verdicts: dict[tuple[str, str], Row]
+    words: dict[str, str]
+    unexplained: list[str]
+
+    @property
+    def plain(self) -> str | None:
+        """The protection that publishes all counts as they are."""
+        rows = self.rows.items()
+        return next((n for n, row in rows if row["error"] == row["withheld"] == 0.0), None)
+
+    def fewer(self, one: str, other: str, measure: str, *, exactly: bool = False) -> bool:
+        """Return whether a protection surely has fewer people doubled or proved than another.
+
+        Never against an order by construction.  With ``exactly`` also where the difference has no
+        chance in it, so that it is sure in this population, if not in others.
+        """
+        row = self.verdicts.get((one, other))
+        if row is None or row["verdict"] in HIGHER:
+            return False
+        exact = exactly and row["scope"] != "this population" and row["targets"] == row["people"]
+        return bool(row[f"{measure}_upper"] < 0.0 or (exact and row[measure] <= -0.5))
+
+    def contradicts(self, name: str, measure: str) -> bool:
+        """Return whether a protection has fewer people than one that is made from it."""
+        pairs = [(n, self.verdicts[n, name]) for n in self.rows if (n, name) in self.verdicts]
+        coarser = [n for n, row in pairs if row["verdict"] in (NO_MORE, AS_MUCH)]
+        return any(self.rows[n][measure] - self.rows[name][measure] >= 0.5 for n in coarser)
+
+    def lower(self, one: str, other: str) -> bool:
+        """Return whether less is learned under a protection, or no more by construction."""
+        row = self.verdicts.get((one, other))
+        return row is not None and row["verdict"] in LOWER
+
+
+def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
+    """Return everybody's row of each protection and adversary, by the adversary's best model.
+
+    The adversary to whom own records tell most, by the mean logarithm of their factor on remaining
+    answers over protections, comes first, and after all others who has no model of some protection
+    that explains the tables of most people, or held the truth impossible: to learn nothing, or what
+    is false, does not say that it protects.
+    """
+    rows = measures[measures["group"] == EVERYBODY]
+    rank = rows["attack"].map({name: rank for rank, name in enumerate(_READINGS)})
+    best = rows.loc[rank.sort_values(kind="stable").index]
+    best = best.drop_duplicates(["protection", "adversary"]).sort_index()
+    with np.errstate(divide="ignore"):  # of a truth that was impossible without the record
+        factor = np.log(best["own_factor"])
+    order = pd.DataFrame({
+        "fails": _fails(best).groupby(best["adversary"]).transform("any"),
+        "own": factor.groupby(best["adversary"]).transform("mean"),
+    })  # fmt: skip
+    return best.loc[order.sort_values(["fails", "own"], kind="stable").index]
+
+
+def _fails(rows: pd.DataFrame) -> pd.Series:
+    return unexplained(rows) | rows["answers_posterior"].eq(np.inf)
+
+
+def first_screen(measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame) -> Screen:
+    """Return the rows of the first screen of one population, and what was told of each pair."""
+    rows = headline_rows(measures)
+    rows = rows[rows["adversary"] == rows["adversary"].iloc[0]].merge(costs, on="protection")
+    rows = rows.sort_values("error", kind="stable")
+    failed = rows.loc[_fails(rows), "protection"].tolist()
+    named = {row["protection"]: row for row in rows.to_dict(orient="records")}
+    mine = comparisons["adversary"].isin(rows["adversary"])
+    mine &= comparisons["attack"].isin({*rows["attack"], METHODS[0]})
+    verdicts: dict[tuple[str, str], Row] = {}
+    for row in comparisons[mine].to_dict(orient="records"):
+        verdicts[row["protection"], row["against"]] = row
+        verdicts.setdefault((row["against"], row["protection"]), _converse(row))
+    return Screen(named, verdicts, _words(named), failed)
+
+
+def _converse(row: Row) -> Row:
+    """Return a comparison as it is read from the other side."""
+    converse = dict(row)
+    converse["verdict"] = CONVERSE.get(row["verdict"], row["verdict"])
+    for name in ("doubled", "proved"):
+        converse[name] = -row[name]
+        converse[f"{name}_lower"], converse[f"{name}_upper"] = (
+            -row[f"{name}_upper"], -row[f"{name}_lower"],
+        )  # fmt: skip
+    converse["factor"], converse["lower"], converse["upper"] = (
+        1.0 / row[name] for name in ("factor", "upper", "lower")
+    )
+    return converse
+
+
+def _words(rows: Mapping[str, Row]) -> dict[str, str]:
+    """Return the meaning of each protection, in words; its name where they say too little."""
+    words = {n: _meaning(row) or _called(shown_name(n)) for n, row in rows.items()}
+    several = [*words.values()]
+    return {n: f"{w} ({n})" if several.count(w) > 1 else w for n, w in words.items()}
+
+
+def _meaning(row: Row) -> str:
+    text = row.get("meaning")
+    return text if isinstance(text, str) else ""  # an empty text of a file is missing
+
+
+def _called(name: str) -> str:
+    """Return a name as a sentence has it: in quotes where it has a comma."""
+    return f"“{name}”" if "," in name else name
+
+
+# The sentence in front.
+
+
+def lead(screen: Screen) -> str:
+    """Return the sentences in front: what surely differs, and the price of it."""
+    text = ". ".join(filter(None, [capital(_difference(screen)), _price(screen)]))
+    if screen.unexplained:
+        names = listed([screen.words[name] for name in screen.unexplained])
+        text += f". This reader's model cannot explain the tables of {names}"
+    return text
+
+
+def _difference(screen: Screen) -> str:
+    rows, words = screen.rows, screen.words
+    if len(rows) == 1:
+        ((name, row),) = rows.items()
+        return (
+            f"under {words[name]} the chance of being guessed right is doubled for "
+            f"{_doubled(row)} of {row['people']:,} people; {_remaining(row)}"
+        )
+    for exactly, measure in itertools.product((False, True), ("doubled", "proved")):
+        beats = functools.partial(screen.fewer, measure=measure, exactly=exactly)
+        best = _best(screen, beats, measure)
+        if best is not None and not screen.contradicts(best, measure):
+            return ("in this population " if exactly else "") + _people(
+                screen, best, measure, beats
+            )
+    best = _best(screen, screen.lower, "answers_posterior")
+    if best is None:
+        answers = [rows[name]["answers_posterior"] for name in rows]
+        span = " to ".join(dict.fromkeys(map(answers_text, (min(answers), max(answers)))))
+        return (
+            f"this audit cannot tell which of {listed([*words.values()])} lets least be learned: "
+            f"the truth is as uncertain as among {span} equally likely answers"
+        )
+    beaten = [name for name in rows if screen.lower(best, name)]
+    measured = [n for n in beaten if screen.verdicts[best, n]["verdict"] == LESS]
+    verb = "lets less be learned than" if measured else "can tell no more, by construction, than"
+    return f"{words[best]} {verb} {listed([words[n] for n in measured or beaten])}: " + _remaining(
+        rows[best], rows[screen.plain if screen.plain in beaten else (measured or beaten)[0]]
+    )
+
+
+def _best(
+    screen: Screen, beats: Callable[[str, str], bool], measure: str
+) -> str | None:  # fmt: skip
+    """Return the protection that beats most others and is beaten by none; None if none does."""
+    names = [name for name in screen.rows if name not in screen.unexplained]
+    wins = {n: sum(beats(n, other) for other in names) for n in names}
+    never = [n for n in names if wins[n] and not any(beats(other, n) for other in names)]
+    sign = -1.0 if measure == "answers_posterior" else 1.0
+    return min(never, key=lambda n: (-wins[n], sign * screen.rows[n][measure]), default=None)
+
+
+def _people(screen: Screen, best: str, measure: str, beats: Callable[[str, str], bool]) -> str:
+    """Return the people whom the best protection affects, and those that surely affect more."""
+    rows, words = screen.rows, screen.words
+    beaten = sorted((n for n in rows if beats(best, n)), key=lambda n: -rows[n][measure])
+    base = screen.plain if screen.plain in beaten else None
+    verb, repeated = _VERBS[measure]
+    parts, whole = (
+        [f"{words[best]} {verb} {_doubled(rows[best], measure)}"],
+        " of {people:,} people",
+    )
+    for name in [*[n for n in beaten if n != base][:_NAMED], base]:
+        if name is None or (name == screen.plain and base is None):  # it was said already
+            continue
+        number = rows[name][measure]
+        parts.append(f"{words[name]} {repeated} {people_text(number)}{whole.format(**rows[name])}")
+        whole = ""
+        if base not in (None, name) and number >= _ALMOST * rows[base][measure] >= _ALMOST * number:
+            parts[-1] += f", almost as many as {words[base]} ({people_text(rows[base][measure])})"
+            base = None
+    untold = [n for n in rows if n not in (best, *beaten, *screen.unexplained)]
+    if untold:
+        do = "do" if len(untold) > 1 else "does"
+        parts.append(f"{listed([words[n] for n in untold])} {do} not surely differ in that")
+    return "; ".join(parts)
+
+
+def _doubled(row: Row, measure: str = "doubled") -> str:
+    """Return a number of people: nobody where the interval has none, or there was none."""
+    number, high = row[measure], row[f"{measure}_upper"]
+    return "nobody" if number == 0.0 or high < 0.5 else people_text(number)
+
+
+def _remaining(row: Row, other: Row | None = None) -> str:
+    text = f"the truth is as uncertain as among {answers_text(row['answers_posterior'])}"
+    against = "" if other is None else f", against {answers_text(other['answers_posterior'])}"
+    return text + " equally likely answers" + against
+
+
+def _price(screen: Screen) -> str:
+    """Return the cost of each protection, in words."""
+    words = screen.words  # which may have the price in them
+    rows = [n for n, row in screen.rows.items() if n != screen.plain
+            and f"of {error_text(row['error'])} a count" not in words[n]]  # fmt: skip
+    names = [*rows[:_NAMED], *rows[-1:]] if len(rows) > _NAMED + 1 else rows
+    costs = [f"{error_text(screen.rows[n]['error'])} under {words[n]}" for n in names]
+    if not costs:
+        return ""
+    return f"The price: counts off by {listed(costs)}"
+
+
+# What stands below it.
+
+
+def screen_lines(screen: Screen) -> dict[str, str]:
+    """Return the lines below the sentence in front, by what each answers."""
+    from bayesrisk.plotting.audit import one_release  # slow to import
+
+    every = [*screen.rows.values()]
+    releases = max(int(row["releases"]) for row in every)
+    targets, people = every[0]["targets"], every[0]["people"]
+    sure = f"95 %{' for all verdicts' if len(every) > 1 else ''}"
+    sure += f", {releases:,} releases" if releases > 1 else ""
+    sure += f", {f'{targets:,} of ' if targets < people else ''}{people:,} people"
+    spans, fixed = [], True
+    for name, row in screen.rows.items():
+        low, high = one_release(row)
+        if row["randomised"]:
+            fixed = False
+            if not math.isnan(low):
+                span = f"{answers_text(low)} to {answers_text(high)}"
+                spans.append((row["error"], f"{span} under {screen.words[name]}"))
+    spans = sorted(spans)[-1:]  # of the most expensive one; all have it in the figure
+    another = "the same" if fixed else listed([text for _, text in spans] or ["unknown: of one"])
+    return {"How sure": sure, "Another release": another}
+
+
+def screen_table(screen: Screen) -> engine.PageTable:
+    """Return the table of the first screen."""
+    plain = screen.plain if len(screen.rows) > 1 else None
+    heads = [
+        "protection", "remaining answers before", "and after (interval)", "people doubled",
+        "people proved", "error of a count", *([f"against {NOTHING}"] if plain else []),
+    ]  # fmt: skip
+    lines = []
+    for name, row in screen.rows.items():
+        after, low, high = (row[f"answers_posterior{end}"] for end in ("", "_lower", "_upper"))
+        cells = [
+            _titled(name, _meaning(row)),
+            answers_text(row["answers_prior"]),
+            interval_text(after, low, high),
+            *(
+                people_interval(row[m], row[f"{m}_lower"], row[f"{m}_upper"], row["people"])
+                for m in ("doubled", "proved")
+            ),
+            error_text(row["error"]),
+        ]
+        verdict = [verdict_text(screen.verdicts.get((name, plain)))] if plain else []
+        lines.append(cells + verdict)
+    return engine.PageTable("", heads, lines)
+
+
+def _titled(name: str, words: str) -> str:
+    """Return a protection's name, and what it means where its name does not say so."""
+    title = shown_name(name)
+    plain = all(word in title for word in words.removesuffix(" of people").split())
+    return title if plain else f"{title} ({words})"
+
+
+def verdict_text(row: Row | None) -> str:
+    """Return the verdict of a comparison in a cell of a table, and what more would tell."""
+    if row is None:
+        return "–"
+    if row["verdict"] in _TOLD:
+        return _TOLD[row["verdict"]]
+    more = [
+        f"{row[name]:,.0f} {unit}"
+        for name, unit in (("needed", "releases"), ("needed_people", "people asked"))
+        if math.isfinite(row[name])
+    ]
+    return "cannot tell" + (f" ({' or '.join(more)} would)" if more else "")
+
+
+def audit_brief(
+    measures: pd.DataFrame,
+    comparisons: pd.DataFrame,
+    costs: pd.DataFrame,
+    *,
+    choice: pd.DataFrame | None = None,
+) -> list[str]:
+    """Return at most five lines: what was chosen, the sentence in front, then the protections."""
+    lines = [] if choice is None else [f"{text}." for text in choice["answer"]]
+    for name in population_names(measures):
+        frames = [population_rows(frame, name) for frame in (measures, comparisons, costs)]
+        if headline_rows(frames[0]).empty:
+            continue
+        screen = first_screen(*frames)
+        lines.append(f"{name + ': ' if name else ''}{lead(screen).rstrip('.')}.")
+        for key, cells in zip(screen.rows, screen_table(screen).rows, strict=True):
+            doubled, proved = (cell.partition(" (")[0] for cell in cells[3:5])
+            lines.append(
+                f"{shown_name(key)}: remaining answers {cells[1]} before, {cells[2]} after; of "
+                f"{screen.rows[key]['people']:,} people {doubled} doubled, {proved} proved; "
+                f"counts off by {cells[5]}"
+            )
+    more = len(lines) - _BRIEF + 1
+    return lines if more < 2 else [*lines[: _BRIEF - 1], f"and {more} more in the report"]

@@ -1,0 +1,55 @@
+"""Numbers of an audit, in the words of its report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return "a, b and c"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def capital(text: str) -> str:
+    """Return a text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
+def answers_text(value: float) -> str:
+    """Return a number of remaining answers, "no end" of one that is infinite."""
+    return "no end" if math.isinf(value) else f"{value:.2f}"
+
+
+def people_text(number: float) -> str:
+    """Return a mean number of people as a whole one; more than none is never none."""
+    return "fewer than 1" if 0.0 < number < 0.5 else f"{number:,.0f}"
+
+
+def error_text(error: float) -> str:
+    """Return the error of a count, of two digits that count."""
+    if 0.0 < error < 0.005:
+        return "less than 0.01"
+    return f"{error:.2g}" if 0.0 < error < 10.0 else f"{error:,.0f}"
+
+
+def interval_text(
+    value: float, low: float, high: float, form: Callable[[float], str] = answers_text,
+    most: float = math.inf,
+) -> str:  # fmt: skip
+    """Return a value with its interval: "too few" for one that is missing, or as long as can be."""
+    if math.isnan(value):
+        return "–"
+    if value == low == high:
+        return f"{form(value)} (exact)"
+    informative = high - low < most
+    return f"{form(value)} ({f'{form(low)} to {form(high)}' if informative else 'too few'})"
+
+
+def people_interval(value: float, low: float, high: float, people: float) -> str:
+    """Return a number of people with its interval."""
+    if value == 0.0 and math.isnan(low):
+        return "0 (in no release)"
+    if value > 0.0 and high < 0.5:
+        return people_text(value)
+    return interval_text(value, low, high, people_text, people)
