@@ -335,7 +335,7 @@ def test_texts_that_are_no_protections(text):
 
 
 def points(axes):
-    """Return what the points of a panel say, by protection: their cost and gain."""
+    """Return what the points of a panel say, by protection: their cost and remaining answers."""
     found = {}
     for bars in axes.containers:
         assert bars.get_label() not in found  # a point for each protection
@@ -351,7 +351,11 @@ def figure_of(folder, name):
         for row in rows_of(folder / "measures.csv")
         if row["adversary"] == name and row["group"] == "everybody" and row["attack"] != "as-true"
     }
-    return {p: (float(costs[p]), 100.0 * float(row["gain"])) for p, row in best.items()}
+    shown = {"identity": "no protection"}
+    return {
+        shown.get(p, p): (float(costs[p]), float(row["answers_posterior"]))
+        for p, row in best.items()
+    }
 
 
 def rows_of(file):

@@ -92,7 +92,9 @@ def test_beliefs_of_unfinished_chains_are_no_numbers(monkeypatch, unfinished):
 
     def found(system, **options):
         calls.append(system)
-        return replace(find(system, **options), decided=len(calls) - 1 not in unfinished)
+        law = find(system, **options)
+        # Without the means by removed record that an exact law has, two laws are asked for.
+        return replace(law, decided=len(calls) - 1 not in unfinished, reduced_means={})
 
     monkeypatch.setattr(adversaries, "record_law", found)
     histogram = np.array([0, 0, 0, 4, 0, 0])
