@@ -41,9 +41,10 @@ from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.risk import audit
-from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, constructions, proof_totals
+from bayesrisk.risk.audit.checks import NO_PROOFS, constructions, proof_totals
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
+from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Records, Schema, Workload
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.stats import dirichlet_multinomial
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.risk.audit import adversaries
@@ -236,6 +238,60 @@ def _part(
     return totals
 
 
+#: What public inputs say of a prior, in spot checks beside the three beliefs.
+PUBLIC = ("share", "size", "concentration")
+MISSING = "gain"  # what the own record would tell about a target who has no answer
+_NEAR = (0.01, 1.0 / 1.01, 1.01, 100.0)  # times a concentration: none may be more probable
+_FLAT = 1e-6  # nats
+
+
+def _public_priors(
+    population: AuditedPopulation, places: Iterable[int]
+) -> dict[int, dict[str, tuple[float, float]]]:
+    """Return what each place's prior has and what public inputs say, where they differ most.
+
+    Shares are those of the records of all other places and of one more in equal parts, sizes are
+    equally probable up to twice the largest, and no other concentration makes the places more
+    probable.  What is known of a larger population, or from public records, is taken from there.
+    """
+    question, place, cells = population.question, population.place, population.cells
+    around, public = population._around, population._public
+    size, largest = population.composition.size, int(np.bincount(place).max())
+    mine = np.bincount(cells, minlength=size)
+    likely = question.concentration
+    if (outside := public or around) is not None:
+        mine, largest = outside.composition, max(outside.largest, largest if public else 0)
+        likely = likely or outside.concentration
+    elif likely is None and population.codes.size == 1:
+        likely = float(size)
+    stated = population.concentration
+    if likely is None:
+        counts = population.tallies(adversaries.sampled_places(population.seed, place.max() + 1))
+        counts = counts[counts.sum(axis=1) > 0][:, counts.any(axis=0)]
+        total = counts.sum(axis=0)
+        likely, *others = (
+            (float(dirichlet_multinomial.logpmf(
+                counts, times * stated * total / total.sum(), counts.sum(axis=1)
+            ).sum()), times * stated) for times in (1.0, *_NEAR)
+        )  # fmt: skip
+        best = max(others)
+        likely = stated if likely[0] >= best[0] - _FLAT else best[1]
+    found = {}
+    for one in places:
+        prior, own = population.prior(one), np.bincount(cells[place == one], minlength=size)
+        rest = np.asarray(mine - (own if public is None else 0.0)) + 1.0 / size
+        sizes = np.full(2 * largest + 1, 1.0 / (2 * largest + 1))
+        has = np.zeros(0) if prior.size is None else prior.size
+        longer = max(sizes.size, has.size)
+        has, sizes = (np.pad(part, (0, longer - part.size)) for part in (has, sizes))
+        pairs = {"share": (prior.shares_of_cells, rest / rest.sum()), "size": (has, sizes)}
+        found[one] = {
+            name: (float(a[at]), float(b[at]))
+            for name, (a, b) in pairs.items() for at in [np.abs(a - b).argmax()]
+        } | {"concentration": (float(prior.concentration or math.nan), float(likely))}  # fmt: skip
+    return found
+
+
 _DRAWN = 20  # stream of the drawn targets, apart from those of the audit
 _TRIES = 4  # times the targets that are asked for, until nobody else lives in a small place
 SPOTS = [
@@ -260,29 +316,43 @@ def spot_comparisons(
     """Return statements about a few targets beside the same beliefs found by the plain way.
 
     Half of the targets are drawn; the others are those whose own records are said to tell most,
-    where what leaked would show.  Whoever lives in a place that is not small is passed over.
+    where what leaked would show.  Whoever lives in a place that is not small is passed over.  Of
+    as many targets without an answer it is found what their own records would tell.
 
     ``statements`` are about the population under one release, in one ``reading``;
     ``counterfactual`` gives the reading of a release of the data without the record of a row: the
     mechanism is run again, from the same random numbers.  Columns are those of ``SPOTS``: of every
     statement whether the target was ``drawn``, which ``belief`` (prior, without or posterior), and
-    its probability as ``stated``, with its ``error``, and as found ``again``.
+    its probability as ``stated``, with its ``error``, and as found ``again``.  Other beliefs are
+    share, size and concentration: of the prior of the target's place, and as public inputs have
+    them; and gain, of targets without an answer, as found again for the true statement.
     """
-    stated = statements[~statements["status"].isin(OPEN)]
-    groups = dict(list(stated.groupby(["target", "adversary"], sort=False)))
+    is_open = statements["status"].isin(OPEN)
+    groups = dict(list(statements.groupby(["target", "adversary"], sort=False)))
     position = {text: i for i, text in enumerate(population.question.values)}
+    order = [*itertools.islice(_order(statements[~is_open], population.seed), _TRIES * targets)]
+    rng = adversaries.audit_rng(population.seed, _DRAWN, 1)
+    missing = rng.permutation(statements.loc[is_open, "target"].unique())[:targets].tolist()
+    row_of = {one: int(one) - population._row for one in [name for name, _ in order] + missing}
+    public = _public_priors(
+        population, {int(population.place[row_of[one]]) for one, _ in order[:targets]}
+    )
     frames: list[pd.DataFrame] = []
-    n_checked = 0
-    for target, is_random in itertools.islice(_order(stated, population.seed), _TRIES * targets):
-        row = int(target) - population._row
+
+    def compare(target: str, *, drawn: bool, answered: bool) -> bool:
+        """Add what is found about a target; return whether it lives in a small place."""
+        row, small = row_of[target], False
         place = int(population.place[row])
         code, prior = str(population.codes[place]), population.prior(place)
         read = adversaries.PlaceReading(
             reading, population.level, code, prior, False, counterfactual, ()
         )
-        small = False
         pairs = list(zip(*population._place_targets(place, np.array([row])), strict=True))
         pairs = [(name, one) for name, one in pairs if (target, name) in groups]
+        pairs = [
+            (name, one) for name, one in pairs
+            if groups[target, name]["status"].isin(OPEN).any() != answered
+        ]  # fmt: skip
         # Adversaries who know the same records of others are asked together.
         for _, group in itertools.groupby(
             pairs, lambda a: (a[1].known_cells.tobytes(), a[1].all_others)
@@ -291,17 +361,30 @@ def spot_comparisons(
             for name, beliefs in zip(names, plain_beliefs(read, ones) or [], strict=False):
                 rows, small = groups[target, name], True
                 index = rows["statement"].map(position).to_numpy()
-                for belief, probability in beliefs.items():
+                again = {belief: q[index] for belief, q in beliefs.items()}
+                if not answered:
+                    rows = rows.assign(**{MISSING: np.nan, f"{MISSING}_error": 0.0})
+                    again = {MISSING: again["posterior"] - again["without"]}
+                for belief, probability in again.items():
                     error = 0.0 if belief == "prior" else rows[f"{belief}_error"]
-                    columns = {
-                        "belief": belief, "stated": rows[belief], "error": error,
-                        "again": probability[index],
-                    }  # fmt: skip
-                    frames.append(rows.assign(drawn=is_random, **columns).reindex(columns=SPOTS))
-        n_checked += small
-        if n_checked == targets:
-            break
-    return pd.concat([NO_SPOTS, *frames], ignore_index=True)
+                    columns = {"stated": rows[belief], "error": error, "again": probability}
+                    found = rows.assign(drawn=drawn, belief=belief, **columns)
+                    frames.append(found if answered else found[found["correct"].astype(bool)])
+        return small
+
+    n_checked = 0
+    for number, (target, is_random) in enumerate(order):
+        if number < targets:
+            for (name, _), rows in groups.items():
+                if name == target:
+                    for belief, pair in public[int(population.place[row_of[target]])].items():
+                        columns = dict(zip(("stated", "again"), pair, strict=True), error=0.0)
+                        frames.append(rows[:1].assign(drawn=is_random, belief=belief, **columns))
+        if n_checked < targets:
+            n_checked += compare(target, drawn=is_random, answered=True)
+    for target in missing:
+        compare(target, drawn=True, answered=False)
+    return pd.concat([NO_SPOTS, *(one.reindex(columns=SPOTS) for one in frames)], ignore_index=True)
 
 
 def _order(statements: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:

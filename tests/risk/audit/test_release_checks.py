@@ -13,7 +13,7 @@ from scipy.stats import binom
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, RoundingSpec, TrueCounts
 from bayesrisk.risk.audit import release_differences, release_proofs
-from bayesrisk.risk.audit.checks import DIFFERENCES, _scale_p, law_checks
+from bayesrisk.risk.audit.release_law import DIFFERENCES, _scale_p, law_checks
 from bayesrisk.tables import Microdata, tabulate
 
 GAUSS, LAPLACE = NoiseSpec("discrete-gaussian", 2), NoiseSpec("discrete-laplace", "3/2")
@@ -37,7 +37,8 @@ def released(mechanism, seed=1):
 def rows(draws, given=0, table="T"):
     """Return differences as :func:`release_differences` counts them."""
     d, cells = np.unique(draws, return_counts=True)
-    values = {"level": "block", "table": table, "given": given, "difference": d, "possible": True}
+    values = {"level": "block", "table": table, "place": "", "cell": -1, "given": given}
+    values |= {"difference": d, "possible": True}
     return pd.DataFrame(values | {"cells": cells, "protection": "p"})
 
 
