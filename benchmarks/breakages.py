@@ -1,7 +1,8 @@
 """Ways to break an audit of the made-up small town, and how often its checks see each.
 
-``python benchmarks/breakages.py [AUDITS [VALID]]`` writes the table of the documentation: by
-default of 16 audits with each breakage and 200 valid ones, on two cores.
+``python benchmarks/breakages.py [AUDITS [VALID]]`` writes the tables of the documentation: by
+default of 16 audits with each breakage and 200 valid ones, on two cores,
+and what each check of a valid one would have seen.
 """
 
 import csv
@@ -31,6 +32,7 @@ from bayesrisk.risk.audit.checks import CHECKS
 from bayesrisk.tables import Records, Schema, Workload
 
 TABLE = Path(__file__).parents[1] / "docs/explanation/attacks/breakages.csv"
+POWERS = TABLE.with_name("checks-power.csv")
 SHARES = {
     "sensitivity": "add-remove", "level_shares": {"block": 1},
     "table_shares": {"sex * age": "1/2", "age * race": "1/2"},
@@ -271,25 +273,39 @@ def valid(seed):
     return alarms(BreakableAudit(seed).checks())
 
 
-def rows(audits, valid_audits):
+def rows(clean, broken):
     """Yield for each breakage the number of audits, in how many it is seen, and by which checks."""
-    with ProcessPoolExecutor(2) as pool:
-        clean = list(pool.map(valid, range(1, valid_audits + 1)))
-        broken = list(pool.map(seen, range(1, audits + 1)))
     found = {"none": clean} | {name: [one[name] for one in broken] for name in BREAKAGES}
     for name, kinds in found.items():
         by = [f"{kind} {sum(kind in one for one in kinds)}" for kind in CHECKS]
-        yield name, len(kinds), sum(map(bool, kinds)), ", ".join(b for b in by if b[-2:] != " 0")
+        seen_by = ", ".join(b for b in by if b[-2:] != " 0")
+        yield name, len(kinds), sum(map(bool, kinds)), seen_by or "none"
+
+
+def powers(checks):
+    """Yield each check of an audit with its verdict and what it would have seen."""
+    for row in checks.dropna(subset="power").itertuples():
+        belief = f" ({row.belief})" if isinstance(row.belief, str) else ""
+        yield (row.check, row.protection, row.against + belief, row.compared, row.verdict,
+               f"{row.power:.3g}", row.power_unit)  # fmt: skip
+
+
+def write(file, head, lines):
+    """Write a table."""
+    with file.open("w", newline="", encoding="utf-8") as text:
+        csv.writer(text, lineterminator="\n").writerows([head, *lines])
 
 
 def main():
-    """Write the table."""
+    """Write the tables."""
     audits, valid_audits = [*map(int, sys.argv[1:]), *(16, 200)[len(sys.argv) - 1 :]]
-    with TABLE.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(["Breakage", "Audits", "Alarm", "By which checks, in how many audits"])
-        for name, number, alarm, by in rows(audits, valid_audits):
-            table.writerow([name, number, alarm, by or "none"])
+    with ProcessPoolExecutor(2) as pool:
+        clean = list(pool.map(valid, range(1, valid_audits + 1)))
+        broken = list(pool.map(seen, range(1, audits + 1)))
+    head = ["Breakage", "Audits", "Alarm", "By which checks, in how many audits"]
+    write(TABLE, head, rows(clean, broken))
+    head = ["Check", "Protection", "Against", "Compared", "Verdict", "Power", "Unit"]
+    write(POWERS, head, powers(BreakableAudit(1).checks()))
 
 
 if __name__ == "__main__":

@@ -289,52 +289,44 @@ def _missing(whole: pd.DataFrame, spots: pd.DataFrame, alpha: float) -> Iterator
     Of n people m have no answer.  That so many of them are of the fourth that gains most, or unlike
     their places, has a hypergeometric probability, within places for the latter.
     """
-    read = whole[whole["attack"] == _LIKELIHOOD]
+    read = whole[whole["attack"] == _LIKELIHOOD].assign(away=whole["status"].isin(OPEN))
+    again = spots[(spots["belief"] == MISSING) & (spots["attack"] == _LIKELIHOOD)]
     groups = list(read.groupby(["protection", "adversary"], sort=False))
-    level = alpha / max(2 * len(groups), 1)
-    asked = {str(a): set(rows["target"]) for a, rows in read.groupby("adversary", sort=False)}
     for (protection, adversary), rows in groups:
-        people = read[read["adversary"] == adversary].drop_duplicates("target").set_index("target")
-        answered = rows.loc[~rows["status"].isin(OPEN), "target"]
-        open_ = set(rows.loc[rows["status"].isin(OPEN), "target"]) | asked[str(adversary)] - {
-            *answered
-        }
-        mine = _row("missing", str(protection), "", _LIKELIHOOD, str(adversary))
-        away = people.index.isin(open_)
-        tests = []
-        if "nonmodal" in people and away.any():
-            unlike = people["nonmodal"].to_numpy(np.float64) > 0.0
-            tests.append(("rarity", unlike, away, measures.place_numbers(people["place"])))
-        found = spots[(spots["belief"] == MISSING) & (spots["protection"] == protection)]
-        found = found[(found["adversary"] == adversary) & (found["attack"] == _LIKELIHOOD)]
-        true = rows[rows["correct"].eq(1.0) & ~rows["target"].isin(open_)]
+        people = rows.groupby("target", sort=False)
+        away = people["away"].any().to_numpy()
+        found = again[(again["protection"] == protection) & (again["adversary"] == adversary)]
+        true = rows[rows["correct"].eq(1.0) & ~rows["away"]]
         if len(found):
             true = true[true["release"].isin(found["release"])]
         gain = (true["posterior"] - true["without"]).groupby(true["target"]).mean().to_numpy()
         gain = np.append(gain, found["again"].to_numpy(np.float64))
+        most = gain >= np.sort(gain)[-max(gain.size // 4, 1) :].min(initial=math.inf)
         gone = np.arange(gain.size) >= gain.size - len(found)
-        if not gain.size:
-            continue
-        most = gain >= np.sort(gain)[-(-(3 * gain.size) // 4) if gain.size > 3 else -1]
-        tests.append(("gain", most, gone, np.zeros(gain.size, np.int64)))
-        for against, marked, out, strata in tests:
-            p = _more_among(marked, out, strata)
-            m = np.arange(1, most.sum() + 1)
-            seen = np.flatnonzero(hypergeom.sf(m - 1, most.size, most.sum(), m) <= level)
-            verdict = "alike" if p > level else "unlike"
-            yield mine | {
+        tests = {"gain": (most, gone, np.zeros(gain.size, np.int64))}
+        if "nonmodal" in rows and away.any():
+            unlike = people["nonmodal"].first().to_numpy(np.bool_)
+            tests["rarity"] = unlike, away, measures.place_numbers(people["place"].first())
+        line = _row("missing", str(protection), "", _LIKELIHOOD, str(adversary))
+        level = alpha / (2 * len(groups))
+        for against, (marked, out, strata) in tests.items():
+            p, m = _more_among(marked, out, strata), np.arange(1, marked.sum() + 1)
+            seen = m[hypergeom.sf(m - 1, marked.size, marked.sum(), m) <= level]
+            verdict = ("unlike" if p <= level else "alike") if out.any() else "found none"
+            yield line | {
                 "against": against, "compared": out.size, "failed": int(p <= level) * out.sum(),
                 "value": float(marked[out].mean()) if out.any() else math.nan,
-                "bound": float(marked.mean()),
-                "power": float(m[seen[0]]) if seen.size else math.inf,
-                "power_unit": "people without an answer, of those who gain most",
-                "verdict": verdict if out.any() else "found none" if away.any() else "nobody",
+                "bound": float(marked.mean()) if marked.size else math.nan,
+                "power": float(min(seen.tolist(), default=math.inf)),
+                "power_unit": "people without an answer, all of the fourth that gains most"
+                if against == "gain" else "people or so without an answer, all unlike their place",
+                "verdict": verdict if away.any() else "nobody",
             }  # fmt: skip
-        if "place_size" in people and away.any():  # places that are too large have no answers
-            size = people["place_size"].to_numpy(np.float64)
-            yield mine | {
+        if "place_size" in rows and away.any():  # of places that are too large there are no answers
+            size = people["place_size"].first().to_numpy(np.float64)
+            yield line | {
                 "against": "size of place", "compared": size.size, "failed": 0,
-                "value": float(size[away].mean()), "bound": float(size.mean()), "verdict": "told",
+                "value": size[away].mean(), "bound": size.mean(), "verdict": "told",
             }  # fmt: skip
 
 

@@ -254,42 +254,40 @@ def _public_priors(
     equally probable up to twice the largest, and no other concentration makes the places more
     probable.  What is known of a larger population, or from public records, is taken from there.
     """
-    question, place, cells = population.question, population.place, population.cells
-    around, public = population._around, population._public
-    size, largest = population.composition.size, int(np.bincount(place).max())
-    mine = np.bincount(cells, minlength=size)
-    likely = question.concentration
-    if (outside := public or around) is not None:
-        mine, largest = outside.composition, max(outside.largest, largest if public else 0)
-        likely = likely or outside.concentration
+    place, cells, found = population.place, population.cells, {}
+    public, likely = population._public, population.question.concentration
+    largest, size = int(np.bincount(place).max()), population.composition.size
+    records = np.bincount(cells, minlength=size)
+    if (outside := public or population._around) is not None:
+        records, likely = outside.composition, likely or outside.concentration
+        largest = max(largest, outside.largest)
     elif likely is None and population.codes.size == 1:
         likely = float(size)
-    stated = population.concentration
-    if likely is None:
-        counts = population.tallies(adversaries.sampled_places(population.seed, place.max() + 1))
-        counts = counts[counts.sum(axis=1) > 0][:, counts.any(axis=0)]
-        total = counts.sum(axis=0)
-        likely, *others = (
-            (float(dirichlet_multinomial.logpmf(
-                counts, times * stated * total / total.sum(), counts.sum(axis=1)
-            ).sum()), times * stated) for times in (1.0, *_NEAR)
-        )  # fmt: skip
-        best = max(others)
-        likely = stated if likely[0] >= best[0] - _FLAT else best[1]
-    found = {}
+    likely = likely or _likely_concentration(population)
     for one in places:
         prior, own = population.prior(one), np.bincount(cells[place == one], minlength=size)
-        rest = np.asarray(mine - (own if public is None else 0.0)) + 1.0 / size
-        sizes = np.full(2 * largest + 1, 1.0 / (2 * largest + 1))
-        has = np.zeros(0) if prior.size is None else prior.size
-        longer = max(sizes.size, has.size)
-        has, sizes = (np.pad(part, (0, longer - part.size)) for part in (has, sizes))
-        pairs = {"share": (prior.shares_of_cells, rest / rest.sum()), "size": (has, sizes)}
+        rest = records + 1.0 / size if public is not None else records - own + 1.0 / size
+        has = np.zeros(1) if prior.size is None else prior.size
+        sizes = np.zeros((2, max(has.size, 2 * largest + 1)))
+        sizes[0, : has.size], sizes[1, : 2 * largest + 1] = has, 1.0 / (2 * largest + 1)
+        pairs = {"share": (prior.shares_of_cells, rest / rest.sum()), "size": (sizes[0], sizes[1])}
+        at = {name: int(np.abs(a - b).argmax()) for name, (a, b) in pairs.items()}
         found[one] = {
-            name: (float(a[at]), float(b[at]))
-            for name, (a, b) in pairs.items() for at in [np.abs(a - b).argmax()]
-        } | {"concentration": (float(prior.concentration or math.nan), float(likely))}  # fmt: skip
+            name: (float(a[at[name]]), float(b[at[name]])) for name, (a, b) in pairs.items()
+        }
+        found[one]["concentration"] = float(prior.concentration or math.nan), likely
     return found
+
+
+def _likely_concentration(population: AuditedPopulation) -> float:
+    """Return the stated concentration, or one that makes the places more probable."""
+    places = adversaries.sampled_places(population.seed, population.codes.size)
+    counts = population.tallies(places)
+    counts = counts[:, counts.any(axis=0)]
+    total, n = counts.sum(axis=0), counts.sum(axis=1)
+    values = population.concentration * np.array([1.0, *_NEAR])
+    fits = [dirichlet_multinomial.logpmf(counts, a * total / total.sum(), n).sum() for a in values]
+    return float(values[np.argmax(np.add(fits, _FLAT * (values == values[0])))])
 
 
 _DRAWN = 20  # stream of the drawn targets, apart from those of the audit
@@ -337,6 +335,7 @@ def spot_comparisons(
     public = _public_priors(
         population, {int(population.place[row_of[one]]) for one, _ in order[:targets]}
     )
+    names_of_all = statements["adversary"].unique().tolist()
     frames: list[pd.DataFrame] = []
 
     def compare(target: str, *, drawn: bool, answered: bool) -> bool:
@@ -348,10 +347,9 @@ def spot_comparisons(
             reading, population.level, code, prior, False, counterfactual, ()
         )
         pairs = list(zip(*population._place_targets(place, np.array([row])), strict=True))
-        pairs = [(name, one) for name, one in pairs if (target, name) in groups]
         pairs = [
-            (name, one) for name, one in pairs
-            if groups[target, name]["status"].isin(OPEN).any() != answered
+            (name, one) for name, one in pairs if (target, name) in groups
+            and groups[target, name]["status"].isin(OPEN).any() != answered
         ]  # fmt: skip
         # Adversaries who know the same records of others are asked together.
         for _, group in itertools.groupby(
@@ -373,15 +371,14 @@ def spot_comparisons(
         return small
 
     n_checked = 0
-    for number, (target, is_random) in enumerate(order):
-        if number < targets:
-            for (name, _), rows in groups.items():
-                if name == target:
-                    for belief, pair in public[int(population.place[row_of[target]])].items():
-                        columns = dict(zip(("stated", "again"), pair, strict=True), error=0.0)
-                        frames.append(rows[:1].assign(drawn=is_random, belief=belief, **columns))
+    for number, (target, drawn) in enumerate(order):
+        for name in names_of_all if number < targets else ():
+            rows = groups.get((target, name), statements[:0])[:1]
+            for belief, (stated, again) in public[int(population.place[row_of[target]])].items():
+                columns = {"belief": belief, "stated": stated, "error": 0.0, "again": again}
+                frames.append(rows.assign(drawn=drawn, **columns))
         if n_checked < targets:
-            n_checked += compare(target, drawn=is_random, answered=True)
+            n_checked += compare(target, drawn=drawn, answered=True)
     for target in missing:
         compare(target, drawn=True, answered=False)
     return pd.concat([NO_SPOTS, *(one.reindex(columns=SPOTS) for one in frames)], ignore_index=True)
