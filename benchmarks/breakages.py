@@ -273,6 +273,13 @@ def valid(seed):
     return alarms(BreakableAudit(seed).checks())
 
 
+def results(audits, valid_audits):
+    """Return the checks that fail in valid audits, and by breakage in broken ones."""
+    with ProcessPoolExecutor(2) as pool:
+        clean = list(pool.map(valid, range(1, valid_audits + 1)))
+        return clean, list(pool.map(seen, range(1, audits + 1)))
+
+
 def rows(clean, broken):
     """Yield for each breakage the number of audits, in how many it is seen, and by which checks."""
     found = {"none": clean} | {name: [one[name] for one in broken] for name in BREAKAGES}
@@ -299,11 +306,8 @@ def write(file, head, lines):
 def main():
     """Write the tables."""
     audits, valid_audits = [*map(int, sys.argv[1:]), *(16, 200)[len(sys.argv) - 1 :]]
-    with ProcessPoolExecutor(2) as pool:
-        clean = list(pool.map(valid, range(1, valid_audits + 1)))
-        broken = list(pool.map(seen, range(1, audits + 1)))
     head = ["Breakage", "Audits", "Alarm", "By which checks, in how many audits"]
-    write(TABLE, head, rows(clean, broken))
+    write(TABLE, head, rows(*results(audits, valid_audits)))
     head = ["Check", "Protection", "Against", "Compared", "Verdict", "Power", "Unit"]
     write(POWERS, head, powers(BreakableAudit(1).checks()))
 

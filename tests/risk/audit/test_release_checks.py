@@ -235,10 +235,10 @@ def test_random_rounding_goes_up_as_often_as_it_should():
     law = RoundingSpec(3, "random")
     n, up = 30, 17
     draws = np.where(np.arange(n) < up, 2, -1)
-    for alpha in (0.001, 0.01, 0.02):
+    for alpha in (0.001, 0.01, 0.02, 0.04):
         p = 2 * min(binom.cdf(up, n, 1 / 3), binom.sf(up - 1, n, 1 / 3))
         (row,) = verdicts(rows(draws, given=1), law, alpha=alpha)
-        assert row["failed"] == (p <= alpha)
+        assert row["failed"] == (p <= alpha / 2)  # the other half is for parts of noise
     release, truth, found = released(make_mechanism("rounding", base=3, method="random"))
     good = law_checks(found.assign(protection="p"), {"p": release.spec}, alpha=0.01)
     assert not any(row["failed"] for row in good)
