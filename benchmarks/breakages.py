@@ -209,6 +209,8 @@ class BreakableAudit:
         self.rows = self.population(None).targets(targets)
         self.said = functools.cache(self._said)
         self.release = functools.cache(self._release)
+        self.told = functools.cache(self._told)
+        self.spots = functools.cache(self._spots)
 
     def _release(self, name, number, broken=None, row=None):
         """Return a release."""
@@ -228,31 +230,37 @@ class BreakableAudit:
         population = self.population(broken)
         return population.statements(name, name, number, mechanism, read, self.rows)
 
+    def _told(self, name, broken):
+        """Return the statements under releases that are read, broken or not."""
+        read = broken if broken not in SAID else None
+        said = [self.said(name, number, read) for number in range(1 if name == "none" else READ)]
+        rng = np.random.default_rng(self.seed)
+        return [SAID[broken](one, rng) for one in said] if broken in SAID else said
+
+    def _spots(self, name, broken):
+        """Return spot checks of the first release."""
+        population = self.population(broken if broken in PRIORS else None)
+        return spot_comparisons(
+            population, self.told(name, broken)[0], Reading("likelihood", self.release(name, 0)),
+            lambda row: Reading("likelihood", self.release(name, 0, None, row)),
+        )  # fmt: skip
+
     def checks(self, broken=None):
         """Return the checks of the audit, broken in one way."""
-        rng, truth = np.random.default_rng(self.seed), self.population(None).truth
-        statements, differences, spots = [], [], []
-        read = broken if broken in PRIORS or broken == "tables of another block" else None
+        truth = self.population(None).truth
         of_noise = broken if broken in DRAWN or broken in CHANGED else None
-        change = SAID.get(broken, lambda said, rng: said)
-        for name, releases, asked in (("none", 1, 1), ("noise", RELEASES, READ)):
-            for number in range(releases):
-                found = release_differences(self.release(name, number, of_noise), truth)
-                differences.append(found.assign(protection=name))
-            mine = [change(self.said(name, number, read), rng) for number in range(asked)]
-            spots.append(
-                spot_comparisons(
-                    self.population(read), mine[0], Reading("likelihood", self.release(name, 0)),
-                    lambda row, n=name: Reading("likelihood", self.release(n, 0, None, row)),
-                )
-            )  # fmt: skip
-            statements += mine
+        of_beliefs = broken if of_noise is None else None
+        differences = [
+            release_differences(self.release(name, number, of_noise), truth).assign(protection=name)
+            for name, releases in (("none", 1), ("noise", RELEASES)) for number in range(releases)
+        ]  # fmt: skip
+        statements = [one for name in ("none", "noise") for one in self.told(name, of_beliefs)]
         return audit_checks(
             pd.concat(statements, ignore_index=True),
             question=self.question,
             specs={"none": NONE.spec, "noise": NOISE.spec},
             differences=pd.concat(differences, ignore_index=True),
-            spots=pd.concat(spots, ignore_index=True),
+            spots=pd.concat([self.spots(name, of_beliefs) for name in ("none", "noise")]),
         )
 
 
