@@ -124,7 +124,8 @@ def law_checks(
             tables.append((first | {"against": "all tables"} | _ratio(every), [_scale_p(every)]))
         places = [[one] for law, rows in noisy for one in _sums(law, rows, ["place"])]
         cells_of = [one for law, rows in noisy for one in _sums(law, rows, ["place", "cell"])]
-        tests = (_place_test(places), _cell_test(cells_of), _total_test(totals)) if places else ()
+        tests = [_place_test(places), _cell_test(cells_of)] if places else []
+        tests += [_total_test(totals)] if totals else []
         parts += [(first | row, p_values) for row, p_values in tests]
     for group in (tables, parts):
         p = np.sort([one for _, p_values in group for one in p_values])
@@ -212,11 +213,9 @@ def _total_test(totals: Sequence[tuple[NoiseSpec, int, pd.DataFrame]]) -> _Test:
         exponent = rate * square + n * np.log([np.exp(-one * s**2) @ mass for one in rate])
         p_values.append(math.exp(max(min(float(exponent.min()), 0.0), -700.0)))
         number, ratio = number + n, ratio + square / variance
-    row = {"against": "sums over places", "compared": number, "bound": 1.0}
-    if number:
-        row |= {"value": ratio / number, "power_unit": "times the stated variance, or less"}
-    row["power"] = lambda level: _least_ratio(number / 2.0, level, -1.0) if number else math.nan
-    return row, p_values
+    row = {"against": "sums over places", "compared": number, "value": ratio / number}
+    row |= {"bound": 1.0, "power_unit": "times the stated variance, or less"}
+    return row | {"power": lambda level: _least_ratio(number / 2.0, level, -1.0)}, p_values
 
 
 _SMALL = (0.1, 0.01, 0.001)  # chances of errors as small as those of a cell

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.special import gammaln
 from scipy.stats import dirichlet_multinomial
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
@@ -242,7 +243,7 @@ def _part(
 PUBLIC = ("share", "size", "concentration")
 MISSING = "gain"  # what the own record would tell about a target who has no answer
 _NEAR = (0.01, 1.0 / 1.01, 1.01, 100.0)  # times a concentration: none may be more probable
-_FLAT = 1e-6  # nats
+_FLAT, _ULP = 1e-6, 1e-15  # nats, and of logarithms of gamma functions that cancel each other
 
 
 def _public_priors(
@@ -287,7 +288,8 @@ def _likely_concentration(population: AuditedPopulation) -> float:
     total, n = counts.sum(axis=0), counts.sum(axis=1)
     values = population.concentration * np.array([1.0, *_NEAR])
     fits = [dirichlet_multinomial.logpmf(counts, a * total / total.sum(), n).sum() for a in values]
-    return float(values[np.argmax(np.add(fits, _FLAT * (values == values[0])))])
+    same = _FLAT + _ULP * counts.size * float(gammaln(values.max()))
+    return float(values[np.argmax(np.add(fits, same * (values == values[0])))])
 
 
 _DRAWN = 20  # stream of the drawn targets, apart from those of the audit

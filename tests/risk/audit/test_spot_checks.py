@@ -1,5 +1,7 @@
 """The plain way against enumeration and against the audit's own engines; what spot checks see."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,13 @@ from bayesrisk.risk.audit import (
     spot_checks,
     spot_comparisons,
 )
-from bayesrisk.risk.audit.adversaries import AuditTarget, PlaceReading, Reading, TargetQuestion
+from bayesrisk.risk.audit.adversaries import (
+    AuditTarget,
+    PlaceReading,
+    Reading,
+    TargetQuestion,
+    fit_place_concentration,
+)
 from bayesrisk.risk.audit.spot_checks import PUBLIC, SPOTS, plain_beliefs
 
 
@@ -211,6 +219,28 @@ def test_priors_are_held_against_public_inputs_by_hand():
     stated = found[found["belief"] == "concentration"]
     assert stated["stated"].eq(7.0).all()  # as the question has it
     assert stated["again"].eq(7.0).all()
+
+
+def test_a_fitted_concentration_is_found_again_and_others_are_not():
+    """Of places alike and unlike each other, to the independent ones of a fit without an end."""
+    rng, sure = np.random.default_rng(0), 0
+    for number in range(60):
+        places, values = int(rng.integers(2, 60)), int(rng.integers(2, 12))
+        theta, truth = rng.dirichlet(np.ones(values)), 10.0 ** rng.uniform(-1.0, 9.0)
+        shares = rng.dirichlet(truth * theta + 1e-9, places) if number % 3 else [theta] * places
+        counts = np.array([rng.multinomial(rng.integers(1, 60), s / s.sum()) for s in shares])
+        fitted = fit_place_concentration(counts)
+
+        def likely(value, counts=counts):
+            of = SimpleNamespace(seed=1, codes=np.arange(len(counts)), concentration=value)
+            of.tallies = counts.__getitem__
+            return spot_checks._likely_concentration(of)
+
+        assert likely(fitted) == fitted
+        if fitted < 1e3:
+            sure += 1
+            assert all(likely(t * fitted) != t * fitted for t in (0.01, 0.9, 1.1, 100.0))
+    assert sure > 20
 
 
 def answers(gain, away, places, unlike):
