@@ -133,6 +133,7 @@ _BEYOND = 1e-9  # of a sum of probabilities beyond 1, by rounding
 #: Scales s and t add up to noise whose law is off by a relative 1e-6 at most where s t / (s + t) is
 #: this or more: of thousands of counts together that is less than a score can show.
 _SMOOTH = math.log(2.0 / 1e-6) / (2.0 * math.pi**2)
+_ABOUT = ("nonmodal", "place_size")  # of who has no answer, where it is known
 _SHARED = ["adversary", "release", "target", "statement"]
 _LEVELS = 5  # kinds of checks that chance could fail share what a valid audit may fail
 _BATCHES = 20  # that the error of an estimate is from
@@ -220,7 +221,8 @@ def audit_checks(
             check.instance(spec, MechanismSpec, f"specs[{name!r}]")
     texts = (*measures.KEYS, "target", "statement", "status", "place")
     numbers = (*measures.THREE, "without_error", "posterior_error", "correct", "release")
-    whole = measures.whole_columns(statements, "statements", texts, numbers)
+    about = [name for name in _ABOUT if name in getattr(statements, "columns", ())]
+    whole = measures.whole_columns(statements, "statements", texts, (*numbers, *about))
     decided = whole[~whole["status"].isin(OPEN)]
     _check_beliefs(decided)
     rows: list[Row] = []

@@ -101,14 +101,17 @@ def law_checks(
     for name, mine in differences.groupby("protection", sort=False):
         if name not in specs:
             continue
-        first, noisy, totals = {"check": "law", "protection": name}, [], []
+        first: Row = {"check": "law", "protection": name}
+        noisy: list[tuple[NoiseSpec, pd.DataFrame]] = []
+        totals: list[tuple[NoiseSpec, int, pd.DataFrame]] = []
         for (level, table), rows in mine.groupby(["level", "table"], sort=False):
             law = specs[str(name)].likelihood(str(level), str(table))
             line = first | {"against": f"{level} {table}"}
             if isinstance(law, NoiseSpec):
                 single = rows[rows["given"] == 0]
                 noisy.append((law, single))
-                totals += [(law, int(k), part) for k, part in rows.groupby("given") if k]
+                summed = rows.loc[rows["given"] > 0, "given"].unique().tolist()
+                totals += [(law, k, rows[rows["given"] == k]) for k in summed]
                 sums = _sums(law, single, [])
                 tables.append((line | _ratio(sums), [_scale_p(sums), _shape_p(single, law)]))
                 continue
@@ -300,6 +303,6 @@ def _least_ratio(worth: float, alpha: float, side: float = 1.0) -> float:
     """
     needed = math.log((2.0 if side > 0.0 else 1.0) / alpha) / worth
     far = 2.0 + 2.0 * needed + 2.0 * math.sqrt(needed) if side > 0.0 else math.exp(-2.0 - needed)
-    ratio = brentq(lambda u: u - 1.0 - math.log(u) - needed, *sorted((1.0, far)))
+    ratio = brentq(lambda u: u - 1.0 - math.log(u) - needed, min(1.0, far), max(1.0, far))
     rest = 1.0 - side * USUALLY / math.sqrt(worth)
     return float(ratio / rest) if rest > 0.0 else math.inf

@@ -377,8 +377,8 @@ def spot_comparisons(
         for name in names_of_all if number < targets else ():
             rows = groups.get((target, name), statements[:0])[:1]
             for belief, (stated, again) in public[int(population.place[row_of[target]])].items():
-                columns = {"belief": belief, "stated": stated, "error": 0.0, "again": again}
-                frames.append(rows.assign(drawn=drawn, **columns))
+                mine = rows.assign(drawn=drawn, belief=belief, error=0.0)
+                frames.append(mine.assign(stated=stated, again=again))
         if n_checked < targets:
             n_checked += compare(target, drawn=drawn, answered=True)
     for target in missing:

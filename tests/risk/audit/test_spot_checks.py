@@ -169,7 +169,7 @@ def failed(spots):
 
 
 def test_estimates_have_their_errors_and_no_more():
-    """Of valid audits a fourth of 1 % may fail; a hundred have none but once in four such runs."""
+    """Of valid audits a fifth of 1 % may fail; a hundred have none but once in four such runs."""
     rng = np.random.default_rng(9)
     assert sum(failed(estimates(rng)) > 0 for _ in range(60)) <= 1
     assert sum(failed(estimates(rng, off=0.3)) == 20 for _ in range(10)) == 10
