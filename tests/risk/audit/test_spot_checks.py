@@ -226,7 +226,7 @@ def test_a_fitted_concentration_is_found_again_and_others_are_not():
     rng, sure = np.random.default_rng(0), 0
     for number in range(60):
         places, values = int(rng.integers(2, 60)), int(rng.integers(2, 12))
-        theta, truth = rng.dirichlet(np.ones(values)), 10.0 ** rng.uniform(-1.0, 9.0)
+        theta, truth = rng.dirichlet(np.ones(values)), 10.0 ** rng.uniform(-1.0, 6.0)
         shares = rng.dirichlet(truth * theta + 1e-9, places) if number % 3 else [theta] * places
         counts = np.array([rng.multinomial(rng.integers(1, 60), s / s.sum()) for s in shares])
         fitted = fit_place_concentration(counts)
