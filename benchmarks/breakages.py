@@ -54,6 +54,7 @@ def gaussian(rho):
 
 
 NONE, NOISE = make_mechanism("identity"), gaussian(1)
+SPECS = {"none": NONE.spec, "noise": NOISE.spec}
 RELEASES = 8  # of noise, whose counts are held against their law
 READ = 2  # of them those that are read
 #: What is drawn in place of the noise that is stated.
@@ -245,22 +246,27 @@ class BreakableAudit:
             lambda row: Reading("likelihood", self.release(name, 0, None, row)),
         )  # fmt: skip
 
-    def checks(self, broken=None):
-        """Return the checks of the audit, broken in one way."""
+    def differences(self, broken=None):
+        """Return published less true counts of all releases."""
         truth = self.population(None).truth
-        of_noise = broken if broken in DRAWN or broken in CHANGED else None
-        of_beliefs = broken if of_noise is None else None
-        differences = [
-            release_differences(self.release(name, number, of_noise), truth).assign(protection=name)
+        parts = [
+            release_differences(self.release(name, number, broken), truth).assign(protection=name)
             for name, releases in (("none", 1), ("noise", RELEASES)) for number in range(releases)
         ]  # fmt: skip
+        return pd.concat(parts, ignore_index=True)
+
+    def checks(self, broken=None):
+        """Return the checks of the audit, broken in one way."""
+        of_noise = broken if broken in DRAWN or broken in CHANGED else None
+        of_beliefs = broken if of_noise is None else None
         statements = [one for name in ("none", "noise") for one in self.told(name, of_beliefs)]
+        spots = [self.spots(name, of_beliefs) for name in ("none", "noise")]
         return audit_checks(
             pd.concat(statements, ignore_index=True),
             question=self.question,
-            specs={"none": NONE.spec, "noise": NOISE.spec},
-            differences=pd.concat(differences, ignore_index=True),
-            spots=pd.concat([self.spots(name, of_beliefs) for name in ("none", "noise")]),
+            specs=SPECS,
+            differences=self.differences(of_noise),
+            spots=pd.concat(spots, ignore_index=True),
         )
 
 

@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
-from scipy.stats import hypergeom
 
 from bayesrisk import _validation as check
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
@@ -221,8 +220,8 @@ def audit_checks(
             check.instance(spec, MechanismSpec, f"specs[{name!r}]")
     texts = (*measures.KEYS, "target", "statement", "status", "place")
     numbers = (*measures.THREE, "without_error", "posterior_error", "correct", "release")
-    about = [name for name in _ABOUT if name in getattr(statements, "columns", ())]
-    whole = measures.whole_columns(statements, "statements", texts, (*numbers, *about))
+    more = [name for name in _ABOUT if name in getattr(statements, "columns", ())]
+    whole = measures.whole_columns(statements, "statements", texts, (*numbers, *more))
     decided = whole[~whole["status"].isin(OPEN)]
     _check_beliefs(decided)
     rows: list[Row] = []
@@ -291,49 +290,53 @@ def _missing(whole: pd.DataFrame, spots: pd.DataFrame, alpha: float) -> Iterator
     Of n people m have no answer.  That so many of them are of the fourth that gains most, or unlike
     their places, has a hypergeometric probability, within places for the latter.
     """
+    from scipy.stats import hypergeom  # slow to import
+
     read = whole[whole["attack"] == _LIKELIHOOD].assign(away=whole["status"].isin(OPEN))
-    again = spots[(spots["belief"] == MISSING) & (spots["attack"] == _LIKELIHOOD)]
+    plain = spots[(spots["belief"] == MISSING) & (spots["attack"] == _LIKELIHOOD)]
     groups = list(read.groupby(["protection", "adversary"], sort=False))
     for (protection, adversary), rows in groups:
         people = rows.groupby("target", sort=False)
-        away = people["away"].any().to_numpy()
-        found = again[(again["protection"] == protection) & (again["adversary"] == adversary)]
+        missing = people["away"].any().to_numpy()
+        gains = plain[(plain["protection"] == protection) & (plain["adversary"] == adversary)]
         true = rows[rows["correct"].eq(1.0) & ~rows["away"]]
-        if len(found):
-            true = true[true["release"].isin(found["release"])]
+        if len(gains):
+            true = true[true["release"].isin(gains["release"])]
         gain = (true["posterior"] - true["without"]).groupby(true["target"]).mean().to_numpy()
-        gain = np.append(gain, found["again"].to_numpy(np.float64))
+        gain = np.append(gain, gains["again"].to_numpy(np.float64))
         most = gain >= np.sort(gain)[-max(gain.size // 4, 1) :].min(initial=math.inf)
-        gone = np.arange(gain.size) >= gain.size - len(found)
-        tests = {"gain": (most, gone, np.zeros(gain.size, np.int64))}
-        if "nonmodal" in rows and away.any():
+        last = np.arange(gain.size) >= gain.size - len(gains)
+        tests = {"gain": (most, last, np.zeros(gain.size, np.int64))}
+        if "nonmodal" in rows and missing.any():
             unlike = people["nonmodal"].first().to_numpy(np.bool_)
-            tests["rarity"] = unlike, away, measures.place_numbers(people["place"].first())
+            tests["rarity"] = unlike, missing, measures.place_numbers(people["place"].first())
         line = _row("missing", str(protection), "", _LIKELIHOOD, str(adversary))
         level = alpha / (2 * len(groups))
         for against, (marked, out, strata) in tests.items():
             p, m = _more_among(marked, out, strata), np.arange(1, marked.sum() + 1)
-            seen = m[hypergeom.sf(m - 1, marked.size, marked.sum(), m) <= level]
+            enough = m[hypergeom.sf(m - 1, marked.size, marked.sum(), m) <= level]
             verdict = ("unlike" if p <= level else "alike") if out.any() else "found none"
             yield line | {
                 "against": against, "compared": out.size, "failed": int(p <= level) * out.sum(),
                 "value": float(marked[out].mean()) if out.any() else math.nan,
                 "bound": float(marked.mean()) if marked.size else math.nan,
-                "power": float(min(seen.tolist(), default=math.inf)),
+                "power": float(min(enough.tolist(), default=math.inf)),
                 "power_unit": "people without an answer, all of the fourth that gains most"
                 if against == "gain" else "people or so without an answer, all unlike their place",
-                "verdict": verdict if away.any() else "nobody",
+                "verdict": verdict if missing.any() else "nobody",
             }  # fmt: skip
-        if "place_size" in rows and away.any():  # of places that are too large there are no answers
+        if "place_size" in rows and missing.any():  # places that are too large have no answers
             size = people["place_size"].first().to_numpy(np.float64)
             yield line | {
                 "against": "size of place", "compared": size.size, "failed": 0,
-                "value": size[away].mean(), "bound": size.mean(), "verdict": "told",
+                "value": size[missing].mean(), "bound": size.mean(), "verdict": "told",
             }  # fmt: skip
 
 
 def _more_among(marked: BoolArray, out: BoolArray, strata: IntArray) -> float:
     """Return the probability of so many marked among those who are out, by chance in strata."""
+    from scipy.stats import hypergeom  # slow to import
+
     law = np.ones(1)
     for one in np.unique(strata[out]):
         inside = strata == one

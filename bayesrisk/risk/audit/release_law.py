@@ -126,8 +126,8 @@ def law_checks(
             every = [one for law, rows in noisy for one in _sums(law, rows, [])]
             tables.append((first | {"against": "all tables"} | _ratio(every), [_scale_p(every)]))
         places = [[one] for law, rows in noisy for one in _sums(law, rows, ["place"])]
-        cells_of = [one for law, rows in noisy for one in _sums(law, rows, ["place", "cell"])]
-        tests = [_place_test(places), _cell_test(cells_of)] if places else []
+        single_cells = [one for law, rows in noisy for one in _sums(law, rows, ["place", "cell"])]
+        tests = [_place_test(places), _cell_test(single_cells)] if places else []
         tests += [_total_test(totals)] if totals else []
         parts += [(first | row, p_values) for row, p_values in tests]
     for group in (tables, parts):

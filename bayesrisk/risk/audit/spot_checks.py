@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import pandas as pd
 from scipy.special import gammaln
-from scipy.stats import dirichlet_multinomial
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.risk.audit import adversaries
@@ -249,13 +248,13 @@ _FLAT, _ULP = 1e-6, 1e-15  # nats, and of logarithms of gamma functions that can
 def _public_priors(
     population: AuditedPopulation, places: Iterable[int]
 ) -> dict[int, dict[str, tuple[float, float]]]:
-    """Return what each place's prior has and what public inputs say, where they differ most.
+    """Return entries of each place's prior and of public inputs, where these differ most.
 
     Shares are those of the records of all other places and of one more in equal parts, sizes are
     equally probable up to twice the largest, and no other concentration makes the places more
     probable.  What is known of a larger population, or from public records, is taken from there.
     """
-    place, cells, found = population.place, population.cells, {}
+    place, cells, priors = population.place, population.cells, {}
     public, likely = population._public, population.question.concentration
     largest, size = int(np.bincount(place).max()), population.composition.size
     records = np.bincount(cells, minlength=size)
@@ -266,30 +265,32 @@ def _public_priors(
         likely = float(size)
     likely = likely or _likely_concentration(population)
     for one in places:
-        prior, own = population.prior(one), np.bincount(cells[place == one], minlength=size)
-        rest = records + 1.0 / size if public is not None else records - own + 1.0 / size
+        prior, residents = population.prior(one), np.bincount(cells[place == one], minlength=size)
+        rest = records + 1.0 / size if public is not None else records - residents + 1.0 / size
         has = np.zeros(1) if prior.size is None else prior.size
         sizes = np.zeros((2, max(has.size, 2 * largest + 1)))
         sizes[0, : has.size], sizes[1, : 2 * largest + 1] = has, 1.0 / (2 * largest + 1)
         pairs = {"share": (prior.shares_of_cells, rest / rest.sum()), "size": (sizes[0], sizes[1])}
-        at = {name: int(np.abs(a - b).argmax()) for name, (a, b) in pairs.items()}
-        found[one] = {
-            name: (float(a[at[name]]), float(b[at[name]])) for name, (a, b) in pairs.items()
+        priors[one] = {
+            name: max(zip(a.tolist(), b.tolist(), strict=True), key=lambda ab: abs(ab[0] - ab[1]))
+            for name, (a, b) in pairs.items()
         }
-        found[one]["concentration"] = float(prior.concentration or math.nan), likely
-    return found
+        priors[one]["concentration"] = float(prior.concentration or math.nan), likely
+    return priors
 
 
 def _likely_concentration(population: AuditedPopulation) -> float:
     """Return the stated concentration, or one that makes the places more probable."""
+    from scipy.stats import dirichlet_multinomial  # slow to import
+
     places = adversaries.sampled_places(population.seed, population.codes.size)
     counts = population.tallies(places)
     counts = counts[:, counts.any(axis=0)]
     total, n = counts.sum(axis=0), counts.sum(axis=1)
     values = population.concentration * np.array([1.0, *_NEAR])
     fits = [dirichlet_multinomial.logpmf(counts, a * total / total.sum(), n).sum() for a in values]
-    same = _FLAT + _ULP * counts.size * float(gammaln(values.max()))
-    return float(values[np.argmax(np.add(fits, same * (values == values[0])))])
+    tolerance = _FLAT + _ULP * counts.size * float(gammaln(values.max()))
+    return float(values[np.argmax(np.add(fits, tolerance * (values == values[0])))])
 
 
 _DRAWN = 20  # stream of the drawn targets, apart from those of the audit
@@ -333,16 +334,16 @@ def spot_comparisons(
     order = [*itertools.islice(_order(statements[~is_open], population.seed), _TRIES * targets)]
     rng = adversaries.audit_rng(population.seed, _DRAWN, 1)
     missing = rng.permutation(statements.loc[is_open, "target"].unique())[:targets].tolist()
-    row_of = {one: int(one) - population._row for one in [name for name, _ in order] + missing}
-    public = _public_priors(
-        population, {int(population.place[row_of[one]]) for one, _ in order[:targets]}
-    )
+    first = {
+        name: int(population.place[int(name) - population._row]) for name, _ in order[:targets]
+    }
+    public = _public_priors(population, set(first.values()))
     names_of_all = statements["adversary"].unique().tolist()
     frames: list[pd.DataFrame] = []
 
-    def compare(target: str, *, drawn: bool, answered: bool) -> bool:
+    def compare(target: str, *, is_random: bool, answered: bool) -> bool:
         """Add what is found about a target; return whether it lives in a small place."""
-        row, small = row_of[target], False
+        row, small = int(target) - population._row, False
         place = int(population.place[row])
         code, prior = str(population.codes[place]), population.prior(place)
         read = adversaries.PlaceReading(
@@ -361,28 +362,28 @@ def spot_comparisons(
             for name, beliefs in zip(names, plain_beliefs(read, ones) or [], strict=False):
                 rows, small = groups[target, name], True
                 index = rows["statement"].map(position).to_numpy()
-                again = {belief: q[index] for belief, q in beliefs.items()}
+                plain = {belief: q[index] for belief, q in beliefs.items()}
                 if not answered:
                     rows = rows.assign(**{MISSING: np.nan, f"{MISSING}_error": 0.0})
-                    again = {MISSING: again["posterior"] - again["without"]}
-                for belief, probability in again.items():
+                    plain = {MISSING: plain["posterior"] - plain["without"]}
+                for belief, probability in plain.items():
                     error = 0.0 if belief == "prior" else rows[f"{belief}_error"]
                     columns = {"stated": rows[belief], "error": error, "again": probability}
-                    found = rows.assign(drawn=drawn, belief=belief, **columns)
-                    frames.append(found if answered else found[found["correct"].astype(bool)])
+                    lines = rows.assign(drawn=is_random, belief=belief, **columns)
+                    frames.append(lines if answered else lines[lines["correct"].astype(bool)])
         return small
 
     n_checked = 0
-    for number, (target, drawn) in enumerate(order):
+    for number, (target, is_random) in enumerate(order):
         for name in names_of_all if number < targets else ():
             rows = groups.get((target, name), statements[:0])[:1]
-            for belief, (stated, again) in public[int(population.place[row_of[target]])].items():
-                mine = rows.assign(drawn=drawn, belief=belief, error=0.0)
-                frames.append(mine.assign(stated=stated, again=again))
+            for belief, (stated, expected) in public[first[target]].items():
+                mine = rows.assign(drawn=is_random, belief=belief, error=0.0)
+                frames.append(mine.assign(stated=stated, again=expected))
         if n_checked < targets:
-            n_checked += compare(target, drawn=drawn, answered=True)
+            n_checked += compare(target, is_random=is_random, answered=True)
     for target in missing:
-        compare(target, drawn=True, answered=False)
+        compare(target, is_random=True, answered=False)
     return pd.concat([NO_SPOTS, *(one.reindex(columns=SPOTS) for one in frames)], ignore_index=True)
 
 

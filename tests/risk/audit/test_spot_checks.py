@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from audits import EVERYBODY, SHARES, SWAP, WORKLOAD, town
-from breakages import BREAKAGES, CHANGED, DRAWN, PRIORS, BreakableAudit, alarms
+from breakages import BREAKAGES, CHANGED, DRAWN, PRIORS, SPECS, BreakableAudit, alarms
 from oracles import audit as oracle, record_law
 from random_places import COARSE, KINDS, place
 
@@ -26,6 +26,7 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     fit_place_concentration,
 )
+from bayesrisk.risk.audit.release_law import law_checks
 from bayesrisk.risk.audit.spot_checks import PUBLIC, SPOTS, plain_beliefs
 
 
@@ -190,6 +191,19 @@ def test_every_breakage_is_seen_and_nothing_without(seed):
         assert by[broken] == ["law"]
     for broken in PRIORS:
         assert "spot" in by[broken]
+
+
+@pytest.mark.slow
+def test_broken_noise_is_seen_in_fifteen_of_sixteen_audits_and_valid_noise_in_two_of_200():
+    """The law alone, at the level that an audit with a confidence of 99 % gives it."""
+
+    def law_fails(seed, broken=None):
+        differences = BreakableAudit(seed, targets=1).differences(broken)
+        return any(row["failed"] for row in law_checks(differences, SPECS, alpha=0.01 / 5))
+
+    assert sum(law_fails(seed) for seed in range(1, 201)) <= 2
+    for broken in (*DRAWN, *CHANGED):
+        assert sum(law_fails(seed, broken) for seed in range(1, 17)) >= 15, broken
 
 
 def test_priors_are_held_against_public_inputs_by_hand():
