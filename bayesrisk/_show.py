@@ -23,13 +23,6 @@ _LINES, _WIDTH, _ROWS = 10, 100, 8
 _Class = TypeVar("_Class", bound=type)
 
 
-def printable(text: str) -> str:
-    """Return a line without what steers a terminal: each such character is written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
 def number(value: Any) -> str:
     """Return a number with four significant digits, whole numbers with all of theirs."""
     if isinstance(value, (int, np.integer, np.bool_)):

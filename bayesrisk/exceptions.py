@@ -133,6 +133,13 @@ class SampleWarning(BayesRiskWarning):
 _QUOTED = 200  # characters of a value that a message quotes
 
 
+def printable(text: str) -> str:
+    """Return a line without what steers a terminal: each such character is written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def quote(value: object) -> str:
     """Return a value as a message quotes it: all of it, or its beginning."""
     try:

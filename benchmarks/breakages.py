@@ -1,7 +1,8 @@
-"""Ten ways to break an audit of the made-up small town, and how often its checks see each.
+"""Ways to break an audit of the made-up small town, and how often its checks see each.
 
-``python benchmarks/breakages.py [AUDITS [VALID]]`` writes the table of the documentation: by
-default of 16 audits with each breakage and 200 valid ones, on two cores.
+``python benchmarks/breakages.py [AUDITS [VALID]]`` writes the tables of the documentation: by
+default of 16 audits with each breakage and 200 valid ones, on two cores,
+and what each check of a valid one would have seen.
 """
 
 import csv
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 
 from bayesrisk import datasets
+from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.risk.audit import (
     Adversary,
@@ -29,6 +32,7 @@ from bayesrisk.risk.audit.checks import CHECKS
 from bayesrisk.tables import Records, Schema, Workload
 
 TABLE = Path(__file__).parents[1] / "docs/explanation/attacks/breakages.csv"
+POWERS = TABLE.with_name("checks-power.csv")
 SHARES = {
     "sensitivity": "add-remove", "level_shares": {"block": 1},
     "table_shares": {"sex * age": "1/2", "age * race": "1/2"},
@@ -50,9 +54,80 @@ def gaussian(rho):
 
 
 NONE, NOISE = make_mechanism("identity"), gaussian(1)
+SPECS = {"none": NONE.spec, "noise": NOISE.spec}
+RELEASES = 8  # of noise, whose counts are held against their law
+READ = 2  # of them those that are read
 #: What is drawn in place of the noise that is stated.
-DRAWN = {"noise at 4 times its variance": gaussian("1/4"), "noise at a quarter": gaussian(4),
-         "no noise at all": NONE}  # fmt: skip
+DRAWN = {
+    "noise at 4 times its variance": gaussian("1/4"), "noise at a quarter": gaussian(4),
+    "no noise at all": NONE, "noise at 1.3 of its variance": gaussian("10/13"),
+    "noise at .77 of its variance": gaussian("100/77"),
+}  # fmt: skip
+
+
+def true_block(noise):
+    """Let one block of 16 have no noise."""
+    noise[5] = 0
+
+
+def true_cells(noise):
+    """Let every tenth cell have no noise."""
+    noise.flat[::10] = 0
+
+
+def true_totals(noise):
+    """Take the sum of a block's noise off its cells, in parts that are as equal as can be."""
+    total, cells = noise.sum(axis=1), noise.shape[1]
+    noise -= (total // cells)[:, None] + (np.arange(cells) < (total % cells)[:, None])
+
+
+#: What is done to the noise.
+CHANGED = {
+    "one block of 16 without noise": true_block, "every tenth cell without noise": true_cells,
+    "true totals of blocks kept": true_totals,
+}  # fmt: skip
+
+
+def with_noise(release, truth, change):
+    """Return a release whose noise is changed."""
+    counts = {}
+    for key, part in release.tables.counts.items():
+        noise = (part - truth.counts[key]).toarray()
+        change(noise)
+        counts[key] = sp.csr_array(truth.counts[key].toarray() + noise)
+    return dataclasses.replace(release, tables=dataclasses.replace(release.tables, counts=counts))
+
+
+class OwnPeople(AuditedPopulation):
+    """A population whose priors contain the place's own people."""
+
+    def prior(self, place):
+        own = RecordPrior.composition(self.question.workload.schema, self.composition, more=1.0)
+        return dataclasses.replace(super().prior(place), shares=own.shares)
+
+
+class KnownSizes(AuditedPopulation):
+    """A population whose priors know the size of the place."""
+
+    def prior(self, place):
+        size = np.zeros(self.largest + 1)
+        size[self.rows(place).size] = 1.0
+        return dataclasses.replace(super().prior(place), size=size)
+
+
+class LooseConcentration(AuditedPopulation):
+    """A population whose concentration is a hundred times the fitted one."""
+
+    @functools.cached_property
+    def concentration(self):
+        return 100.0 * super().concentration
+
+
+#: What is done to the prior.
+PRIORS = {
+    "prior with the place's own people": OwnPeople, "prior that knows the size": KnownSizes,
+    "concentration a hundred times too large": LooseConcentration,
+}  # fmt: skip
 
 
 @functools.cache
@@ -97,6 +172,16 @@ def of_another_target(said, rng):
     return said.assign(without=[by.loc[key] for key in keys])
 
 
+def without_gainers(said, rng):
+    """Leave the ten undecided whose own records tell most."""
+    gain = (said["posterior"] - said["without"])[said["correct"]]
+    ten = said["target"].isin(said.loc[gain.nlargest(10).index, "target"])
+    three = ["without", "posterior", "without_error", "posterior_error", "lower", "upper"]
+    said = said.assign(status=said["status"].mask(ten, "undecided"))
+    said.loc[ten, three] = np.nan
+    return said
+
+
 #: What is done to statements.
 SAID = {
     "posterior sharpened by the power 1.3": sharper,
@@ -105,59 +190,82 @@ SAID = {
     "without = prior": lambda said, rng: said.assign(without=said["prior"]),
     "without of another target": of_another_target,
     "posterior = without": lambda said, rng: said.assign(posterior=said["without"]),
+    "the ten who gain most left undecided": without_gainers,
 }
-BREAKAGES = ("tables of another block", *DRAWN, *SAID)
+BREAKAGES = ("tables of another block", *DRAWN, *CHANGED, *PRIORS, *SAID)
 
 
 class BreakableAudit:
-    """An audit of no protection beside noise, valid until it is broken."""
+    """An audit of no protection beside noise, valid until it is broken.
+
+    Where noise is not as stated, beliefs are those of the valid audit.
+    """
 
     def __init__(self, seed, targets=100):
-        people, question = town()
-        self.question, self.seed = question, seed
-        self.population = AuditedPopulation(people, question, seed=seed)
-        self.rows = self.population.targets(targets)
-        self._said = functools.cache(self._asked)
-        self.release = functools.cache(self._released)
+        people, self.question = town()
+        self.seed = seed
+        self.population = functools.cache(
+            lambda broken: PRIORS.get(broken, AuditedPopulation)(people, self.question, seed=seed)
+        )
+        self.rows = self.population(None).targets(targets)
+        self.said = functools.cache(self._said)
+        self.release = functools.cache(self._release)
+        self.told = functools.cache(self._told)
+        self.spots = functools.cache(self._spots)
 
-    def _released(self, name, drawn, row=None):
-        """Return a release and its mechanism."""
-        mechanism = {"none": NONE, "noise": NOISE}[name]
-        if drawn is not None and name == "noise":
-            mechanism = Misstated(DRAWN[drawn], NOISE.spec)
-        return self.population.release(name, 0, mechanism, without_row=row), mechanism
+    def _release(self, name, number, broken=None, row=None):
+        """Return a release."""
+        mechanism, drawn = (NONE if name == "none" else NOISE), DRAWN.get(broken)
+        if name == "noise" and drawn is not None:
+            mechanism = Misstated(drawn, NOISE.spec)
+        release = self.population(None).release(name, number, mechanism, without_row=row)
+        if name == "noise" and broken in CHANGED:
+            release = with_noise(release, self.population(None).truth, CHANGED[broken])
+        return release
 
-    def _asked(self, name, drawn, moved):
+    def _said(self, name, number, broken):
         """Return the statements about all targets."""
-        release, mechanism = self.release(name, drawn)
-        read = of_another_block(release) if moved else release
-        return self.population.statements(name, name, 0, mechanism, read, self.rows)
+        release = self.release(name, number)
+        read = of_another_block(release) if broken == "tables of another block" else release
+        mechanism = NONE if name == "none" else NOISE
+        population = self.population(broken)
+        return population.statements(name, name, number, mechanism, read, self.rows)
+
+    def _told(self, name, broken):
+        """Return the statements under releases that are read, broken or not."""
+        read = broken if broken not in SAID else None
+        said = [self.said(name, number, read) for number in range(1 if name == "none" else READ)]
+        rng = np.random.default_rng(self.seed)
+        return [SAID[broken](one, rng) for one in said] if broken in SAID else said
+
+    def _spots(self, name, broken):
+        """Return spot checks of the first release."""
+        population = self.population(broken if broken in PRIORS else None)
+        return spot_comparisons(
+            population, self.told(name, broken)[0], Reading("likelihood", self.release(name, 0)),
+            lambda row: Reading("likelihood", self.release(name, 0, None, row)),
+        )  # fmt: skip
+
+    def differences(self, broken=None):
+        """Return published less true counts of all releases."""
+        truth = self.population(None).truth
+        parts = [
+            release_differences(self.release(name, number, broken), truth).assign(protection=name)
+            for name, releases in (("none", 1), ("noise", RELEASES)) for number in range(releases)
+        ]  # fmt: skip
+        return pd.concat(parts, ignore_index=True)
 
     def checks(self, broken=None):
         """Return the checks of the audit, broken in one way."""
-        rng = np.random.default_rng(self.seed)
-        drawn = broken if broken in DRAWN else None
-        statements, differences, spots = [], [], []
-        for name in ("none", "noise"):
-            release, _ = self.release(name, drawn)
-            said = self._said(name, drawn, broken == "tables of another block")
-            if broken in SAID:
-                said = SAID[broken](said, rng)
-            truth = self.population.truth
-            differences.append(release_differences(release, truth).assign(protection=name))
-            reading = Reading("likelihood", release)
-            spots.append(
-                spot_comparisons(
-                    self.population, said, reading,
-                    lambda row, n=name: Reading("likelihood", self.release(n, drawn, row)[0]),
-                )
-            )  # fmt: skip
-            statements.append(said)
+        of_noise = broken if broken in DRAWN or broken in CHANGED else None
+        of_beliefs = broken if of_noise is None else None
+        statements = [one for name in ("none", "noise") for one in self.told(name, of_beliefs)]
+        spots = [self.spots(name, of_beliefs) for name in ("none", "noise")]
         return audit_checks(
             pd.concat(statements, ignore_index=True),
             question=self.question,
-            specs={"none": NONE.spec, "noise": NOISE.spec},
-            differences=pd.concat(differences, ignore_index=True),
+            specs=SPECS,
+            differences=self.differences(of_noise),
             spots=pd.concat(spots, ignore_index=True),
         )
 
@@ -179,25 +287,43 @@ def valid(seed):
     return alarms(BreakableAudit(seed).checks())
 
 
-def rows(audits, valid_audits):
-    """Yield for each breakage the number of audits, in how many it is seen, and by which checks."""
+def results(audits, valid_audits):
+    """Return the checks that fail in valid audits, and by breakage in broken ones."""
     with ProcessPoolExecutor(2) as pool:
         clean = list(pool.map(valid, range(1, valid_audits + 1)))
-        broken = list(pool.map(seen, range(1, audits + 1)))
+        return clean, list(pool.map(seen, range(1, audits + 1)))
+
+
+def rows(clean, broken):
+    """Yield for each breakage the number of audits, in how many it is seen, and by which checks."""
     found = {"none": clean} | {name: [one[name] for one in broken] for name in BREAKAGES}
     for name, kinds in found.items():
         by = [f"{kind} {sum(kind in one for one in kinds)}" for kind in CHECKS]
-        yield name, len(kinds), sum(map(bool, kinds)), ", ".join(b for b in by if b[-2:] != " 0")
+        seen_by = ", ".join(b for b in by if b[-2:] != " 0")
+        yield name, len(kinds), sum(map(bool, kinds)), seen_by or "none"
+
+
+def powers(checks):
+    """Yield each check of an audit with its verdict and what it would have seen."""
+    for row in checks.dropna(subset="power").itertuples():
+        belief = f" ({row.belief})" if isinstance(row.belief, str) else ""
+        yield (row.check, row.protection, row.against + belief, row.compared, row.verdict,
+               f"{row.power:.3g}", row.power_unit)  # fmt: skip
+
+
+def write(file, head, lines):
+    """Write a table."""
+    with file.open("w", newline="", encoding="utf-8") as text:
+        csv.writer(text, lineterminator="\n").writerows([head, *lines])
 
 
 def main():
-    """Write the table."""
+    """Write the tables."""
     audits, valid_audits = [*map(int, sys.argv[1:]), *(16, 200)[len(sys.argv) - 1 :]]
-    with TABLE.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(["Breakage", "Audits", "Alarm", "By which checks, in how many audits"])
-        for name, number, alarm, by in rows(audits, valid_audits):
-            table.writerow([name, number, alarm, by or "none"])
+    head = ["Breakage", "Audits", "Alarm", "By which checks, in how many audits"]
+    write(TABLE, head, rows(*results(audits, valid_audits)))
+    head = ["Check", "Protection", "Against", "Compared", "Verdict", "Power", "Unit"]
+    write(POWERS, head, powers(BreakableAudit(1).checks()))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import numpydoc.docscrape
 import pytest
 
 import bayesrisk
-from bayesrisk.experiments.runs import engine
+from bayesrisk.experiments.runs import executors
 from bayesrisk.mechanisms import registry as mechanisms
 from bayesrisk.reconstruction import registry as attacks
 from bayesrisk.reconstruction.solvers import model as solvers
@@ -211,7 +211,7 @@ def test_examples_run(name, monkeypatch):
     assert runner.failures == 0
 
 
-REGISTRIES = (attacks.REGISTRY, engine.REGISTRY, mechanisms.REGISTRY, solvers.REGISTRY)
+REGISTRIES = (attacks.REGISTRY, executors.REGISTRY, mechanisms.REGISTRY, solvers.REGISTRY)
 
 
 def assert_short(thing):

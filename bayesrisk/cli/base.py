@@ -27,8 +27,7 @@ from typer.models import OptionInfo
 import bayesrisk as br
 from bayesrisk import _interrupts
 from bayesrisk._files.text import IN_PIECES
-from bayesrisk._show import printable
-from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, quote
+from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, printable, quote
 
 #: The key of documents about made-up people, as in manifests.
 MADE_UP = "made_up"

@@ -34,7 +34,7 @@ from fuzz import corpus
 
 import bayesrisk
 from bayesrisk import BayesRiskError, readers
-from bayesrisk.experiments.runs import engine
+from bayesrisk.experiments.runs import executors
 from bayesrisk.mechanisms import registry as mechanisms
 from bayesrisk.reconstruction import registry as attacks
 from bayesrisk.reconstruction.solvers import model as solvers
@@ -43,7 +43,7 @@ SHARES = ("--fuzz-calls", 5000, 1)  # each share first runs all examples
 SEED = 1
 HANG = 10  # seconds of processor time that a call may take: other work on the machine is no hang
 MEMORY = 12 * 2**30
-REGISTRIES = (attacks.REGISTRY, engine.REGISTRY, mechanisms.REGISTRY, solvers.REGISTRY)
+REGISTRIES = (attacks.REGISTRY, executors.REGISTRY, mechanisms.REGISTRY, solvers.REGISTRY)
 #: Calls and arguments that are the caller's own function or iterator: what it raises goes through,
 #: or of which SciPy, too, answers what is no number by what is none.
 CALLERS = {

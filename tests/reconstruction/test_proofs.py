@@ -232,7 +232,7 @@ def test_the_checker_alone(tmp_path):
     proofs.write(folder)
     names = proofs.statements["file"].tolist()
     assert sorted(p.name for p in folder.iterdir()) == sorted(
-        [*names, "check_proof.py", "proofs.csv"]
+        [*names, "check_proof.html", "check_proof.py", "proofs.csv"]
     )
 
     def run(*files):

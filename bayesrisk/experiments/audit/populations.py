@@ -36,6 +36,7 @@ from bayesrisk.risk.audit import (
 )
 from bayesrisk.risk.audit.constructions import equal_in_law
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
+from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.risk.statements.results import is_additive
 from bayesrisk.tables import Microdata, Records, Schema
@@ -451,16 +452,17 @@ class PopulationInParts:
 
     def counts(self, protection: Protection, number: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return errors of the tables of a release, and differences, where targets live."""
-        sums, differences = [], []
+        sums, differences, places = [], [], PLACES
         for number_of_part in self.target_parts(self.survey.targets):
             release = self.release(protection, number, number_of_part)[1]
             part = self.part(number_of_part)
             sums.append(part.error_sums(release))
             truth = part.true_tables(release.tables.workload)
-            differences.append(checks.release_differences(release, truth))
+            differences.append(release_differences(release, truth, places=places))
+            places = max(places - part.codes.size, 0)
         errors = mean_errors(pd.concat(sums, ignore_index=True))
         whole = pd.concat(differences, ignore_index=True)
-        whole = whole.groupby(checks.DIFFERENCES, sort=False)["cells"].sum().reset_index()
+        whole = whole.groupby(DIFFERENCES, sort=False)["cells"].sum().reset_index()
         for frame in (errors, whole):
             frame.insert(0, "release", number)
         return errors, whole

@@ -46,10 +46,11 @@ from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.mechanisms.meanings import meaning
 from bayesrisk.risk import audit
-from bayesrisk.risk.audit.checks import NO_DIFFERENCES, NO_PROOFS, proof_totals
+from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made, constructions
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
+from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Records, Schema, Workload
 

@@ -2,199 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import bdtr, bdtrc, stdtrit
+from scipy.special import stdtrit
 
 from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray
+from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.reconstruction.registry import Status
-from bayesrisk.release import (
-    MechanismSpec,
-    NoiseSpec,
-    Release,
-    RoundingSpec,
-    SuppressedCounts,
-    TrueCounts,
-)
+from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.risk.audit import measures
 from bayesrisk.risk.audit.adversaries import READINGS
 from bayesrisk.risk.audit.constructions import constructions
 from bayesrisk.risk.audit.population import AuditQuestion
-from bayesrisk.risk.audit.spot_checks import SPOTS
+from bayesrisk.risk.audit.release_law import DIFFERENCES, USUALLY, Row, law_checks
+from bayesrisk.risk.audit.spot_checks import MISSING, PUBLIC, SPOTS
 from bayesrisk.risk.intervals import clustered_interval
 from bayesrisk.risk.statements.claims import OPEN
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import select_rows
-
-# -----------------------------------------------------------------------------
-# Released counts against the law that is stated of them: the custodian holds both sides.
-
-
-Row = dict[str, Any]
-#: A row of :func:`release_differences` is about the counts that have all of these in common.
-DIFFERENCES = ["level", "table", "given", "difference", "possible"]
-#: Differences of no release.
-NO_DIFFERENCES = measures.empty_frame(
-    ["release", *DIFFERENCES, "cells"],
-    dict.fromkeys(["release", "given", "difference", "cells"], "int64")
-    | {"level": "str", "table": "str", "possible": "bool"},
-)
-#: Standard deviations: in nine audits of ten.
-USUALLY = 1.2815515655446004
-_FARTHEST = 12.0  # logarithm of how many times larger or smaller noise may be than stated
-
-
-def release_differences(release: Release, truth: PublishedTables) -> pd.DataFrame:
-    """Return the distances of published counts from the true ones, and how many cells have each.
-
-    Columns are ``level``, ``table``, ``given`` (what the law of the difference depends on: of
-    rounding the remainder of the true count), ``difference`` (published less true), whether that is
-    ``possible`` by the stated law, and ``cells``, how many have all of these.  Withheld counts and
-    tables without a law are left out; a released rate of swaps is a row of its own, without level.
-    Sums of ``cells`` over parts of a population and over releases, by all other columns, are the
-    rows of the whole.
-    """
-    spec, parts = release.spec, []
-    for (level, name), counts in release.tables.counts.items():
-        law = spec.likelihood(level, name)
-        if not law.exact and law.probability(0, 0) is None:
-            continue
-        visible = ~release.tables.hidden(level, name).toarray()
-        out, true = counts.toarray()[visible], truth.counts[level, name].toarray()[visible]
-        remainder, possible = np.zeros_like(true), out == true
-        if isinstance(law, RoundingSpec):
-            remainder, possible = true % law.base, law.probability(out, true) > 0.0
-        elif isinstance(law, NoiseSpec):
-            possible = np.ones_like(possible)
-        elif not law.exact:
-            possible = np.asarray(law.probability(out, true), np.float64) > 0.0
-        elif isinstance(law, SuppressedCounts):  # small counts are withheld, zeros are not
-            possible &= (true == 0) | (true >= int(spec.parameters.get("threshold", 0)))
-        part = {"given": remainder, "difference": out - true, "possible": possible}
-        parts.append(pd.DataFrame({"level": level, "table": name} | part))
-    every = pd.concat(parts) if parts else pd.DataFrame(columns=DIFFERENCES)
-    return every.groupby(DIFFERENCES).size().rename("cells").reset_index()
-
-
-def law_checks(
-    differences: pd.DataFrame, specs: Mapping[str, MechanismSpec], *, alpha: float
-) -> Iterator[Row]:
-    """Yield a row for each protection and table: whether published counts are as stated.
-
-    Of noise the mean of d**2 (Gaussian) or of abs(d) (Laplace), the sufficient statistic of its
-    scale, is held against the stated one, and the empirical distribution against the law; of random
-    rounding the share of counts that went up, for every remainder.  Holm's procedure over all
-    p-values, which are exact or bounds from above, keeps to the level ``alpha`` for all protections
-    and tables together.
-    """
-    parts, tests = [], []
-    groups = differences.groupby(["protection", "level", "table"], sort=False)
-    for key, rows in groups:
-        name, level, table = map(str, cast(tuple[str, str, str], key))
-        if name in specs:
-            law = specs[name].likelihood(level, table)
-            parts.append((name, f"{level} {table}", law, rows))
-            tests.append(_p_values(rows, law))
-    p = np.sort(list(itertools.chain(*tests)))
-    accepted = np.append(p > alpha / np.arange(p.size, 0, -1), True)
-    limit = np.append(p, math.inf)[accepted.argmax()]  # the least p-value that Holm does not reject
-    for (name, table, law, rows), p_values in zip(parts, tests, strict=True):
-        cells = int(rows["cells"].sum())
-        wrong = int(rows.loc[~rows["possible"].astype(bool), "cells"].sum())
-        failed = wrong + sum(one < limit for one in p_values)
-        columns = {"value": wrong / cells, "bound": 0.0}
-        power, unit = 1.0 - 0.1 ** (1.0 / cells), "share of counts that cannot be"
-        if isinstance(law, NoiseSpec):
-            scale = float(law.scale)
-            stated = float(law.to_law().var()) if _power(law) == 2 else 1.0 / math.sinh(1.0 / scale)
-            columns = {"value": _mean(rows, law) / stated, "bound": 1.0}
-            power, unit = _least_ratio(law, cells, alpha / p.size), "times the stated variance"
-        yield {
-            "check": "law", "protection": name, "against": table,
-            "compared": cells, "failed": failed, "power": power, "power_unit": unit,
-            "verdict": "not as stated" if failed else "as stated",
-        } | columns  # fmt: skip
-
-
-def _p_values(rows: pd.DataFrame, law: object) -> list[float]:
-    """Return p-values, or bounds of them, of what a law says of the differences of a table."""
-    if isinstance(law, NoiseSpec):
-        return [_scale_p(rows, law), _shape_p(rows, law)]
-    p_values = []
-    if isinstance(law, RoundingSpec) and law.method == "random":
-        for _, group in rows[rows["given"] > 0].groupby("given"):
-            # Of n counts with remainder r, Bin(n, r / b) go up.
-            up = int(group.loc[group["difference"] > 0, "cells"].sum())
-            n = int(group["cells"].sum())
-            share = float(group["given"].to_numpy(np.float64)[0]) / law.base
-            tails = (f(k, n, share) for f, k in ((bdtr, up), (bdtrc, up - 1)))
-            p_values.append(min(1.0, 2.0 * float(min(tails))))
-    return p_values
-
-
-def _power(law: NoiseSpec) -> int:
-    """Return the power of abs(d) that is the sufficient statistic of the scale."""
-    return 2 if law.law == "discrete-gaussian" else 1
-
-
-def _mean(rows: pd.DataFrame, law: NoiseSpec) -> float:
-    t = np.abs(rows["difference"].to_numpy(np.float64)) ** _power(law)
-    return float(np.average(t, weights=rows["cells"]))
-
-
-def _scale_p(rows: pd.DataFrame, law: NoiseSpec) -> float:
-    r"""Return a bound of the two-sided p-value of the mean of the sufficient statistic t.
-
-    The laws of all scales s are an exponential family, log f_s(d) = log f_s(0) + eta_s t(d).  By
-    Chernoff the mean of N cells is as far from its expectation, on its side, with probability
-
-    .. math:: p \le \exp(-N \sup_s \{ \log f_s(0) - \log f(0) + (\eta_s - \eta) \bar t \}).
-    """
-    scale, mean, start = float(law.scale), _mean(rows, law), float(law.to_law().logpmf(0))
-
-    def loss(log_ratio: float) -> float:
-        s = scale * math.exp(log_ratio)
-        top = float(NoiseSpec(law.law, Fraction(s)).to_law().logpmf(0))
-        return start - top - (1.0 / scale - 1.0 / s) / _power(law) * mean
-
-    least = minimize_scalar(loss, bounds=(-_FARTHEST, _FARTHEST), method="bounded").fun
-    return min(1.0, 2.0 * math.exp(max(float(least) * int(rows["cells"].sum()), -700.0)))
-
-
-def _shape_p(rows: pd.DataFrame, law: NoiseSpec) -> float:
-    r"""Return Massart's bound 2 exp(-2 N D**2) of the largest distance D to the law."""
-    counts = rows.groupby("difference")["cells"].sum()
-    d, share = counts.index.to_numpy(np.int64), counts.to_numpy() / counts.sum()
-    after = np.cumsum(share)
-    far = np.abs([after - law.to_law().cdf(d), after - share - law.to_law().cdf(d - 1)]).max()
-    return float(min(1.0, 2.0 * np.exp(-2.0 * counts.sum() * far**2)))
-
-
-def _least_ratio(law: NoiseSpec, cells: int, alpha: float) -> float:
-    """Return about the least ratio of variances, above 1, that nine audits of ten would see.
-
-    For large scales the mean statistic u, in units of the stated one, has an exponent of
-    N k (u - 1 - log u) and a relative variance of 1 / (N k), with k = 1/2 of Gaussian and 1 of
-    Laplace noise.
-    """
-    worth = cells / _power(law)  # N k
-    needed = math.log(2.0 / alpha) / worth
-    far = 2.0 + 2.0 * needed + 2.0 * math.sqrt(needed)
-    ratio = brentq(lambda u: u - 1.0 - math.log(u) - needed, 1.0, far)
-    rest = 1.0 - USUALLY / math.sqrt(worth)
-    return float((ratio / rest) ** (2.0 / _power(law))) if rest > 0.0 else math.inf
-
 
 # What counts prove by themselves, whatever an adversary believed before.
 
@@ -280,7 +112,7 @@ def proof_totals(proofs: pd.DataFrame) -> pd.DataFrame:
 
 
 #: What is checked, in the order of the rows.
-CHECKS = ("law", "spot", "calibration", "ordering", "theory", "agreement")
+CHECKS = ("law", "spot", "missing", "calibration", "ordering", "theory", "agreement")
 _COLUMNS = [
     "check", "protection", "against", "attack", "adversary", "belief", "compared", "failed",
     "value", "lower", "upper", "bound", "lost", "lost_before", "power", "power_unit", "verdict",
@@ -290,8 +122,9 @@ _MOVED = {"add-remove": 2.0, "change-one": 1.0}  # times epsilon: one record for
 _SURE = 4.0  # standard errors of an estimate, so that thousands of them fail no check by chance
 _ROUNDING = 1e-12
 _BEYOND = 1e-9  # of a sum of probabilities beyond 1, by rounding
+_ABOUT = ("nonmodal", "place_size")  # of who has no answer, where it is known
 _SHARED = ["adversary", "release", "target", "statement"]
-_LEVELS = 4  # kinds of checks that chance could fail share what a valid audit may fail
+_LEVELS = 5  # kinds of checks that chance could fail share what a valid audit may fail
 _BATCHES = 20  # that the error of an estimate is from
 _AGAIN = 1e-6  # two exact ways differ by less
 _LEAK = 0.1  # share of targets about whom the truth leaks, for the power of spot checks
@@ -377,7 +210,8 @@ def audit_checks(
             check.instance(spec, MechanismSpec, f"specs[{name!r}]")
     texts = (*measures.KEYS, "target", "statement", "status", "place")
     numbers = (*measures.THREE, "without_error", "posterior_error", "correct", "release")
-    whole = measures.whole_columns(statements, "statements", texts, numbers)
+    more = [name for name in _ABOUT if name in getattr(statements, "columns", ())]
+    whole = measures.whole_columns(statements, "statements", texts, (*numbers, *more))
     decided = whole[~whole["status"].isin(OPEN)]
     _check_beliefs(decided)
     rows: list[Row] = []
@@ -387,6 +221,7 @@ def audit_checks(
     if spots is not None:
         spots = check.frame(spots, "spots", SPOTS)
         rows += _spots(spots, alpha)
+    rows += _missing(whole, pd.DataFrame(columns=SPOTS) if spots is None else spots, alpha)
     rows += _calibration(decided, alpha)
     exact: set[str] = set()
     if question is not None and specs is not None:
@@ -425,16 +260,79 @@ def _spots(spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
     off = np.abs(spots["stated"].to_numpy(np.float64) - spots["again"].to_numpy(np.float64))
     # One with an error of 0 is exact; an estimate is never that exact by luck.
     wrong = ~(off <= max(reach, _SURE) * error + _AGAIN)
-    for key, rows in spots.assign(off=off, wrong=wrong).groupby(measures.KEYS, sort=False):
+    against = np.where(spots["belief"].isin(PUBLIC), "public inputs", "plain way")
+    spots = spots.assign(off=off, wrong=wrong, against=against)[spots["belief"] != MISSING]
+    for (*key, way), rows in spots.groupby([*measures.KEYS, "against"], sort=False):
         targets = rows.groupby("target", sort=False)
         failed, n_drawn = int(targets["wrong"].any().sum()), int(targets["drawn"].any().sum())
         yield dict(zip(measures.KEYS, key, strict=True)) | {
-            "check": "spot", "against": "plain way", "compared": targets.ngroups, "failed": failed,
+            "check": "spot", "against": way, "compared": targets.ngroups, "failed": failed,
             "value": float(rows["off"].max()), "bound": 0.0,
             "power": 1.0 - (1.0 - _LEAK) ** n_drawn,
-            "power_unit": f"chance to see what leaks about {_LEAK:.0%} of targets",
+            "power_unit": f"chance to see what is wrong of {_LEAK:.0%} of targets",
             "verdict": "disagree" if failed else "agree",
         }  # fmt: skip
+
+
+def _missing(whole: pd.DataFrame, spots: pd.DataFrame, alpha: float) -> Iterator[Row]:
+    """Yield whether those without an answer are like those with one.
+
+    Of n people m have no answer.  That so many of them are of the fourth that gains most, or unlike
+    their places, has a hypergeometric probability, within places for the latter.
+    """
+    from scipy.stats import hypergeom  # slow to import
+
+    read = whole[whole["attack"] == _LIKELIHOOD].assign(away=whole["status"].isin(OPEN))
+    plain = spots[(spots["belief"] == MISSING) & (spots["attack"] == _LIKELIHOOD)]
+    groups = list(read.groupby(["protection", "adversary"], sort=False))
+    for (protection, adversary), rows in groups:
+        people = rows.groupby("target", sort=False)
+        missing = people["away"].any().to_numpy()
+        gains = plain[(plain["protection"] == protection) & (plain["adversary"] == adversary)]
+        true = rows[rows["correct"].eq(1.0) & ~rows["away"]]
+        if len(gains):
+            true = true[true["release"].isin(gains["release"])]
+        gain = (true["posterior"] - true["without"]).groupby(true["target"]).mean().to_numpy()
+        gain = np.append(gain, gains["again"].to_numpy(np.float64))
+        most = gain >= np.sort(gain)[-max(gain.size // 4, 1) :].min(initial=math.inf)
+        last = np.arange(gain.size) >= gain.size - len(gains)
+        tests = {"gain": (most, last, np.zeros(gain.size, np.int64))}
+        if "nonmodal" in rows and missing.any():
+            unlike = people["nonmodal"].first().to_numpy(np.bool_)
+            tests["rarity"] = unlike, missing, measures.place_numbers(people["place"].first())
+        line = _row("missing", str(protection), "", _LIKELIHOOD, str(adversary))
+        level = alpha / (2 * len(groups))
+        for against, (marked, out, strata) in tests.items():
+            p, m = _more_among(marked, out, strata), np.arange(1, marked.sum() + 1)
+            enough = m[hypergeom.sf(m - 1, marked.size, marked.sum(), m) <= level]
+            verdict = ("unlike" if p <= level else "alike") if out.any() else "found none"
+            yield line | {
+                "against": against, "compared": out.size, "failed": int(p <= level) * out.sum(),
+                "value": float(marked[out].mean()) if out.any() else math.nan,
+                "bound": float(marked.mean()) if marked.size else math.nan,
+                "power": float(min(enough.tolist(), default=math.inf)),
+                "power_unit": "people without an answer, all of the fourth that gains most"
+                if against == "gain" else "people or so without an answer, all unlike their place",
+                "verdict": verdict if missing.any() else "nobody",
+            }  # fmt: skip
+        if "place_size" in rows and missing.any():  # places that are too large have no answers
+            size = people["place_size"].first().to_numpy(np.float64)
+            yield line | {
+                "against": "size of place", "compared": size.size, "failed": 0,
+                "value": size[missing].mean(), "bound": size.mean(), "verdict": "told",
+            }  # fmt: skip
+
+
+def _more_among(marked: BoolArray, out: BoolArray, strata: IntArray) -> float:
+    """Return the probability of so many marked among those who are out, by chance in strata."""
+    from scipy.stats import hypergeom  # slow to import
+
+    law = np.ones(1)
+    for one in np.unique(strata[out]):
+        inside = strata == one
+        n, k, m = int(inside.sum()), int(marked[inside].sum()), int(out[inside].sum())
+        law = np.convolve(law, hypergeom.pmf(np.arange(min(k, m) + 1), n, k, m))
+    return float(law[int(marked[out].sum()) :].sum())
 
 
 def _calibration(decided: pd.DataFrame, alpha: float) -> Iterator[Row]:

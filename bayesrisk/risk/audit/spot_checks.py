@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.special import gammaln
 
 from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk.risk.audit import adversaries
@@ -236,6 +238,61 @@ def _part(
     return totals
 
 
+#: What public inputs say of a prior, in spot checks beside the three beliefs.
+PUBLIC = ("share", "size", "concentration")
+MISSING = "gain"  # what the own record would tell about a target who has no answer
+_NEAR = (0.01, 1.0 / 1.01, 1.01, 100.0)  # times a concentration: none may be more probable
+_FLAT, _ULP = 1e-6, 1e-15  # nats, and of logarithms of gamma functions that cancel each other
+
+
+def _public_priors(
+    population: AuditedPopulation, places: Iterable[int]
+) -> dict[int, dict[str, tuple[float, float]]]:
+    """Return entries of each place's prior and of public inputs, where these differ most.
+
+    Shares are those of the records of all other places and of one more in equal parts, sizes are
+    equally probable up to twice the largest, and no other concentration makes the places more
+    probable.  What is known of a larger population, or from public records, is taken from there.
+    """
+    place, cells, priors = population.place, population.cells, {}
+    public, likely = population._public, population.question.concentration
+    largest, size = int(np.bincount(place).max()), population.composition.size
+    records = np.bincount(cells, minlength=size)
+    if (outside := public or population._around) is not None:
+        records, likely = outside.composition, likely or outside.concentration
+        largest = max(largest, outside.largest)
+    elif likely is None and population.codes.size == 1:
+        likely = float(size)
+    likely = likely or _likely_concentration(population)
+    for one in places:
+        prior, residents = population.prior(one), np.bincount(cells[place == one], minlength=size)
+        rest = records + 1.0 / size if public is not None else records - residents + 1.0 / size
+        has = np.zeros(1) if prior.size is None else prior.size
+        sizes = np.zeros((2, max(has.size, 2 * largest + 1)))
+        sizes[0, : has.size], sizes[1, : 2 * largest + 1] = has, 1.0 / (2 * largest + 1)
+        pairs = {"share": (prior.shares_of_cells, rest / rest.sum()), "size": (sizes[0], sizes[1])}
+        priors[one] = {
+            name: max(zip(a.tolist(), b.tolist(), strict=True), key=lambda ab: abs(ab[0] - ab[1]))
+            for name, (a, b) in pairs.items()
+        }
+        priors[one]["concentration"] = float(prior.concentration or math.nan), likely
+    return priors
+
+
+def _likely_concentration(population: AuditedPopulation) -> float:
+    """Return the stated concentration, or one that makes the places more probable."""
+    from scipy.stats import dirichlet_multinomial  # slow to import
+
+    places = adversaries.sampled_places(population.seed, population.codes.size)
+    counts = population.tallies(places)
+    counts = counts[:, counts.any(axis=0)]
+    total, n = counts.sum(axis=0), counts.sum(axis=1)
+    values = population.concentration * np.array([1.0, *_NEAR])
+    fits = [dirichlet_multinomial.logpmf(counts, a * total / total.sum(), n).sum() for a in values]
+    tolerance = _FLAT + _ULP * counts.size * float(gammaln(values.max()))
+    return float(values[np.argmax(np.add(fits, tolerance * (values == values[0])))])
+
+
 _DRAWN = 20  # stream of the drawn targets, apart from those of the audit
 _TRIES = 4  # times the targets that are asked for, until nobody else lives in a small place
 SPOTS = [
@@ -260,29 +317,43 @@ def spot_comparisons(
     """Return statements about a few targets beside the same beliefs found by the plain way.
 
     Half of the targets are drawn; the others are those whose own records are said to tell most,
-    where what leaked would show.  Whoever lives in a place that is not small is passed over.
+    where what leaked would show.  Whoever lives in a place that is not small is passed over.  Of
+    as many targets without an answer it is found what their own records would tell.
 
     ``statements`` are about the population under one release, in one ``reading``;
     ``counterfactual`` gives the reading of a release of the data without the record of a row: the
     mechanism is run again, from the same random numbers.  Columns are those of ``SPOTS``: of every
     statement whether the target was ``drawn``, which ``belief`` (prior, without or posterior), and
-    its probability as ``stated``, with its ``error``, and as found ``again``.
+    its probability as ``stated``, with its ``error``, and as found ``again``.  Other beliefs are
+    share, size and concentration: of the prior of the target's place, and as public inputs have
+    them; and gain, of targets without an answer, as found again for the true statement.
     """
-    stated = statements[~statements["status"].isin(OPEN)]
-    groups = dict(list(stated.groupby(["target", "adversary"], sort=False)))
+    is_open = statements["status"].isin(OPEN)
+    groups = dict(list(statements.groupby(["target", "adversary"], sort=False)))
     position = {text: i for i, text in enumerate(population.question.values)}
+    order = [*itertools.islice(_order(statements[~is_open], population.seed), _TRIES * targets)]
+    rng = adversaries.audit_rng(population.seed, _DRAWN, 1)
+    missing = rng.permutation(statements.loc[is_open, "target"].unique())[:targets].tolist()
+    first = {
+        name: int(population.place[int(name) - population._row]) for name, _ in order[:targets]
+    }
+    public = _public_priors(population, set(first.values()))
+    names_of_all = statements["adversary"].unique().tolist()
     frames: list[pd.DataFrame] = []
-    n_checked = 0
-    for target, is_random in itertools.islice(_order(stated, population.seed), _TRIES * targets):
-        row = int(target) - population._row
+
+    def compare(target: str, *, is_random: bool, answered: bool) -> bool:
+        """Add what is found about a target; return whether it lives in a small place."""
+        row, small = int(target) - population._row, False
         place = int(population.place[row])
         code, prior = str(population.codes[place]), population.prior(place)
         read = adversaries.PlaceReading(
             reading, population.level, code, prior, False, counterfactual, ()
         )
-        small = False
         pairs = list(zip(*population._place_targets(place, np.array([row])), strict=True))
-        pairs = [(name, one) for name, one in pairs if (target, name) in groups]
+        pairs = [
+            (name, one) for name, one in pairs if (target, name) in groups
+            and groups[target, name]["status"].isin(OPEN).any() != answered
+        ]  # fmt: skip
         # Adversaries who know the same records of others are asked together.
         for _, group in itertools.groupby(
             pairs, lambda a: (a[1].known_cells.tobytes(), a[1].all_others)
@@ -291,17 +362,29 @@ def spot_comparisons(
             for name, beliefs in zip(names, plain_beliefs(read, ones) or [], strict=False):
                 rows, small = groups[target, name], True
                 index = rows["statement"].map(position).to_numpy()
-                for belief, probability in beliefs.items():
+                plain = {belief: q[index] for belief, q in beliefs.items()}
+                if not answered:
+                    rows = rows.assign(**{MISSING: np.nan, f"{MISSING}_error": 0.0})
+                    plain = {MISSING: plain["posterior"] - plain["without"]}
+                for belief, probability in plain.items():
                     error = 0.0 if belief == "prior" else rows[f"{belief}_error"]
-                    columns = {
-                        "belief": belief, "stated": rows[belief], "error": error,
-                        "again": probability[index],
-                    }  # fmt: skip
-                    frames.append(rows.assign(drawn=is_random, **columns).reindex(columns=SPOTS))
-        n_checked += small
-        if n_checked == targets:
-            break
-    return pd.concat([NO_SPOTS, *frames], ignore_index=True)
+                    columns = {"stated": rows[belief], "error": error, "again": probability}
+                    lines = rows.assign(drawn=is_random, belief=belief, **columns)
+                    frames.append(lines if answered else lines[lines["correct"].astype(bool)])
+        return small
+
+    n_checked = 0
+    for number, (target, is_random) in enumerate(order):
+        for name in names_of_all if number < targets else ():
+            rows = groups.get((target, name), statements[:0])[:1]
+            for belief, (stated, expected) in public[first[target]].items():
+                mine = rows.assign(drawn=is_random, belief=belief, error=0.0)
+                frames.append(mine.assign(stated=stated, again=expected))
+        if n_checked < targets:
+            n_checked += compare(target, is_random=is_random, answered=True)
+    for target in missing:
+        compare(target, is_random=True, answered=False)
+    return pd.concat([NO_SPOTS, *(one.reindex(columns=SPOTS) for one in frames)], ignore_index=True)
 
 
 def _order(statements: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:

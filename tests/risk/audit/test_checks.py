@@ -216,8 +216,8 @@ def test_more_noise_is_held_against_less_and_true_counts_against_all_that_is_mad
     places = value.reshape(-1, 4).sum(axis=1) - 4 * value.mean()
     error = np.sqrt((places**2).sum() * 20 / 19) / 80
     reach = found.loc[("none", "weak"), "upper"] - value.mean()
-    # Of four pairs together, and of a fourth of what may fail.
-    assert reach == pytest.approx(student.ppf(1 - 0.01 / 32, 19) * error)
+    # Of four pairs together, and of a fifth of what may fail.
+    assert reach == pytest.approx(student.ppf(1 - 0.01 / 40, 19) * error)
 
 
 def test_counts_that_are_withheld_are_made_from_true_ones_and_nothing_is_made_from_them():
