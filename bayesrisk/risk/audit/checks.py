@@ -212,6 +212,7 @@ def audit_checks(
     numbers = (*measures.THREE, "without_error", "posterior_error", "correct", "release")
     more = [name for name in _ABOUT if name in getattr(statements, "columns", ())]
     whole = measures.whole_columns(statements, "statements", texts, (*numbers, *more))
+    whole = whole.reset_index(drop=True)
     decided = whole[~whole["status"].isin(OPEN)]
     _check_beliefs(decided)
     rows: list[Row] = []
