@@ -683,7 +683,10 @@ def attack_(
     save_assumptions: Annotated[
         Path | None, typer.Option(help="Write such a file with the guesses, to be checked.")
     ] = None,
-    time_limit: Annotated[str | None, typer.Option(help="Seconds for each component [60].")] = "60",
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take all guesses about the reading for true.")
+    ] = False,
+    time_limit: Annotated[str | None, typer.Option(help="Seconds for all steps [60].")] = "60",
     proofs: Annotated[
         int,
         typer.Option(
@@ -697,8 +700,9 @@ def attack_(
 ) -> None:
     """Say what published tables give away: proofs, bounds, records that fit, likely records."""
     from bayesrisk import _files
-    from bayesrisk.experiments.published_attack import write_attack
-    from bayesrisk.tables.layouts import file_sheet, read_layouts
+    from bayesrisk.experiments.table_attack import write_attack
+    from bayesrisk.tables.reading.reading import read
+    from bayesrisk.tables.reading.sheet import file_sheet
 
     options: dict[str, Any] = {} if assume is None else {"assume": assume}
     for text in settings or ():
@@ -706,19 +710,17 @@ def attack_(
         if not sign:
             raise ArgumentError(f"--set must be NAME=VALUE, got {quote(text)}")
         options[name] = value
-    layouts = read_layouts(
-        [file_sheet(base.data_path(file, base.TABLES)) for file in tables], options
-    )
-    for line in layouts.lines:
+    files = [base.data_path(file, base.TABLES) for file in tables]
+    reading = read([file_sheet(file, options.get("sheet")) for file in files], options)
+    for line in reading.screen():
         typer.echo(line, err=as_json)
-    for name, (guess, text) in layouts.questions.items():
-        typer.echo(f"  guess: {text}; to confirm: --set {f'{name}={guess}'!r}", err=as_json)
     if save_assumptions is not None:
-        _files.write_bytes(save_assumptions, layouts.to_toml().encode())
+        _files.write_bytes(save_assumptions, reading.to_toml().encode())
         typer.echo(f"what is assumed is in {save_assumptions}: check it", err=as_json)
         if output is None:
             return
-    layouts.confirmed()
+    reading = reading.accepted() if accept else reading
+    reading.confirmed()
     if output is None:
         raise ArgumentError("output must be a folder, got none")
     limit = base.optional_number(time_limit, "time_limit")
@@ -728,7 +730,7 @@ def attack_(
         base.progress(quiet=quiet, title="attack", unit="steps") as advance,
     ):
         result = write_attack(
-            layouts, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance
+            reading, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance
         )
     base.print_answer(
         result, ["", *result["sentences"], f"report: {result['report']}"], as_json=as_json

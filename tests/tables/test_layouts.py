@@ -12,21 +12,32 @@ from bayesrisk import PublishedTables
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
-from bayesrisk.tables.layouts import file_sheet, frame_sheets, read_layouts
+from bayesrisk.tables.reading.reading import read as read_layouts
+from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
 
 LAYOUTS = Path(__file__).parents[1] / "files" / "layouts"
 MOST = 2**52
 
 
 def ends(tables):
-    """Return the smallest and largest count of each cell, by the set of its labels."""
+    """Return the smallest and largest count of each published cell, by the set of its labels."""
     found = {}
     for level, name in tables.workload.tables:
         low, high = tables.support(level, name)
+        hidden = tables.hidden(level, name)
         cells = tables.workload.tables[level, name].cells
-        for cell, a, b in zip(cells, low[0].tolist(), high[0].tolist(), strict=True):
-            found[frozenset(cell.split(", "))] = (a, b)
+        names = tables.workload.schema.geography.named(tables.geoids[level])
+        for row, place in enumerate(names):
+            for cell, a, b, h in zip(cells, low[row].tolist(), high[row].tolist(), hidden[row],
+                                     strict=True):  # fmt: skip
+                labels = [x for x in (*place.split(", "), *cell.split(", ")) if x not in ("", "all")]
+                if not h or place in ("", *STATED_PLACES):
+                    found[frozenset(labels) - {"total"} or frozenset(["total"])] = (a, b)
     return found
+
+
+#: Places of tests whose withheld counts are looked at, too.
+STATED_PLACES = ("2023",)
 
 
 #: Files, how they are read, number of cells, labels of variables, and some of the supports.

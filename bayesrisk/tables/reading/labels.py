@@ -1,0 +1,373 @@
+"""Labels of a variable: totals, subtotals and trees by the sums that hold; what excludes what."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from bayesrisk._files.text import read_bytes
+from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.reading.roles import Cell, fits
+from bayesrisk.tables.reading.rules import Rules
+from bayesrisk.tables.reading.texts import interval, key, listing, sex, span, total_word
+
+REST = "others"  # the label of records that a total counts and no other row does
+_TREE_BYTES = 2**22
+Ends = tuple[int, int]
+
+# -----------------------------------------------------------------------------
+# Sums: what the numbers say of labels that may add up to another.
+
+
+class Sums:
+    """Counts by the labels of one variable, in groups that have all other labels in common.
+
+    The label of a count that has none of the variable is empty.
+    """
+
+    def __init__(self, name: str, cells: Sequence[Cell], ends: Sequence[Ends]) -> None:
+        self.groups: dict[frozenset[tuple[str, str]], dict[str, Ends]] = {}
+        for cell, end in zip(cells, ends, strict=True):
+            others = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
+            group = self.groups.setdefault(others, {})
+            label = key(cell.labels.get(name, ""))
+            low, high = group.get(label, (0, UNBOUNDED))
+            group[label] = (max(low, end[0]), min(high, end[1]))
+
+    def judged(self, parts: Sequence[str], total: str) -> tuple[int, int, int]:
+        """Return in how many groups a sum says something, fits, and is too large where it fails."""
+        told = good = above = 0
+        for group in self.groups.values():
+            if total not in group or group[total][1] >= UNBOUNDED:
+                continue
+            found = [group[p] for p in parts if p in group]
+            full = len(found) == len(parts) and all(b < UNBOUNDED for _, b in found)
+            if full:
+                fit, tells = fits(found, group[total])
+                told += tells
+                good += tells and fit
+                above += not fit and sum(a for a, _ in found) > group[total][1]
+                told += not fit and not tells
+            elif sum(a for a, _ in found) > group[total][1]:
+                told, above = told + 1, above + 1
+        return told, good, above
+
+    def exceeded(self, total: str) -> bool:
+        """Return whether another label is larger than one that should count it."""
+        return any(
+            low > group[total][1]
+            for group in self.groups.values() if total in group
+            for label, (low, _) in group.items() if label != total
+        )  # fmt: skip
+
+
+# -----------------------------------------------------------------------------
+# Variables.
+
+
+class Variable:
+    """Labels, groups of them by the spelling of a published label, None for all, and names.
+
+    Attributes
+    ----------
+    labels : list of str
+        Labels that exclude each other; each code of the variable is the place of one.
+    totals : set of str
+        Spellings of labels that count all.
+    groups : dict
+        For the spelling of every other published label, the codes that it counts.
+    names : dict
+        A published label for groups of codes.
+    separate : bool
+        Whether nothing is concluded between labels, since these may overlap or have no total.
+    """
+
+    def __init__(
+        self, published: Iterable[str], rules: Mapping[str, str], children: Mapping[str, list[str]],
+        totals: Iterable[str],
+    ) -> None:  # fmt: skip
+        first: dict[str, str] = {}
+        for label in published:
+            first.setdefault(key(label), label)
+        self.first, self.separate = first, False
+        self.totals = {k for k in first if rules.get(k, "all" if k in totals else "") == "all"}
+        said = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
+        parts = {k: said.get(k) or _leaves(k, children) for k in first if k not in self.totals}
+        base = {p: first.get(p, p) for part in parts.values() for p in part}
+        ends = {k: interval(label) for k, label in base.items()}
+        bounds = {end for end in ends.values() if end is not None}
+        self.intervals = None not in ends.values() and any(low < high for low, high in bounds)
+        self.labels, inside = list(base.values()), {k: {i} for i, k in enumerate(base)}
+        if self.intervals:  # what ends of groups cut apart, and nobody may be counted in between
+            points = sorted({p for low, high in bounds for p in (low, high + 1)})
+            pieces = [(a, b - 1) for a, b in pairwise(points)]
+            titles = {end: base[k] for k, end in reversed(ends.items())}
+            self.labels = [titles.get(piece, span(*piece)) for piece in pieces]
+            inside = {
+                k: {i for i, (a, b) in enumerate(pieces) if end and end[0] <= a and b <= end[1]}
+                for k, end in ends.items()
+            }
+        self.groups = {
+            k: tuple(sorted(set().union(*(inside[p] for p in part)))) for k, part in parts.items()
+        }
+        self.names = {g: first[k] for k, g in reversed(self.groups.items())}
+        self.names |= {(i,): label for i, label in enumerate(self.labels)}
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether labels exclude each other by what they mean: sexes, or groups of ages."""
+        return self.intervals or all(map(sex, self.labels))
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether each record has a label by what they mean: both sexes, or ages without an end."""
+        if self.intervals:
+            ends = [end for end in map(interval, self.labels) if end is not None]
+            return min(ends)[0] == 0 and max(b for _, b in ends) >= UNBOUNDED - 1
+        return {sex(label) for label in self.labels} == {"male", "female"}
+
+    def add_rest(self) -> None:
+        """Add the label of whom only totals count."""
+        self.names[(len(self.labels),)] = REST
+        self.labels.append(REST)
+
+
+def _leaves(label: str, children: Mapping[str, list[str]]) -> list[str]:
+    """Return the labels at the end of a tree below one."""
+    below = children.get(label)
+    return [leaf for child in below for leaf in _leaves(child, children)] if below else [label]
+
+
+class _Found(NamedTuple):
+    """What numbers say of a variable: the parts of each subtotal, the total, and the evidence."""
+
+    children: dict[str, list[str]]
+    totals: list[str]
+    told: int
+    good: int
+    above: int
+
+
+def variables(cells: Sequence[Cell], ends: Sequence[Ends], rules: Rules) -> dict[str, Variable]:
+    """Return the variables of all files; ``rules`` gets what is asked about them, and lines."""
+    texts: dict[str, dict[str, dict[str, None]]] = {}
+    for cell in cells:
+        for name, label in cell.labels.items():
+            texts.setdefault(name, {}).setdefault(cell.file, {})[label] = None
+    found = {}
+    for name, files in texts.items():
+        labels = list(dict.fromkeys(x for file in files.values() for x in file))
+        said, tree = _said(name, rules)
+        sums = Sums(name, cells, ends)
+        evidence = _evidence(name, labels, said, tree, sums)
+        one = Variable(labels, said, evidence.children, evidence.totals)
+        _judge(name, one, evidence, sums, rules)
+        found[name] = one
+        if not one.separate:
+            _ask_spellings(name, one, files, said, rules)
+    _ask_same(texts, found, rules)
+    return found
+
+
+def _said(name: str, rules: Rules) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return settings about labels, and the tree of a ``.hrc`` file that one of them names."""
+    own = {k: v for k, v in rules.section(f"labels.{name}").items() if not k.endswith(".counts")}
+    file = rules.section("labels").get(key(name), "")
+    return own, _hierarchy(Path(file)) if file.endswith(".hrc") else {}
+
+
+def _hierarchy(file: Path) -> dict[str, list[str]]:
+    """Return the children of each label of a ``.hrc`` file, whose lines begin with an @ a level."""
+    path, children = list[str](), dict[str, list[str]]()
+    lines = read_bytes(file, _TREE_BYTES).decode("utf-8-sig", errors="replace").splitlines()
+    for number, line in enumerate(lines, 1):
+        if not (label := key(line.strip().lstrip("@"))):
+            continue
+        depth = len(line.strip()) - len(line.strip().lstrip("@"))
+        if depth > len(path):
+            raise DataError(
+                f"{file}: row {number}: must be one level deeper at most, {quote(line)}"
+            )
+        path = [*path[:depth], label]
+        if depth:
+            children.setdefault(path[depth - 1], []).append(label)
+    return children
+
+
+def _evidence(
+    name: str, labels: Sequence[str], said: Mapping[str, str], tree: Mapping[str, list[str]],
+    sums: Sums,
+) -> _Found:  # fmt: skip
+    """Return subtotals and the total that the numbers show, helped by words."""
+    top = list(dict.fromkeys(key(x) for x in labels if key(x) not in said))
+    words = {k: total_word(x, name) for x in labels if (k := key(x)) in top}
+    children = {k: [c for c in parts if c in top] for k, parts in tree.items() if k in top}
+    for parts in children.values():
+        top = [k for k in top if k not in parts]
+    whole = all(interval(x) is not None for x in labels if key(x) in words and not words[key(x)])
+    if not whole:
+        children |= _runs(top, words, sums)
+    totals = [k for k, v in said.items() if v == "all"]
+    if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
+        parts = children.pop(top[0])
+        return _Found(children, top, *sums.judged(parts, top[0]))
+    implied = any("" in group for group in sums.groups.values())
+    if whole and len(top) > 1:  # nested ages add up by what they mean: the smallest groups do
+        ages = [k for k in top if not words[k] and interval(k)]
+        parts = [k for k in ages if not any(_inside(o, k) for o in ages if o != k)]
+    else:
+        parts = top
+    best = _Found(children, totals, 0, 0, 0)
+    for candidate in sorted(top, key=lambda k: -words[k]):
+        others = [k for k in parts if k != candidate]
+        if totals or not others or sums.exceeded(candidate) or (whole and not words[candidate]):
+            continue
+        told, good, above = sums.judged(others, candidate)
+        word, need = words[candidate], (2 if len(others) > 1 else 3)
+        if told == good and good >= (1 if word else need) and (word or len(others) > 1):
+            return _Found(children, [candidate], told, good, above)
+        if word == 2 and not best.totals:
+            best = _Found(children, [candidate], told, good, above)
+    if implied and not best.totals:
+        return _Found(children, totals, *sums.judged([k for k in parts if k not in totals], ""))
+    if totals:
+        return _Found(children, totals, *sums.judged([k for k in parts if k not in totals],
+                                                     totals[0]))  # fmt: skip
+    return best
+
+
+def _inside(small: str, large: str) -> bool:
+    """Return whether a group of ages lies in another, and is not the same."""
+    a, b = interval(small), interval(large)
+    return a is not None and b is not None and a != b and b[0] <= a[0] and a[1] <= b[1]
+
+
+def _runs(top: list[str], words: Mapping[str, int], sums: Sums) -> dict[str, list[str]]:
+    """Return subtotals among labels in their order: what follows or precedes them adds up to them.
+
+    Codes that begin with another one are its parts, if their sums do not say otherwise.  What is
+    a part of another label is taken out of ``top``.
+    """
+    children: dict[str, list[str]] = {}
+
+    def holds(label: str, parts: Sequence[str], need: int) -> bool:
+        told, good, _ = sums.judged(parts, label)
+        return told == good >= need and not any(words[p] == 2 for p in parts)
+
+    for label in sorted(top, key=len, reverse=True):
+        coded = [k for k in top if k != label and k.startswith(label) and len(label) < len(k) <= 12]
+        coded = [k for k in coded if any(map(str.isdigit, k)) and label in top]
+        if len(coded) > 1 and not words[label] and holds(label, coded, 1):
+            children[label] = coded
+            top[:] = [k for k in top if k not in coded]
+    for ahead in (True, False):
+        order = list(reversed(top)) if ahead else list(top)
+        for label in order:
+            if label not in top or words[label] == 2:
+                continue
+            rest = top[top.index(label) + 1 :] if ahead else top[: top.index(label)][::-1]
+            for size in range(2, min(len(rest), 40) + 1):
+                if holds(label, rest[:size], 2) and size + 1 < len(top):
+                    children[label] = rest[:size]
+                    top[:] = [k for k in top if k not in rest[:size]]
+                    break
+    return children
+
+
+def _judge(name: str, one: Variable, found: _Found, sums: Sums, rules: Rules) -> None:
+    """Say whether the labels of a variable make up its totals, and whether they overlap."""
+    line = f"  {name}: {listing(one.labels)}"
+    line += f"; {listing(repr(one.first[t]) for t in sorted(one.totals))} counts all" * bool(
+        one.totals
+    )
+    for label, parts in found.children.items():
+        line += f"; {one.first.get(label, label)!r} = {' + '.join(parts)}" if parts else ""
+    implied = any("" in group for group in sums.groups.values())
+    if not one.totals and not implied:
+        one.separate = not one.exclusive
+        line += "; no total: each is taken by itself" * one.separate
+        rules.lines.append(line)
+        return
+    kind = "complete"
+    if found.told and found.good == found.told and "totals" not in rules.said:
+        line += f" (the sums hold in {found.good} of {found.told} groups)"
+    else:
+        kind = _asked(name, one, found, rules)
+    if kind == "separate":
+        one.separate = True
+        line += "; labels may overlap: each is taken by itself"
+    elif kind == "partial":
+        one.add_rest()
+        line += f"; and {REST}, whom only totals count"
+    rules.lines.append(line)
+
+
+def _asked(name: str, one: Variable, found: _Found, rules: Rules) -> str:
+    """Return whether labels are complete, partial or separate, where numbers do not show it."""
+    plain = f"totals.{name}"
+    if plain in rules.said or (found.told and found.good < found.told):
+        overlap = not one.exclusive and (found.above or _overlapping(one.first))
+        guess = "separate" if overlap else "partial"
+        text = (
+            f"the labels of {name} do not make up its total in {found.told - found.good} of "
+            f"{found.told} groups: partial if they exclude each other and the total counts others, "
+            "separate if they may overlap"
+        )
+        if one.exclusive and not found.above and plain not in rules.said:
+            return rules.said.get("totals", guess)
+        return rules.said.get("totals", "") or rules.ask(plain, guess, text)
+    if not one.exclusive and _overlapping(one.first) and "totals" not in rules.said:
+        text = f"the labels of {name} may overlap: complete if they exclude each other"
+        return rules.ask(plain, "separate", text)
+    if one.totals and not one.exhaustive and not one.exclusive and "totals" not in rules.said:
+        text = (
+            f"no group shows whether the labels of {name} make up its total: complete if they do, "
+            "partial if the total may count others"
+        )
+        return rules.ask(plain, "partial", text)
+    text = "the labels of each variable make up its totals, and all files count the same records"
+    return rules.ask("totals", "complete", text)
+
+
+def _overlapping(first: Mapping[str, str]) -> bool:
+    """Return whether a label begins with another: "X alone or in combination", "X alone"."""
+    keys = [k for k in first if not total_word(k)]
+    return any(a != b and b.startswith(a) and len(a) > 0 for a in keys for b in keys)
+
+
+def _ask_spellings(
+    name: str, one: Variable, files: Mapping[str, Mapping[str, None]], said: Mapping[str, str],
+    rules: Rules,
+) -> None:  # fmt: skip
+    """Ask about labels that one file alone has: they may be other spellings."""
+    reached = [{i for x in labels for i in one.groups.get(key(x), ())} for labels in files.values()]
+    alone = {
+        file: [
+            label for label in labels
+            if (group := {*one.groups.get(key(label), ())})
+            and sum(bool(group & other) for other in reached) == 1
+            and key(label) not in said
+        ]
+        for file, labels in files.items()
+    }  # fmt: skip
+    if sum(map(bool, alone.values())) > 1:  # else one file has fewer labels, no other spelling
+        for file, label in ((f, label) for f, labels in alone.items() for label in labels):
+            text = f"{label!r} is in {Path(file).name} alone: no other spelling of a label"
+            rules.ask(f"labels.{name}.{label}", label, text)
+
+
+def _ask_same(
+    texts: Mapping[str, Mapping[str, object]], found: Mapping[str, Variable], rules: Rules
+) -> None:
+    """Ask whether variables that no file has together, with labels alike, are one."""
+    for a, b in _pairs(list(texts)):
+        equal = {*found[a].groups} == {*found[b].groups} and len(found[a].labels) > 1
+        ranges = found[a].intervals and found[b].intervals
+        if not {*texts[a]} & {*texts[b]} and (equal or ranges) and key(b) not in rules.columns:
+            rules.ask(f"columns.{b}", a, f"{b!r} and {a!r} are one variable")
+
+
+def _pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for i, a in enumerate(names):
+        yield from ((a, b) for b in names[i + 1 :])
