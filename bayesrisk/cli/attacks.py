@@ -730,8 +730,8 @@ def attack_(
         base.progress(quiet=quiet, title="attack", unit="steps") as advance,
     ):
         result = write_attack(
-            reading, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance
-        )
-    base.print_answer(
-        result, ["", *result["sentences"], f"report: {result['report']}"], as_json=as_json
-    )
+            reading, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance,
+            say=None if as_json else typer.echo,
+        )  # fmt: skip
+    last = result.pop("last")
+    base.print_answer(result, [*last, f"report: {result['report']}"], as_json=as_json)

@@ -29,6 +29,7 @@ from bayesrisk.tables.reading.reading import Reading
 #: Combinations of all variables that are bounded, records that are looked for, and places in which
 #: they are, at most.
 _MOST_CELLS, _MOST_RECORDS, _MOST_PLACES = 2**11, 20_000, 200
+_MOST_KINDS = 2**9  # combinations of labels of which likely records are looked for
 _DRAWN, _SAID, _LIKELY, _PILOT = 30, 10, 200, 200
 _CAPTIONS = {
     "bounds": "Bounds of every published count, and of every combination of all variables",
@@ -69,6 +70,7 @@ def write_attack(
     time_limit: float | None = 60.0,
     proofs: int = 10,
     progress: Callable[[int, int], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Write what published tables give away into a folder, each part as it is found.
 
@@ -92,13 +94,20 @@ def write_attack(
         published counts first; and of unique records, or of a contradiction.  0 for none.
     progress : callable, optional
         Called with the steps done, and all of them.
+    say : callable, optional
+        Called with each sentence of the answer as it is found.
     """
     certificates = _Certificates(check.integer(proofs, "proofs", lower=0))
     run = _Attack(reading, check.path(folder, "folder"), seed, certificates, time_limit)
     with _files.explained(run.target):
         run.begin()
+        told = 0
         for number, _ in enumerate(run.steps(), 1):
             run.save()
+            found = run.sentences
+            for sentence in found[told:] if say else ():
+                say(sentence)  # type: ignore[misc]
+            told = len(found)
             if progress:
                 progress(number, len(_STEPS))
     return run.answer()
@@ -250,8 +259,11 @@ class _Attack:
     def _likely(self) -> None:
         """Find the records that are most probably there, by an exact law or a short pilot."""
         tables, schema = self.tables, self.tables.workload.schema
-        if self.reading.apart:
-            self.rest.append("Likely records are looked for where one place holds all.")
+        if self.reading.apart or schema.size > _MOST_KINDS:
+            self.rest.append(
+                "Likely records are looked for where one place holds all, of at most "
+                f"{_MOST_KINDS} combinations of labels."
+            )
             return
         prior, questions = RecordPrior.uniform_data_sets(schema), [RecordQuestion({})]
         try:
@@ -350,9 +362,14 @@ class _Attack:
     def answer(self) -> dict[str, Any]:
         """Return what a program reads: sentences, numbers of rows, facts of the bounds."""
         rows = {name: len(frame) for name, frame in self.frames.items()}
-        sentences = [self.first[0], *self.proved, *self.first[1:], *self.rest, *self.last]
+        sentences = [*self.sentences, *self.last]
         report = str(self.target / "report.html")
-        return {"report": report, "sentences": sentences, **rows, **self.facts}
+        return {"report": report, "sentences": sentences, "last": self.last, **rows, **self.facts}
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was found so far, in the order in which it was."""
+        return [*self.first, *self.proved, *self.rest]
 
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")

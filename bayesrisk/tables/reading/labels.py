@@ -1,19 +1,25 @@
 """Labels of a variable: totals, subtotals and trees by the sums that hold; what excludes what."""
 
+import bisect
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from bayesrisk._files.text import read_bytes
+from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.reading.roles import Cell, fits
+from bayesrisk.tables.reading.roles import Cell
 from bayesrisk.tables.reading.rules import Rules
 from bayesrisk.tables.reading.texts import interval, key, listing, sex, span, total_word
 
 REST = "others"  # the label of records that a total counts and no other row does
-_TREE_BYTES = 2**22
+_TREE_BYTES, _MOST_ENTRIES = 2**22, 2**24
+_MOST_RUNS = 3000  # labels among which subtotals are looked for
 Ends = tuple[int, int]
 
 # -----------------------------------------------------------------------------
@@ -23,43 +29,97 @@ Ends = tuple[int, int]
 class Sums:
     """Counts by the labels of one variable, in groups that have all other labels in common.
 
-    The label of a count that has none of the variable is empty.
+    A row for each group and a column for each label, of the smallest and the largest count; the
+    label of a count that has none of the variable is empty.
     """
 
     def __init__(self, name: str, cells: Sequence[Cell], ends: Sequence[Ends]) -> None:
-        self.groups: dict[frozenset[tuple[str, str]], dict[str, Ends]] = {}
+        groups: dict[frozenset[tuple[str, str]], int] = {}
+        self.column: dict[str, int] = {}
+        found: dict[tuple[int, int], Ends] = {}
         for cell, end in zip(cells, ends, strict=True):
             others = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
-            group = self.groups.setdefault(others, {})
             label = key(cell.labels.get(name, ""))
-            low, high = group.get(label, (0, UNBOUNDED))
-            group[label] = (max(low, end[0]), min(high, end[1]))
+            at = (
+                groups.setdefault(others, len(groups)),
+                self.column.setdefault(label, len(self.column)),
+            )
+            low, high = found.get(at, (0, UNBOUNDED))
+            found[at] = (max(low, end[0]), min(high, end[1]))
+        # Where few labels have a count in each group, sums say nothing, and there is no room.
+        shape = (len(groups), len(self.column))
+        shape = shape if shape[0] * shape[1] <= _MOST_ENTRIES else (0, shape[1])
+        self.low, self.high = np.zeros(shape, np.int64), np.full(shape, UNBOUNDED)
+        self.there = np.zeros(shape, np.bool_)
+        if shape[0]:
+            rows, columns = np.array(list(found)).T
+            self.low[rows, columns], self.high[rows, columns] = np.array(list(found.values())).T
+            self.there[rows, columns] = True
+        self.known = self.there & (self.high < UNBOUNDED)
 
-    def judged(self, parts: Sequence[str], total: str) -> tuple[int, int, int]:
-        """Return in how many groups a sum says something, fits, and is too large where it fails."""
-        told = good = above = 0
-        for group in self.groups.values():
-            if total not in group or group[total][1] >= UNBOUNDED:
-                continue
-            found = [group[p] for p in parts if p in group]
-            full = len(found) == len(parts) and all(b < UNBOUNDED for _, b in found)
-            if full:
-                fit, tells = fits(found, group[total])
-                told += tells
-                good += tells and fit
-                above += not fit and sum(a for a, _ in found) > group[total][1]
-                told += not fit and not tells
-            elif sum(a for a, _ in found) > group[total][1]:
-                told, above = told + 1, above + 1
-        return told, good, above
+    @property
+    def implied(self) -> bool:
+        """Whether some counts have no label of the variable, and so count all."""
+        return "" in self.column
 
-    def exceeded(self, total: str) -> bool:
-        """Return whether another label is larger than one that should count it."""
-        return any(
-            low > group[total][1]
-            for group in self.groups.values() if total in group
-            for label, (low, _) in group.items() if label != total
-        )  # fmt: skip
+    def part_sums(self, parts: Sequence[str]) -> tuple[IntArray, IntArray, IntArray]:
+        """Return for each group the sums of the ends of parts, and how many are known."""
+        at = [self.column[p] for p in parts]
+        known = self.known[:, at]
+        high = np.where(known, self.high[:, at], 0).sum(axis=1)
+        return self.low[:, at].sum(axis=1), high, known.sum(axis=1)
+
+    def judged(
+        self, low: IntArray, high: IntArray, full: BoolArray, total: str
+    ) -> tuple[int, int, int]:
+        """Return in how many groups a sum says something, fits, and is too large.
+
+        ``low`` and ``high`` are the ends of the sum of the parts, ``full`` where all are known.  A
+        sum that fits says something if what is open is at most half of the total, so that few
+        other numbers would fit; one that does not fit always does.
+        """
+        column = self.column[total]
+        here, least, most = self.known[:, column], self.low[:, column], self.high[:, column]
+        fit = (low <= most) & (high >= least)
+        tells = (most > 0) & (2 * (high - low + most - least) <= most)
+        above = here & (low > most)
+        told = here & full & (tells | ~fit) | above
+        return int(told.sum()), int((told & fit & ~above).sum()), int(above.sum())
+
+    def adds_up(self, parts: Sequence[str], total: str) -> tuple[int, int, int]:
+        """Return what :meth:`judged` says of some parts."""
+        low, high, known = self.part_sums(parts)
+        return self.judged(low, high, known == len(parts), total)
+
+    def run_sizes(self, label: str, rest: Sequence[str]) -> list[int]:
+        """Return of how many of the labels that follow the sums are those of a label, in order.
+
+        In two groups or more, and in none otherwise.
+        """
+        at, column = [self.column[k] for k in rest], self.column[label]
+        known = np.logical_and.accumulate(self.known[:, at], axis=1)
+        low = self.low[:, at].cumsum(axis=1)
+        high = np.where(self.known[:, at], self.high[:, at], 0).cumsum(axis=1)
+        here = self.known[:, [column]]
+        least, most = self.low[:, [column]], self.high[:, [column]]
+        fit = (low <= most) & (high >= least)
+        tells = (most > 0) & (2 * (high - low + most - least) <= most)
+        good = (here & known & tells & fit).sum(axis=0)
+        wrong = (here & ((known & ~fit) | (low > most))).sum(axis=0)
+        return [int(i) + 1 for i in np.flatnonzero((good > 1) & (wrong == 0)) if i]
+
+    def exceeded(self) -> set[str]:
+        """Return the labels below another one in some group: they count not all."""
+        if not self.there.size:
+            return set()
+        low = np.where(self.there, self.low, -1)
+        largest = low.max(axis=1)
+        alone = (low == largest[:, None]).sum(axis=1) == 1
+        second = np.where(low == largest[:, None], -1, low).max(axis=1)
+        beside = np.where((low == largest[:, None]) & alone[:, None], second[:, None],
+                          largest[:, None])  # fmt: skip
+        less = (self.there & (beside > self.high)).any(axis=0)
+        return {label for label, column in self.column.items() if less[column]}
 
 
 # -----------------------------------------------------------------------------
@@ -201,39 +261,52 @@ def _evidence(
 ) -> _Found:  # fmt: skip
     """Return subtotals and the total that the numbers show, helped by words."""
     top = list(dict.fromkeys(key(x) for x in labels if key(x) not in said))
-    words = {k: total_word(x, name) for x in labels if (k := key(x)) in top}
-    children = {k: [c for c in parts if c in top] for k, parts in tree.items() if k in top}
-    for parts in children.values():
-        top = [k for k in top if k not in parts]
-    whole = all(interval(x) is not None for x in labels if key(x) in words and not words[key(x)])
-    if not whole:
+    free = {*top}
+    words = {k: total_word(x, name) for x in labels if (k := key(x)) in free}
+    children = {k: [c for c in parts if c in words] for k, parts in tree.items() if k in words}
+    below = {k for parts in children.values() for k in parts}
+    top = [k for k in top if k not in below]
+    whole = all(interval(x) is not None for x in labels if not words.get(key(x), 1))
+    if not whole and len(sums.low) and len(top) <= _MOST_RUNS:
         children |= _runs(top, words, sums)
     totals = [k for k, v in said.items() if v == "all"]
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
         parts = children.pop(top[0])
-        return _Found(children, top, *sums.judged(parts, top[0]))
-    implied = any("" in group for group in sums.groups.values())
-    if whole and len(top) > 1:  # nested ages add up by what they mean: the smallest groups do
+        return _Found(children, top, *sums.adds_up(parts, top[0]))
+    parts = top
+    if whole and len(top) > 1:  # of nested ages the smallest groups add up
         ages = [k for k in top if not words[k] and interval(k)]
         parts = [k for k in ages if not any(_inside(o, k) for o in ages if o != k)]
-    else:
-        parts = top
-    best = _Found(children, totals, 0, 0, 0)
-    for candidate in sorted(top, key=lambda k: -words[k]):
-        others = [k for k in parts if k != candidate]
-        if totals or not others or sums.exceeded(candidate) or (whole and not words[candidate]):
+    if totals or sums.implied:
+        rest = [k for k in parts if k not in totals]
+        return _Found(children, totals, *sums.adds_up(rest, totals[0] if totals else ""))
+    return _total(children, top, parts, words, sums, whole=whole)
+
+
+def _total(
+    children: dict[str, list[str]], top: Sequence[str], parts: Sequence[str],
+    words: Mapping[str, int], sums: Sums, *, whole: bool,
+) -> _Found:  # fmt: skip
+    """Return the label that is the sum of all others, or is called so and may be."""
+    low, high, known = sums.part_sums(parts)
+    inside, smaller = {*parts}, sums.exceeded()
+    best = _Found(children, [], 0, 0, 0)
+    for label in sorted(top, key=lambda k: -words[k]):
+        size, column = len(parts) - (label in inside), sums.column[label]
+        if not size or label in smaller or (whole and not words[label]):
             continue
-        told, good, above = sums.judged(others, candidate)
-        word, need = words[candidate], (2 if len(others) > 1 else 3)
-        if told == good and good >= (1 if word else need) and (word or len(others) > 1):
-            return _Found(children, [candidate], told, good, above)
+        own = label in inside
+        told, good, above = sums.judged(
+            low - own * sums.low[:, column],
+            high - own * np.where(sums.known[:, column], sums.high[:, column], 0),
+            known - own * sums.known[:, column] == size,
+            label,
+        )
+        word = words[label]
+        if told == good and good >= (1 if word else 2) and (word or size > 1):
+            return _Found(children, [label], told, good, above)
         if word == 2 and not best.totals:
-            best = _Found(children, [candidate], told, good, above)
-    if implied and not best.totals:
-        return _Found(children, totals, *sums.judged([k for k in parts if k not in totals], ""))
-    if totals:
-        return _Found(children, totals, *sums.judged([k for k in parts if k not in totals],
-                                                     totals[0]))  # fmt: skip
+            best = _Found(children, [label], told, good, above)
     return best
 
 
@@ -251,27 +324,30 @@ def _runs(top: list[str], words: Mapping[str, int], sums: Sums) -> dict[str, lis
     """
     children: dict[str, list[str]] = {}
 
-    def holds(label: str, parts: Sequence[str], need: int) -> bool:
-        told, good, _ = sums.judged(parts, label)
-        return told == good >= need and not any(words[p] == 2 for p in parts)
+    def take(label: str, parts: list[str]) -> None:
+        children[label] = parts
+        top[:] = [k for k in top if k not in {*parts}]
 
+    codes = sorted(k for k in top if len(k) <= 12 and any(map(str.isdigit, k)))
     for label in sorted(top, key=len, reverse=True):
-        coded = [k for k in top if k != label and k.startswith(label) and len(label) < len(k) <= 12]
-        coded = [k for k in coded if any(map(str.isdigit, k)) and label in top]
-        if len(coded) > 1 and not words[label] and holds(label, coded, 1):
-            children[label] = coded
-            top[:] = [k for k in top if k not in coded]
+        if words[label] or len(label) > 10:
+            continue
+        first = bisect.bisect_right(codes, label)
+        after = itertools.takewhile(lambda k, label=label: k.startswith(label), codes[first:])
+        coded = [k for k in after if k in top] if label in top else []
+        if len(coded) > 1:
+            told, good, _ = sums.adds_up(coded, label)
+            if told == good > 0:
+                take(label, coded)
     for ahead in (True, False):
-        order = list(reversed(top)) if ahead else list(top)
-        for label in order:
-            if label not in top or words[label] == 2:
-                continue
-            rest = top[top.index(label) + 1 :] if ahead else top[: top.index(label)][::-1]
-            for size in range(2, min(len(rest), 40) + 1):
-                if holds(label, rest[:size], 2) and size + 1 < len(top):
-                    children[label] = rest[:size]
-                    top[:] = [k for k in top if k not in rest[:size]]
-                    break
+        for label in list(reversed(top)) if ahead else list(top):
+            if label not in children and label in top and words[label] != 2:
+                at = top.index(label)
+                rest = top[at + 1 : at + 41] if ahead else top[max(at - 40, 0) : at][::-1]
+                end = next((i for i, k in enumerate(rest) if words[k] == 2), len(rest))
+                sizes = sums.run_sizes(label, rest[:end]) if end > 1 else []
+                if sizes and sizes[0] + 1 < len(top):
+                    take(label, rest[: sizes[0]])
     return children
 
 
@@ -283,8 +359,7 @@ def _judge(name: str, one: Variable, found: _Found, sums: Sums, rules: Rules) ->
     )
     for label, parts in found.children.items():
         line += f"; {one.first.get(label, label)!r} = {' + '.join(parts)}" if parts else ""
-    implied = any("" in group for group in sums.groups.values())
-    if not one.totals and not implied:
+    if not one.totals and not sums.implied:
         one.separate = not one.exclusive
         line += "; no total: each is taken by itself" * one.separate
         rules.lines.append(line)

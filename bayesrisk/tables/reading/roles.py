@@ -1,5 +1,6 @@
 """Roles of columns: which are labels, which counts, and which neither; from numbers, then names."""
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
@@ -139,7 +140,7 @@ class _Reader:
             return True
         return any(map(str.isdigit, text)) and bool(noted(text) or number_range(text))
 
-    @property
+    @functools.cached_property
     def points(self) -> bool:
         """Whether points part thousands: all numbers with a point have three digits after it."""
         if "thousands" in self.rules.said:
@@ -491,7 +492,7 @@ class _Reader:
         self.rules.kinds |= {*kinds}
         return {self.rules.columns.get(k, k): p for k, p in zip(kinds, parts, strict=True)}
 
-    @property
+    @functools.cached_property
     def trees(self) -> dict[str, int]:
         """Columns whose labels are paths, with the number of first parts that all have."""
         found = {}

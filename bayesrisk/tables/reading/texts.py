@@ -1,5 +1,6 @@
 """Texts in published tables: counts, ranges, notes and marks; words for totals; groups of ages."""
 
+import functools
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -65,6 +66,7 @@ _SEX = {"m": "male", "males": "male", "f": "female", "females": "female"}
 _AGE = re.compile(r"\b(years?|yrs?)( old| of age)?\b|\b(ages?|aged)\b|\by ?(?=\d|lt|ge)")
 
 
+@functools.lru_cache(maxsize=2**16)
 def key(text: str) -> str:
     """Return the spelling by which labels and headings are compared."""
     plain = re.sub("[–—]", "-", text).replace("_", " ")
@@ -79,6 +81,7 @@ def sex(label: str) -> str | None:
     return found if found in ("male", "female") else None
 
 
+@functools.lru_cache(maxsize=2**14)
 def total_word(label: str, variable: str = "") -> int:
     """Return 2 for a word that says a total, 1 for one that may, and 0 for others.
 
@@ -93,6 +96,7 @@ def total_word(label: str, variable: str = "") -> int:
     return int(_PERHAPS.fullmatch(plain) is not None)
 
 
+@functools.lru_cache(maxsize=2**16)
 def number_range(text: str) -> tuple[int, int] | None:
     """Return the smallest and the largest number that a text such as ``1-4`` or ``<5`` says."""
     for pattern, ends in _RANGES.items():
@@ -117,6 +121,7 @@ class Noted(NamedTuple):
     note: str
 
 
+@functools.lru_cache(maxsize=2**16)
 def noted(text: str) -> Noted | None:
     """Return a count and the note beside it, for a text such as ``5(a)`` or ``12 [note 1]``."""
     match = _NOTED.fullmatch(text)

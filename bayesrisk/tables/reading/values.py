@@ -44,8 +44,11 @@ class _Law(NamedTuple):
 
 def values(cells: Sequence[Cell], rules: Rules) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
-    laws = _laws(cells, rules)
-    return [_value(cell, _own(cell, laws[cell.file], rules), rules) for cell in cells]
+    laws, own = _laws(cells, rules), any(name.endswith(".counts") for name in rules.said)
+    return [
+        _value(cell, _own(cell, laws[cell.file], rules) if own else laws[cell.file], rules)
+        for cell in cells
+    ]
 
 
 # -----------------------------------------------------------------------------
