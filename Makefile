@@ -16,7 +16,7 @@ export PYTHONHASHSEED := 0
 # Commands that tests start read what was compiled to bytecode once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: release-check demo test check check-all lint fuzz lowest bench bench-peers ratios docs notebooks bounds format clean
+.PHONY: release-check demo test check check-all lint fuzz lowest bench bench-peers ratios mutations docs notebooks bounds format clean
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO)
@@ -46,12 +46,13 @@ check: lint
 	$(MAKE) ratios
 	$(MAKE) docs
 
-# Once a week, and before a release: also the slow tests, kernels with bounds checks, and each
-# benchmark once.
+# Once a week, and before a release: also the slow tests, kernels with bounds checks, mutations, and
+# each benchmark once.
 check-all: lint
 	$(PYTEST) --hypothesis-profile thorough --fuzz-files 20000 --fuzz-calls 3000 \
 	  --deselect tests/test_notebooks.py::test_notebooks_run
 	$(MAKE) bounds
+	$(MAKE) mutations
 	$(MAKE) ratios
 	$(MAKE) docs
 	$(BIN)/python -m pytest -q -p no:benchmark tests/test_pages.py
@@ -85,6 +86,10 @@ release-check: $(VENV)/.dev $(VERSIONS)/uv/bin/uv docs
 bounds: $(VENV)/.dev
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/numba-bounds \
 	  $(PYTEST) -q tests/distributions tests/inference tests/risk tests/reconstruction -m "not slow"
+
+# Small faults in the mathematical core, one after another in a copy: tests must see each of them.
+mutations: $(VENV)/.dev
+	$(BIN)/python benchmarks/mutations.py --workers 2
 
 # What is measured beside its target goes into the table that the docs show.
 bench: $(VENV)/.dev

@@ -2,17 +2,30 @@
 
 A plug-in is named in an entry-point group of its package.  One that fails to load is skipped with
 a warning.  The package's own are listed in its code and nowhere else, so that they are there
-whatever the installation says.
+whatever the installation says.  Foreign code runs behind a wall, which names what fails there.
 """
 
+import copyreg
+import functools
 import inspect
+import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
+from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
-from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning, quote
+from bayesrisk import _interrupts, _validation as check
+from bayesrisk.exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    BayesRiskError,
+    BayesRiskWarning,
+    PluginError,
+    error_line,
+    quote,
+)
 
 T = TypeVar("T")
 
@@ -22,14 +35,21 @@ class Registry(Generic[T]):
 
     ``kind`` is the name in messages, and the entry-point group is ``bayesrisk.KINDs``; ``builtin``
     has the package's own as ``module:attribute``, loaded when they are asked for, and nothing
-    replaces them; whatever is made follows ``protocol``, which ``needs`` says in words.
+    replaces them; whatever is made follows ``protocol``, which ``needs`` says in words, and its
+    methods return what ``results`` says.
     """
 
     def __init__(
-        self, kind: str, *, builtin: Mapping[str, str], protocol: type, needs: str
+        self,
+        kind: str,
+        *,
+        builtin: Mapping[str, str],
+        protocol: type,
+        needs: str,
+        results: Mapping[str, type] = MappingProxyType({}),
     ) -> None:
         self.kind, self.builtin, self.group = kind, dict(builtin), f"bayesrisk.{kind}s"
-        self._protocol, self._needs = protocol, needs
+        self._protocol, self._needs, self._results = protocol, needs, tuple(results.items())
         self._registered: dict[str, Callable[..., T]] = {}
 
     def register(self, name: str, factory: Callable[..., T]) -> None:
@@ -53,18 +73,28 @@ class Registry(Generic[T]):
         if not isinstance(name, str) or not (name in self.builtin or name in self._registered):
             check.choice(name, f"name of the {self.kind}", tuple(self.available()))
         factory = self._find(name)
-        try:
-            signature = inspect.signature(factory)
-        except ValueError:
-            pass  # a factory without a signature checks for itself
-        else:
-            check_names(f"{self.kind} {name!r}", signature, arguments, parameters)
-        plugin = factory(*arguments, **parameters)
-        if not isinstance(plugin, self._protocol):
-            raise ArgumentTypeError(
-                f"{self.kind} {name!r} must have {self._needs}, got {quote(plugin)}"
-            )
-        return plugin
+        subject = self.subject(name)
+        with wall(subject):
+            try:
+                signature = inspect.signature(factory)
+            except ValueError:
+                pass  # a factory without a signature checks for itself
+            else:
+                check_names(f"{self.kind} {name!r}", signature, arguments, parameters)
+            plugin = factory(*arguments, **parameters)
+            follows = isinstance(plugin, self._protocol)
+        if not follows:
+            raise ArgumentTypeError(f"{subject} must have {self._needs}, got {quote(plugin)}")
+        return behind_wall(plugin, subject, self._results)
+
+    def subject(self, name: str) -> str:
+        """Return the name in messages: of a plug-in with its package and version."""
+        points = () if name in {*self.builtin, *self._registered} else entry_points(
+            group=self.group, name=name
+        )  # fmt: skip
+        packages = (getattr(point, "dist", None) for point in points)
+        named = [f" ({package.name} {package.version})" for package in packages if package]
+        return f"{self.kind} {name!r}{''.join(named[:1])}"
 
     def parameters(self, name: str) -> dict[str, bool]:
         """Return the parameters that a name takes, and whether each must be given."""
@@ -102,12 +132,104 @@ class Registry(Generic[T]):
     def _load(self, point: EntryPoint) -> Callable[..., T] | None:
         """Return the factory that an entry point names, or warn and return None."""
         try:
-            factory = point.load()
+            with wall(self.kind):
+                factory = point.load()
         except Exception as error:
-            text = f"{self.kind} {point.name!r} is skipped: {error}"
+            cause = error_line(error.__cause__ or error)
+            text = f"{self.kind} {point.name!r} is skipped: {cause}"
             warnings.warn(text, BayesRiskWarning, stacklevel=5)
             return None
         return cast(Callable[..., T], factory) if callable(factory) else None
+
+
+# -----------------------------------------------------------------------------
+# The wall: every function of a foreign class fails by the plug-in's name, in workers too.
+
+Results = tuple[tuple[str, type], ...]
+
+
+@contextmanager
+def wall(subject: str, *, method: bool = False) -> Iterator[None]:
+    """Let what foreign code raises be a PluginError, and end what it forked.
+
+    Requests to end go through, and errors of bayesrisk: they speak of a parameter, or come from a
+    method, where they are told whose.
+    """
+    process = os.getpid()
+    try:
+        yield
+    except BaseException as error:
+        if os.getpid() != process:
+            os._exit(1)
+        _interrupts.check()
+        if isinstance(error, BayesRiskError) and method and subject not in str(error):
+            raise type(error)(f"{subject}: {error}") from error
+        if isinstance(error, BayesRiskError) or type(error) in (KeyboardInterrupt, GeneratorExit):
+            raise
+        raise PluginError(f"{subject} failed: {error_line(error)}") from error
+    if os.getpid() != process:
+        os._exit(1)
+
+
+def is_own(subject: object) -> bool:
+    """Return whether a class or a function is the package's."""
+    return f"{getattr(subject, '__module__', '')}.".startswith("bayesrisk.")
+
+
+def behind_wall(plugin: Any, subject: str, results: Results) -> Any:
+    """Return a plug-in, now of a class like its own whose functions are walled in."""
+    kind = type(plugin)
+    if is_own(kind) or hasattr(kind, "_behind_wall"):
+        return plugin
+    try:
+        object.__setattr__(plugin, "__class__", _walled_class(kind, subject, results))
+    except TypeError as error:  # a module, say, or an object of a class in C
+        raise PluginError(
+            f"{subject} must be an object of a class in Python, got {quote(plugin)}"
+        ) from error
+    return plugin
+
+
+@functools.cache
+def _walled_class(kind: Any, subject: str, results: Results) -> type:
+    body: dict[str, Any] = {n: getattr(kind, n) for n in ("__module__", "__qualname__", "__doc__")}
+    body["__slots__"] = ()
+    body["_behind_wall"] = kind, subject, results
+    for name in dir(kind):
+        value = inspect.getattr_static(kind, name)
+        if isinstance(value, property) and value.fget and not is_own(value.fget):
+            body[name] = property(_walled(value.fget, name, subject, {}), value.fset, value.fdel)
+        elif isinstance(value, FunctionType) and not (name.startswith("__") or is_own(value)):
+            body[name] = _walled(value, name, subject, dict(results))
+    walled: type = _walled_meta(type(kind))(kind.__name__, (kind,), body)
+    return walled
+
+
+@functools.cache
+def _walled_meta(meta: type) -> Callable[..., type]:
+    """Return the class of walled classes; workers make them of what they were made of."""
+    walled: Any = type(meta.__name__, (meta,), {})
+    copyreg.pickle(walled, lambda kind: (_walled_class, kind._behind_wall))
+    maker: Callable[..., type] = walled
+    return maker
+
+
+def _walled(
+    function: Callable[..., Any], name: str, subject: str, results: Mapping[str, type]
+) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with wall(subject, method=True):
+            value = function(*args, **kwargs)
+        if name in ("prepare", "_prepare") and "release" in results:  # what draws releases later
+            return behind_wall(value, subject, (("draw", results["release"]),))
+        wanted = results.get(name, object)
+        if not isinstance(value, wanted):
+            rule = f"must return a {wanted.__name__}, not one of {type(value).__name__}"
+            raise PluginError(f"{subject} failed: {name}() {rule}")
+        return value
+
+    return call
 
 
 def check_names(

@@ -93,7 +93,7 @@ def as_finished(
     An executor that works at once, in this process, does the next item only when the last result
     was taken.  One with a method ``room`` has that many items at a time, at most.  On leaving,
     early or not, what has not begun is cancelled and what has is awaited; the executor itself
-    stays open.
+    stays open.  One with a method ``kill`` is ended by it after a request to end.
 
     ``failed`` takes an item whose task raised an error, and the error, and may go on by returning;
     without it the error is raised.  A WorkerError says that a worker of the executor, or what gives
@@ -101,6 +101,7 @@ def as_finished(
     """
     waiting: dict[Future[Any], _T] = {}
     room: Callable[[], int] | None = getattr(executor, "room", None)
+    kill: Callable[[], None] | None = getattr(executor, "kill", None)
     try:
         for item in items:
             while room is not None and len(waiting) >= room():
@@ -125,6 +126,10 @@ def as_finished(
             "what gives work to the workers was lost before their work was done; what was "
             "finished is kept"
         ) from error
+    except BaseException as error:
+        if kill is not None and _interrupts.ended(error):
+            kill()
+        raise
     finally:
         for future in waiting:
             future.cancel()

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sized
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
 from fractions import Fraction
 from itertools import islice
@@ -83,7 +83,10 @@ def _bounded(value: object, name: str) -> None:
 def _raw_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument."""
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
-        raise ArgumentTypeError(f"{name} must be a number or an array of them, got {quote(value)}")
+        advice = "; text must be a fraction such as '1/10'" if isinstance(value, str) else ""
+        raise ArgumentTypeError(
+            f"{name} must be a number or an array of them, got {quote(value)}{advice}"
+        )
     if isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
         raise ArgumentError(f"{name} must fit in 64 bits, got {quote(value)}")
     array = as_array(value, name)
@@ -92,7 +95,9 @@ def _raw_array(value: object, name: str) -> NDArray[Any]:
     if array.dtype == object:
         array = _from_objects(array, name)
     if array.dtype.kind not in "iuf":
-        text = quote(array.flat[0].item()) if array.dtype.kind == "U" else f"dtype {array.dtype}"
+        text = f"dtype {array.dtype}"
+        if array.dtype.kind == "U":
+            text = f"{quote(array.flat[0].item())}; text must be a fraction such as '1/10'"
         raise ArgumentTypeError(f"{name} must be a real number or an array of them, got {text}")
     return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
 
@@ -396,6 +401,10 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
                 f"{name}: must have the columns {list(columns)}, it {fault} {faulty}; "
                 f"it has {quote(names)}{like}"
             )
+    try:
+        value.loc[:, [kind.kind == "O" for kind in value.dtypes]].isna()
+    except InvalidOperation as error:  # of decimal: no question about such a number is answered
+        raise DataError(f"{name}: must hold no signalling NaN, got Decimal('sNaN')") from error
     return value
 
 

@@ -11,6 +11,7 @@
     │   └── PartFileError                   a result part that is truncated or foreign
     ├── DataError (ValueError)              an input table: file, row, column
     ├── MissingDependencyError (ImportError)  an optional extra is not installed
+    ├── PluginError (RuntimeError)          a plug-in failed, or returned what it may not
     ├── ShardError (RuntimeError)           shards of a run that failed while the others went on
     └── WorkerError (RuntimeError)          a worker process that ended before its work was done
 
@@ -36,6 +37,7 @@ __all__ = [
     "MissingDependencyError",
     "OutputError",
     "PartFileError",
+    "PluginError",
     "SampleWarning",
     "ShapeError",
     "ShardError",
@@ -77,6 +79,10 @@ class DataError(BayesRiskError, ValueError):
 
 class MissingDependencyError(BayesRiskError, ImportError):
     """A feature that needs an extra which is not installed."""
+
+
+class PluginError(BayesRiskError, RuntimeError):
+    """A plug-in of another package failed; the message names it, its package and its error."""
 
 
 class ShardError(BayesRiskError, RuntimeError):
@@ -128,3 +134,13 @@ def quote(value: object) -> str:
     except Exception:  # lists that are too deep, whole numbers of too many digits, foreign objects
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}… ({len(text)} characters)"
+
+
+def error_line(error: BaseException) -> str:
+    """Return the type and the message of a foreign exception, in one line that is printable."""
+    try:
+        text = " ".join(str(error).split())[:_QUOTED]
+    except Exception:  # a foreign message may fail, too
+        text = ""
+    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return f"{type(error).__name__}: {printable}"

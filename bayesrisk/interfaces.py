@@ -61,7 +61,9 @@ class Sampler(Protocol):
     """Draws discrete noise from entropy that nobody can repeat, for a release that protects.
 
     ``version`` is that of the library that draws; a release states it beside the sampler's name.
-    That a sampler is vetted, its author says: the package only checks its law.
+    That a sampler is vetted, its author says.  The package checks that its law is of the kind that
+    is asked for and no narrower, that draws are whole numbers, and that they are no draws which the
+    law gives with probability below 1e-12, such as zeros alone.
     """
 
     version: str
@@ -70,7 +72,7 @@ class Sampler(Protocol):
         """Return the law that is drawn where one is asked for: no narrower, and stated."""
 
     def draw(self, law: "NoiseSpec", size: int) -> "IntArray":
-        """Return so many independent draws of a law of :meth:`law`."""
+        """Return so many independent draws of a law of :meth:`law`, a flat array of integers."""
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ ethnicity of every block in both years, and
 import csv
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -154,7 +155,7 @@ def read_as(release):
     found = release.spec.likelihood(*KEY)
     if found.closed:
         return found, 0.0
-    return br.release.TrueCounts(), float(release.diagnostics["realised_rate"])
+    return br.release.TrueCounts(), float(Fraction(release.spec.parameters["rate"]))
 
 
 def studied(seed):

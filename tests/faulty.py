@@ -70,3 +70,12 @@ def done(notes):
     """Return the shards that were computed, each as often as it was."""
     log = Path(notes) / "done"
     return sorted(map(int, log.read_text().split())) if log.exists() else []
+
+
+@dataclass(frozen=True)
+class StuckStudy(FaultyStudy):
+    """A study whose workers say who they are, and hold their interpreter for ever."""
+
+    def compute(self, shard):
+        (Path(self.notes) / f"stuck-{shard}").write_text(str(os.getpid()), encoding="ascii")
+        return {"part": sum(range(10**14))}

@@ -1,5 +1,7 @@
 """What constructors and functions say of arguments that nobody means to pass."""
 
+import warnings
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -9,9 +11,12 @@ import pytest
 import bayesrisk as br
 from bayesrisk import _validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError, quote
+from bayesrisk.experiments import Protection
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.reconstruction.claims.result import ClaimOptions
+from bayesrisk.reconstruction.linkage import Persons
+from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 
 PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))
 SEX = br.tables.Attribute("sex", 2)
@@ -229,3 +234,81 @@ def test_messages_quote_whatever_they_can():
     assert len(quote("9" * 10**6)) < 300
     with pytest.raises(ShapeError, match="x must be a rectangular array"):
         check.real_array([[1], [1, 2]], "x")
+
+
+def _with_parents(parent):
+    frame = {"node": ["g", "a"], "parent": parent, "noisy_count": [3, 2], "rho": [0.2, 0.1]}
+    return br.Tree.from_frame(pd.DataFrame(frame))
+
+
+def _persons(column):
+    people = {"block": ["500010101001000"], "sex": [0], "age": [21], "person": ["x"]}
+    return Persons(pd.DataFrame(people | {column: [Decimal("sNaN")]}, dtype=object), "known")
+
+
+def _statistics(name):
+    shapes = {"sizes": 7, "race": 14, "hud_race": 7, "hud_children": 2, "hud_bedrooms": 3}
+    given = {
+        n: np.zeros((1, shapes[n]) if n in shapes else 1, np.int64)
+        for n in (
+            "households", "population", "sizes", "race", "children", "hud_households",
+            "hud_people", "hud_race", "hud_children", "hud_bedrooms",
+        )
+    }  # fmt: skip
+    return OccupancyStatistics(np.array(["500010101001000"]), **(given | {name: None}))
+
+
+def _leaf_prior(name, value):
+    given = dict.fromkeys(("log_jump", "size", "log_ratio"), 0.5) | {name: value}
+    return br.inference.LeafPrior(name="x", **given)
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (
+            lambda: br.MechanismQuestion(
+                WORKLOAD, pd.DataFrame({"a": [1]}), alternatives=[None], prior=0.5
+            ),
+            "observed",
+        ),
+        (lambda: _with_parents([None, slice(1)]), "row 1: column 'parent'"),
+        (lambda: _with_parents([None, ["g"]]), "row 1: column 'parent'"),
+        *((lambda c=c: _persons(c), "known: frame") for c in ("age", "person", "block", "sex")),
+        *((lambda n=n: _statistics(n), n) for n in ("children", "households", "hud_people")),
+        *(
+            (lambda n=n, v=v: _leaf_prior(n, v), n)
+            for n in ("log_jump", "size", "log_ratio")
+            for v in (np.nan, [0.5, np.nan], None, "x")
+        ),
+        (lambda: br.readers.read_hud(_deep(), level="tract"), "path"),
+        (lambda: Protection("x", mechanism="\ud800"), "mechanism"),
+    ],
+)
+def test_what_was_a_raw_error_or_kept_is_refused_by_name(call, named):
+    with pytest.raises(BayesRiskError, match=named):
+        call()
+
+
+def test_numbers_that_no_square_holds_are_answered_or_refused_without_a_warning():
+    law = br.DiscreteGaussian(5.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for x in (1e300, 1e308):
+            assert law.logsf(x) == law.logpmf(x) == law.logcdf(-x) == -np.inf
+            assert law.sf(x) == law.pmf(x) == law.cdf(-x) == law.logcdf(x) == law.logsf(-x) == 0.0
+        levels = {"rho_block": 0.1, "rho_group": 0.2, "prior": 0.5, "sensitivity": 1e-320}
+        with pytest.raises(ArgumentError, match=r"rho_block / sensitivity\*\*2 must be finite"):
+            br.inference.hierarchical_posterior(2, 1, -1, n_siblings=27, **levels)
+        for zero in (0.0, -0.0):
+            # P(found) = 0 and P(not cleared) > 0: no epsilon bounds their ratio.
+            assert br.risk.decision_epsilon(found=zero, cleared=0.5) == np.inf
+            assert br.risk.decision_epsilon(found=0.6, cleared=zero) == np.inf
+
+
+@pytest.mark.parametrize("text", ["0.1", "1", ".5", "x", "1/0", ["0.1"], ["0.1", "0.2"]])
+def test_text_that_is_no_fraction_is_refused_with_what_to_write(text):
+    for name in ("prior", "rho"):
+        with pytest.raises(ArgumentTypeError, match=rf"{name} must .*fraction such as '1/10'"):
+            br.risk_ratio(3, **({"prior": 0.5, "rho": 1} | {name: text}))
+    assert br.risk_ratio(3, rho="1/1", prior="1/10") == br.risk_ratio(3, rho=1, prior=0.1)

@@ -1,16 +1,31 @@
 """The one registry of mechanisms, attacks, executors and solvers, and plug-ins that are broken."""
 
+import copy
+import os
+import subprocess
+import sys
 import tomllib
+from concurrent.futures import Executor
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Protocol, runtime_checkable
 
+import hostile_plugins
+import pandas as pd
 import pytest
+from hostile_plugins import FAILING, released
 
-from bayesrisk import _plugins
+from bayesrisk import Records, Release, Workload, _plugins
 from bayesrisk._plugins import Registry
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskWarning
-from bayesrisk.experiments.runs.engine import REGISTRY as EXECUTORS
+from bayesrisk.exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    BayesRiskError,
+    BayesRiskWarning,
+    PluginError,
+)
+from bayesrisk.experiments.runs.engine import REGISTRY as EXECUTORS, ProcessExecutor
 from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
 from bayesrisk.mechanisms.samplers import REGISTRY as SAMPLERS
 from bayesrisk.reconstruction.registry import REGISTRY as ATTACKS
@@ -39,11 +54,13 @@ class Runs:
 
 
 class Point:
+    dist = SimpleNamespace(name="evilpkg", version="1.0")
+
     def __init__(self, name, found):
         self.name, self.found = name, found
 
     def load(self):
-        if isinstance(self.found, Exception):
+        if isinstance(self.found, BaseException):
             raise self.found
         return self.found
 
@@ -105,7 +122,7 @@ def test_a_broken_plug_in_is_skipped_with_a_warning(each, points):
     points.append(Point("broken", RuntimeError("boom")))
     assert "broken" in each.available()
     with (
-        pytest.warns(BayesRiskWarning, match=f"{each.kind} 'broken' is skipped: boom"),
+        pytest.warns(BayesRiskWarning, match="'broken' is skipped: RuntimeError: boom"),
         pytest.raises(ArgumentError, match="cannot be loaded"),
     ):
         each.make("broken")
@@ -114,7 +131,7 @@ def test_a_broken_plug_in_is_skipped_with_a_warning(each, points):
 @pytest.mark.parametrize("each", ALL, ids=lambda each: each.kind)
 def test_what_does_not_follow_the_protocol_is_refused(each, points):
     points.append(Point("dictionary", dict))
-    with pytest.raises(ArgumentTypeError, match=f"{each.kind} 'dictionary' must have"):
+    with pytest.raises(ArgumentTypeError, match=r"'dictionary' \(evilpkg 1.0\) must have"):
         each.make("dictionary")
 
 
@@ -171,3 +188,155 @@ def test_a_solver_of_another_package_is_chosen_by_name(points):
     points.append(Point("guess", Guess))
     assert make_solver("guess", depth=3).depth == 3
     assert make_solver("guess:well").inner == "well"
+
+
+# What plug-ins do wrong is named, typed and caught.
+
+
+def people():
+    records = Records.from_frame(pd.DataFrame({"sex": list("FMF") * 4}))
+    return records, Workload.of(records.schema, ["sex"])
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_plug_in_that_fails_is_named(name, points):
+    factory, message = FAILING[name]
+    points.append(Point(name, factory))
+    with pytest.raises(BayesRiskError) as found:
+        released(MECHANISMS.make(name), *people())
+    text = str(found.value)
+    assert f"mechanism {name!r} (evilpkg 1.0)" in text
+    assert text.count("evilpkg") == 1
+    assert message in text
+    assert text.isprintable()
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), hostile_plugins.Stop(), hostile_plugins.Gone()])
+def test_a_plug_in_that_ends_while_it_loads_is_skipped(error, points):
+    points.append(Point("ends", error))
+    with (
+        pytest.warns(BayesRiskWarning, match=f"'ends' is skipped: {type(error).__name__}"),
+        pytest.raises(ArgumentError, match="cannot be loaded"),
+    ):
+        MECHANISMS.make("ends")
+
+
+def test_who_is_asked_to_end_ends(points):
+    points.append(Point("asked", hostile_plugins.raising(KeyboardInterrupt())))
+    with pytest.raises(KeyboardInterrupt):
+        released(MECHANISMS.make("asked"), *people())
+
+
+@pytest.mark.parametrize("factory", [hostile_plugins.Based, hostile_plugins.own])
+def test_a_plug_in_behind_the_wall_is_as_before(factory, points):
+    points.append(Point("fine", factory))
+    made = MECHANISMS.make("fine")
+    bare = factory()
+    assert isinstance(made, type(bare))
+    assert repr(made) == repr(bare)
+    assert made.spec == copy.deepcopy(made).spec == bare.spec
+    found, wanted = (m.release(people()[0], workload=people()[1], rng=1) for m in (made, bare))
+    assert isinstance(found, Release)
+    assert found == wanted
+
+
+def test_the_wall_goes_with_a_plug_in_to_workers(points):
+    points.append(Point("praises", hostile_plugins.Praises))
+    made = MECHANISMS.make("praises")
+    pool = ProcessExecutor(1)
+    try:
+        future = pool.submit(released, made, *people())
+        with pytest.raises(PluginError, match=r"mechanism 'praises' \(evilpkg 1\.0\) failed"):
+            future.result()
+    finally:
+        pool.shutdown()
+
+
+@pytest.mark.parametrize("factory", [hostile_plugins.Forks, hostile_plugins.ForksAndRaises])
+def test_only_one_process_comes_back(factory, points, tmp_path):
+    points.append(Point("forks", factory))
+    made, process, records = MECHANISMS.make("forks"), os.getpid(), people()
+    try:
+        made.release(records[0], workload=records[1], rng=1)
+        (tmp_path / str(os.getpid())).touch()
+    finally:
+        if os.getpid() != process:  # a child of a fault: pytest must not run twice
+            (tmp_path / str(os.getpid())).touch()
+            os._exit(0)
+    assert os.waitpid(made.child, 0)[1] != 0
+    assert [file.name for file in tmp_path.iterdir()] == [str(process)]
+
+
+class Takes(Executor):
+    def __init__(self, workers):
+        self.workers = workers
+
+    def submit(self, fn, /, *args, **kwargs):
+        return fn(*args, **kwargs)
+
+
+class Solves:
+    name = "solves"
+
+    def solve(self, model, objective, *, limits=None):
+        return {}
+
+
+class Attacks:
+    def __init__(self):
+        self.name = "attacks"
+
+    def run(self, release):
+        raise SystemExit(0)
+
+
+@pytest.mark.parametrize(
+    ("each", "factory", "call", "message"),
+    [
+        (EXECUTORS, Takes, lambda made: made.submit(len, ()), "submit.. must return a Future"),
+        (
+            SOLVERS,
+            Solves,
+            lambda made: made.solve(None, None),
+            "must return a SolverResult",
+        ),
+        (ATTACKS, Attacks, lambda made: made.run(None), "failed: SystemExit: 0"),
+    ],
+)
+def test_the_wall_is_around_every_kind(each, factory, call, message, points):
+    points.append(Point("mine", factory))
+    made = each.make("mine", *([1] if each is EXECUTORS else []))
+    assert isinstance(made, factory)
+    with pytest.raises(PluginError, match=rf"{each.kind} 'mine' \(evilpkg 1\.0\) .*{message}"):
+        call(made)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["praises", "exits", "stops", "deep", "nothing", "alone", "forks"])
+def test_the_command_names_a_plug_in_and_leaves_nothing(name, tmp_path):
+    about = tmp_path / "evilpkg-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: evilpkg\nVersion: 1.0\n")
+    attribute = "Forks" if name == "forks" else f"FAILING_{name}"
+    (about / "entry_points.txt").write_text(f"[bayesrisk.mechanisms]\n{name} = evil:{attribute}\n")
+    (tmp_path / "evil.py").write_text(
+        "from hostile_plugins import *\n"
+        "globals().update({f'FAILING_{name}': given[0] for name, given in FAILING.items()})\n"
+    )
+    (tmp_path / "r.csv").write_text("block,sex\n" + "1,F\n2,M\n" * 9)
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])
+    command = [sys.executable, "-m", "bayesrisk", "release", "r.csv", "--mechanism", name]
+    done = subprocess.run(
+        [*command, "-o", "out", "-q"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if name == "forks":
+        assert done.returncode == 0
+        assert Release.read(tmp_path / "out").tables.counts["block", "sex"].sum() == 18
+        assert done.stdout.count("report:") == 1
+        return
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert f"mechanism '{name}' (evilpkg 1.0) failed: " in done.stderr
+    assert "defect" not in done.stderr
+    assert {file.name for file in tmp_path.iterdir()} == {"evil.py", about.name, "r.csv"}

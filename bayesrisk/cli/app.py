@@ -18,7 +18,16 @@ import bayesrisk as br
 from bayesrisk import _interrupts
 from bayesrisk._version import __version__
 from bayesrisk.cli import attacks, base, records, release, risk
-from bayesrisk.exceptions import BayesRiskError, DataError, PartFileError, ShardError, WorkerError
+from bayesrisk.exceptions import (
+    ArgumentError,
+    BayesRiskError,
+    DataError,
+    PartFileError,
+    PluginError,
+    ShardError,
+    WorkerError,
+    error_line,
+)
 
 # -----------------------------------------------------------------------------
 # ``bayesrisk warmup``: small calls of each zone that between them use every compiled kernel.
@@ -231,7 +240,10 @@ def list_(
 def _first_lines(zone: str) -> dict[str, str]:
     """Return the first line about each mechanism or attack."""
     registry = import_module(f"bayesrisk.{zone}.registry").REGISTRY
-    texts = {name: inspect.getdoc(registry.factory(name)) for name in registry.available()}
+    texts = {}
+    for name in registry.available():
+        with suppress(ArgumentError):  # one that cannot be loaded is named in a warning
+            texts[name] = inspect.getdoc(registry.factory(name))
     lines = {name: (text or "").partition("\n")[0] for name, text in texts.items()}
     return {name: line.replace(":func:", "").replace("`", "") for name, line in lines.items()}
 
@@ -363,7 +375,7 @@ def _status(error: BayesRiskError) -> int:
         return DATA
     if isinstance(error, ShardError) and isinstance(error.__cause__, (DataError, PartFileError)):
         return DATA
-    return CRASH if isinstance(error, (ShardError, WorkerError)) else 2
+    return CRASH if isinstance(error, (PluginError, ShardError, WorkerError)) else 2
 
 
 def _place(error: Exception) -> str:
@@ -378,6 +390,29 @@ def _place(error: Exception) -> str:
     return place
 
 
+def _shortage(error: Exception) -> str:
+    """Return the cause in words, where this machine lacks something; else no text."""
+    trace, loading = error.__traceback__, ""
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        loading = code.co_filename if code.co_name == "<module>" else loading
+        trace = trace.tb_next
+    named = str(getattr(error, "name", "") or "").partition(".")[0]
+    if isinstance(error, MemoryError):
+        text = "there is not enough memory for this command"
+    elif loading and named != "bayesrisk" and isinstance(error, (ImportError, OSError)):
+        text = f"a library that it needs cannot be loaded: {error_line(error)}"
+    else:
+        return ""
+    with suppress(ImportError):  # elsewhere than on POSIX systems
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            text += f"; its memory is limited to {limit // 2**20} MB (ulimit -v), which may be why"
+    return text
+
+
 def main() -> None:
     """Run the command: 2 for wrong use, 3 for data that cannot be used, 1 for a crash."""
     try:
@@ -388,11 +423,9 @@ def main() -> None:
             typer.echo(f"bayesrisk: {error}", err=True)
         sys.exit(_status(error))
     except Exception as error:  # the last resort: a defect, told in one line
-        text = " ".join(str(error).split())[:200]
-        typer.echo(
-            f"bayesrisk: internal error: {type(error).__name__}: {text}{_place(error)}; this is a "
-            f"defect of bayesrisk {__version__}: please report this line and the command to its "
-            "maintainers",
-            err=True,
+        text = _shortage(error) or (
+            f"internal error: {error_line(error)}{_place(error)}; this is a defect of bayesrisk "
+            f"{__version__}: please report this line and the command to its maintainers"
         )
+        typer.echo(f"bayesrisk: {text}", err=True)
         sys.exit(CRASH)

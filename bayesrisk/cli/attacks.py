@@ -702,16 +702,17 @@ def attack_(
     from bayesrisk import _files
     from bayesrisk.experiments.table_attack import write_attack
     from bayesrisk.tables.reading.reading import read
+    from bayesrisk.tables.reading.rules import setting
     from bayesrisk.tables.reading.sheet import file_sheet
 
     options: dict[str, Any] = {} if assume is None else {"assume": assume}
-    for text in settings or ():
-        name, sign, value = text.rpartition("=")
-        if not sign:
-            raise ArgumentError(f"--set must be NAME=VALUE, got {quote(text)}")
-        options[name] = value
+    if wrong := next((text for text in settings or () if "=" not in text), None):
+        raise ArgumentError(f"--set must be NAME=VALUE, got {quote(wrong)}")
+    wanted = [text.partition("=")[2] for text in settings or () if text.startswith("sheet=")]
     files = [base.data_path(file, base.TABLES) for file in tables]
-    reading = read([file_sheet(file, options.get("sheet")) for file in files], options)
+    sheets = [file_sheet(file, *wanted[:1]) for file in files]
+    options |= dict(setting(text, sheets) for text in settings or ())
+    reading = read(sheets, options)
     for line in reading.screen():
         typer.echo(line, err=as_json)
     if save_assumptions is not None:

@@ -652,6 +652,7 @@ _TABLES = (Form.SF1, Form.PL94, Form.DHC, Form.NHGIS)
 #: Options, and the forms that they go with.
 _FORMS: dict[str, tuple[Form, ...]] = {
     "codebook": (Form.NHGIS, Form.IPUMS, Form.IPUMS_1940),
+    "person_kind": (Form.IPUMS,),
     "state": (Form.PPMF, Form.PPMF_UNITS, Form.RECORDS, Form.NHGIS),
     **dict.fromkeys(("workload", "table"), _TABLES),
     **dict.fromkeys(("level", "on_error"), (*_TABLES, Form.HUD)),
@@ -665,6 +666,7 @@ class FormOptions:
     """Options of some forms of files only."""
 
     codebook: Annotated[Path | None, "NHGIS codebook, or DDI codebook of an IPUMS extract."] = None
+    person_kind: Annotated[str | None, "Kind of persons' lines in an IPUMS extract: P, 2."] = None
     state: Annotated[str | None, "FIPS code or abbreviation that all places must have."] = None
     workload: Annotated[
         str | None, "Tables to read: sf1-block, sf1-tables, pl94-tables, dhc-block, ..."
@@ -693,15 +695,13 @@ def convert_file(
     """Convert a census or HUD file to records in Parquet, or to a folder of tables."""
     for name, forms in _FORMS.items():
         if getattr(options, name) and form not in forms:
-            option = name.replace("_", "-")
-            alternatives = " or ".join(forms)
+            option, alternatives = name.replace("_", "-"), " or ".join(forms)
             raise ArgumentError(f"--{option} goes with --from {alternatives}, got --from {form}")
     source = base.data_path(source, "census files")
     with _files.explained(output):
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
-    silent = quiet or as_json
-    rows_read = base.progress(quiet=silent, title="convert-file", unit="rows")
+    rows_read = base.progress(quiet=quiet or as_json, title="convert-file", unit="rows")
     named = base.reworded(MISSING, "--on-error missing")
     with named, rows_read as bar, base.warnings_as_lines() as notices:
         advance = base.counter(bar)
@@ -736,16 +736,16 @@ def _frames(source: Path, form: Form, options: FormOptions) -> Iterator[Any]:
             yield pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
         return
     if form is Form.IPUMS:
-        if options.codebook is None:
+        if (ddi := options.codebook) is None:
             raise ArgumentError("--codebook must be given for --from ipums: the DDI file (.xml)")
-        frame = br.readers.read_ipums(source, ddi=options.codebook)
+        with base.called("person_kind", "--person-kind"):
+            frame = br.readers.read_ipums(source, ddi=ddi, person_kind=options.person_kind)
         yield pa.Table.from_pandas(frame, preserve_index=False)
         return
     if form is Form.IPUMS_1940:
         pieces = br.readers.iter_ipums_1940(source, ddi=options.codebook)
     elif form is Form.RECORDS:
-        reader = br.readers.iter_record_form
-        pieces = reader(source, dialect=options.dialect, state=options.state)
+        pieces = br.readers.iter_record_form(source, dialect=options.dialect, state=options.state)
     else:
         ppmf = br.readers.iter_ppmf if form is Form.PPMF else br.readers.iter_ppmf_units
         pieces = ppmf(source, state=options.state)

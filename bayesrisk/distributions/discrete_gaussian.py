@@ -185,9 +185,10 @@ class DiscreteGaussian(LocatedLaw):
         """Return f(x); 0 off the integers."""
         d = self._centred(x)
         whole = d == np.rint(d)  # infinities too: the kernel gives them 0
+        with np.errstate(over="ignore"):  # of squares, whose weight is 0
+            weight = _kernels.gaussian_weight(np.where(whole, d, 0.0), self._sigma2) / self._z
         if whole.all():
-            return check.answer(_kernels.gaussian_weight(d, self._sigma2) / self._z)
-        weight = _kernels.gaussian_weight(np.where(whole, d, 0.0), self._sigma2) / self._z
+            return check.answer(weight)
         return np.where(whole, weight, np.where(np.isnan(d), np.nan, 0.0))[()]
 
     def _tails(self, d: FloatArray, *, log: bool) -> FloatAnswer:
@@ -198,7 +199,7 @@ class DiscreteGaussian(LocatedLaw):
             inner = np.where(upper, first, 1.0 - first)
         finite = np.isfinite(inner)
         inner = np.where(finite, inner, 1.0)
-        with np.errstate(under="ignore"):
+        with np.errstate(under="ignore", over="ignore"):
             if log:
                 small = _upper_tail(inner, self._sigma2, log=True) - self._log_z
                 linear = _upper_tail(inner, self._sigma2, log=False) / self._z

@@ -154,9 +154,10 @@ def study_part(
     stream_place = [int(place)] if place else []
     stream, limit = PROTECTIONS.index(protection), study.time_limit
     listed = data if data.blocks is not None else data.with_places(OCCUPIED)
-    release = study.mechanism(protection).release(
-        listed, workload=Workload.named(SCHEMA), rng=_rng(seed, _RELEASE, stream, *stream_place)
-    )
+    mechanism, draws = study.mechanism(protection), (seed, _RELEASE, stream, *stream_place)
+    release = mechanism.release(listed, workload=Workload.named(SCHEMA), rng=_rng(*draws))
+    swap = getattr(mechanism, "swap", None)
+    rate = 0.0 if swap is None else swap(listed, rng=_rng(*draws)).realised_rate
     # The attack takes published counts as true: the study measures how often that misleads.
     statistics = reconstruction.occupancy_statistics(
         release.tables, hud=study.hud, taken_as_true=True
@@ -189,7 +190,7 @@ def study_part(
     frame = detection.to_frame().assign(seed=seed, protection=protection)
     frame["reconstructed"] = frame["block"].map(mean).astype(float)
     frame["protected"] = 0 if data.households is None else len(data.households)
-    frame["realised_rate"] = float(release.diagnostics.get("realised_rate", 0.0))
+    frame["realised_rate"] = rate
     rankings = _rankings(functools.partial(risk.occupancy_ranking, solutions), seed)
     return {"blocks": frame, "rankings": rankings, "variability": variability}
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from bayesrisk import _validation as check
 from bayesrisk._random import generator
 from bayesrisk.accounting.budget import positive
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError, PluginError, quote
 from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
@@ -67,6 +67,11 @@ class Protected:
     tables: PublishedTables
     spec: MechanismSpec | None = None
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check.instance(self.tables, PublishedTables, "Protected: tables")
+        if self.spec is not None:
+            check.instance(self.spec, MechanismSpec, "Protected: spec")
 
 
 def check_unlisted(spec: MechanismSpec) -> None:
@@ -274,6 +279,11 @@ def _chance(rng: np.random.Generator | int | None, spec: MechanismSpec) -> np.ra
 
 def _released(protected: Protected, usual: MechanismSpec, *, simulation: bool) -> Release:
     """Return the release, whose spec names the published tables and no others."""
+    if not isinstance(protected, Protected):
+        raise PluginError(
+            f"mechanism {usual.mechanism!r} failed: what protects must return Protected(tables), "
+            f"got {quote(protected)}"
+        )
     spec = (usual if protected.spec is None else protected.spec).for_tables(protected.tables.counts)
     spec = replace(spec, places=usual.places)
     return Release(spec, protected.tables, protected.diagnostics, simulation=simulation)

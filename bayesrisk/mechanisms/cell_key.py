@@ -56,8 +56,8 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
     -----
     The law of one published count is exact, :class:`~bayesrisk.tables.likelihoods.CellKeySpec`;
     counts of several cells are not independent given the true ones.  A release draws its keys, so
-    that its tables belong together.  Records that weigh more than 1 add their weight to a count,
-    and their key once.
+    that its tables belong together; from one seed, another order of the same records has the same.
+    Records that weigh more than 1 add their weight to a count, and their key once.
 
     Examples
     --------
@@ -101,6 +101,10 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
         truth = tabulate(microdata, workload)
         codes, place = records.places()
         kinds, kind = np.unique(records.cells(), return_inverse=True)
+        # Keys are given in the order of places and kinds: another order of the same records draws
+        # the same, for records of a place and a kind count alike.
+        order = np.lexsort((kind.reshape(-1), place))
+        kind, place = kind.reshape(-1)[order], place[order]
         rows: dict[str, IntArray] = {}
         members: dict[tuple[str, str], sparse.csr_array] = {}
         for level in workload.levels:
@@ -110,7 +114,7 @@ class CellKey(PreparingMechanism["PreparedCellKeys"]):
             weights = sparse.csr_array(table.incidence(workload.schema, kinds).T)
             weights.data = np.ones_like(weights.data)  # keys are added up, whatever records weigh
             members |= {(level, table.name): weights for level in levels}
-        return PreparedCellKeys(self.spec, self, truth, kind.reshape(-1), rows, members)
+        return PreparedCellKeys(self.spec, self, truth, kind, rows, members)
 
     def _perturb_tables(self, prepared: PreparedCellKeys, rng: np.random.Generator) -> Protected:
         """Return the tables with freshly drawn keys of all records."""

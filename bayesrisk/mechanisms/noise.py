@@ -14,7 +14,6 @@ from bayesrisk._validation import IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES, positive
 from bayesrisk.exceptions import ArgumentError, quote
-from bayesrisk.interfaces import Sampler
 from bayesrisk.mechanisms.base import (
     Dial,
     Protected,
@@ -24,7 +23,7 @@ from bayesrisk.mechanisms.base import (
     most_cells,
     positive_parts,
 )
-from bayesrisk.mechanisms.samplers import vetted_sampler
+from bayesrisk.mechanisms.samplers import CheckedSampler, SeenDraws, vetted_sampler
 from bayesrisk.release import MechanismSpec, NoiseSpec
 from bayesrisk.tables import PublishedTables, Workload
 
@@ -159,7 +158,7 @@ class _NoiseMechanism(TableMechanism):
             )
             for key, part in budgets.items()
         }
-        self._sampler: Sampler | None = None
+        self._sampler: CheckedSampler | None = None
         if sampler is not None:
             parameters["sampler"], self._sampler = vetted_sampler(sampler)
             noise = {key: self._sampler.law(law) for key, law in noise.items()}
@@ -167,19 +166,13 @@ class _NoiseMechanism(TableMechanism):
         self._laws = noise
 
     def _protect_tables(self, tables: PublishedTables, rng: np.random.Generator) -> Protected:
+        vetted = None if self._sampler is None else self._sampler.draws()
         noisy = {
-            key: _with_noise(counts, self._draws(self._laws[key], rng))
+            key: _with_noise(counts, _draws(self._laws[key], vetted, rng))
             for key, counts in tables.counts.items()
         }
         spent = sum((self._budgets[key] for key in noisy), Fraction(0))
         return Protected(replace(tables, counts=noisy), diagnostics={self._unit: float(spent)})
-
-    def _draws(self, law: NoiseSpec, rng: np.random.Generator) -> Callable[[int], IntArray]:
-        """Return the function that draws the noise of a table."""
-        if self._sampler is not None:
-            return partial(self._sampler.draw, law)
-        noise = law.to_law()
-        return lambda size: np.asarray(noise.rvs(size, random_state=rng), np.int64)
 
     def _check(self, workload: Workload) -> None:
         """Check that every table has a budget, and the sensitivity that its noise is made for."""
@@ -310,6 +303,16 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
             raise ArgumentError("allocation needs epsilon: its own total is of zCDP")
         stated = budgets, epsilon, level_shares, table_shares, allocation
         super().__init__(sensitivity, overlap, sampler, *stated)
+
+
+def _draws(
+    law: NoiseSpec, vetted: SeenDraws | None, rng: np.random.Generator
+) -> Callable[[int], IntArray]:
+    """Return the function that draws the noise of a table."""
+    if vetted is not None:
+        return partial(vetted.draw, law)
+    noise = law.to_law()
+    return lambda size: np.asarray(noise.rvs(size, random_state=rng), np.int64)
 
 
 def _overlaps(overlap: object, budgets: Budgets) -> dict[tuple[str, str], int]:

@@ -20,7 +20,7 @@ from bayesrisk._files.text import toml_document
 from bayesrisk._plugins import Registry, check_names
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import Mechanism
-from bayesrisk.mechanisms.base import Dial
+from bayesrisk.mechanisms.base import Dial, Protected
 from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
@@ -45,7 +45,11 @@ _CLASSES = {
     "composition": "bayesrisk.mechanisms.composition:ReleaseComposition",
 }
 REGISTRY: Registry[Mechanism] = Registry(
-    "mechanism", builtin=_CLASSES, protocol=Mechanism, needs="spec and release()"
+    "mechanism",
+    builtin=_CLASSES,
+    protocol=Mechanism,
+    needs="spec and release()",
+    results={"release": Release, "_protect": Protected, "_protect_tables": Protected},
 )
 
 

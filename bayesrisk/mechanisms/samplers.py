@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from scipy.special import rel_entr
 
 from bayesrisk._plugins import Registry
 from bayesrisk._validation import IntArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, PluginError, quote
 from bayesrisk.interfaces import Sampler
 from bayesrisk.release import NoiseSpec
 
@@ -27,6 +28,9 @@ REGISTRY: Registry[Sampler] = Registry(
     needs="version, law() and draw()",
 )
 _CHUNK = 2**16  # draws of one call: OpenDP hands over lists
+#: Probability at which draws are no longer taken for those of their law: 1e-12 for nine questions,
+#: whether each of four counts is too low or too high, and whether one draw lies too far out.
+_LEAST = 1e-12 / 9
 
 
 class OpenDPSampler:
@@ -82,14 +86,88 @@ class OpenDPSampler:
         return Fraction(near)
 
 
-def vetted_sampler(recipe: str) -> tuple[str, Sampler]:
+class CheckedSampler:
+    """A sampler whose laws and draws are looked at: what else comes is a PluginError by its name.
+
+    Draws of a release are refused where so many or so few of them are 0, above, below or between
+    the quartiles of their laws, or where one lies so far out, as happens with probability below
+    1e-12 at each look.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._sampler = REGISTRY.make(name)
+        self._subject = REGISTRY.subject(name)
+        self.stated = f"{name} {self._sampler.version}"
+
+    def law(self, wanted: NoiseSpec) -> NoiseSpec:
+        """Return the law that is drawn: of the same kind and no narrower."""
+        law = self._sampler.law(wanted)
+        follows = type(law) is NoiseSpec and law.law == wanted.law and law.scale >= wanted.scale
+        if not follows:
+            raise self._refusal(f"law() must be {wanted.law} of scale >= {wanted.scale}", law)
+        return law
+
+    def draws(self) -> "SeenDraws":
+        """Return where the draws of one release come from."""
+        return SeenDraws(self)
+
+    def draw(self, law: NoiseSpec, size: int) -> IntArray:
+        """Return so many draws: whole numbers that 64 bits hold."""
+        draws = self._sampler.draw(law, size)
+        if type(draws) is not np.ndarray or draws.shape != (size,):
+            shape = draws.shape if type(draws) is np.ndarray else draws
+            raise self._refusal(f"draw() must return an array of shape ({size},)", shape)
+        if draws.dtype.kind not in "iu" or not np.can_cast(draws.dtype, np.int64):
+            raise self._refusal("draw() must return whole numbers of int64", draws.dtype)
+        return cast(IntArray, draws.astype(np.int64))
+
+    def _refusal(self, rule: str, value: object) -> PluginError:
+        return PluginError(f"{self._subject} failed: {rule}, got {quote(value)}")
+
+
+class SeenDraws:
+    """The draws of one release, of several laws, and how many of them are where."""
+
+    def __init__(self, sampler: CheckedSampler) -> None:
+        self._sampler, self._number = sampler, 0
+        self._expected, self._counts = np.zeros(4), np.zeros(4, np.int64)
+
+    def draw(self, law: NoiseSpec, size: int) -> IntArray:
+        """Return so many draws of a law, once all so far are plausible."""
+        draws, noise = self._sampler.draw(law, size), law.to_law()
+        if not size:
+            return draws
+        far = max(int(draws.max()), -int(draws.min()))  # abs() of the least int64 is negative
+        if 2 * size * float(noise.sf(far - 1)) < _LEAST:
+            raise self._sampler._refusal(f"draws must be of {law}", far)
+        middle = int(noise.isf(0.25))
+        beyond = float(noise.sf(middle))
+        self._number += size
+        self._expected += size * np.array([noise.pmf(0), beyond, beyond, 1.0 - 2.0 * beyond])
+        zero, above, below = (
+            np.count_nonzero(kind) for kind in (draws == 0, draws > middle, draws < -middle)
+        )
+        self._counts += [zero, above, below, size - above - below]
+        # Chernoff: S of n independent events of mean probability p has S / n at least, or at most,
+        # s with probability exp(-n KL(s || p)) or less.
+        share, mean = self._counts / self._number, np.minimum(self._expected / self._number, 1.0)
+        divergence = rel_entr(share, mean) + rel_entr(1.0 - share, 1.0 - mean)
+        if self._number * divergence.max() > -math.log(_LEAST):
+            rule = (
+                f"draws must be of {law}: zeros, those above {middle}, below {-middle}, between, of"
+            )
+            wanted = f"{rule} {self._number} must be about {np.rint(self._expected).tolist()}"
+            raise self._sampler._refusal(wanted, self._counts.tolist())
+        return draws
+
+
+def vetted_sampler(recipe: str) -> tuple[str, CheckedSampler]:
     """Return a sampler by ``NAME``, or ``NAME VERSION`` as a spec states it, and what is stated.
 
     Its version is the one that is installed, whichever was stated.
     """
-    name = recipe.split(" ")[0] if isinstance(recipe, str) else recipe
-    sampler = REGISTRY.make(name)
-    return f"{name} {sampler.version}", sampler
+    sampler = CheckedSampler(recipe.split(" ")[0] if isinstance(recipe, str) else recipe)
+    return sampler.stated, sampler
 
 
 def stated_samplers(parameters: Mapping[str, Any]) -> set[str]:

@@ -55,6 +55,42 @@ COLUMNS = tuple(_COLUMNS.split())
 _COLUMN_SET = frozenset(COLUMNS)
 _CHILDREN = re.compile(r"pct_chldrn[a-z0-9_]*(?<!_reason)(?<!_low)(?<!_high)")  # of 2024 on, by age
 _ALIASES = {"pct_white_nonhsp": "pct_white_nothsp", "pct_wht_nonhsp": "pct_white_nothsp"}
+# Headings in words, as the query page gives them; the first of a name is that of 2010 to 2013.
+_WORDS = """
+sumlevel summary level; sub_program sub-program; total_units subsidized units available;
+number_reported # reported; months_since_report average months since report;
+pct_movein % moved in past year; people_per_unit number of people per unit;
+people_total number of people: total; rent_per_month rent per month ($$);
+rent_per_month average family expenditure per month ($$);
+spending_per_month spending per month ($$);
+spending_per_month average hud expenditure per month ($$); hh_income household income per year;
+person_income household income per year per person; pct_lt5k % $1 - $4,999;
+pct_5k_lt10k % $5,000 - $9,999; pct_10k_lt15k % $10,000 - $14,999;
+pct_15k_lt20k % $15,000 - $19,999; pct_ge20k % $20,000 or more;
+pct_wage_major % households where wages are major source of income;
+pct_welfare_major % households where welfare is major source of income;
+pct_other_major % households with other major sources of income;
+pct_median % of local median (household income); pct_lt50_median % very low income;
+pct_lt30_median % extremely low income; pct_2adults % 2+ adults with children;
+pct_1adult % 1 adult with children; pct_female_head_child % female head with children;
+pct_disabled_lt62 % with disability, among head, spouse, co-head, aged 61 years or less;
+pct_disabled_ge62 % with disability, among head, spouse, co-head, aged 62 years or older;
+pct_disabled_all % with disability, among all persons in households;
+pct_lt24_head % 24 years or less (head or spouse); pct_age25_50 % 25 to 49 years (head or spouse);
+pct_age51_61 % 51 to 60 (head or spouse); pct_age62plus % 62 or more (head or spouse);
+pct_age85plus % 85 or more (head or spouse); pct_asian_pacific % asian or pacific islander;
+pct_asian_pacific_nonhsp % asian or pacific islander non-hispanic;
+pct_black_nonhsp % black non-hispanic; pct_native_american_nonhsp % native american non-hispanic;
+pct_white_nothsp % white non-hispanic; pct_black_hsp % black hispanic;
+pct_wht_hsp % white hispanic; pct_oth_hsp % other hispanic; pct_multi % multiple race;
+months_waiting average months on waiting list; months_from_movein average months since moved in;
+pct_utility_allow % with utility allowance; ave_util_allow average utility allowance $$;
+pct_bed1 % 0 - 1 bedrooms; tpoverty % in poverty (census tract);
+pct_bed2 % 2 bedrooms; pct_bed3 % 3+ bedrooms; tminority % minority (census tract);
+tpct_ownsfd % single family owners (census tract); fedhse congressional district;
+ha_size ha category
+"""
+_HEADINGS = {"".join(words): name for name, *words in map(str.split, _WORDS.split(";"))}
 #: What a rounded percentage is a share of, where it is known.  It was measured on the county files
 #: of 2014 to 2023: among up to 60 reported households each of these shares is that of a whole
 #: number.  That of ``pct_occupied`` and of the income bands is not, and the share of the disabled
@@ -93,7 +129,10 @@ CODE_WIDTHS = MappingProxyType({"tract": 11, "county": 5, "state": 2})
 def usual_name(name: str) -> str:
     """Return the name that a column has here: its own, if it is not known."""
     lower = name.strip().lower().removeprefix("\ufeff")
-    usual = _ALIASES.get(lower, lower)
+    words = "".join(lower.split()).removesuffix(":")
+    # Most shares are called by their group alone: "% Occupied".
+    usual = _ALIASES.get(lower) or _HEADINGS.get(words) or re.sub(r"^%\s*", "pct_", lower)
+    usual = re.sub(r"\s+", "_", usual)
     return usual if is_known(usual) else name.strip()
 
 
@@ -132,6 +171,7 @@ def bases(names: Iterable[str], file: str) -> dict[str, str]:
 
 #: What is written for the code of a place that is not known.
 NO_PLACE = "X"
+_NOWHERE = "^[0-9]*X*MISSING?$"  # a row of what could not be placed at all
 # Why a value is missing, by position: not at all, blank, what a value cannot be, then the codes.
 BLANK, NO_COUNT, NO_NUMBER, BELOW, NO_SHARE, TOO_LARGE = 1, 2, 3, 4, 5, 6
 _FAULTS = ("no number", "below 0", "no whole percentage up to 100", "too large")
@@ -263,7 +303,7 @@ def iter_hud(
         Once if there are columns of no known vintage, and at the end once if percentages without
         an interval are above 100 or ``rent_per_month`` or ``spending_per_month`` is below 0, and
         once if values are missing because they cannot be; it says how many, by column and reason,
-        and its ``missing`` holds these numbers.
+        and its ``missing`` holds these numbers.  Once if rows of no place are left out.
 
     Notes
     -----
@@ -294,18 +334,30 @@ def iter_hud(
         pieces = map(_decoded, raw)
     names: dict[str, str] = {}
     odd: Counter[str] = Counter()
+    nowhere = 0
     for piece in pieces:
         if not names:
             names = _names(piece.table.column_names, source.name)
-            if unknown := [name for usual, name in names.items() if not is_known(usual)]:
+            unknown = [name for usual, name in names.items() if not is_known(usual)]
+            if 2 * len(unknown) > len(names):
+                raise DataError(
+                    f"{source.name}: most columns must be of a known vintage, got "
+                    f"{quote(', '.join(unknown))}: download the file of the year, whose columns "
+                    "are called total_units and so on, or rename them"
+                )
+            if unknown:
                 warnings.warn(
                     f"{source.name}: columns that no known vintage has are kept as text: "
                     f"{', '.join(unknown)}",
                     DataWarning,
                     stacklevel=2,
                 )
+        piece = _without_empty_rows(piece, names["code"])
+        place = pc.match_substring_regex(piece.table.column(names["code"]), _NOWHERE)
+        placed_rows = np.flatnonzero(~place.to_numpy())
+        nowhere += len(piece) - placed_rows.size
         yield _frame(
-            _without_empty_rows(piece, names["code"]),
+            piece.take(placed_rows),
             names,
             width,
             bases(names, source.base),
@@ -313,6 +365,9 @@ def iter_hud(
             faults,
         )
     faults.warn(source.name)
+    if nowhere:
+        text = f"{source.name}: {nowhere} rows of no place (36XXXMISSIN) are left out"
+        warnings.warn(DataWarning(text), stacklevel=2)
     if +odd:
         listed = "; ".join(f"{fault} ({times} rows)" for fault, times in (+odd).items())
         text = f"{source.name}: values out of the usual range are kept: {listed}"
@@ -341,7 +396,8 @@ def read_hud(path: str | Path, *, level: str, on_error: str = "refuse") -> pd.Da
     >>> frame["pct_female_head_low"].tolist(), frame["pct_female_head_high"].tolist()
     ([245], [248])
     """
-    frames = gather(iter_hud(path, level=level, on_error=on_error), _bytes, str(path))
+    source = check.path(path, "path")
+    frames = gather(iter_hud(source, level=level, on_error=on_error), _bytes, str(source))
     return pd.concat(frames, ignore_index=True)
 
 

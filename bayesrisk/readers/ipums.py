@@ -1,6 +1,9 @@
 """Extracts of IPUMS by their codebooks, and persons of the 1940 Census from IPUMS USA."""
 
+import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,7 +17,7 @@ from bayesrisk._files.delimited import MAX_LINE
 from bayesrisk._files.text import gather, named
 from bayesrisk._pandas import pandas as pd
 from bayesrisk._validation import ByteArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, quote
 from bayesrisk.readers import text as forms
 from bayesrisk.tables import Records, Schema
 
@@ -66,7 +69,10 @@ def census_records(places: pa.Array, columns: dict[str, IntArray]) -> Records:
 # The DDI codebook of an extract says where each variable stands in a line.
 
 _CODEBOOK_BYTES = 2**26
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _LONG = 19  # characters of a number that is not one of 64 bits
+# What instructions say of a code: "999 = NIU", "0000:  Not in Universe".
+_TOLD = re.compile(r"^(?:Codes)?[ \t]*(-?\d+(?:\.\d+)?)[ \t]*[=:][ \t]*([A-Za-z].*)$", re.MULTILINE)
 
 
 class Variable(NamedTuple):
@@ -85,24 +91,37 @@ class Variable(NamedTuple):
 
 
 class ExtractForm(NamedTuple):
-    """The form of an extract: variables by name, and those with the type and the key of a line."""
+    """The form of an extract: variables by name, and of a hierarchical one the kinds of lines.
+
+    ``kind`` is the variable that has them, ``kinds`` their titles, and ``keys`` the variables by
+    which lines of one household belong together.
+    """
 
     variables: dict[str, Variable]
     hierarchical: bool
-    kind: str = "RECTYPE"
-    key: str = "SERIAL"
+    kind: str
+    kinds: dict[str, str]
+    keys: dict[str, list[str]]
 
 
 def read_ddi(path: str | Path) -> ExtractForm:
     """Return the codebook of an extract; names of variables are in capitals."""
     source = forms.list_sources(path)[0]
     name = source.name
+    raw = source.read(_CODEBOOK_BYTES)
+    if re.match(rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?<(!doctype\s+)?html\b", raw, re.IGNORECASE):
+        raise DataError(
+            f"{name}: must be a DDI codebook, is a web page: save the file behind the link DDI of "
+            "the extract, which ends in .xml, and not what a browser shows of it"
+        )
     with named(name, also=(ElementTree.ParseError, LookupError)):
-        root = ElementTree.fromstring(source.read(_CODEBOOK_BYTES))  # noqa: S314 - resolves nothing
+        root = ElementTree.fromstring(raw)  # noqa: S314 - resolves nothing
     if _plain(root.tag) != "codeBook":
         raise DataError(f"{name}: must be a DDI codebook, got {quote(_plain(root.tag))}")
     variables: dict[str, Variable] = {}
-    structure, kind, key = "rectangular", "RECTYPE", "SERIAL"
+    structure, kind = "rectangular", "RECTYPE"
+    kinds: dict[str, str] = {}
+    keys: dict[str, list[str]] = {}
     for entry in root.iter():
         tag = _plain(entry.tag)
         if tag == "fileStrc":
@@ -113,16 +132,43 @@ def read_ddi(path: str | Path) -> ExtractForm:
                     f"{quote(structure)}"
                 )
         elif tag == "recGrp":
-            kind, key = (entry.get(n, d).upper() for n, d in (("recidvar", kind), ("keyvar", key)))
+            kind, value = entry.get("recidvar", kind).upper(), entry.get("rectype", "")
+            kinds[value] = " ".join(p.text or "" for p in entry if _plain(p.tag) == "labl").strip()
+            keys[value] = entry.get("keyvar", "").upper().split()
         elif tag == "var":
             variable = _variable(entry, name)
             variables[variable.name] = variable
     if not variables:
         raise DataError(f"{name}: must describe variables, got none")
-    for wanted in (kind, key) if structure == "hierarchical" else ():
-        if wanted not in variables:
-            raise DataError(f"{name}: must describe the variable {wanted} of a hierarchical file")
-    return ExtractForm(variables, structure == "hierarchical", kind, key)
+    if structure == "hierarchical":
+        for wanted in {kind: 0, **dict.fromkeys(key for part in keys.values() for key in part)}:
+            if wanted not in variables:
+                rule = f"must describe the variable {wanted} of a hierarchical file"
+                raise DataError(f"{name}: {rule}")
+        labels = {k: text for k, text in variables[kind].labels.items() if not kinds.get(k)}
+        every = dict.fromkeys((k for v in variables.values() for k in v.records), "")
+        kinds = {k: text for k, text in (every | kinds | labels).items() if k}
+    return ExtractForm(variables, structure == "hierarchical", kind, kinds, keys)
+
+
+def _person_kind(book: ExtractForm, stated: str | None, source: str) -> str:
+    """Return the kind of lines of persons: stated, called so, or that which has an age or a sex."""
+    if stated is None:
+        called = [kind for kind, title in book.kinds.items() if title.lower().startswith("person")]
+        tries = [called, [kind for kind in book.kinds if kind == "P"]]
+        tries += [list(book.variables[n].records) for n in _PERSONAL if n in book.variables]
+        stated = next((kinds[0] for kinds in tries if len(kinds) == 1), "")
+    elif not book.hierarchical:
+        raise ArgumentError(f"person_kind must not be given with a rectangular file, got {stated}")
+    if book.hierarchical and stated not in book.kinds:
+        kinds = ", ".join(
+            f"{kind} ({title})" if title else kind for kind, title in book.kinds.items()
+        )
+        got = f"got {quote(stated)}" if stated else "which cannot be told"
+        raise ArgumentError(
+            f"person_kind must be the kind of records of persons, one of {kinds} in {source}, {got}"
+        )
+    return stated
 
 
 def _variable(entry: ElementTree.Element, name: str) -> Variable:
@@ -141,14 +187,21 @@ def _variable(entry: ElementTree.Element, name: str) -> Variable:
     for category in (part for tag, part in parts if tag == "catgry"):
         fields = {_plain(part.tag): (part.text or "").strip() for part in category}
         labels[_value(fields.get("catValu", ""))] = fields.get("labl", "")
+    instructions = "\n".join(part.text or "" for tag, part in parts if tag == "codInstr")
+    for code, label in _TOLD.findall(instructions):
+        # A point in a code is that of the number, which the file does not write.
+        if entry.get("intrvl") != "contin" or label.lower().startswith(_NOTHING):
+            labels.setdefault(_value(code, decimals if "." in code else 0), label.strip())
     return Variable(
         title, start - 1, stop, decimals, labels, tuple((entry.get("rectype") or "").split())
     )
 
 
-def _value(text: str) -> str:
-    """Return a value as it is compared: a whole number without zeros in front."""
-    return str(int(text)) if text.lstrip("-").isdecimal() and len(text) < _LONG else text
+def _value(text: str, decimals: int = 0) -> str:
+    """Return a value as it is compared: a number without needless zeros, its point moved."""
+    if len(text) >= _LONG or not _NUMBER.fullmatch(text):
+        return text
+    return format(Decimal(text).scaleb(decimals).normalize(), "f")
 
 
 def _plain(tag: str) -> str:
@@ -157,19 +210,28 @@ def _plain(tag: str) -> str:
 
 # Any extract: what its codebook says of each column, as a data frame.
 
-_PERSON = "P"
+#: Variables that only lines of persons have.
+_PERSONAL = ("AGE", "SEX", "PERNUM")
 #: Beginnings of labels of values that say nothing about a person.
-_NOTHING = ("n/a", "niu", "not in universe", "missing", "unknown", "not reported")
+_NOTHING = (
+    "n/a", "niu", "n.i.u", "not in universe", "not applicable", "missing", "unknown",
+    "not reported", "refused", "don't know", "not ascertained", "not identified",
+    "not available", "could not be",
+)  # fmt: skip
 
 
-def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
+def read_ipums(
+    path: str | Path, *, ddi: str | Path, person_kind: str | None = None
+) -> "pd.DataFrame":
     """Return an extract of IPUMS (USA, CPS, International, ...) with the labels of its codebook.
 
     A row for each record, of a hierarchical extract for each person, with the variables of the
-    household.  A variable most of whose values have labels is categorical, in the order of its
-    codes, a value without a label being called ``code 7``.  Any other, or one whose labels mostly
-    say the value itself (an age), is a number, missing where the label begins with such as "N/A",
-    "NIU", "Missing" or "Unknown"; or text.
+    household and of what else stands above its persons.  Variables of other lines, such as the
+    activities of a person, are left out, with a warning.  A variable most of whose values have
+    labels is categorical, in the order of its codes, a value without a label being called
+    ``code 7``.  Any other, or one whose labels mostly say the value itself (an age), is a number,
+    missing where the label begins with such as "N/A", "NIU", "Missing" or "Unknown"; or text.
+    Labels are those of categories, and of instructions such as ``999 = NIU``.
 
     Parameters
     ----------
@@ -177,6 +239,14 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
         The extract: fixed-width or CSV, rectangular or hierarchical; also gzip or ZIP.
     ddi : path-like
         Its DDI codebook (XML).
+    person_kind : str, optional
+        The kind of lines of persons in a hierarchical extract, such as ``"P"`` or ``"2"``; by
+        default that which the codebook calls so, or the only one that has an age or a sex.
+
+    Warns
+    -----
+    DataWarning
+        Once if variables are left out.
 
     Examples
     --------
@@ -187,6 +257,7 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
     check.path(path, "path")
     check.path(ddi, "ddi")
     book = read_ddi(ddi)
+    person = _person_kind(book, person_kind, str(ddi))
     source = forms.one_source(path, ".dat", ".csv")
     fixed = not source.base.endswith(".csv")
     pieces = _text_of_lines(source, book) if fixed else _text_of_csv(source, book)
@@ -195,7 +266,8 @@ def read_ipums(path: str | Path, *, ddi: str | Path) -> "pd.DataFrame":
     if not len(frame):
         raise DataError(f"{source.name}: must have at least one record, got none")
     if book.hierarchical:
-        frame = _person_rows(frame, book, source.name)
+        place = f"{source.name}: {'line' if fixed else 'row'}"
+        frame = _person_rows(frame, book, person, place)
     variables = {str(name): book.variables[str(name)] for name in frame}
     return pd.DataFrame({n: _labelled(frame[n], v, fixed=fixed) for n, v in variables.items()})
 
@@ -209,7 +281,7 @@ def _text_of_lines(source: forms.Source, book: ExtractForm) -> Iterator["pd.Data
             kinds = _stripped(lines.text(kind.start, kind.stop, every))
         for name, variable in book.variables.items():
             rows = every
-            if kinds is not None and variable.records:
+            if kinds is not None and variable.records and name != book.kind:
                 rows = np.flatnonzero(np.isin(kinds, variable.records))
             column = np.full(every.size, None, dtype=object)
             column[rows] = _stripped(lines.text(variable.start, variable.stop, rows))
@@ -235,29 +307,61 @@ def _text_of_csv(source: forms.Source, book: ExtractForm) -> Iterator["pd.DataFr
     for piece in forms.csv_pieces(source, header, wanted=header, chunk=forms.CHUNK):
         frame = piece.table.to_pandas().rename(columns=str.upper).astype(object)
         for name in frame.columns if book.hierarchical else ():
-            if records := book.variables[name].records:
+            if (records := book.variables[name].records) and name != book.kind:
                 frame.loc[~frame[book.kind].isin(records), name] = None
         yield frame
 
 
-def _person_rows(frame: "pd.DataFrame", book: ExtractForm, source: str) -> "pd.DataFrame":
-    """Return the records of persons with the variables of the household before them."""
-    kinds = frame[book.kind]
-    person = kinds == _PERSON
-    outer = [n for n, v in book.variables.items() if v.records and _PERSON not in v.records]
-    head = frame[book.key].where(~person).ffill()
-    strange = person & (head != frame[book.key])
-    if strange.any():
-        row = int(strange.to_numpy().argmax())
+def _person_rows(
+    frame: "pd.DataFrame", book: ExtractForm, person: str, place: str
+) -> "pd.DataFrame":
+    """Return the records of persons with the variables of the lines that stand above them."""
+    kinds, rows = frame[book.kind], np.arange(len(frame))
+    if not (good := kinds.isin([*book.kinds]).to_numpy()).all():
+        row = int(good.argmin())
+        rule = f"must be one of {', '.join(book.kinds)}"
+        raise DataError(f"{place} {row + 1}, column {book.kind!r}: {rule}, got {quote(kinds[row])}")
+    people = (kinds == person).to_numpy()
+    if not people.any():
+        present = ", ".join(sorted(set(kinds)))
+        raise DataError(f"{place}s must be of persons, of kind {person}, got kinds {present}")
+    other_kinds = [kind for kind in dict.fromkeys(kinds) if kind != person]
+    stated = book.keys.get(person) or [k for part in book.keys.values() for k in part] or ["SERIAL"]
+    has = {str(name): book.variables[str(name)].records for name in frame}
+    keys = [
+        n
+        for n in dict.fromkeys(stated)
+        if n in has and {person, kinds[0]} <= {*(has[n] or book.kinds)}
+    ]
+    # A household begins where the key is another, always with a line of one kind.
+    key = frame[keys].ffill() if keys else pd.DataFrame({book.kind: (kinds == kinds[0]).cumsum()})
+    change = (key != key.shift()).any(axis=1).to_numpy()
+    starts = kinds[change].value_counts()
+    top = next((kind for kind in starts.index if kind != person), person)
+    first = (kinds == top).to_numpy()
+    if (strange := (change & ~first) if top == person else change != first).any():
+        row, name = int(strange.argmax()), keys[0]
+        rule = f"must be {'' if change[row] else 'another than '}that of the household before"
         raise DataError(
-            f"{source}: line {row + 1}, column {book.key!r}: must be that of the household before, "
-            f"got {quote(frame[book.key].iloc[row])}"
+            f"{place} {row + 1}, column {name!r}: {rule}, got {quote(frame[name][row])}"
         )
-    outer = [name for name in outer if name in frame]
-    frame[outer] = frame[outer].ffill()
-    records = {str(name): book.variables[str(name)].records for name in frame}
-    columns = [n for n, kinds in records.items() if not kinds or n in outer or _PERSON in kinds]
-    return frame.loc[person, columns].reset_index(drop=True)
+    group = np.cumsum(change)
+    before: IntArray = np.cumsum(people) - people
+    before -= before[np.searchsorted(group, group)]  # persons of the household before each line
+    above = []  # kinds that come before the first person, and never twice for the same persons
+    for kind in other_kinds:
+        lines = rows[kinds == kind]
+        part = pd.DataFrame({"group": group[lines], "before": before[lines]})
+        if not part.duplicated().any() and not part.groupby("group")["before"].first().any():
+            above.append(kind)
+    outer = [n for n, lines in has.items() if {*lines} & {*above} and person not in lines]
+    values = frame[outer].where(kinds.isin(above), None)
+    frame[outer] = values.groupby(group).ffill() if outer else values
+    left = [n for n, lines in has.items() if lines and n not in outer and person not in lines]
+    if left:
+        text = f"{place}s of other kinds than {', '.join([*above, person])} are left out, with "
+        warnings.warn(DataWarning(text + ", ".join(left)), stacklevel=3)
+    return frame.loc[people, [n for n in has if n not in left]].reset_index(drop=True)
 
 
 def _labelled(column: "pd.Series", variable: Variable, *, fixed: bool) -> "pd.Series":
@@ -265,15 +369,18 @@ def _labelled(column: "pd.Series", variable: Variable, *, fixed: bool) -> "pd.Se
     texts = column.mask(column == "")
     values = texts.dropna().drop_duplicates()
     labels = variable.labels
+    moved = 0 if fixed else variable.decimals  # CSV writes the point, which codes are without
     numbers = sum(label.partition(" ")[0] == value for value, label in labels.items())
-    meanings = {text: labels.get(_value(text)) for text in values}
-    named_values = sum(label is not None for label in meanings.values())
-    if 2 * numbers < len(labels) and 2 * named_values >= len(meanings):
+    meanings = {text: labels.get(_value(text, moved)) for text in values}
+    nothing = [t for t, label in meanings.items() if label and label.lower().startswith(_NOTHING)]
+    saying = [label for text, label in meanings.items() if text not in nothing]
+    named_values = sum(label is not None for label in saying)
+    says = any(not label.lower().startswith(_NOTHING) for label in labels.values())
+    if says and 2 * numbers < len(labels) and 2 * named_values >= len(saying):
         all_named = {text: label or f"code {text}" for text, label in meanings.items()}
         order = dict.fromkeys(label for label in labels.values() if label in meanings.values())
         order |= dict.fromkeys(all_named.values())
         return texts.map(all_named).astype(pd.CategoricalDtype([*order]))
-    nothing = [t for t, label in meanings.items() if label and label.lower().startswith(_NOTHING)]
     rest = texts.mask(texts.isin(nothing))
     try:
         series = pd.to_numeric(rest)

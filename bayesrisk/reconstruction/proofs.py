@@ -622,7 +622,7 @@ def prove(
     """
     tables = one_release(tables)
     if most is not None:
-        check.integer(most, "most", lower=0, upper=check.MAX_COUNT)
+        most = check.integer(most, "most", lower=0, upper=check.MAX_COUNT)
     if queries is not None:
         check.instance(queries, Workload, "queries")
     check.integer(node_limit, "node_limit", lower=1)

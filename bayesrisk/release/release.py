@@ -285,7 +285,7 @@ class Release:
     tables : PublishedTables
         The counts, with the laws that the spec gives them.
     diagnostics : mapping of str to float
-        Public facts about the run, such as the realised swap rate where it is published.
+        Public facts about the run, such as the budget that its noise spends.
     simulation : bool, default True
         True unless the draws came from fresh entropy of the operating system, which only the
         mechanism can say. Noise from a seed that somebody may guess protects nothing: a release

@@ -305,10 +305,11 @@ class Schema:
         for a in self.attributes:
             if a.labels and a.name in output and len(output):
                 present = output[a.name].notna().to_numpy()
-                values = output.loc[present, a.name]
-                codes = check.count_array(values, a.name, lower=a.first, upper=a.last)
                 words = np.full(len(output), pd.NA, dtype=object)
-                words[present] = np.array(a.labels, dtype=object)[codes - a.first]
+                if present.any():
+                    values = output.loc[present, a.name]
+                    codes = check.count_array(values, a.name, lower=a.first, upper=a.last)
+                    words[present] = np.array(a.labels, dtype=object)[codes - a.first]
                 output[a.name] = words
         return output
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import bayesrisk
+from bayesrisk.cli.app import main
 from bayesrisk.experiments.runs.engine import fragment
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -316,3 +317,50 @@ def test_the_first_number_loads_only_what_it_needs():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[] True"
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv.pop(1)) << 20, resource.RLIM_INFINITY))
+from bayesrisk.__main__ import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit of addresses that Linux keeps")
+@pytest.mark.parametrize("megabytes", [200, 400, 600])
+def test_what_cannot_be_loaded_within_a_limit_of_memory_is_no_defect(megabytes, tmp_path):
+    (tmp_path / "r.csv").write_text("block,sex\n" + "1,F\n2,M\n" * 9)
+    line = ["release", "r.csv", "--mechanism", "identity", "-o", "out"]
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(megabytes), *line],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout == ""
+    last = done.stderr.splitlines()[-1]
+    assert f"limited to {megabytes} MB" in last
+    assert "defect" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["r.csv"]
+
+
+@pytest.mark.parametrize(
+    ("error", "defect"),
+    [
+        (MemoryError(), False),
+        (ImportError("no name", name="bayesrisk.cli"), True),
+        (ImportError("no library", name="numpy"), True),  # nothing was being loaded
+        (OSError("no such file"), True),
+    ],
+)
+def test_what_this_machine_lacks_is_told_from_a_defect(error, defect, monkeypatch, capsys):
+    def fails():
+        raise error
+
+    monkeypatch.setattr("bayesrisk.cli.app.app", fails)
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 1
+    assert ("this is a defect of bayesrisk" in capsys.readouterr().err) == defect

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -146,6 +147,48 @@ def test_no_proofs_where_none_are_asked_for_and_bad_numbers_leave_nothing(run, t
     assert (status, again.exists()) == (2, False)
     assert "proofs must be" in error
     assert "-1" in error
+
+
+def test_values_of_settings_may_hold_equals_signs(run, tmp_path):
+    """The name of a setting is one about the file, whatever stands behind it."""
+    (tmp_path / "heads.csv").write_text(
+        "Town,my,mo,a=b,fo,age\nA,3,4,5,<=9,x=y\nB,2,2,1,7,z=w\nTotal,5,6,6,13,\n"
+    )
+    texts = {
+        "counts": "exact",
+        "totals": "complete",
+        "columns.my": "sex=Male, age=0-17",
+        "columns.mo": "sex=Male, age=18+",
+        "columns.a=b": "sex=Female, age=0-17",
+        "columns.fo": "sex=Female, age=18+",
+        "columns.age": "ignored",
+        "marks.<=9": "<=4",
+    }
+    words = [word for name, value in texts.items() for word in ("--set", f"{name}={value}")]
+    file = tmp_path / "reading.toml"
+    status, _, said = run("attack", tmp_path / "heads.csv", *words, "--save-assumptions", file)
+    assert status == 0, said
+    assert tomllib.loads(file.read_text()) == texts
+    tables = PublishedTables.read(tmp_path / "heads.csv", **texts)
+    part = next(t for t in tables.workload.tables if t[1] == "town * sex * age (0-4)")
+    assert tables.support(*part)[1].tolist() == [[4]]
+
+
+def test_tables_of_which_no_sentence_names_a_variable_have_results(run, tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "Region,Age,People\nNorth,0-17,<5\nNorth,65+,5+\nNorth,All ages,12\n"
+        "South,0-17,2\nSouth,65+,8\nSouth,All ages,10\n"
+    )
+    words = ["--set", "counts=exact", "--set", "totals=complete", "--json"]
+    status, said, errors = run("attack", tmp_path / "t.csv", "-o", tmp_path / "o", *words)
+    assert status == 0, errors
+    claims = pd.read_csv(tmp_path / "o" / "claims.csv", keep_default_na=False)
+    assert len(claims) == json.loads(said)["claims"]
+    bounds = pd.read_csv(tmp_path / "o" / "bounds.csv", keep_default_na=False)
+    north = bounds[bounds["region"] == "North"].set_index("age")[["low", "high"]]
+    # Twelve people, those from 18 to 64 among them, of whom no row tells.
+    assert north.loc["0-17"].tolist() == [0, 4]
+    assert north.loc["65+"].tolist() == [5, 12]
 
 
 def test_guesses_stop_the_command_until_they_are_confirmed(run, tmp_path):

@@ -176,3 +176,28 @@ def test_tables_of_2020_and_an_attack_on_them(tmp_path):
         tmp_path / "vt2020.pl.zip", "--from", "pl94", "--workload", "dhc-block",
         "-o", tmp_path / "no", fails=(ArgumentError, "of the 2020 redistricting file"),
     )  # fmt: skip
+
+
+def test_a_survey_with_other_kinds_of_lines(run, tmp_path):
+    """Two persons, whatever their kind is called; none without a word."""
+    names = [("KIND", 1, 1, "1 2 3"), ("ID", 2, 4, "1 2 3"), ("STATE", 5, 6, "1"),
+             ("YEARS", 5, 7, "2"), ("ACT", 5, 9, "3")]  # fmt: skip
+    variables = "".join(
+        f'<var name="{name}" rectype="{has}"><location StartPos="{a}" EndPos="{b}"/></var>'
+        for name, a, b, has in names
+    )
+    groups = "".join(f'<recGrp recidvar="KIND" rectype="{k}" keyvar="ID"/>' for k in "123")
+    (tmp_path / "tus.xml").write_text(
+        f'<codeBook><fileStrc type="hierarchical">{groups}</fileStrc>{variables}</codeBook>'
+    )
+    (tmp_path / "tus.dat").write_text("100106\n2001035\n300101001\n100236\n2002070\n")
+    words = ("convert-file", tmp_path / "tus.dat", "--from", "ipums")
+    words += ("--codebook", tmp_path / "tus.xml", "-o", tmp_path / "p.parquet")
+    status, _, said = run(*words)
+    assert (status, (tmp_path / "p.parquet").exists()) == (2, False)
+    assert "--person-kind must be the kind of records of persons, one of 1, 2, 3" in said
+    status, _, said = run(*words, "--person-kind", "2")
+    assert status == 0
+    assert "are left out, with ACT" in said
+    frame = pd.read_parquet(tmp_path / "p.parquet")
+    assert frame[["STATE", "YEARS"]].to_numpy().tolist() == [[6, 35], [36, 70]]

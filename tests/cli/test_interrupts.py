@@ -153,6 +153,59 @@ def test_a_second_request_ends_at_once():
     assert done.stderr == "bayesrisk: ended at once\n"
 
 
+STUCK = """
+import sys
+from faulty import StuckStudy
+from bayesrisk import _interrupts, run
+if __name__ == "__main__":
+    with _interrupts.heeded():
+        run(StuckStudy(sys.argv[1], shards=4), sys.argv[2], workers=2)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_workers_that_hold_their_interpreter_end_with_the_command(number, tmp_path):
+    """Not even the thread that waits for the end of the parent runs in these workers."""
+    (tmp_path / "study.py").write_text(STUCK, encoding="ascii")
+    paths = os.pathsep.join(map(str, (_ROOT, _ROOT / "tests")))
+    command = subprocess.Popen(
+        [sys.executable, tmp_path / "study.py", tmp_path, tmp_path / "out"],
+        env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    workers = []
+    try:
+        soon(lambda: len([*tmp_path.glob("stuck-*")]) == 2, 120)
+        soon(lambda: all(file.read_text() for file in tmp_path.glob("stuck-*")), 5)
+        workers = [int(file.read_text()) for file in tmp_path.glob("stuck-*")]
+        assert all(map(is_running, workers))
+        command.send_signal(number)
+        _, text = command.communicate(timeout=20)
+        soon(lambda: not any(map(is_running, workers)), 5)
+        assert command.returncode == (-number if number == signal.SIGKILL else 128 + number)
+        if number != signal.SIGKILL:
+            assert text == "bayesrisk: interrupted\n"
+    finally:
+        for process in filter(is_running, (command.pid, *workers)):
+            os.kill(process, signal.SIGKILL)
+
+
+def soon(question, seconds):
+    """Wait until a question is answered by yes."""
+    end = time.monotonic() + seconds
+    while not question():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def is_running(process):
+    try:
+        state = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state.split()[0] != "Z"
+
+
 def started(line, cache):
     """Start a command with kernels of its own to compile."""
     return subprocess.Popen(

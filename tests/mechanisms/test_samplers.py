@@ -1,6 +1,7 @@
 """Vetted samplers: the law that they draw, what a release says of them, and no seed."""
 
 import json
+import math
 from fractions import Fraction
 from importlib.metadata import version
 
@@ -10,8 +11,9 @@ import pytest
 from scipy import stats
 
 from bayesrisk import Records, Release, Workload, _plugins, make_mechanism
-from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.samplers import OpenDPSampler
+from bayesrisk.exceptions import ArgumentError, PluginError
+from bayesrisk.mechanisms import samplers
+from bayesrisk.mechanisms.samplers import REGISTRY, OpenDPSampler
 from bayesrisk.release import NoiseSpec
 
 pytest.importorskip("opendp")
@@ -165,3 +167,130 @@ def test_another_package_may_bring_its_sampler(monkeypatch):
 def test_other_mechanisms_refuse_a_sampler(name, recipe):
     with pytest.raises(ArgumentError, match="sampler"):
         make_mechanism(name, **recipe, sampler="opendp")
+
+
+# Samplers that do not draw what they are asked for.
+
+PEOPLE = Records.from_frame(pd.DataFrame({"age": [f"a{i % 150:03}" for i in range(450)]}))
+ROOMY = Workload.of(PEOPLE.schema, ["age"])  # 150 cells, with three people each
+WIDE = {"budgets": {"all": {"age": "1/50"}}, "sensitivity": "add-remove"}  # sigma2 = 25, b = 50
+
+
+def drawn_by(law, draw, name="discrete-gaussian"):
+    """Return the release of three people of each age, by such a sampler."""
+    plug = type("Plug", (), {"version": "2.1", "law": law, "draw": draw, "__module__": __name__})
+    REGISTRY._registered["plug"] = plug
+    try:
+        protection = make_mechanism(name, **WIDE, sampler="plug")
+        return protection.release(PEOPLE, workload=ROOMY)
+    finally:
+        del REGISTRY._registered["plug"]
+
+
+def as_asked(_, wanted):
+    return wanted
+
+
+def from_numpy(_, law, size):
+    return law.to_law().rvs(size, random_state=np.random.default_rng(5))
+
+
+def other_kind(_, wanted):
+    names = {"discrete-gaussian": "discrete-laplace", "discrete-laplace": "discrete-gaussian"}
+    return NoiseSpec(names[wanted.law], wanted.scale * 10)
+
+
+@pytest.mark.parametrize("name", ["discrete-gaussian", "discrete-laplace"])
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda _, wanted: NoiseSpec(wanted.law, wanted.scale / 100),
+        lambda _, wanted: NoiseSpec(wanted.law, wanted.scale * (1 - Fraction(1, 2**60))),
+        other_kind,
+        lambda _, wanted: wanted.to_law(),
+        lambda *_: None,
+    ],
+)
+def test_a_law_that_is_narrower_or_of_another_kind_is_refused(name, law):
+    with pytest.raises(PluginError, match=r"sampler 'plug' failed: law\(\) must be discrete-"):
+        drawn_by(law, from_numpy, name)
+    wider = drawn_by(lambda _, wanted: NoiseSpec(wanted.law, wanted.scale * 2), from_numpy, name)
+    assert wider.spec.likelihood("all", "age").scale == {"discrete-gaussian": 50}.get(name, 100)
+
+
+def constant(value, dtype=np.int64):
+    return lambda _, law, size: np.full(size, value, dtype)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        constant(0), constant(1), constant(-7), constant(2**62), constant(-(2**63)),
+        constant(0.5, float), constant(np.nan, float), constant(3, np.uint64), constant(1, bool),
+        constant(1, object), constant("1", str),
+        lambda *_: None, lambda _, law, size: [0] * size, lambda *_: iter(()),
+        lambda _, law, size: np.zeros(size + 1, np.int64),
+        lambda _, law, size: np.zeros((size, 1), np.int64),
+        lambda _, law, size: np.int64(3),
+        lambda *draw: np.ma.masked_array(from_numpy(*draw), mask=True),
+        lambda _, law, size: (np.arange(size) - size // 2) * 20,  # wider, and no noise at all
+        lambda *draw: np.abs(from_numpy(*draw)),
+        lambda *draw: from_numpy(*draw) // 10,
+        lambda *draw: from_numpy(*draw) * 20,
+        lambda _, law, size: (np.arange(size) == 3) * 10**4,
+        lambda *draw: draw[3],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["discrete-gaussian", "discrete-laplace"])
+def test_draws_that_are_none_of_the_law_are_refused(draw, name):
+    with pytest.raises(PluginError, match="sampler 'plug' failed: "):
+        drawn_by(as_asked, draw, name)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, ">i4"])
+def test_whole_numbers_of_any_width_are_taken(dtype):
+    made = drawn_by(as_asked, lambda *draw: from_numpy(*draw).astype(dtype))
+    noise = made.tables.counts["all", "age"].toarray()[0] - 3
+    assert noise.tolist() == from_numpy(None, NoiseSpec("discrete-gaussian", 25), 150).tolist()
+
+
+@pytest.mark.parametrize("scale", ["1/1000", "1/3", 2, 10**3, 10**9, 10**15])
+@pytest.mark.parametrize("law", ["discrete-gaussian", "discrete-laplace"])
+def test_true_draws_are_taken(law, scale):
+    """Of 2,000 releases of as many as 500 draws none is refused: each is at 1e-12 or less."""
+    REGISTRY._registered["plug"] = type(
+        "Plug",
+        (),
+        {
+            "version": "1",
+            "law": as_asked,
+            "draw": lambda _, law, size: law.to_law().rvs(size, random_state=rng),
+        },
+    )
+    rng, wanted = np.random.default_rng(8), NoiseSpec(law, Fraction(scale))
+    checked = samplers.CheckedSampler("plug")
+    del REGISTRY._registered["plug"]
+    for size in (1, 2, 10, 500) * 50:
+        draws = checked.draws()
+        for part in (size, size, 0):
+            assert draws.draw(wanted, part).size == part
+
+
+def test_few_zeros_may_be_chance_and_many_may_not():
+    """The most zeros that are taken: their probability by hand, p0 ** n, is not below 1e-12 / 9."""
+    law = NoiseSpec("discrete-laplace", 2)
+    share = math.tanh(0.25)  # P(0) = (1 - e) / (1 + e) with e = exp(-1 / b)
+    REGISTRY._registered["plug"] = type(
+        "Plug", (), {"version": "1", "law": as_asked, "draw": constant(0)}
+    )
+    checked = samplers.CheckedSampler("plug")
+    del REGISTRY._registered["plug"]
+    most = int(math.log(1e-12 / 9) / math.log(share))
+    assert checked.draws().draw(law, most).size == most
+    with pytest.raises(PluginError):
+        checked.draws().draw(law, most + 1)
+    several = checked.draws()  # a table after the other
+    for _ in range(most):
+        several.draw(law, 1)
+    with pytest.raises(PluginError):
+        several.draw(law, 1)

@@ -99,3 +99,75 @@ def county_file(file, vintage, rng, rows=30):
     text = [",".join(f'"{c}"' if "," in c else c for c in line) for line in [header, *lines]]
     file.write_text("\n".join(text) + "\n", encoding="utf-8")
     return header, lines, truth
+
+
+#: Headings of the query page by a year, and the names that the file of the year has in that order.
+WORDS = {
+    "2013": """
+    Summary level; Program label; Program; Sub-program; Name; Code; Subsidized units available;
+    % Occupied; # Reported; % Reported; Average months since report; % moved in past year;
+    Number of people per unit; Number of people: total; Rent per month ($$); Spending per month
+    ($$); Household income per year; Household income per year per person; % $1 - $4,999; %
+    $5,000 - $9,999; % $10,000 - $14,999; % $15,000 - $19,999; % $20,000 or more; % Households
+    where wages are major source of income; % Households where welfare is major source of
+    income; % Households with other major sources of income; % of local median (Household
+    income); % very low income; % extremely low income; % 2+ adults with children; % 1 adult
+    with children; % female head; % female head with children; % with disability, among Head,
+    Spouse, Co-head, aged 61 years or less; % with disability, among Head, Spouse, Co-head,
+    aged 62 years or older; % with disability, among all persons in households; % 24 years or
+    less (Head or spouse); % 25 to 49 years (Head or spouse); % 51 to 60 (Head or spouse); % 62
+    or more (Head or spouse); % 85 or more (Head or spouse); % Minority; % Black; % Native
+    American; % Asian or Pacific Islander; % Hispanic; Average months on waiting list; Average
+    months since moved in; % with utility allowance; Average utility allowance $$; % 0 - 1
+    bedrooms:; % 2 bedrooms; % 3+ bedrooms; % Overhoused; % in poverty (Census tract); %
+    minority (Census tract); % single family owners (Census tract); Congressional District;
+    CBSA; PLACE; Latitude; Longitude; State; PHA Total Units; HA category
+    """,
+    "2015": """
+    Summary level; Program label; Program; Sub-program; Name; Code; Subsidized units available;
+    % Occupied; # Reported; % Reported; Average months since report; % moved in past year;
+    Number of people per unit; Number of people: total; Average Family Expenditure per month
+    ($$); Average HUD Expenditure per month ($$); Household income per year; Household income
+    per year per person; % $1 - $4,999; % $5,000 - $9,999; % $10,000 - $14,999; % $15,000 -
+    $19,999; % $20,000 or more; % Households where wages are major source of income; %
+    Households where welfare is major source of income; % Households with other major sources
+    of income; % of local median (Household income); % very low income; % extremely low income;
+    % 2+ adults with children; % 1 adult with children; % female head; % female head with
+    children; % with disability, among Head, Spouse, Co-head, aged 61 years or less; % with
+    disability, among Head, Spouse, Co-head, aged 62 years or older; % with disability, among
+    all persons in households; % 24 years or less (Head or spouse); % 25 to 49 years (Head or
+    spouse); % 51 to 60 (Head or spouse); % 62 or more (Head or spouse); % 85 or more (Head or
+    spouse); % Minority; %Black Non-Hispanic; %Native American Non-Hispanic; %Asian or Pacific
+    Islander Non-Hispanic; %White Non-Hispanic;  %Black Hispanic; %White Hispanic; %Other
+    Hispanic; % Hispanic; % Multiple Race; Average months on waiting list; Average months since
+    moved in; % with utility allowance; Average utility allowance $$; % 0 - 1 bedrooms:; % 2
+    bedrooms; % 3+ bedrooms; % Overhoused; % in poverty (Census tract); % minority (Census
+    tract); % single family owners (Census tract); Congressional District; CBSA; PLACE;
+    Latitude; Longitude; State; PHA Total Units; HA category
+    """,
+}
+_NAMES = {
+    "2013": """
+    sumlevel program_label program sub_program name code total_units pct_occupied number_reported
+    pct_reported months_since_report pct_movein people_per_unit people_total rent_per_month
+    spending_per_month hh_income person_income pct_lt5k pct_5k_lt10k pct_10k_lt15k pct_15k_lt20k
+    pct_ge20k pct_wage_major pct_welfare_major pct_other_major pct_median pct_lt50_median
+    pct_lt30_median pct_2adults pct_1adult pct_female_head pct_female_head_child pct_disabled_lt62
+    pct_disabled_ge62 pct_disabled_all pct_lt24_head pct_age25_50 pct_age51_61 pct_age62plus
+    pct_age85plus pct_minority pct_black pct_native_american pct_asian_pacific pct_hispanic
+    months_waiting months_from_movein pct_utility_allow ave_util_allow pct_bed1 pct_bed2 pct_bed3
+    pct_overhoused tpoverty tminority tpct_ownsfd fedhse cbsa place latitude longitude state
+    pha_total_units ha_size
+    """,
+}
+_NAMES["2015"] = _NAMES["2013"].replace(
+    "pct_black pct_native_american pct_asian_pacific pct_hispanic",
+    "pct_black_nonhsp pct_native_american_nonhsp pct_asian_pacific_nonhsp pct_white_nothsp "
+    "pct_black_hsp pct_wht_hsp pct_oth_hsp pct_hispanic pct_multi",
+)
+
+
+def query_columns(year):
+    """Return the headings of the query page in turn, each with the name of the file of the year."""
+    heads = [" ".join(head.split()) for head in WORDS[year].split(";")]
+    return list(zip(heads, _NAMES[year].split(), strict=True))

@@ -367,6 +367,16 @@ def gaussian_delta(epsilon, sigma2, sensitivity=1, dps=DIGITS):
 # --- finite laws ------------------------------------------------------------------------------
 
 
+def exact_convolution(p, q):
+    """The convolution of two tables of doubles, in fractions."""
+    p, q = [Fraction(float(x)) for x in p], [Fraction(float(x)) for x in q]
+    out = [Fraction(0)] * (len(p) + len(q) - 1)
+    for i, a in enumerate(p):
+        for j, b in enumerate(q):
+            out[i + j] += a * b
+    return out
+
+
 def convolution(p, q):
     """Return the convolution of two sequences, by its definition."""
     result = [[] for _ in range(len(p) + len(q) - 1)]

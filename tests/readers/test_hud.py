@@ -430,3 +430,48 @@ def test_missing_places_of_every_level(tmp_path):
         frame = read_hud(tmp_path / "a.csv", level=level)
         assert frame["code"].isna().tolist() == [True, False]
         assert frame["total_units"].tolist() == [7, 8]
+
+
+QUERY = """\
+Summary level,Program label,Program,Sub-program,Name,Code,Subsidized  units available,\
+% Occupied,# Reported,% Reported,Household income per year,% Minority
+7,Summary of All HUD Programs,1,NA,XX Some County Census Tract 1,99001000100,225,88,194,98,20197,41
+7,Public Housing,2,A,XX Some County Census Tract 2,99001000200,9,-4,-4,-4,-4,-4
+7,Public Housing,2,NA,NY New York MISSING MISSIN,36XXXMISSIN,2,-4,-4,-4,-4,-4
+"""
+
+
+def test_headings_in_words(tmp_path):
+    """As the query page gives them; what was not placed at all is left out and said."""
+    (tmp_path / "TRACT_2013.csv").write_text(QUERY)
+    for rule in ("refuse", "missing"):
+        with pytest.warns(DataWarning, match=r"1 rows of no place .*left out$") as caught:
+            frame = read_hud(tmp_path / "TRACT_2013.csv", level="tract", on_error=rule)
+        assert len(caught) == 1
+        assert frame["code"].tolist() == ["99001000100", "99001000200"]
+        assert frame["total_units"].tolist() == [225, 9]
+        for name, value in (("pct_occupied", 88), ("number_reported", 194), ("hh_income", 20197)):
+            assert frame[name].tolist() == [value, pd.NA]
+            assert frame[f"{name}_reason"].tolist() == [pd.NA, "suppressed, fewer than 11"]
+
+
+@pytest.mark.parametrize("year", list(files.WORDS))
+def test_headings_in_words_are_the_columns_of_the_year(year, tmp_path):
+    columns = files.query_columns(year)
+    values = [{"code": "36001000100", "latitude": "42.5", "longitude": "-73.5"}.get(name, str(i))
+              for i, (_, name) in enumerate(columns)]  # fmt: skip
+    for place in (0, 1):
+        heads = ",".join(f'"{pair[place]}"' for pair in columns)
+        (tmp_path / f"{place}.csv").write_text(heads + "\n" + ",".join(values) + "\n")
+    frames = [read_hud(tmp_path / f"{place}.csv", level="tract") for place in (0, 1)]
+    pd.testing.assert_frame_equal(*frames)
+    texts = {"program_label", "program", "sub_program", "name", "code", "fedhse", "cbsa", "place",
+             "state", "ha_size", "sumlevel"}  # fmt: skip
+    numbers = [name for _, name in columns if name not in texts]
+    assert all(f"{name}_reason" in frames[0] for name in numbers)
+
+
+def test_mostly_unknown_columns_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("Code,Units,Filled,Income\n36001000100,225,88,20197\n")
+    with pytest.raises(DataError, match="got 'Units, Filled, Income': download the file"):
+        read_hud(tmp_path / "a.csv", level="tract")

@@ -284,6 +284,8 @@ def test_labels_are_codes_and_back():
     assert some[0] == "M"
     assert pd.isna(some[1])
     assert len(about.labelled(pd.DataFrame({"sex": []}))) == 0
+    none = about.labelled(pd.DataFrame({"sex": pd.array([None, None], dtype="Int64")}))["sex"]
+    assert none.isna().tolist() == [True, True]
 
 
 def drawn(recipe, schema):

@@ -149,6 +149,20 @@ REFUSED = {
     "cell,b,count\nx,y,1\nx,z,1\nw,y,2\n": "different variables.*'cell'",
     "a,b,count\nx,y,1\nx,z,99999999999999999999\nw,y,2\n": "row 3, column 'count'",
     "": "headings",
+    "a,b,count\nx,y,1\nx,z,2\nw,z,1,234\n": r"row 4: must have 3 columns, got 4.*'1', '234'",
+    "a,b,count\nx,y,1\nx,z,2\nw,z,3\nw,y,1,234,567\n": "row 5: must have 3 columns, got 5",
+    "a,b,count\nx,y,1\nx,z,1,234\nw,z,3\n": "row 3: must have 3 columns, got 4",
+    "a,b,count,d,e\nx,y,1\nx,z,2\nw,z,3\n": "row 1: must have 3 columns, got 5",
+    "a,b,count\nx,y,1\nx,z,2\n,,3\n": "row 4: .*first column",
+    "a,b,count\nx,y,1\nx,z,2\n3\n": "row 4: .*first column",
+    'a,b,count\nx,y,1\nx,z,2\nw,"z,3\nw,y,4\n': "row 4: a quote must be closed on its line",
+    'a,b,count\nx,y,1\n"x,z,2\nw",z,3\nw,y,4\n': "row 3: a quote must be closed on its line",
+    'a,b,count\nx,y,1\nx,z,2\n"Source: here\nw,z,3\nw,y,4\n': "row 4: a quote must be closed",
+    'a,b,count\nx,y,1\nx,z,2\nw,z,3\nw,y,"4': "row 5: a quote must be closed on its line",
+    "a,n,n\nx,1,2\ny,3,4\n": r"columns 2 and 3.*\['n', 'n'\]",
+    "a,People,x,People:\nv,1,r,2\nw,3,s,4\n": "columns 2 and 4 must count different records",
+    "a,n!!m,n!!f,n!!M\nx,1,2,1\ny,3,4,3\n": "columns 2 and 4 must count different records",
+    "a,Estimate,Estimate!!Total\nx,1,2\ny,3,4\n": "columns 2 and 3 must count different",
 }
 
 
@@ -160,6 +174,43 @@ def test_what_is_not_understood_is_refused_by_its_place(text, tmp_path):
     with pytest.raises(DataError, match=REFUSED[text]) as caught:
         PublishedTables.read(file, **options if "count" in text else {"counts": "exact"})
     assert str(caught.value).startswith(str(file))
+
+
+@given(
+    titles=st.lists(st.sampled_from(["Persons", '"Deaths, by ward"', "Table 3,,"]), max_size=2),
+    notes=st.lists(st.sampled_from(["Source: office", '"a, b and c"', "(1) Revised.,,"])),
+)
+def test_what_stands_around_a_table_is_left_out_and_told(titles, notes, tmp_path_factory):
+    """Each row of the file is a count, the headings, or named with its number."""
+    rows = ["a,b,count", "x,y,1", "x,z,2", "w,z,3"]
+    file = tmp_path_factory.mktemp("notes") / "t.csv"
+    file.write_text("\n".join([*titles, *rows, *notes]) + "\n,,\n\n", encoding="utf-8")
+    said = read_layouts([file_sheet(file)], {"counts": "exact"})
+    first = len(titles) + 1
+    assert said.cells["row"].tolist() == [first + 1, first + 2, first + 3]
+    places = [*range(1, first), *range(first + 4, first + 4 + len(notes))]
+    told = [line for line in said.lines if "left out" in line]
+    assert len(told) == bool(places)
+    text = "".join(told)
+    named = [f"row {place} '" in text for place in places]
+    assert sum(named) == min(len(places), 8)
+
+
+def test_what_is_too_long_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    file = tmp_path / "t.csv"
+    file.write_text("a,count\n" + "".join(f"x{i},1\n" for i in range(200_000)), encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr("bayesrisk.tables.reading.sheet.csv.reader", None)
+        with pytest.raises(DataError, match="200001 lines"):
+            file_sheet(file)
+    wide = pd.DataFrame(np.ones((1000, 132), dtype=int), columns=[f"c{i}" for i in range(132)])
+    sheets = frame_sheets(wide.assign(a=[f"x{i}" for i in range(1000)]))
+    with monkeypatch.context() as patch:
+        patch.setattr("bayesrisk.tables.reading.roles.Cell", None)
+        with pytest.raises(DataError, match="got 132000"):
+            read_layouts(sheets, {})
+    file.write_text("a,count\nx,1\ny,2\n" + ",\n" * 200_000, encoding="utf-8")
+    assert len(file_sheet(file).rows) == 2
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ class Protection:
     def __post_init__(self) -> None:
         check.text(self.name, "name")
         check.instance(self.mechanism, str, "mechanism")
-        mechanism, parameters = read_recipe(self.mechanism or self.name)
+        recipe = "mechanism" if self.mechanism else "name"
+        mechanism, parameters = read_recipe(getattr(self, recipe), recipe)
         object.__setattr__(self, "mechanism", mechanism)
         parameters |= check.mapping(self.parameters, "parameters")
         object.__setattr__(self, "parameters", parameters)

@@ -7,6 +7,7 @@ or through ``REGISTRY``.  A plug-in that fails to load is skipped with a warning
 """
 
 import base64
+import ctypes
 import functools
 import hashlib
 import json
@@ -16,6 +17,7 @@ import os
 import platform
 import re
 import signal
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 _R = TypeVar("_R")
 #: Workers that may die of the same call.
 _TRIES = 3
+_PR_SET_PDEATHSIG = 1  # of prctl(2): the signal that the end of the parent's thread sends
 _FILES = 16  # that may be open for each worker: 8 are, and twice as many while one is replaced
 _OWN = {
     "serial": "bayesrisk.experiments.runs.engine:SerialExecutor",
@@ -66,7 +69,7 @@ _OWN = {
     "dask": "bayesrisk.experiments.runs.engine:DaskExecutor",
 }
 REGISTRY: Registry[Executor] = Registry(
-    "executor", builtin=_OWN, protocol=Executor, needs="submit()"
+    "executor", builtin=_OWN, protocol=Executor, needs="submit()", results={"submit": Future}
 )
 
 
@@ -316,6 +319,10 @@ def some_executor(executor: str | Executor | None, workers: int) -> Iterator[Exe
     pool = REGISTRY.make(default if executor is None else executor, workers)
     try:
         yield pool
+    except BaseException as error:
+        if isinstance(pool, ProcessExecutor) and _interrupts.ended(error):
+            pool.kill()
+        raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -354,6 +361,7 @@ class ProcessExecutor(Executor):
         self._threads = ThreadPoolExecutor(workers, initializer=_block_interrupts)
         self._local = threading.local()
         self._pools: set[ProcessPoolExecutor] = set()
+        self._killed = False
 
     def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
         """Send a call to a worker.
@@ -378,6 +386,13 @@ class ProcessExecutor(Executor):
         while wait and self._pools:  # else they end with this process
             self._pools.pop().shutdown()
 
+    def kill(self) -> None:
+        """End the workers at once, whatever they do; files are whole or as they were."""
+        self._killed = True
+        for pool in tuple(self._pools):
+            for process in tuple((pool._processes or {}).values()):
+                process.kill()
+
     def _call(self, fn: Callable[..., _R], args: Any, kwargs: Any) -> _R:
         """Return the result of a worker of this thread, after as many workers as it takes."""
         for _ in range(_TRIES):
@@ -389,7 +404,7 @@ class ProcessExecutor(Executor):
                 self._local.pool = None
                 self._pools.discard(pool)
                 pool.shutdown()
-                if _interrupts.ended(error):
+                if self._killed or _interrupts.ended(error):
                     break  # who asked this process to end may have asked all of its group
         raise WorkerError(
             f"a worker process ended before its work was done, {_TRIES} times at the same "
@@ -412,6 +427,8 @@ class ProcessExecutor(Executor):
             except Exception as error:
                 raise BrokenExecutor(f"no worker process could be started: {error}") from error
             self._local.pool = pool
+            if self._killed:
+                self.kill()
         return pool
 
 
@@ -447,10 +464,13 @@ def _begin_worker() -> None:
     """Leave Ctrl-C to the process that made this worker, and end when that one is gone.
 
     A worker whose parent was killed would finish and write all it holds; files appear whole or not
-    at all, so that it may stop anywhere.
+    at all, so that it may stop anywhere.  Linux kills it; elsewhere a thread ends it, once no
+    compiled code keeps threads from running.
     """
     _ignore_interrupts()
     parent = multiprocessing.parent_process()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
     def exit_after_parent() -> None:
         if parent is not None:

@@ -611,9 +611,10 @@ def _coarsened(law: Likelihood, count: int, most: int) -> tuple[int, FloatArray]
     Counts above ``most`` are left out.
     """
     low, high = (int(end) for end in law.support(count))
-    counts = np.arange(low, min(high, max(most, low)) + 1)
-    if counts.size > _NUMBERS:
+    high = min(high, max(most, low))
+    if high - low >= _NUMBERS:
         return 0, np.zeros(0)
+    counts = np.arange(low, high + 1)
     with np.errstate(divide="ignore"):
         return low, np.log(np.asarray(law.probability(count, counts), np.float64))
 

@@ -160,6 +160,8 @@ class RecordPrior:
         mean = float(expected.sum())
         # Numbers that are left out have a probability of at most 1e-15.
         most = int(poisson.isf(1e-15, mean)) + 1
+        if most >= _MAX_SIZE:
+            raise ArgumentError(f"counts must add up to less than {_MAX_SIZE}, got {mean:.0f}")
         size = poisson.pmf(np.arange(most + 1), mean)
         schema = change.schema_of_both
         prior = cls.composition(schema, expected, size=size / size.sum(), name="law of change")

@@ -331,6 +331,7 @@ def _descendants(geoids: TextArray, place: str) -> TextArray:
 
 _DENOMINATORS = 12
 _NO_BOUND = np.iinfo(np.int64).max
+_MAX_WEIGHTS = 2**28  # of numbers of records: 2 GiB
 _MAX_ENTRIES = 2**26  # of rows by groups, written out: half a GiB
 
 
@@ -423,6 +424,12 @@ def log_prior(mass: FloatArray, top: int, *, dirichlet: bool) -> FloatArray:
 
 def log_priors(mass: FloatArray, top: IntArray, *, dirichlet: bool) -> tuple[FloatArray, ...]:
     """Return the log weights of 0, 1, ... records of each group, up to its own largest number."""
+    numbers = float(np.sum(top, dtype=float))
+    if top.max(initial=0) > MAX_SUM or numbers > _MAX_WEIGHTS:
+        raise TooLargeError(
+            f"release must leave at most {MAX_SUM} records to each kind, and {_MAX_WEIGHTS} to all "
+            f"kinds together, got {top.max()} and {numbers:.0f}; count_bounds takes any number"
+        )
     priors: list[FloatArray] = [np.zeros(1)] * mass.size
     for most in np.unique(top):
         groups = np.flatnonzero(top == most)

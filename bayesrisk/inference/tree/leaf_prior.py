@@ -53,6 +53,14 @@ class LeafPrior:
     size: FloatArray
     log_ratio: FloatArray
 
+    def __post_init__(self) -> None:
+        check.instance(self.name, str, "name")
+        for name in ("log_jump", "size", "log_ratio"):
+            values = check.as_array(getattr(self, name), name)
+            if values.dtype.kind not in "iuf" or np.isnan(values).any():
+                raise ArgumentError(f"{name} must hold numbers, got {quote(values)}")
+            object.__setattr__(self, name, values.astype(np.float64))
+
     @classmethod
     def flat(cls) -> "LeafPrior":
         """Return the improper prior that is constant on 0, 1, 2, ..."""

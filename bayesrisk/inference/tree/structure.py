@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -647,6 +647,9 @@ def _node_names(frame: pd.DataFrame) -> pd.Index:
 def _parents(frame: pd.DataFrame, names: pd.Index) -> IntArray:
     """Return the row of each node's parent, -1 for the root."""
     column = pd.Index(frame["parent"])
+    for row, value in enumerate(column):
+        if not isinstance(value, Hashable):
+            raise DataError(f"row {row}: column 'parent' must hold names, got {quote(value)}")
     empty = [isinstance(value, str) and not value for value in column]
     is_root = np.asarray(column.isna()) | np.array(empty, dtype=bool)
     parent = np.asarray(names.get_indexer(column), dtype=np.int64)

@@ -64,7 +64,7 @@ def level_precision(rho: Number, name: str, sensitivity: FloatArray) -> FloatArr
     """Return ``rho / sensitivity**2``; 0 says that nothing is released at this level."""
     budget = check.real_array(rho, name, lower=0.0)
     check.broadcast(**{name: budget, "sensitivity": sensitivity})
-    with np.errstate(over="ignore", under="ignore"):
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
         precision = budget / sensitivity**2
     label = f"{name} / sensitivity**2"
     return check.real_array(precision, label, upper=_MAX_PRECISION)

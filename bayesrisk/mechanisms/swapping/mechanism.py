@@ -22,6 +22,7 @@ from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,
     PartnerSearch,
     Units,
+    canonical_order,
     moved,
     pairs_of_tiers,
     parse_tiers,
@@ -77,9 +78,7 @@ class PreparedSwapping(BasePrepared):
         else:
             after = moved(plan.data, plan.units, partner, self.mechanism._unit)
             tables = tabulate(after, self.workload)
-        swapped = partner[plan.eligible] >= 0
-        rate = float(swapped.mean()) if swapped.size else 0.0
-        return Protected(tables, self.spec, {"realised_rate": rate})
+        return Protected(tables, self.spec)
 
     @functools.cached_property
     def _counting(self) -> _Counting | None:
@@ -260,9 +259,10 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     "Near" is the distance of block centres, without coordinates that in the sorted list of blocks.
     Persons whose household has no record (group quarters) stay, and households without persons do
     where persons are given.  The realised rate is below the stated one only when too few households
-    have a partner at all; ``diagnostics["realised_rate"]`` of a release is the only fact about the
-    records that is published besides the counts.  The spec of a release names the tables that
-    swapping cannot change; the likelihood of the others has no closed form.
+    have a partner at all.  In small data it tells how many households there are, so that a release
+    does not hold it: :meth:`swap`, for the custodian alone, returns it for the same ``rng``.  The
+    spec of a release names the tables that swapping cannot change; the likelihood of the others has
+    no closed form.
 
     Examples
     --------
@@ -361,7 +361,8 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
                 f"unique_within must be {self._region!r} or finer, got {quote(self._unique_within)}"
             )
         units = swap_units(data, unit=self._unit, swap_key=self._key, unique_key=self._unique)
-        eligible = np.flatnonzero(units.persons > 0)
+        order = canonical_order(data, unit=self._unit)
+        eligible = order[units.persons[order] > 0]
         place = units.place[eligible]
         regions = _position(geography.ancestors(units.places, self._region))
         tracts = _position(geography.ancestors(units.places, self._unique_within))

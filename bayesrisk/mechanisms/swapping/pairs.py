@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.spatial import cKDTree
 
@@ -301,6 +302,24 @@ def swap_units(
         for chosen in (swap_key, unique_key)
     )
     return Units(places, place, key, unique, persons, member)
+
+
+def canonical_order(data: Microdata, *, unit: str) -> IntArray:
+    """Return the units in an order that is not that of the records: chance goes by position."""
+    if unit == "household" and (data.households is None or _HOUSEHOLD in data.households.columns):
+        return np.argsort(_household_ids(data))
+    records = cast(Records, data.persons if unit == "person" else data.households)
+    # By place and all columns: those alike in all of them may stand for each other.
+    place = pa.array(records.places()[1])
+    columns = {n: records.table.column(n) for n in records.columns}
+    columns |= {records.schema.geography.finest: place}
+    plain = {
+        n: c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c
+        for n, c in columns.items()
+    }
+    order = pc.sort_indices(pa.table(plain), sort_keys=[(n, "ascending") for n in plain])
+    position: IntArray = order.to_numpy().astype(np.int64)
+    return position
 
 
 def _household_ids(data: Microdata) -> IntArray:

@@ -102,7 +102,9 @@ class OccupancyStatistics(Tabular):
         n = check.text_array(self.geoids, "geoids").size
         for name in (*TABLES, *_MOST):
             value = getattr(self, name)
-            values = check.as_array(getattr(self, _MOST[name]) if value is None else value, name)
+            if value is None and name in _MOST:
+                value = getattr(self, _MOST[name])
+            values = check.as_array(value, name)
             if n:
                 values = check.count_array(values, name, lower=0, upper=MAX_COUNT)
             width = _WIDTH.get(_MOST.get(name, name), 2 if name == "hud_children" else 0)

@@ -24,6 +24,17 @@ from bayesrisk.tables.published import PublishedTables, SeveralTables, read_tabl
 from bayesrisk.tables.workload import Workload
 
 
+def check_records(count: IntArray, subject: str, most: int = 2**28) -> int:
+    """Return the number of records; refuse more than what has a row for each may hold."""
+    total = int(count.sum(dtype=np.float64))  # no sum of many large ones wraps around
+    if total > most:
+        raise ArgumentError(
+            f"tables must count at most {most} records for {subject}, with a row for each, got "
+            f"{total}; count_bounds, and histogram() and blocks() of a reconstruction, take more"
+        )
+    return total
+
+
 @dataclass(frozen=True)
 class CountRanges:
     """Smallest and largest counts, groups by rows (or published cells), with few stored.

@@ -16,7 +16,12 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import age_bin
-from bayesrisk.reconstruction.records.problem import CountRanges, Problem, published_problem
+from bayesrisk.reconstruction.records.problem import (
+    CountRanges,
+    Problem,
+    check_records,
+    published_problem,
+)
 from bayesrisk.reconstruction.records.program import Farthest, farthest_solutions
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks, starting_solution
 from bayesrisk.reconstruction.records.system import Queries
@@ -130,6 +135,7 @@ class Reconstruction(AttackResult, Tabular):
             The block and the attributes; ``agebin`` where the tables tell only bins of age
             apart, and ``age`` where a larger place publishes single years.
         """
+        check_records(self.count, "a frame")
         block, cell = np.repeat(self.block, self.count), np.repeat(self.cell, self.count)
         columns = {**self.problem.space.columns(cell), **self.extra}
         return pd.DataFrame({self.problem.level: self.geoids[block], **columns})

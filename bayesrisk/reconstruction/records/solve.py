@@ -13,7 +13,13 @@ from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import OPEN, UNBOUNDED
-from bayesrisk.reconstruction.records.problem import WHOLE, CountRanges, LargerLevel, Problem
+from bayesrisk.reconstruction.records.problem import (
+    WHOLE,
+    CountRanges,
+    LargerLevel,
+    Problem,
+    check_records,
+)
 from bayesrisk.reconstruction.records.program import settle
 from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
 from bayesrisk.reconstruction.registry import Status
@@ -480,8 +486,9 @@ def _complete(problem: Problem, solution: Solution) -> None:
     for b in unlimited:
         solution.status[b], solution.conflict[b] = Status.UNKNOWN, solution.unbounded[b]
     chosen = ~np.isin(solution.block, unlimited)
-    records = np.repeat(chosen, solution.count)
-    solution.extra = {name: extra[name][records] for name in extra}
+    if extra:  # a value for each record
+        records = np.repeat(chosen, solution.count)
+        solution.extra = {name: extra[name][records] for name in extra}
     solution.keep(chosen)
 
 
@@ -522,13 +529,16 @@ def _finer_columns(
 ) -> tuple[dict[str, IntArray], dict[int, str]]:
     """Return the finer columns that a level gives, and the blocks of places that do not agree."""
     coupling, group = larger.coupling, larger.group
-    block, cell = (np.repeat(part, solution.count) for part in (solution.block, solution.cell))
+    block, cell, count = solution.block, solution.cell, solution.count
     fine = coupling.queries.space
     whole = ~np.isin(np.arange(larger.geoids.size), group[~solution.solved])
     columns: dict[str, IntArray] = {}
     if coupling.detail is None:
         detailed = cell
     else:
+        rows = check_records(count, "columns finer than the tables of blocks")
+        block, cell = np.repeat(block, count), np.repeat(cell, count)
+        count = np.ones(rows, np.int64)
         detail = sp.csr_array(larger.published @ coupling.detail.T).tocoo()
         index = _detailed_cells(coupling, detail, group[block], block, cell)
         fine_index = np.unravel_index(np.maximum(coupling.detail_cell[index], 0), fine.shape)
@@ -543,7 +553,7 @@ def _finer_columns(
                 columns[name] = np.where(whole[group[block]] & (index >= 0), codes, -1)
         detailed = np.ravel_multi_index(tuple(parts), fine.shape).astype(np.int64)
     shape = (larger.geoids.size, fine.size)
-    counts = sp.csr_array((np.ones(block.size, np.int64), (group[block], detailed)), shape=shape)
+    counts = sp.csr_array((count, (group[block], detailed)), shape=shape)
     differences = _first_differences(
         larger.ranges, sp.csr_array(counts @ coupling.queries.matrix.T), coupling.queries
     )
@@ -695,11 +705,12 @@ def _add_nearest(
     block, cell, count = (np.concatenate(part) for part in zip(*parts, strict=True))
     before = int(solution.count.sum())
     order = np.lexsort((cell, block))
-    records = np.repeat(np.arange(count.size), count)
-    by_place = np.argsort(np.argsort(order)[records], kind="stable")
-    added = np.full(records.size - before, -1, np.int64)
-    for name, values in solution.extra.items():
-        solution.extra[name] = np.concatenate([values, added])[by_place]
+    if solution.extra:
+        records = np.repeat(np.arange(count.size), count)
+        by_place = np.argsort(np.argsort(order)[records], kind="stable")
+        added = np.full(records.size - before, -1, np.int64)
+        for name, values in solution.extra.items():
+            solution.extra[name] = np.concatenate([values, added])[by_place]
     solution.block, solution.cell, solution.count = block[order], cell[order], count[order]
 
 

@@ -207,7 +207,11 @@ _OWN = {  # loaded when asked for: both are slow to import
     "pulp": "bayesrisk.reconstruction.solvers._pulp:PulpSolver",
 }
 REGISTRY: Registry[SolverBackend] = Registry(
-    "solver", builtin=_OWN, protocol=SolverBackend, needs="name and solve()"
+    "solver",
+    builtin=_OWN,
+    protocol=SolverBackend,
+    needs="name and solve()",
+    results={"solve": SolverResult},
 )
 
 

@@ -277,7 +277,7 @@ def prior_of_others(prior: RecordPrior) -> RecordPrior:
 #: Names of all readings: of one question, so that answers of one can be held against another's.
 READINGS = ("likelihood", "as-true", "swap-aware", "working-error")
 
-_MOVED = "realised_rate"  # diagnostic of releases whose records change places
+_MOVED = {"rate", "swap_key"}  # parameters of releases whose records change places
 _LEAST = Fraction(1, 10**4)  # variance of a table without an error that anybody saw
 
 Key = tuple[str, str]
@@ -308,10 +308,11 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     unknown = [key for key, law in laws.items() if not law.closed]
     if not unknown:
         return [Reading("likelihood", release)]
-    moved = release.diagnostics.get(_MOVED)
-    if moved is not None:
+    parameters = release.spec.parameters
+    if set(parameters) >= _MOVED:  # the stated rate: the one that was reached is not published
         naive = _under_laws(release, {key: TrueCounts() for key in unknown})
-        return [Reading("as-true", naive), Reading("swap-aware", naive, float(moved))]
+        moved = float(Fraction(parameters["rate"]))
+        return [Reading("as-true", naive), Reading("swap-aware", naive, moved)]
     if errors and set(unknown).isdisjoint(errors):
         other = unknown[0]
         raise ArgumentError(

@@ -84,16 +84,6 @@ def release_differences(release: Release, truth: PublishedTables) -> pd.DataFram
             possible &= (true == 0) | (true >= int(spec.parameters.get("threshold", 0)))
         part = {"given": remainder, "difference": out - true, "possible": possible}
         parts.append(pd.DataFrame({"level": level, "table": name} | part))
-    rate, stated = release.diagnostics.get("realised_rate"), spec.parameters.get("rate")
-    if rate is not None and stated is not None:
-        # Of n units as many pairs p change places as bring 2 p / n next to the stated rate, or
-        # fewer where partners are lacking.  Of households n is a multiple of a denominator.
-        realised = Fraction(rate).limit_denominator(10**6)
-        units = realised.denominator
-        if spec.parameters.get("unit") == "person":
-            units = max(1, min(int(counts.sum()) for counts in truth.counts.values()))
-        fits = bool(0 <= realised <= Fraction(str(stated)) + Fraction(1, units))
-        parts.append(pd.DataFrame([("", "realised rate", 0, 0, fits)], columns=DIFFERENCES))
     every = pd.concat(parts) if parts else pd.DataFrame(columns=DIFFERENCES)
     return every.groupby(DIFFERENCES).size().rename("cells").reset_index()
 
@@ -114,8 +104,8 @@ def law_checks(
     for key, rows in groups:
         name, level, table = map(str, cast(tuple[str, str, str], key))
         if name in specs:
-            law = specs[name].likelihood(level, table) if level else None
-            parts.append((name, f"{level} {table}".strip(), law, rows))
+            law = specs[name].likelihood(level, table)
+            parts.append((name, f"{level} {table}", law, rows))
             tests.append(_p_values(rows, law))
     p = np.sort(list(itertools.chain(*tests)))
     accepted = np.append(p > alpha / np.arange(p.size, 0, -1), True)

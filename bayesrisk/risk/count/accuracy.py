@@ -579,13 +579,13 @@ def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> F
     >>> print(round(decision_epsilon(found=0.6, cleared=0.7), 4))
     0.6931
     """
-    a = check.real_array(found, "found", lower=0.0, upper=1.0)
-    right = check.real_array(cleared, "cleared", lower=0.0, upper=1.0)
+    a = check.real_array(found, "found", lower=0.0, upper=1.0) + 0.0  # without minus zero
+    right = check.real_array(cleared, "cleared", lower=0.0, upper=1.0) + 0.0
     failure = check.scalar(delta, "delta", lower=0.0, upper=1.0, bounds="[)")
     check.broadcast(found=a, cleared=right)
     b = 1.0 - right
     pairs = [(a, b), (b, a), (1.0 - a, right), (right, 1.0 - a)]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         bounds = [
             np.where(x > failure, np.log1p((np.maximum(x - failure, 0.0) - y) / y), 0.0)
             for x, y in pairs

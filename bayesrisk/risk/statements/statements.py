@@ -645,7 +645,7 @@ def residual_risk(
     if units is not None:
         check.text(units, "units")
         for label, frame in (("statements", in_data), ("control", controls)):
-            frame = check.frame(frame, label, [units])
+            frame = check.frame(frame, f"units of {label}", [units])
     groups = dict(iter(controls.groupby(GROUP, sort=False)))
     lines = []
     for key, rows in in_data.groupby(GROUP, sort=False):

@@ -115,13 +115,6 @@ class _Reader:
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         self.columns = [[row[i] for _, row in sheet.rows] for i in range(len(self.heads))]
         self.reasons: dict[int, str] = {}  # why a column is not used
-        same = [h for h in self.heads if h and self.heads.count(h) > 1]
-        if same:
-            at = [i + 1 for i, h in enumerate(self.heads) if h == same[0]]
-            raise DataError(
-                f"{sheet.name}: columns must be different variables, got {quote(same[0])} as "
-                f"columns {' and '.join(map(str, at))}: give each a heading of its own"
-            )
         #: Whether a column says the same in all rows of all files that have it.
         self.fixed = {
             i: len({row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
@@ -243,6 +236,7 @@ class _Reader:
                 "columns.HEADING=count names it (records of people are no table: tabulate them, or "
                 "use audit)"
             )
+        self._refuse_same(counts)
         self._drop(names, said)
         self._keep_apart(names, counts, said)
         return self._titled(names, counts, flags, said)
@@ -320,6 +314,27 @@ class _Reader:
         texts = {t for t in self.columns[i] if t}
         words = sum(map(str.islower, "".join(texts)))
         return bool(_IDENTIFIER.fullmatch(self.heads[i])), -words, i
+
+    def _refuse_same(self, counts: Mapping[int, dict[str, str]]) -> None:
+        """Refuse two columns that count the same records, and more counts than can be read."""
+        sheet = self.sheet
+        if len(sheet.rows) * len(counts) > MOST:
+            size = len(sheet.rows) * len(counts)
+            raise DataError(f"{sheet.name}: must hold from 1 to {MOST} counts, got {size}")
+        first: dict[object, int] = {}
+        for i, head in enumerate(self.heads):
+            labels = frozenset((n, key(x)) for n, x in counts[i].items()) if i in counts else None
+            if labels is None and not (head and head in {self.heads[j] for j in counts}):
+                continue
+            before = first.setdefault(labels if labels is not None else head, i)
+            other = first.setdefault(head, i)
+            if min(before, other) != i:
+                before = min(before, other)
+                twice = quote([sheet.heads[before], sheet.heads[i]])
+                raise DataError(
+                    f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
+                    f"got the headings {twice}: call one of them otherwise, or remove it"
+                )
 
     def _keep_apart(
         self, names: dict[int, str], counts: Mapping[int, dict[str, str]], said: Mapping[int, str]

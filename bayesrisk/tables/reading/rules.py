@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from bayesrisk import _validation as check
@@ -15,6 +16,7 @@ from bayesrisk.tables.likelihoods import (
     RoundingSpec,
     TrueCounts,
 )
+from bayesrisk.tables.reading.sheet import PATH, Sheet
 from bayesrisk.tables.reading.texts import key, number_range
 
 _CHOICES = {
@@ -81,6 +83,27 @@ def settings(options: Mapping[str, Any]) -> dict[str, str]:
         if not good:
             raise ArgumentError(f"{name[:80]} must be {bound}, got {quote(text)}")
     return choices
+
+
+def setting(text: str, sheets: Sequence[Sheet]) -> tuple[str, str]:
+    """Return name and value of ``NAME=VALUE``; both may hold equals signs.
+
+    The name is the longest one about a heading, a file or a text of the sheets; where none is, all
+    before the last sign.
+    """
+    places = [match.start() for match in re.finditer("=", text)]
+    splits = [(text[:i], text[i + 1 :]) for i in reversed(places)]
+    words = set[str]()
+    for sheet in sheets if len(splits) > 1 else ():
+        cells = {cell for _, row in sheet.rows for cell in row}
+        heads = {part for head in sheet.heads for part in (head, *head.split(PATH))}
+        words |= {*map(key, cells | heads | {Path(sheet.name).name})}
+    for name, value in splits:
+        section, _, rest = name.partition(".")
+        label = rest.partition(".")[2] if section == "labels" else rest
+        if section in ("counts", "marks", "columns", "labels") and key(label) in words:
+            return name, value
+    return splits[0]
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:

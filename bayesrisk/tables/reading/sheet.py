@@ -17,7 +17,7 @@ from bayesrisk._files.text import named, read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables.reading.texts import DECIMAL, POINTS, WHOLE, is_mark, noted, number_range
 
-_BYTES, _UNPACKED = 2**26, 2**28
+_BYTES, _UNPACKED, _NOTES = 2**26, 2**28, 2**10
 #: Counts of all files together.
 MOST = 2**17
 _NOTE = re.compile(
@@ -89,6 +89,9 @@ def _grid(file: Path, text: str) -> _Grid:
 
     Of two such delimiters a tab wins, which no text holds, and then that which splits into more.
     """
+    text = text.rstrip(",;\t| \r\n") + "\n"
+    if (length := text.count("\n")) > MOST + _NOTES:
+        raise DataError(f"{file}: must hold from 1 to {MOST} counts, got {length} lines")
     best, grid = (0, False, 0), _Grid()
     faults = []
     for delimiter in ",;\t|":
@@ -199,6 +202,8 @@ def _table(name: str, grid: _Grid, where: str = "") -> Sheet:
             f"{name}: must hold headings and a column of counts{where}, got none (records of "
             "people are no table: tabulate them, or use audit)"
         )
+    if start and full[start - 1][2] > width:
+        raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
     head, first = full[start][1], start + 1
     while first < min(start + 3, len(full) - 1):
         below = {j: [row[j] for _, row, _, _ in full[first + 1 :] if row[j]] for j in numeric}
@@ -206,11 +211,7 @@ def _table(name: str, grid: _Grid, where: str = "") -> Sheet:
             break
         head, first = joined, first + 1
     left = [(i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
-    last = (
-        max(at for at in range(first, len(full)) if data(full[at][1]))
-        if any(data(row) for _, row, _, _ in full[first:])
-        else first - 1
-    )
+    last = max((at for at in range(first, len(full)) if data(full[at][1])), default=first - 1)
     labels = [j for j in range(width) if j not in numeric]
     body, depths, beyond = [], [], False
     for at in range(first, len(full)):
@@ -222,12 +223,16 @@ def _table(name: str, grid: _Grid, where: str = "") -> Sheet:
             left.append((i, _short(row), "the headings again"))
             continue
         if size > width and not (at > last and _is_note(row)):
-            raise DataError(
-                f"{name}: row {i}: must have at most {width} fields, as the headings, got {size}: "
-                f"{quote(grid[at][1][: width + 2])} (a number with commas stands in quotes)"
-            )
+            raise _too_wide(name, i, width, grid[at][1])
+        if any("\n" in text or "\r" in text for text in grid[at][1]):
+            raise DataError(f"{name}: row {i}: a quote must be closed on its line")
         complete = labels and all(row[j] for j in labels if head[j])
         if at > last and (beyond or not complete or _is_note(row)):
+            if not row[0] or number_range(row[0]):
+                raise DataError(
+                    f"{name}: row {i}: must be a row of the table or a note in the first column, "
+                    f"got {quote(_short(row))}"
+                )
             beyond = True
             left.append((i, _short(row), "a note below the table"))
             continue
@@ -241,6 +246,14 @@ def _table(name: str, grid: _Grid, where: str = "") -> Sheet:
     keep = [j for j in range(width) if head[j] or any(row[j] for _, row in body)]
     body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths)]
     return Sheet(name, [head[j] for j in keep], body, left)
+
+
+def _too_wide(name: str, line: int, width: int, row: Sequence[str]) -> DataError:
+    return DataError(
+        f"{name}: row {line}: must have {width} columns, got {len(_trimmed(row))}: "
+        f"{quote(row[: width + 3])}; a text or number with a delimiter stands in quotes "
+        '("1,234"), or the row is removed'
+    )
 
 
 def _depth(row: Sequence[str]) -> int:

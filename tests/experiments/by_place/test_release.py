@@ -167,15 +167,28 @@ class TestBudget:
         assert sum(spent.values()) <= Release.read(tmp_path / "out").diagnostics["rho"] + 1e-12
 
     def test_diagnostics_that_differ_are_told_by_their_extremes(self, people, tmp_path):
-        run(study(people, "swapping"), tmp_path / "out")
-        rates = [
-            Release.read(part).diagnostics["realised_rate"]
+        run(ReleaseStudy(people, INNER, Telling(), 1), tmp_path / "out")
+        told = [
+            Release.read(part).diagnostics["people"]
             for part in (tmp_path / "out").glob("part-[0-9]*")
         ]
-        assert min(rates) < max(rates)
+        assert min(told) < max(told)
         assert Release.read(tmp_path / "out").diagnostics == {
-            "realised_rate_lowest": min(rates), "realised_rate_highest": max(rates),
+            "people_lowest": min(told), "people_highest": max(told),
         }  # fmt: skip
+
+
+class Telling(BaseMechanism):
+    """A mechanism that publishes how many people a part has."""
+
+    grain = 0
+
+    def __init__(self):
+        super().__init__(MechanismSpec("telling", others=TrueCounts()))
+
+    def _protect(self, microdata, workload, rng):
+        told = {"people": float(len(microdata.persons))}
+        return Protected(tabulate(microdata, workload), diagnostics=told)
 
 
 class TestReach:

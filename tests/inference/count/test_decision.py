@@ -1,5 +1,8 @@
 """Decisions: the threshold is where the posterior reaches one half, and nowhere else."""
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -38,6 +41,23 @@ def test_threshold_is_where_the_posterior_reaches_one_half(rho, prior, k):
     assert posterior_probability(t, **settings) >= 0.5 - slack
     assert posterior_probability(t - 1, **settings) < 0.5 + slack
     assert bayes_decision([t - 1, t], **settings).tolist() == [k, k + 1]
+
+
+def test_near_a_tie_the_threshold_is_exact_unless_both_of_its_roundings_are_ties():
+    rng, ties, exactly = np.random.default_rng(41), 0, 0
+    for _ in range(4000):
+        prior, step = rng.uniform(1e-6, 0.5), int(rng.integers(1, 10**6))
+        log_odds = float(special.logit(prior))
+        rho = -log_odds / (2 * step - 1)
+        found = decision_threshold(rho=rho, prior=prior)
+        exact = math.ceil(Fraction(1, 2) - Fraction(log_odds) / (2 * Fraction(rho)))
+        ties += found != exact
+        exactly += found == exact
+        if found != exact:
+            assert found == exact - 1
+            assert log_odds / (2 * rho) == 0.5 - found
+            assert log_odds + rho * (2 * found - 1) == 0
+    assert min(ties, exactly) > 500
 
 
 @pytest.mark.parametrize("prior", [0.1, 0.25, 0.4])

@@ -118,3 +118,26 @@ def test_near_exact_noise_answers_as_exact_counts_do(scale):
     laws = [record_law(system) for system in systems]
     assert laws[0].engine == "exact"
     np.testing.assert_allclose(laws[0].mean, laws[1].mean, atol=1e-12)
+
+
+@pytest.mark.parametrize("apart", [19, 20, 21, 60])
+def test_noisy_counts_that_contradict_each_other_are_weighed_as_far_as_it_takes(apart):
+    """One number, counted as 0 and as ``apart``: what is likely is unlikely under either count."""
+    schema = Schema("people", (Attribute("a", 2),), Geography("towns", ("block",), (1,)))
+    law = NoiseSpec("discrete-gaussian", 1)
+    tables = {("block", name): Table(name, (name,), {"a": np.array([[1, weight]])})
+              for name, weight in (("one", 0), ("other", 1))}  # fmt: skip
+    counts = {key: sp.csr_array([[y]]) for key, y in zip(tables, (0, apart), strict=True)}
+    published = PublishedTables(Workload(schema, tables), {"block": ["1"]}, counts)
+    release = Release(MechanismSpec("some", {}, dict.fromkeys(tables, law)), published)
+    size = np.full(apart + 2, 1.0 / (apart + 2.0))
+    prior = RecordPrior(schema, np.array([1.0, 0.0]), 3.0, size, name="nobody of the other kind")
+    n = np.arange(size.size)
+    weight = np.exp(-(n**2) / 2 - (apart - n) ** 2 / 2 + apart**2 / 4)
+    least = range(apart // 2 - 1, apart // 2 + 4)
+    asked = [RecordQuestion({"a": [0]}, at_least=m) for m in least]
+    about = {"level": "block", "place": "1", "prior": prior, "engine": "exact"}
+    found = microdata_posterior(release, asked, **about).answers["posterior"]
+    expected = [weight[n >= m].sum() / weight.sum() for m in least]
+    assert min(expected) > 1e-6
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

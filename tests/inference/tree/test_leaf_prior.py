@@ -7,6 +7,7 @@ from scipy import stats
 from bayesrisk import ArgumentError
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import LeafPrior
+from bayesrisk.inference.tree import _kernels as kernels
 
 X = np.arange(40)
 
@@ -42,6 +43,28 @@ def hurdle(w, law):
 )
 def test_ratios_are_those_of_the_law(prior, logpmf):
     np.testing.assert_allclose(prior.log_ratios(X), ratios(logpmf), rtol=1e-10, atol=1e-12)
+
+
+def test_what_a_window_of_a_leaf_leaves_out_is_within_its_share():
+    """By the terms of all counts, under priors that may have nearly everything on 0."""
+    rng, without_zero, heavy_zero = np.random.default_rng(42), 0, 0
+    x, log_eps = np.arange(4000), np.log(1e-9)
+    for _ in range(600):
+        size = rng.choice([0.25, 1.0, 3.0, np.inf])
+        log_ratio = np.log(rng.uniform(1, 60)) if size == np.inf else np.log(rng.uniform(0.5, 1))
+        law = np.array([rng.uniform(-80, 5), size, log_ratio])
+        lam, theta = 10.0 ** rng.uniform(-3, 0), rng.uniform(-0.2, 0.2)
+        leaf = kernels.Leaf(int(rng.integers(-10, 90)), rng.uniform(-0.5, 0.5), lam, law, theta)
+        low, high, _, cut = kernels.leaf_window(leaf, log_eps, 0, 2**52)
+        steps = LeafPrior("any", *law).log_ratios(x[:-1])
+        terms = np.append(0.0, np.cumsum(steps)) + theta * x - lam * (x - leaf.y - leaf.frac) ** 2
+        weight = np.exp(terms - terms.max())
+        inside = (x >= low) & (x <= high)
+        left_out = weight[~inside].sum() / weight[inside].sum()
+        assert left_out <= cut * (1 + 1e-9) <= 2e-9 * (1 + 1e-8)
+        without_zero += low > 1
+        heavy_zero += low == 0 and weight[0] > weight[1:].sum()
+    assert min(without_zero, heavy_zero) > 50
 
 
 def test_one_person_at_most():

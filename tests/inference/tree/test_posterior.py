@@ -270,6 +270,27 @@ def test_a_wider_tail_is_within_its_bound():
             assert 0.5 * gap <= rough.truncation_bound + 1e-14
 
 
+def test_what_a_transform_rounded_grows_as_the_factor_takes_mass_away():
+    """Two children of uniform counts under a noisy sum that is far from most of theirs."""
+    lam, y, error = 2.0, 16, 1e-6
+    merges = engine.Merges(*(np.array(part) for part in ([-1, -1, 0], [-1, -1, 1], [0, 1, 2])))
+    none, bounds = np.zeros(3), np.repeat([[0, 2**52]], 3, axis=0)
+    factors = engine.Factors(
+        np.array([0.0, 0.0, lam]), np.array([0, 0, y]), none, none, np.full(3, -1), np.zeros(0),
+        np.zeros((0, 3), np.int64), bounds,
+    )  # fmt: skip
+    spot = np.array([[0, 0, 10], [0, 10, 10], [0, 20, 19]])
+    messages = engine.Messages(spot, np.zeros((3, 2)), np.full(64, 0.1))
+    conv = np.convolve(np.full(10, 0.1), np.full(10, 0.1))
+    conv[y] += error  # where the factor takes nothing away
+    kept = conv @ np.exp(-lam * (np.arange(19) - y) ** 2)
+    assert kept < 0.1
+    missing = (-np.inf, error)
+    code = engine.close_merge(2, 0, conv.copy(), missing, merges, factors, messages, -50.0)
+    assert code == engine.DONE
+    assert messages.lost[2, 1] >= error / kept * (1 - 1e-9)
+
+
 def test_transforms_agree_with_direct_sums(monkeypatch):
     rng = np.random.default_rng(4)
     n = 30

@@ -183,6 +183,27 @@ def test_a_limit_never_makes_a_claim(monkeypatch):
             assert truth[pattern] == m
 
 
+def test_a_bound_with_room_for_a_record_is_no_proof_that_a_class_is_empty(monkeypatch):
+    """A relaxation that errs: it says that nobody can be there, its dual values that one can."""
+    right, asked = highs.Sifted.maximise, []
+
+    def careless(self, objective):
+        answer = right(self, objective)
+        asked.append(objective)
+        return answer._replace(values=0.0 * answer.values)
+
+    schema = small_schema(3, 2)
+    tables = [Table("N", ("N_0",), {}), Table("A", ("A_0",), {"a0": np.array([[1, 1, 0]])})]
+    published, _ = publish(schema, tables, np.arange(6), np.array([0, 0, 0, 1, 0, 0]))
+    expected = as_patterns(find_claims(published).to_frame(), schema, tables)
+    monkeypatch.setattr(highs.Sifted, "maximise", careless)
+    found = find_claims(published)
+    assert asked
+    assert found.blocks["status"].tolist() == ["decided"]
+    assert as_patterns(found.to_frame(), schema, tables) == expected
+    assert expected
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -370,6 +370,38 @@ def test_an_open_top_is_never_unique_and_has_no_largest_count():
     assert (far.status, far.upper.tolist()) == (("unknown",), [1.0])
 
 
+@pytest.mark.parametrize(("weight", "least"), [(2, 3), (2, 4), (3, 4), (3, 5), (3, 7)])
+def test_a_cell_without_a_bound_may_hold_as_many_as_its_row_needs(weight, least):
+    """A weighted count with an open top: so many times a whole number, the least one or more."""
+    about = Schema("s", (Attribute("a", 2),), Geography("g", ("block",), (1,)))
+    asked = Workload(about, {("block", "W"): Table("W", ("w",), {"a": np.array([[weight] * 2])})})
+    laws = {("block", "W"): RangeSpec((0, least), (0, least))}
+    counts = {("block", "W"): sp.csr_array([[least]])}
+    tables = PublishedTables(asked, {"block": ["1"]}, counts, laws=laws)
+    found = count_bounds(tables).counts
+    smallest = min(weight * x for x in range(least + 1) if weight * x >= least)
+    assert found["low"].tolist() == [smallest]
+    assert found["high"].isna().all()
+    assert found["status"].tolist() == ["proved"]
+
+
+def test_what_a_larger_place_bounds_is_not_endless():
+    """Of a block's two kinds the tract counts one, and only the block's open total the other."""
+    about = Schema("s", (Attribute("a", 2),), Geography("g", ("tract", "block"), (1, 2)))
+    kind = Table("A0", ("a0",), {"a": np.array([[1, 0]])})
+    asked = Workload(about, {("block", "ALL"): Table("ALL", ("all",), {}), ("tract", "A0"): kind})
+    counts = {("block", "ALL"): sp.csr_array([[3]]), ("tract", "A0"): sp.csr_array([[4]])}
+    laws = {("block", "ALL"): RangeSpec((0, 3), (0, 3)), ("tract", "A0"): RoundingSpec(2, "random")}
+    geoids = {"block": ["11"], "tract": ["1"]}
+    tables = PublishedTables(asked, geoids, counts, laws=laws)
+    found = count_bounds(tables, scope="tract").counts.set_index("cell")
+    # A count of 4 is one of 3 to 5, and anybody may be of the other kind.
+    assert found.loc["a0", ["low", "high"]].tolist() == [3, 5]
+    assert found.loc["all", "low"] == 3
+    assert pd.isna(found.loc["all", "high"])
+    assert found["status"].eq("proved").all()
+
+
 def test_queries_are_bounded_by_tables_that_do_not_have_them():
     rng = np.random.default_rng(4)
     tables, x = release(rng, blocks=12, laws=("nearest 3", "exact"))

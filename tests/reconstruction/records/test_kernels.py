@@ -79,6 +79,10 @@ def test_propagation_keeps_every_solution(weights, feasible):
             continue
         for x in found:
             assert np.all((low <= x) & (x <= high))
+        # Every end of a cell is reached in each of its rows, where the other cells are at theirs.
+        room = matrix * (high - low)
+        assert np.all((matrix @ high - counts)[:, None] >= room * (matrix > 0))
+        assert np.all((counts - matrix @ low)[:, None] >= room * (matrix > 0))
         if status == kernels.FIXED:
             assert [x.tolist() for x in found] == [low.tolist()]
     assert {kernels.FIXED, kernels.OPEN} <= seen

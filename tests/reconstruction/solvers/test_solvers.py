@@ -251,6 +251,25 @@ def test_a_careless_relaxation_is_not_believed(answer):
     )
     assert branch_and_bound(Careless(answer), model, np.ones(2, int), Limits()) is None
 
+    # Every sum of 2 to 4 has a solution, and no dual value given here proves that none has.
+    for least in (None, 2, 3, 4):
+        limits = {"nodes": 9, "deadline": Deadline()}
+        found = find_at_least(Careless(answer), model, np.ones(2, int), least, **limits)
+        assert found[0] != "none"
+        assert found[1] is None or (model.holds(found[1]) and found[1].sum() >= (least or 0))
+
+
+def test_a_bound_that_reaches_the_least_is_no_proof_that_nothing_does():
+    # x = 1 fits and reaches 1; the solver says 0, and its dual values bound the objective by 1.
+    model = IntegerModel(
+        np.zeros(1, int), np.ones(1, int), sp.csr_array([[1]]), np.zeros(1, int), np.ones(1, int)
+    )
+    short = Careless(Relaxation(np.zeros(1), np.zeros(1), None))
+    limits = {"nodes": 9, "deadline": Deadline()}
+    assert find_at_least(short, model, np.ones(1, int), 1, **limits) == ("unknown", None)
+    # The same bound proves that nothing reaches 2.
+    assert find_at_least(short, model, np.ones(1, int), 2, **limits) == ("none", None)
+
 
 def test_unknown_and_missing_solvers_are_named():
     for name in ("nope", "highs:x", "pulp", "pulp:"):

@@ -162,7 +162,7 @@ def test_readings_of_every_kind():
     swapped = of.release("p", 0, OTHERS[1])
     naive, aware = readings(swapped, {})
     assert (naive.name, aware.name, naive.moved) == ("as-true", "swap-aware", 0.0)
-    assert aware.moved == float(swapped.diagnostics["realised_rate"])
+    assert aware.moved == float(Fraction(OTHERS[1].spec.parameters["rate"]))
     assert set(aware.release.spec.tables.values()) == {TrueCounts()}
     release = of.release("p", 0, make_mechanism("topdown", **TOPDOWN))
     (working,) = readings(release, {("block", "R"): 2.5})
@@ -176,7 +176,7 @@ def test_who_knows_of_the_exchange_reckons_with_one_who_is_counted_elsewhere(con
     of = population(adversaries=(EVERYBODY[0], EVERYBODY[3]), concentration=concentration)
     release = of.release("p", 0, OTHERS[1])
     found = of.statements("s", "p", 0, OTHERS[1], release, np.array([0, 7]))
-    r = float(release.diagnostics["realised_rate"])
+    r = float(Fraction(release.spec.parameters["rate"]))
     assert r > 0
     both = [found[found["attack"] == name].reset_index(drop=True) for name in
             ("as-true", "swap-aware")]  # fmt: skip

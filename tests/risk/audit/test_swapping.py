@@ -93,7 +93,7 @@ def test_audits_read_swapped_tables_as_the_page_says(a):
         share = float(of.prior(0).shares[1])
         tables = make_mechanism("identity").release(data, workload=WORKLOAD, rng=1).tables
         spec = make_mechanism("swapping", rate="1/5", **KEY).spec
-        release = Release(spec, tables, {"realised_rate": rate})
+        release = Release(spec, tables)
         assert not any(isinstance(law, TrueCounts) for law in release.spec.tables.values())
         rows = of.statements("s", "s", 0, Same(release), release, np.array([0]))
         told = rows[(rows["attack"] == "swap-aware") & (rows["statement"] == "value 1")]

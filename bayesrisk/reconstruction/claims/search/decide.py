@@ -42,7 +42,7 @@ from bayesrisk.reconstruction.claims.search.space import (
     smallest_conflict,
 )
 from bayesrisk.reconstruction.records.kernels import HIDDEN
-from bayesrisk.reconstruction.records.problem import CountRanges
+from bayesrisk.reconstruction.records.problem import CountRanges, check_records
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.reconstruction.solvers.branching import proves_infeasible, reduced_values
@@ -61,6 +61,8 @@ _BRIEF, _LONG = 2, 8
 _NODES = 400
 #: Pairs of claim and cell that are looked at together.
 _AT_ONCE = 2**22
+#: Records of a place, which are listed one by one.
+_RECORDS = 2**24
 #: Searches for few records of many open claims that may find nothing new, one after another, and
 #: the share of these claims that a search is for, after one for all of them.
 _FRUITLESS, _SHARE = 3, 0.2
@@ -173,6 +175,7 @@ class Decider:
 
     def take(self, whole: IntArray) -> bool:
         """Remember a solution, if every published cell allows its counts."""
+        check_records(whole, "claims", _RECORDS)
         sums, full = self.columns @ whole, self.system.model
         fits = np.all((sums >= full.row_low) & (sums <= full.row_high))
         if fits and whole.min(initial=0) >= 0:
