@@ -85,7 +85,8 @@ class Registry(Generic[T]):
             follows = isinstance(plugin, self._protocol)
         if not follows:
             raise ArgumentTypeError(f"{subject} must have {self._needs}, got {quote(plugin)}")
-        return behind_wall(plugin, subject, self._results)
+        walled: T = behind_wall(plugin, subject, self._results)
+        return walled
 
     def subject(self, name: str) -> str:
         """Return the name in messages: of a plug-in with its package and version."""
@@ -178,7 +179,7 @@ def is_own(subject: object) -> bool:
 
 def behind_wall(plugin: Any, subject: str, results: Results) -> Any:
     """Return a plug-in, now of a class like its own whose functions are walled in."""
-    kind = type(plugin)
+    kind: Any = type(plugin)
     if is_own(kind) or hasattr(kind, "_behind_wall"):
         return plugin
     try:
@@ -201,7 +202,8 @@ def _walled_class(kind: Any, subject: str, results: Results) -> type:
             body[name] = property(_walled(value.fget, name, subject, {}), value.fset, value.fdel)
         elif isinstance(value, FunctionType) and not (name.startswith("__") or is_own(value)):
             body[name] = _walled(value, name, subject, dict(results))
-    walled: type = _walled_meta(type(kind))(kind.__name__, (kind,), body)
+    meta: Any = type(kind)
+    walled: type = _walled_meta(meta)(kind.__name__, (kind,), body)
     return walled
 
 

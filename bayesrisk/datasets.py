@@ -1,6 +1,7 @@
 """Small data sets that ship with the package: synthetic or published figures only."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from bayesrisk.tables import Microdata
 
 __all__ = ["load", "load_microdata", "names", "path", "source"]
+
+
+#: The first line of reports and commands about such data.
+MADE_UP = "Made-up data: none of these people exists."
 
 
 def folder() -> Path:
@@ -41,6 +46,19 @@ def names() -> list[str]:
      'small-town-audit', 'synthetic-county', 'thirty-blocks']
     """
     return sorted(catalogue())
+
+
+def is_made_up(data: object) -> bool:
+    """Return whether data say that their people do not exist: objects, folders, files; or samples.
+
+    A file of microdata is as its folder says.
+    """
+    from bayesrisk.tables.exchange import is_marked  # slow to import
+
+    if not isinstance(data, (str, Path)):
+        return bool(getattr(data, "made_up", False))
+    place = Path(data).resolve()
+    return place.is_relative_to(folder()) or is_marked(place if place.is_dir() else place.parent)
 
 
 def path(name: str) -> Path:
@@ -116,4 +134,4 @@ def load_microdata(name: str) -> "Microdata":
     file = path(name)
     if not file.is_dir() or "kind" in catalogue()[name]:
         raise ArgumentError(f"name must be microdata (a folder), got {quote(name)}, {file.name}")
-    return Microdata.read(file)
+    return replace(Microdata.read(file), made_up=True)

@@ -16,6 +16,7 @@
     └── WorkerError (RuntimeError)          a worker process that ended before its work was done
 
     BayesRiskWarning (UserWarning)
+    ├── ConvergenceWarning                  a number of chains that have not converged
     ├── DataWarning                         a file with odd columns or values, kept or missing
     ├── IncompatibleConditionalsWarning     conditionals that belong to no joint distribution
     └── SampleWarning                       a sample without any block of a size of its frame
@@ -31,6 +32,7 @@ __all__ = [
     "BayesRiskError",
     "BayesRiskWarning",
     "ConfigError",
+    "ConvergenceWarning",
     "DataError",
     "DataWarning",
     "IncompatibleConditionalsWarning",
@@ -118,6 +120,10 @@ class DataWarning(BayesRiskWarning):
 
 class IncompatibleConditionalsWarning(BayesRiskWarning):
     """Two conditionals that belong to no joint law are used, to reproduce published numbers."""
+
+
+class ConvergenceWarning(BayesRiskWarning):
+    """A number is read from chains that have not converged, as far as their draws can tell."""
 
 
 class SampleWarning(BayesRiskWarning):

@@ -6,6 +6,13 @@ for; the next start of the same output removes it, unless a living process still
 Every failure is an :class:`~bayesrisk.OutputError` with the path and the reason.
 """
 
+from bayesrisk._files.text import (
+    MAX_FILE as MAX_FILE,
+    MAX_HELD as MAX_HELD,
+    check_own as check_own,
+    open_regular as open_regular,
+    read_bytes as read_bytes,
+)
 from bayesrisk._files.writing import (
     check_digest as check_digest,
     clear as clear,

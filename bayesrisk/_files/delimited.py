@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from bayesrisk._files.text import gather, named
+from bayesrisk._files.text import gather, named, open_regular
 from bayesrisk.exceptions import DataError, quote
 
 if TYPE_CHECKING:
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
 _BLOCK = 2**22  # bytes that are parsed at a time, and at most one line more
 _ROW = re.compile(r"Row #(\d+)")
-# Texts that a spreadsheet computes when it opens a file, and numbers, which it may.
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+# Texts that a spreadsheet computes when it opens a file, blanks before the sign or not, also one
+# of full width; and numbers, which it may.
+_FORMULA = re.compile(
+    r"'*(?:[\t\r\n]|[\s\0-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20])"
+)
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?%?", re.IGNORECASE)
 
 
@@ -77,21 +81,39 @@ def csv_tables(
 
 
 def csv_bytes(frame: "pd.DataFrame") -> bytes:
-    """Return a data frame as CSV, in which no text is a formula.
+    """Return a data frame as CSV, in which no text, be it a heading or a cell, is a formula.
 
-    Names of protections and values of records come from others.  One that a spreadsheet would
-    compute stands after an apostrophe, by which it takes a cell for text; ``own_text`` removes it.
+    Names of protections and columns and values of records come from others.  One that a spreadsheet
+    would compute stands after an apostrophe, by which it takes a cell for text; ``own_text``
+    removes it.  Half of a pair of surrogates, which is no character, is written as an escape.
     """
-    texts = frame.select_dtypes(["object", "string", "category"])
-    guarded = {str(name): texts[name].astype(object).map(_guarded) for name in texts}
-    text: str = frame.assign(**guarded).to_csv(index=False, lineterminator="\n")
+    guarded = frame.copy()
+    for place, kind in enumerate(frame.dtypes):
+        if kind.kind == "O":  # texts and categories, too
+            guarded.isetitem(place, frame.iloc[:, place].astype(object).map(_guarded).to_numpy())
+    guarded.columns = [_guarded(str(name)) for name in frame.columns]
+    text: str = guarded.to_csv(index=False, lineterminator="\n")
     return text.encode()
 
 
 def _guarded(value: object) -> object:
-    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
-        return f"'{value}"
-    return value
+    if not isinstance(value, str):
+        return value
+    # The writer sets a text with a line feed in quotes, but not one with a carriage return.
+    text = value.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.encode(errors="backslashreplace").decode()
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def guarded_table(table: pa.Table) -> pa.Table:
+    """Return a table whose texts and headings are as those of :func:`csv_bytes`."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_string(plain := getattr(field.type, "value_type", field.type)):
+            column = table.column(place).cast(plain).combine_chunks().dictionary_encode()
+            words = pa.array([_guarded(text) for text in column.dictionary.to_pylist()], plain)
+            column = pa.DictionaryArray.from_arrays(column.indices, words).cast(plain)
+            table = table.set_column(place, field.name, column)
+    return table.rename_columns([_guarded(name) for name in table.column_names])
 
 
 def own_text(value: object) -> object:
@@ -99,6 +121,16 @@ def own_text(value: object) -> object:
     if isinstance(value, str) and value.startswith("'") and _FORMULA.match(value):
         return value[1:]
     return value
+
+
+def read_own_csv(file: Path, texts: Collection[str] = ()) -> "pd.DataFrame":
+    """Return the frame of a file as :func:`csv_bytes` writes it; columns of ``texts`` are text."""
+    from bayesrisk._pandas import pandas
+
+    frame = pandas.read_csv(
+        file, keep_default_na=False, na_values=[""], dtype=dict.fromkeys(texts, str)
+    )
+    return frame.map(own_text)
 
 
 def _blocks(stream: _Stream) -> Iterator[bytes]:
@@ -151,6 +183,12 @@ MAX_COLUMNS = 2**14
 MAX_RATIO = 200
 LARGE = 2**26
 _PIECE = 2**16
+
+
+#: Members of a gzip file, and the least bytes that they must have on average once they are more.
+MAX_MEMBERS = 2**10
+LEAST_MEMBER = 2**8
+_MEMBER = b"\x1f\x8b\x08"  # how each begins
 
 
 def check_ratio(name: str, size: int, packed: int) -> None:
@@ -256,17 +294,38 @@ class WithoutComments:
         return b"".join(pieces)
 
 
+def _check_members(packed: BinaryIO, name: str) -> None:
+    """Refuse a gzip file of many tiny members, each of which takes its time to be unpacked."""
+    members, size, rest = 0, 0, b""
+    while size < LARGE and (data := packed.read(_BLOCK)):
+        members, size = members + (rest + data).count(_MEMBER), size + len(data)
+        rest = data[-2:]
+    packed.seek(0)
+    if members > MAX_MEMBERS and members * LEAST_MEMBER > size:
+        raise DataError(
+            f"{name}: more than {MAX_MEMBERS} members of a gzip file must have {LEAST_MEMBER} "
+            f"bytes each on average, got {members} in {size} bytes"
+        )
+
+
+@contextmanager
+def open_unpacked(file: Path, name: str) -> Iterator[tuple[BinaryIO, int | None]]:
+    """Open the bytes of a file, unpacked if it is one of gzip; with them, how many those are."""
+    with open_regular(file, name=name) as plain:
+        if file.suffix.lower() != ".gz":
+            yield plain, None
+            return
+        _check_members(plain, name)
+        with gzip.GzipFile(fileobj=plain) as unpacked:
+            yield cast("BinaryIO", unpacked), os.fstat(plain.fileno()).st_size
+
+
 @contextmanager
 def open_text(file: Path, name: str | None = None) -> Iterator[TextStream]:
     """Open a text file, or a gzip file of one."""
     called = name or str(file)
-    with named(called):
-        if file.suffix.lower() == ".gz":
-            with gzip.open(file, "rb") as packed:
-                yield TextStream(cast("BinaryIO", packed), called, file.stat().st_size)
-        else:
-            with file.open("rb") as plain:
-                yield TextStream(plain, called)
+    with named(called), open_unpacked(file, called) as (stream, packed):
+        yield TextStream(stream, called, packed)
 
 
 def split_line(line: str, name: str, delimiter: str = ",") -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from bayesrisk._files.text import Fault, check_held, named
+from bayesrisk._files.text import Fault, check_held, named, open_regular
 from bayesrisk.exceptions import DataError, quote
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def opened(
             "buffer_size": _BUFFER,
             **options,
         }
+        open_regular(file, fault).close()  # Arrow opens it itself: from Python's it reads slowly
         with parquet.ParquetFile(file, **options) as source:
             schema = source.schema_arrow
             double = [name for name, times in Counter(schema.names).items() if times > 1]

@@ -1,13 +1,17 @@
 """JSON, TOML and small files from elsewhere, within bounds; errors name the file."""
 
+import io
 import json
+import os
+import stat
 import tomllib
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, quote
 
@@ -24,8 +28,11 @@ MISSING = 'on_error="missing"'
 #: Bytes and values of a JSON document: a sweep of 2**20 budgets is one of 68 MB and 3 million.
 JSON_BYTES = 2**27
 JSON_VALUES = 2**22
+#: Bytes of any file: a length that is larger is a claim, such as that of a file with holes.
+MAX_FILE = 2**38
 #: Bytes of a TOML document.
 TOML_BYTES = 2**18
+_PIECE = 2**20
 _DEPTH = 64
 _WIDTH = 200  # characters of a reason that a message quotes
 _FAULTS = (
@@ -71,19 +78,52 @@ def gather(pieces: Iterable[_T], size: Callable[[_T], int], name: str) -> list[_
     return parts
 
 
+def open_regular(
+    file: Path, fault: Fault = DataError, *, most: int = MAX_FILE, name: str | None = None
+) -> BinaryIO:
+    """Open a file of at most ``most`` bytes, which nobody has to wait for: no pipe, no device."""
+    called = name or str(file)
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    with named(called, fault):
+        stream = io.FileIO(file, opener=lambda path, _: os.open(path, flags))
+    status = os.fstat(stream.fileno())
+    refusal = ""
+    if not stat.S_ISREG(status.st_mode):
+        refusal = "a regular file, is a pipe, a device or a socket"
+    elif status.st_size > most:
+        refusal = f"at most {most} bytes long, got {status.st_size}"
+    if refusal:
+        stream.close()
+        raise fault(f"{called}: must be {refusal}")
+    return io.BufferedReader(stream)
+
+
+def check_own(path: Path, fault: Fault = DataError) -> None:
+    """Refuse what a folder lists and has elsewhere: a link that leaves the folder."""
+    place = Path(os.path.realpath(path))
+    if place.parent != Path(os.path.realpath(path.parent)):
+        raise fault(f"{path}: must lie in its folder, is a link to {quote(str(place))}")
+
+
+def read_pieces(
+    file: Path, most: int, fault: Fault = DataError, *, name: str | None = None
+) -> Iterator[bytes]:
+    """Yield the bytes of a file, which are at most ``most``, and as many as it states."""
+    called, size = name or str(file), 0
+    with named(called, fault), open_regular(file, fault, most=most, name=name) as stream:
+        most = min(most, max(os.fstat(stream.fileno()).st_size, _PIECE))
+        while data := stream.read(_PIECE):
+            size += len(data)
+            if size > most:  # some files of the system state none, and have no end
+                raise fault(f"{called}: must be at most {most} bytes long, got more")
+            yield data
+
+
 def read_bytes(
     file: Path, most: int, fault: Fault = DataError, *, name: str | None = None
 ) -> bytes:
     """Return the bytes of a small file."""
-    called = name or str(file)
-    with named(called, fault):
-        if (size := file.stat().st_size) > most:
-            raise fault(f"{called}: must be at most {most} bytes long, got {size}")
-        with file.open("rb") as stream:
-            raw = stream.read(most + 1)
-    if len(raw) > most:  # what is no plain file has no length
-        raise fault(f"{called}: must be at most {most} bytes long, got more")
-    return raw
+    return b"".join(read_pieces(file, most, fault, name=name))
 
 
 def read_json(file: Path, fault: Fault = DataError) -> Any:
@@ -97,11 +137,20 @@ def json_document(raw: bytes, name: str, fault: Fault = DataError) -> Any:
     if values > JSON_VALUES:
         raise fault(f"{name}: must hold at most {JSON_VALUES} values, got about {values}")
     try:
-        document = json.loads(raw.decode("utf-8"))
+        document = json.loads(raw.decode("utf-8"), object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise fault(f"{name}: cannot be read as JSON: {_reason(error)}") from error
     if problem := _problem(document):
         raise fault(f"{name}: cannot be read as JSON: {problem}")
+    return document
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object, each of whose keys stands there once."""
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        key = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+        raise ValueError(f"key {quote(key)} must stand in its object once")
     return document
 
 

@@ -1,6 +1,7 @@
 """Files and folders that are whole or as before, and digests of them."""
 
 import contextlib
+import ctypes
 import errno
 import hashlib
 import json
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bayesrisk._files.text import Fault, named, read_json
+from bayesrisk._files.text import MAX_FILE, MAX_HELD, Fault, check_own, read_json, read_pieces
 from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
 
 if sys.platform != "win32":
@@ -30,17 +31,20 @@ _FILE, _FOLDER = 0o666, 0o777  # less what the user's umask takes away
 # Digests of files, and JSON documents that carry their own.
 
 
-def digest(file: str | Path) -> str:
-    """Return the SHA-256 of a file's bytes."""
-    with Path(file).open("rb") as data:
-        return hashlib.file_digest(data, "sha256").hexdigest()
+def digest(file: str | Path, most: int = MAX_FILE, fault: Fault = DataError) -> str:
+    """Return the SHA-256 of a file's bytes, of which there are at most ``most``."""
+    total = hashlib.sha256()
+    for data in read_pieces(Path(file), most, fault):
+        total.update(data)
+    return total.hexdigest()
 
 
-def check_digest(file: Path, expected: str, listing: str, fault: Fault = DataError) -> None:
-    """Refuse a file that is not the one that a manifest lists."""
-    with named(str(file), fault):
-        equal = digest(file) == expected
-    if not equal:
+def check_digest(
+    file: Path, expected: str, listing: str, fault: Fault = DataError, most: int = MAX_HELD
+) -> None:
+    """Refuse a file that is not the one that a manifest beside it lists."""
+    check_own(file, fault)
+    if digest(file, most, fault) != expected:
         raise fault(f"{file}: is not the file that {listing} lists: damaged, or changed")
 
 
@@ -58,6 +62,7 @@ def digest_folder(folder: Path) -> str:
 
 def read_document(file: Path, fault: Fault = DataError) -> dict[str, Any]:
     """Return the JSON object in a file without its seal, which must fit where there is one."""
+    check_own(file, fault)
     document = read_json(file, fault)
     try:
         return unsealed(document)
@@ -132,7 +137,10 @@ def _locked(folder: Path) -> int | None:
     """Return a handle that locks a folder; None where another process has it."""
     if sys.platform == "win32":  # no locks, and nobody removes leftovers either
         return os.open(os.devnull, os.O_RDONLY)
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except FileNotFoundError:  # whoever had it has removed it
+        return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -242,9 +250,10 @@ def whole_folder(
 
     ``check`` refuses, by an OutputError, a folder that must not be replaced: it is called with the
     path at the start, and again before the step, and whatever it lets pass is deleted after it.
-    Parents are made.  What is in a ``private`` one is its owner's alone (0700, files 0600).  Where
-    a folder is replaced, a kill between two renames leaves the old one in a hidden folder, and none
-    in its place; the next start of the same output brings it back.
+    Parents are made.  What is in a ``private`` one is its owner's alone (0700, files 0600).  On
+    Linux a folder that is replaced changes places with the new one in one step.  Elsewhere a kill
+    between two renames leaves the old one in a hidden folder, and none in its place; the next start
+    of the same output brings it back.
     """
     output = Path(path)
     with contextlib.ExitStack() as stack:
@@ -363,7 +372,9 @@ def _settle(folder: Path) -> None:
 
 
 def _swap(new: Path, target: Path) -> None:
-    """Put a folder in the place of another, which is then beside the new one's old place."""
+    """Put a folder in the place of another, which is then in the new one's old place or beside."""
+    if target.exists() and _exchanged(new, target):
+        return
     old = new.with_name(_OLD)
     if target.exists():
         target.rename(old)
@@ -373,3 +384,16 @@ def _swap(new: Path, target: Path) -> None:
         if old.exists():
             old.rename(target)
         raise
+
+
+def _exchanged(new: Path, target: Path) -> bool:
+    """Let two folders change places in one step; return whether the system can."""
+    if sys.platform != "linux":
+        return False
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # a C library without it
+        return False
+    sys.audit("os.rename", new, target, -1, -1)  # as for every other rename
+    folder, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
+    return bool(rename(folder, os.fsencode(new), folder, os.fsencode(target), exchange) == 0)

@@ -420,12 +420,12 @@ def main() -> None:
             app()
     except BayesRiskError as error:
         with suppress(OSError):
-            typer.echo(f"bayesrisk: {error}", err=True)
+            base.say(f"bayesrisk: {error}")
         sys.exit(_status(error))
     except Exception as error:  # the last resort: a defect, told in one line
         text = _shortage(error) or (
             f"internal error: {error_line(error)}{_place(error)}; this is a defect of bayesrisk "
             f"{__version__}: please report this line and the command to its maintainers"
         )
-        typer.echo(f"bayesrisk: {text}", err=True)
+        base.say(f"bayesrisk: {text}")
         sys.exit(CRASH)

@@ -1,6 +1,7 @@
 """Attacks on published tables, and ``bayesrisk audit``, which judges protections by them."""
 
 import dataclasses
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -325,6 +326,7 @@ def study(
         time_limit=base.optional_number(options.time_limit, "time_limit"),
         households=population,
         sample=None if public is None else read_sample(public),
+        made_up=source is not None and br.datasets.is_made_up(source),
         **settings,
     )
     summary = runner.run(experiment, output, "occupancy")
@@ -398,6 +400,8 @@ def _households(argument: Path | None) -> Path | None:
 def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
     """Print the table of blocks."""
     document = {"folder": str(output), "complete": summary.complete, "table": None}
+    if summary.facts.get(base.MADE_UP):
+        document[base.MADE_UP] = True
     if summary.results is None:
         base.print_answer(document, base.shard_lines(summary), as_json=as_json)
         return
@@ -714,10 +718,11 @@ def attack_(
     options |= dict(setting(text, sheets) for text in settings or ())
     reading = read(sheets, options)
     for line in reading.screen():
-        typer.echo(line, err=as_json)
+        base.say(line, err=as_json)
     if save_assumptions is not None:
-        _files.write_bytes(save_assumptions, reading.to_toml().encode())
-        typer.echo(f"what is assumed is in {save_assumptions}: check it", err=as_json)
+        with _files.whole_file(save_assumptions, new=True) as stream:
+            stream.write(reading.to_toml().encode())
+        base.say(f"what is assumed is in {save_assumptions}: check it", err=as_json)
         if output is None:
             return
     reading = reading.accepted() if accept else reading
@@ -732,7 +737,7 @@ def attack_(
     ):
         result = write_attack(
             reading, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance,
-            say=None if as_json else typer.echo,
+            say=None if as_json else functools.partial(base.say, err=False),
         )  # fmt: skip
     last = result.pop("last")
     base.print_answer(result, [*last, f"report: {result['report']}"], as_json=as_json)

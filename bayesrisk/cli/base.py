@@ -29,6 +29,9 @@ from bayesrisk import _interrupts
 from bayesrisk._files.text import IN_PIECES
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, quote
 
+#: The key of documents about made-up people, as in manifests.
+MADE_UP = "made_up"
+
 # -----------------------------------------------------------------------------
 # What all commands have in common: groups in ``--help``, interrupts, names in messages.
 
@@ -96,6 +99,10 @@ def _printing() -> Iterator[None]:
             text = f"bayesrisk: standard output could not be written: {error.strerror}"
             typer.echo(text, err=True)
         raise typer.Exit(_UNWRITTEN) from None
+    except Exception as error:  # of Typer, whose errors have no public name: words of the line
+        if isinstance(words := getattr(error, "message", None), str):
+            error.message = "\n".join(map(printable, words.split("\n")))  # type: ignore[attr-defined]
+        raise
 
 
 class Command(TyperCommand):
@@ -199,12 +206,26 @@ _SECONDS = 2.0
 Advance = Callable[[int, int | None], None]
 
 
+def printable(text: str) -> str:
+    """Return a line without what steers a terminal: each such character is written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def say(*lines: str, err: bool = True) -> None:
+    """Print lines, in which names from files may stand: each stays one line."""
+    typer.echo("\n".join(map(printable, lines)), err=err)
+
+
 def print_answer(document: object, lines: Iterable[str], *, as_json: bool) -> None:
-    """Print one JSON document, or lines that say the same to people."""
+    """Print one JSON document, or lines that say the same to people: first, if they are made up."""
+    if isinstance(document, Mapping) and document.get(MADE_UP):
+        lines = [br.datasets.MADE_UP, *lines]
     if as_json:
         typer.echo(json.dumps(document, indent=2, allow_nan=False))
     else:
-        typer.echo("\n".join(lines))
+        say(*lines, err=False)
 
 
 def table_lines(rows: list[dict[str, Any]], title: str) -> list[str]:
@@ -259,12 +280,12 @@ def progress(
             due = count * 10 // max(total, 1) > last  # about ten lines, however many shards
             last = max(last, count * 10 // max(total, 1))
         if due and time.monotonic() >= first:
-            typer.echo(pending, err=True)
+            say(pending)
             last_time, pending = time.monotonic(), ""
 
     yield log
     if pending and time.monotonic() >= first:
-        typer.echo(pending, err=True)
+        say(pending)
 
 
 @contextmanager
@@ -306,7 +327,7 @@ def warnings_as_lines() -> Iterator[list[warnings.WarningMessage]]:
         finally:
             ours = (w for w in caught if issubclass(w.category, BayesRiskWarning))
             for text in dict.fromkeys(str(w.message) for w in ours):
-                typer.echo(f"bayesrisk: warning: {text}", err=True)
+                say(f"bayesrisk: warning: {text}")
 
 
 # -----------------------------------------------------------------------------
@@ -605,6 +626,11 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
     return folder / part
 
 
+def made_up_mark(*sources: Path) -> dict[str, Any]:
+    """Return the mark of a document about data whose people are made up: nothing of others."""
+    return {MADE_UP: True} if any(map(br.datasets.is_made_up, sources)) else {}
+
+
 @contextmanager
 def reworded(words: str, instead: str) -> Iterator[None]:
     """Put other words into an error about data where it says these."""
@@ -683,6 +709,8 @@ def split_records(
     output: Path,
     level: str,
     places: str | list[str] | None = None,
+    *,
+    made_up: bool = False,
 ) -> Iterator[Path]:
     """Provide records put down by place beside an output, and remove them at the end."""
     from bayesrisk import _files
@@ -690,7 +718,7 @@ def split_records(
 
     with _files.scratch_folder(output) as folder:
         with called("level", "--by"), called("places", "--places"):
-            split_by_place(pieces, folder / "records", level=level, places=places)
+            split_by_place(pieces, folder / "records", level=level, places=places, made_up=made_up)
         yield folder / "records"
 
 

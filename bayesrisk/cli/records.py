@@ -150,7 +150,7 @@ def infer_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bo
         typed(frame), name=files[0].stem, columns=columns, place=places or None, cuts=cuts
     )
     if not quiet:
-        typer.echo("\n".join(reading_lines(schema, frame, files)), err=True)
+        base.say(*reading_lines(schema, frame, files))
     return schema
 
 
@@ -403,11 +403,12 @@ def _population(
             later = br.population.simulate_later(persons, law, rng=SeedSequence([seed, law.years]))
             with _files.whole_folder(output, _files.new_folder) as folder:
                 population.write(folder / "first")
-                br.tables.Microdata(later, blocks=population.blocks).write(folder / "later")
+                aged = dataclasses.replace(population, persons=later, households=None)
+                aged.write(folder / "later")
         count_step()
         summary = br.population.population_summary(population)
         count_step()
-    document, lines = _document(summary, output), _lines(summary)
+    document, lines = _document(summary, output) | {base.MADE_UP: True}, _lines(summary)
     if law is not None:
         survivors = int(later.to_frame()["person"].isin(persons.to_frame()["person"]).sum())
         document |= {"later": len(later), "both": survivors}
@@ -459,7 +460,7 @@ def tabulate(
     }
     wanted = usual_tables([source], document, quiet=runner.quiet)
     schema = document["schema"]
-    is_by_place = Partitions.there(source)
+    is_by_place, mark = Partitions.there(source), base.made_up_mark(source)
     if is_by_place or by is not None:
         if replace:
             raise ArgumentError("--replace does not go with tables by place; use a new folder")
@@ -470,7 +471,7 @@ def tabulate(
             _by_place(source, wanted, output, runner)
             return
         pieces = _source(source, wanted, schema, dialect, base.counter(None))
-        with base.split_records(pieces, output, str(by)) as folder:
+        with base.split_records(pieces, output, str(by), made_up=bool(mark)) as folder:
             _by_place(folder, wanted, output, runner)
         return
     runner.refuse("goes with --by, or with microdata by place")
@@ -478,10 +479,9 @@ def tabulate(
     with base.progress(
         quiet=runner.quiet or runner.as_json, title="tabulate", unit="records"
     ) as advance:
-        published = br.tabulate(
-            _source(source, wanted, schema, dialect, base.counter(advance)), wanted
-        )
-        published.write(output)
+        pieces = _source(source, wanted, schema, dialect, base.counter(advance))
+        published = br.tabulate(pieces, wanted)
+        (br.tables.published.marked(published) if mark else published).write(output)
     summary: dict[str, Any] = {
         "folder": str(output),
         "tables": len(published.counts),
@@ -494,7 +494,7 @@ def tabulate(
         f"places: {base.listed(summary['places'], ' of level ')}",
         f"{summary['rows']} counts are not zero",
     ]
-    base.print_answer(summary, lines, as_json=runner.as_json)
+    base.print_answer(mark | summary, lines, as_json=runner.as_json)
 
 
 def _by_place(source: Path, wanted: "br.Workload", output: Path, runner: base.RunOptions) -> None:
@@ -603,7 +603,7 @@ def first_look(
     }
     if result.sensitive is not None:
         summary |= {"sensitive": result.sensitive, "l": result.l}
-    base.print_answer(summary, result._answer(), as_json=as_json)
+    base.print_answer(base.made_up_mark(source) | summary, result._answer(), as_json=as_json)
 
 
 def _file_records(

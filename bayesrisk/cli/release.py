@@ -4,6 +4,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -158,7 +159,8 @@ def release(
     else:
         pieces = _pieces(source, request)
         listed_places = None if request.places == _OCCUPIED else request.places
-        with base.split_records(pieces, output, str(by), listed_places) as folder:
+        mark = bool(base.made_up_mark(source))
+        with base.split_records(pieces, output, str(by), listed_places, made_up=mark) as folder:
             _by_place(request, folder)
 
 
@@ -191,6 +193,9 @@ def _whole(request: _Request, source: Path) -> None:
             with base.reworded(IN_PIECES, base.FILE_BY_PLACE):
                 people = joined(pieces, source)
         count_step()
+        mark = base.made_up_mark(source)
+        if mark:
+            people = dataclasses.replace(br.tables.microdata.as_microdata(people), made_up=True)
         listing = {} if request.places is None else {"places": request.places}
         with base.called("places", "--places"):
             release = request.protection.release(
@@ -202,6 +207,7 @@ def _whole(request: _Request, source: Path) -> None:
     report = _report(output, runner)
     _warn(release.simulation, request.protection.spec)
     summary: dict[str, Any] = {
+        **mark,
         "output": str(output),
         "mechanism": release.spec.mechanism,
         "simulation": release.simulation,
@@ -235,16 +241,20 @@ def _report(output: Path, runner: base.RunOptions) -> str:
     laws = tables.groupby(["is"], sort=False)["cells"].sum()
     sizes = tables.groupby("level", sort=False)["cells"].sum()
     figure = draw_numbers({str(name): int(n) for name, n in sizes.items()}, "counts")
+    stated = f"{exact:,}" if exact else "none"
+    budget = "" if release["rho"] is None else f", of rho {release['rho']:.6g} in all"
     page = findings(
         "Release: what is published, and how it is protected",
         [
-            f"{every:,} counts in {len(tables):,} tables are released, {exact:,} of them exactly; "
-            f"the protection is {release['mechanism']}.",
-            *(f"{n:,} of them: {law}." for law, n in laws.items()),
+            f"{every:,} counts in {len(tables):,} tables are released, {stated} of them exactly; "
+            f"the protection is {release['mechanism']}{budget}.",
+            f"Published exactly: {'; '.join(_exactly(release))}.",
+            *(f"{n:,} of the counts: {law}." for law, n in laws.items()),
             *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in release["diagnostics"].items()),
         ],
         source=f"Made by bayesrisk {__version__} from the release alone.",
-        settings={name: release[name] for name in ("mechanism", "parameters", "places")},
+        settings=base.made_up_mark(output)
+        | {name: release[name] for name in ("mechanism", "parameters", "places")},
         figures=[drawing(figure, "Counts that are released, by level.")],
         tables=[table(groups.reset_index().rename(columns={"is": "published"}), "Tables")],
         warning="A simulation: whoever guesses the seed takes the protection off."
@@ -283,9 +293,9 @@ def _warn(simulation: bool, spec: "br.MechanismSpec") -> None:
     from bayesrisk.mechanisms.samplers import stated_samplers
 
     if simulation:
-        typer.echo(_SIMULATION, err=True)
+        base.say(_SIMULATION)
     elif spec.noise and not stated_samplers(spec.parameters):
-        typer.echo(_GRADE, err=True)
+        base.say(_GRADE)
 
 
 def _measured(diagnostics: Mapping[str, float]) -> list[str]:
@@ -338,7 +348,7 @@ def _audited(
     with base.called("protection", "--protection"):
         protection, workload, schema, identical = audited_protection(folder, name, records=source)
     if not identical:
-        typer.echo(f"Warning: {source} is not what was audited in {folder}", err=True)
+        base.say(f"Warning: {source} is not what was audited in {folder}")
     if not source.is_dir():
         document["schema"] = schema
     return workload, br.make_mechanism(protection.mechanism, **protection.parameters)
@@ -423,7 +433,7 @@ def verify_release(
         lines.append(f"  {level} {names} ({cells} counts): {law}")
     base.print_answer(contents, lines, as_json=as_json)
     for name in () if as_json else contents["other_files"]:
-        typer.echo(f"Not part of the release: {name}", err=True)
+        base.say(f"Not part of the release: {name}")
 
 
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
@@ -448,9 +458,11 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         simulation, diagnostics = document["simulation"], document["diagnostics"]
     parameters = (f"{name} {quote(value)}" for name, value in spec.parameters.items())
     return {
+        **base.made_up_mark(folder),
         "folder": str(folder),
         "mechanism": spec.mechanism,
         "parameters": ", ".join(parameters) or "no parameters",
+        "rho": _rho(spec.parameters),
         "simulation": simulation,
         "random": any(law.random for law in laws.values()),
         "diagnostics": dict(diagnostics),
@@ -469,6 +481,26 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         ],
         "other_files": _foreign_files(folder),
     }
+
+
+def _rho(parameters: Mapping[str, Any]) -> float | None:
+    """Return the budget of all tables of a mechanism that spends one; None of others."""
+    budget = parameters.get("budget")
+    if not isinstance(budget, Mapping) or not all(isinstance(t, Mapping) for t in budget.values()):
+        return None
+    return float(sum(Fraction(share) for tables in budget.values() for share in tables.values()))
+
+
+def _exactly(release: Mapping[str, Any]) -> list[str]:
+    """Return the exact parts of a release in words: the list of places, and exact tables."""
+    places = base.listed(release["places"], " at ")
+    lines = [f"the list of places ({places}): {_PLACES[release['list_of_places']]}"]
+    exact = [part for part in release["tables"] if part["exact"]]
+    for level in dict.fromkeys(part["level"] for part in exact):
+        mine = [part for part in exact if part["level"] == level]
+        cells = sum(part["cells"] for part in mine)
+        lines.append(f"{level} {', '.join(part['table'] for part in mine)} ({cells:,} counts)")
+    return lines
 
 
 def _parts(folder: Path) -> Iterator["br.Release"]:

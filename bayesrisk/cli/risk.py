@@ -377,6 +377,7 @@ def measurements(
     if not counts and top is not None:
         raise ArgumentError("--top belongs to --posterior counts")
     selection: dict[str, Any] = {"level": question.level, "budget": question.budget}
+    selection["made_up"] = str(folder).startswith("sample:")
     with base.measurement_folder(folder) as place:
         if counts:
             query, coarsest = question.query or "total", top or "State"

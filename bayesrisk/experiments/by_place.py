@@ -69,6 +69,7 @@ def split_by_place(
     *,
     level: str = "county",
     places: ArrayLike | None = None,
+    made_up: bool = False,
 ) -> None:
     """Write records as microdata by place, each part an ordinary folder of microdata.
 
@@ -86,6 +87,8 @@ def split_by_place(
     places : array_like of str, optional
         Public list of places of the finest level, for records without ``blocks``: then parts and
         places do not depend on who lives where.
+    made_up : bool, default False
+        Whether the people do not exist; microdata say it themselves.
 
     Examples
     --------
@@ -98,6 +101,7 @@ def split_by_place(
     >>> again.persons.table == people.persons.table
     True
     """
+    made_up = made_up or getattr(records, "made_up", False)
     pieces = _tables(records)
     with _files.whole_folder(check.path(folder, "folder"), _files.new_folder) as target:
         put_down = target / "_spilled"
@@ -120,7 +124,7 @@ def split_by_place(
                     f"{quote(min(codes - parts))}"
                 )
             codes = parts
-        rows = [_write_part(code, put_down, schemas, target) for code in sorted(codes)]
+        rows = [_write_part(code, put_down, schemas, target, made_up) for code in sorted(codes)]
         shutil.rmtree(put_down)
         for name, data in exchange.index_files("microdata", level, rows, None).items():
             _files.write_bytes(target / name, data)
@@ -189,7 +193,9 @@ def _spill(table: pa.Table, place: str, width: int, folder: Path, unit: str) -> 
     return set(names)
 
 
-def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], target: Path) -> pa.Table:
+def _write_part(
+    code: str, put_down: Path, schemas: dict[str, Schema], target: Path, made_up: bool
+) -> pa.Table:
     """Write the microdata of a place, and return its rows of the index."""
     units: dict[str, Records] = {}
     places: list[str] = []
@@ -205,7 +211,7 @@ def _write_part(code: str, put_down: Path, schemas: dict[str, Schema], target: P
     blocks = spilled(put_down / f"{code}-{_BLOCKS}")
     frame = None if blocks is None else blocks.to_pandas()
     folder = target / exchange.part_name(code)
-    data = Microdata(**units, blocks=frame)
+    data = Microdata(**units, blocks=frame, made_up=made_up)
     if frame is not None:
         data = data.with_places(frame["block"])
     data.write(folder)
@@ -402,6 +408,7 @@ class TabulationStudy(Study):
             "level": level_of_parts(index, self.published),
             "shards": len(index.codes),
             "version": __version__,
+            **exchange.made_up_mark(exchange.is_marked(Path(self.records))),
         }
 
     @functools.cached_property
@@ -675,6 +682,7 @@ class NationStudy(Study):
             "seed": check.integer(self.seed, "seed", lower=0),
             "shards": self.nation.counties,
             "version": __version__,
+            **exchange.made_up_mark(True),
         }
 
     def compute(self, shard: int) -> dict[str, Any]:

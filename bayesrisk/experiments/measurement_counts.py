@@ -202,8 +202,10 @@ class NoisyStudy(Study):
     query: str | None = None
     level: str = "Block"
     budget: str | None = None
+    made_up: bool = False
 
     caches: ClassVar[Sequence[Any]] = (_cached_source,)
+    inputs: ClassVar = ("measurements",)
     summary: ClassVar = True
 
     def _source(self) -> MeasurementSource:
@@ -417,6 +419,8 @@ class MeasurementCountsStudy(NoisyStudy):
         exact count of the top makes that no loss, as that of the population of a state.
     budget : {"pl94-us", "pl94-pr"}, optional
         Production budget: exact scales of the noise, instead of those found from variances.
+    made_up : bool, default False
+        Whether the people do not exist, as in a sample: the report says so.
 
     Notes
     -----

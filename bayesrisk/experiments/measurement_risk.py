@@ -379,6 +379,8 @@ class MeasurementsStudy(NoisyStudy):
         Risk ratios for which cells above are counted, > 0.
     budget : {"pl94-us", "pl94-pr"}, optional
         Production budget: exact scales of the noise, instead of those found from variances.
+    made_up : bool, default False
+        Whether the people do not exist, as in a sample: the report says so.
     units_per_shard : int, optional
         Units of a shard; by default enough for about a million cells.
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,7 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.risk import occupancy as risk
 from bayesrisk.tables import Microdata, Records, Schema, Workload
+from bayesrisk.tables.exchange import made_up_mark
 from bayesrisk.tables.microdata import OCCUPIED
 
 #: The reading of the paper that the study repeats, sigma2 = 1 / budget in every table: it spends
@@ -274,6 +275,7 @@ class OccupancyResults:
         separate = self.table[self.table["infeasible_as"] == "apart"]
         page = engine.render(
             "occupancy.html",
+            made_up=config.get("made_up", False),
             title="Blocks with households above the occupancy limit",
             confidence=confidence,
             rows=separate.to_dict(orient="records"),
@@ -465,6 +467,8 @@ class OccupancyStudy(Study):
     sample : pandas.DataFrame, optional
         Public sample of households, for :meth:`HouseholdLaw.from_sample`; a synthetic one by
         default.
+    made_up : bool, default False
+        Whether the households do not exist; synthetic ones, and folders that say it, never do.
 
     Notes
     -----
@@ -505,7 +509,9 @@ class OccupancyStudy(Study):
     _: KW_ONLY
     households: Records | str | Path | None = None
     sample: pd.DataFrame | None = None
+    made_up: bool = False
 
+    inputs: ClassVar = ("households",)
     layout = Layout(
         "study of occupancy",
         kinds=("rankings", "variability", "blocks"),
@@ -582,6 +588,7 @@ class OccupancyStudy(Study):
         for seed in seeds:  # households are refused before a folder is made
             self.truth(seed, digest, parts)
         return self.configuration(
+            **made_up_mark(homes is None),
             seeds=seeds,
             households=digest,
             sample=_SYNTHETIC if self.sample is None else _frame_digest(self.sample),

@@ -145,6 +145,8 @@ class OccupancyAttackStudy(Study):
     seed: int = 1
     time_limit: float | None = None
     blocks_per_shard: int = 250
+
+    inputs: ClassVar = ("blocks",)
     taken_as_true: bool = False
     known_rule: bool = True
 

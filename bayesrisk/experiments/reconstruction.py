@@ -21,6 +21,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from bayesrisk import _files, _validation as check, reconstruction
+from bayesrisk._files.delimited import guarded_table
 from bayesrisk._files.parquet import opened, read_batches, read_frame
 from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray, TextArray
@@ -322,6 +323,7 @@ class TableStudy(Study):
     known_rule: bool = True
 
     caches: ClassVar = (kept_tables,)
+    inputs: ClassVar = ("tables",)
 
     def _checked(self) -> tuple[TableSource, dict[str, Any]]:
         """Return the tables and the fields that all have, checked; refuse tables of no place."""
@@ -586,7 +588,8 @@ class BoundsStudy(TableStudy):
         text = io.BytesIO()
         for shard in range(self.shards):
             options = pa_csv.WriteOptions(include_header=shard == 0, quoting_style="needed")
-            pa_csv.write_csv(folder.read_part(shard, "bounds"), text, options)
+            rows = guarded_table(folder.read_part(shard, "bounds"))
+            pa_csv.write_csv(rows, text, options)
         return {"bounds.csv": text.getvalue()}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:

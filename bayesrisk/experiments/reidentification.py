@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesrisk import _files, _validation as check, plotting
+from bayesrisk import _files, _validation as check, datasets, plotting
 from bayesrisk._files.delimited import csv_bytes, text_frame
 from bayesrisk._files.parquet import opened, read_frame, spill, spilled
 from bayesrisk._files.text import named
@@ -40,7 +40,7 @@ from bayesrisk.risk.linkage.agreement import (
     inference_without_record,
     without_record_means,
 )
-from bayesrisk.tables.exchange import Partitions
+from bayesrisk.tables.exchange import MADE_UP, Partitions, made_up_mark
 
 # Re-identification county by county: files of persons, and the sums of each county.
 #
@@ -575,12 +575,14 @@ class ReidentificationReport:
     everybody in the attacker's file: ``putative`` and ``confirmed`` links, ``precision`` and both
     recalls as shares; the precision of a guesser without the targets' own records (``left_out``)
     and of the published one (``baseline_precision``); and the ratios to them, with intervals of
-    ``confidence``.  NaN where nothing was linked, infinite where a guesser is never right.
+    ``confidence``.  NaN where nothing was linked, infinite where a guesser is never right;
+    ``made_up`` where these people do not exist.
     """
 
     report: Path
     rates: pd.DataFrame
     confidence: float
+    made_up: bool = False
 
     def _answer(self) -> list[str]:
         rates = self.rates[self.rates["source"] == SOURCE]
@@ -592,13 +594,14 @@ class ReidentificationReport:
             else f"{row['attacker']}: no link to {row['attacker_records']:,} known persons."
             for row in rates.to_dict(orient="records")
         ]
-        return [*lines, f"Report: {self.report}"]
+        return [*[datasets.MADE_UP] * self.made_up, *lines, f"Report: {self.report}"]
 
     def to_dict(self) -> dict[str, object]:
         """Return ``report`` and the rows of ``rates`` for JSON; what is not finite is None."""
         rows = self.rates.replace(np.inf, np.nan).astype(object)
         rows = rows.where(rows.notna(), None)
-        return {"report": str(self.report), "rates": rows.to_dict(orient="records")}
+        rates = rows.to_dict(orient="records")
+        return {**made_up_mark(self.made_up), "report": str(self.report), "rates": rates}
 
 
 def write_reidentification(
@@ -681,7 +684,10 @@ def write_reidentification(
             run, persons, person_file, spilled, seed=seed, confidence=confidence, progress=progress
         )
         shutil.rmtree(spilled)
-        rates = _write(sums, run.config, new_folder, seed)
+        true = not datasets.is_made_up(truth)
+        made_up = bool(run.config.get(MADE_UP)) or not true
+        config = run.config | made_up_mark(made_up)
+        rates = _write(sums, config, new_folder, seed, confidential=true)
         manifest = {
             "confidential": True,
             "files": {
@@ -690,6 +696,7 @@ def write_reidentification(
                 if path.is_file()
             },
             "inputs": inputs,
+            **made_up_mark(made_up),
             "confidence": confidence,
             "seed": seed,
             "version": __version__,
@@ -701,11 +708,13 @@ def write_reidentification(
     everybody = (rates["panel"] == "all") & (rates["blocks"] == "all")
     overall = rates[everybody & (rates["block_size"] == "All")]
     return ReidentificationReport(
-        target / "report.html", overall[_RATES].reset_index(drop=True), confidence
+        target / "report.html", overall[_RATES].reset_index(drop=True), confidence, made_up
     )
 
 
-def _write(sums: LinkageSums, config: dict[str, Any], folder: Path, seed: int) -> pd.DataFrame:
+def _write(
+    sums: LinkageSums, config: dict[str, Any], folder: Path, seed: int, *, confidential: bool
+) -> pd.DataFrame:
     """Write tables, figures and page; return the rates of all panels."""
     links, figure_folder = sums.links, folder / "figures"
     rates = pd.concat(
@@ -723,6 +732,8 @@ def _write(sums: LinkageSums, config: dict[str, Any], folder: Path, seed: int) -
         _files.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
     page = engine.render(
         "reidentification.html",
+        made_up=config.get(MADE_UP, False),
+        confidential=confidential,
         title="Re-identification of reconstructed records",
         confidence=f"{links.confidence:.0%}",
         records=sums.records,

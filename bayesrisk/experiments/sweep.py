@@ -21,6 +21,7 @@ from pyarrow import csv as pa_csv
 from pydantic import TypeAdapter, ValidationError
 
 from bayesrisk import _files, _validation as check, plotting, risk
+from bayesrisk._files.delimited import guarded_table
 from bayesrisk._files.limits import as_config_error
 from bayesrisk._show import displayed
 from bayesrisk._validation import FloatArray
@@ -233,7 +234,7 @@ class SweepStudy(Study):
     def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the rows of all shards as CSV."""
         buffer = io.BytesIO()
-        pa_csv.write_csv(_all_rows(folder), buffer)
+        pa_csv.write_csv(guarded_table(_all_rows(folder)), buffer)
         return {"results.csv": buffer.getvalue()}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:

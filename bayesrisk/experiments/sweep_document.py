@@ -412,18 +412,18 @@ def _targets(section: TableKeys | None, source: str, folder: Path) -> tuple[Targ
     bad = counts.isna() | (counts < 0) | (counts != counts.round()) | (counts > 2**52)
     check.refuse_row(bad, frame[column], name, column, "be a whole number in [0, 2**52]")
     chosen = counts == 1 if section.targets == "unique" else counts > 0
-    labels = frame.drop(columns=column).astype(object)
-    labels = labels.where(labels.notna(), "").astype(str)
-    targets = tuple(
-        Target(", ".join(labels.iloc[row]) or f"row {row + 1}", int(counts.iloc[row]))
-        for row in np.flatnonzero(chosen)
-    )
-    if not 1 <= len(targets) <= _MAX_TARGETS:
+    rows = np.flatnonzero(chosen)
+    if not 1 <= len(rows) <= _MAX_TARGETS:
         raise DataError(
             f"{name}: must have 1 to {_MAX_TARGETS} target cells ({section.targets}), "
-            f"got {len(targets)}"
+            f"got {len(rows)}"
         )
-    return targets
+    labels = frame.drop(columns=column).iloc[rows].astype(object)
+    labels = labels.where(labels.notna(), "").astype(str)
+    return tuple(
+        Target(", ".join(labels.iloc[place]) or f"row {row + 1}", int(counts.iloc[row]))
+        for place, row in enumerate(rows)
+    )
 
 
 def _read(name: str, source: str, folder: Path) -> pd.DataFrame:

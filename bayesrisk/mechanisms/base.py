@@ -17,6 +17,7 @@ from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
+from bayesrisk.tables.published import marked
 from bayesrisk.tables.schema import FRAME_PLACES
 
 
@@ -194,7 +195,8 @@ class BaseMechanism(ABC):
         random = _chance(rng, self.spec)  # a bad seed is refused before the work
         data, listed = self._placed(microdata, workload, places)
         protected = self._protect(data, workload, random)
-        return _released(protected, replace(self.spec, places=listed), simulation=rng is not None)
+        spec = replace(self.spec, places=listed)
+        return _released(protected, spec, simulation=rng is not None, made_up=data.made_up)
 
     def _placed(
         self, microdata: Microdata | Records, workload: Workload, places: ArrayLike | None
@@ -229,11 +231,12 @@ class BasePrepared(ABC):
     """A release of one truth, ready to be drawn many times; it belongs to the custodian."""
 
     spec: MechanismSpec
+    _made_up = False  # whether the truth is
 
     def draw(self, rng: np.random.Generator | int | None = None) -> Release:
         """Return one release, as ``release`` of the mechanism gives it for this ``rng``."""
         protected = self._draw(_chance(rng, self.spec))
-        return _released(protected, self.spec, simulation=rng is not None)
+        return _released(protected, self.spec, simulation=rng is not None, made_up=self._made_up)
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator) -> Protected:
@@ -255,7 +258,9 @@ class PreparingMechanism(BaseMechanism, Generic[P]):
         """
         data, listed = self._placed(microdata, workload, places)
         prepared = self._prepare(data, workload)
-        return replace(prepared, spec=replace(prepared.spec, places=listed))  # type: ignore[type-var]
+        prepared = replace(prepared, spec=replace(prepared.spec, places=listed))  # type: ignore[type-var]
+        object.__setattr__(prepared, "_made_up", data.made_up)
+        return prepared
 
     @abstractmethod
     def _prepare(self, microdata: Microdata, workload: Workload) -> P:
@@ -277,7 +282,9 @@ def _chance(rng: np.random.Generator | int | None, spec: MechanismSpec) -> np.ra
     return generator(rng, optional=True)
 
 
-def _released(protected: Protected, usual: MechanismSpec, *, simulation: bool) -> Release:
+def _released(
+    protected: Protected, usual: MechanismSpec, *, simulation: bool, made_up: bool
+) -> Release:
     """Return the release, whose spec names the published tables and no others."""
     if not isinstance(protected, Protected):
         raise PluginError(
@@ -286,7 +293,8 @@ def _released(protected: Protected, usual: MechanismSpec, *, simulation: bool) -
         )
     spec = (usual if protected.spec is None else protected.spec).for_tables(protected.tables.counts)
     spec = replace(spec, places=usual.places)
-    return Release(spec, protected.tables, protected.diagnostics, simulation=simulation)
+    tables = marked(protected.tables) if made_up else protected.tables
+    return Release(spec, tables, protected.diagnostics, simulation=simulation)
 
 
 # What mechanisms share: the true tables of a workload, and how often a record counts in one.

@@ -1,16 +1,20 @@
 """Figures of audits: what adversaries learn, and what protecting from it costs."""
 
+from __future__ import annotations
+
 import math
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
 from bayesrisk import _validation as check
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk._files.delimited import read_own_csv
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
@@ -24,35 +28,76 @@ _THREE = (
     ("believed_posterior", "after the release", "D", None),
 )
 _KEYS = ("protection", "attack", "adversary")
+_EVERYBODY = "everybody"
+
+
+class AuditTables(Protocol):
+    """Tables of a finished audit, as :func:`~bayesrisk.experiments.read_audit` returns them."""
+
+    @property
+    def measures(self) -> pd.DataFrame:
+        """Rows as in ``measures.csv``."""
+
+    @property
+    def costs(self) -> pd.DataFrame:
+        """Rows as in ``costs.csv``."""
+
+    @property
+    def comparisons(self) -> pd.DataFrame:
+        """Rows as in ``comparisons.csv``."""
 
 
 @canvas.styled
 def plot_audit(
-    measures: pd.DataFrame,
-    costs: pd.DataFrame,
+    measures: pd.DataFrame | AuditTables | str | Path,
+    costs: pd.DataFrame | None = None,
     comparisons: pd.DataFrame | None = None,
     *,
+    population: str | None = None,
     ax: Where = None,
 ) -> Panels:
     """Return panels of what adversaries gain from people's own records against the tables' error.
 
-    A panel for each adversary, a point with its interval for each protection and reading.  A band
-    is what 95 in 100 single releases of a randomised protection would show.
+    A panel for each adversary, a point with its interval for each protection, by the adversary's
+    best reading of it.  A band is what 95 in 100 single releases of a randomised protection would
+    show.
 
     Parameters
     ----------
-    measures : pandas.DataFrame
-        Rows of one group, as :func:`~bayesrisk.risk.audit_measures` gives them.
+    measures : pandas.DataFrame, AuditResults, str or Path
+        Rows as :func:`~bayesrisk.risk.audit_measures` gives them, of which those of everybody are
+        drawn where they are of several groups; or a finished audit, as
+        :func:`~bayesrisk.experiments.read_audit` returns it, or its folder.
     costs : pandas.DataFrame
-        ``error``, the mean absolute error of a count, for each ``protection``.
+        ``error``, the mean absolute error of a count, for each ``protection``; left out where a
+        finished audit is given, as are the comparisons.
     comparisons : pandas.DataFrame, optional
         As :func:`~bayesrisk.risk.compare` gives them.  A line joins two protections where their
         order was told and no third one lies between them; without comparisons nothing is joined.
+    population : str, optional
+        Needed where several were audited.
     ax : sequence of matplotlib.axes.Axes, optional
     """
+    if not isinstance(measures, pd.DataFrame):
+        if costs is not None or comparisons is not None:
+            raise ArgumentError("costs and comparisons must be left out: a finished audit has them")
+        if isinstance(measures, (str, Path)):
+            names = ("measures", "costs", "comparisons")
+            measures, costs, comparisons = (_audit_table(measures, name) for name in names)
+        elif hasattr(measures, "comparisons"):
+            costs, comparisons = measures.costs, measures.comparisons
+            measures = measures.measures
     gains = ("gain", "gain_lower", "gain_upper", "error_releases", "releases", "randomised")
-    measures = canvas.require(measures, (*_KEYS, *gains), "measures")
-    costs = canvas.require(costs, ("protection", "error"), "costs")
+    measures = canvas.require(check.frame(measures, "measures"), (*_KEYS, *gains), "measures")
+    measures = _chosen_rows(measures, "population", population)
+    costs = canvas.require(check.frame(costs, "costs"), ("protection", "error"), "costs")
+    costs = _chosen_rows(costs, "population", population)
+    if comparisons is not None:
+        comparisons = _chosen_rows(comparisons, "population", population)
+    measures = _chosen_rows(measures, "group", _EVERYBODY)
+    if "group" in measures and set(measures["group"]) != {_EVERYBODY}:
+        comparisons = None
+    measures = _best_readings(measures)
     error = costs.set_index("protection")["error"]
     adversaries = measures["adversary"].unique().tolist()
     order = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))
@@ -83,6 +128,34 @@ def plot_audit(
     every[0].set_ylabel("gain from own record (points)")
     canvas.legend_outside(every, *canvas.named_once(every), ncols=2)
     return every
+
+
+def _audit_table(folder: str | Path, name: str) -> pd.DataFrame:
+    """Return a table of a finished audit."""
+    file = check.path(folder, "measures") / f"{name}.csv"
+    if not file.is_file():
+        raise DataError(
+            f"{file.parent}: must be the folder of a finished audit, has no {file.name}"
+        )
+    return read_own_csv(file, ("population", "protection", "against"))
+
+
+def _chosen_rows(frame: pd.DataFrame, column: str, value: str | None) -> pd.DataFrame:
+    """Return the rows of one population or group; refuse to draw several above each other."""
+    values = list(dict.fromkeys(frame[column].tolist())) if column in frame else []
+    if value in values:
+        return frame[frame[column] == value]
+    if len(values) > 1:
+        names = ", ".join(map(str, values))
+        raise ArgumentError(f"{column} must be one of {names}; got {quote(value)}")
+    return frame
+
+
+def _best_readings(measures: pd.DataFrame) -> pd.DataFrame:
+    order = {name: rank for rank, name in enumerate((*_BEST, "as-true"))}
+    rank = measures["attack"].map(order).fillna(len(order))
+    best = measures.loc[rank.sort_values(kind="stable").index]
+    return best.drop_duplicates(["protection", "adversary"]).sort_index()
 
 
 def one_release(row: Mapping[Any, Any]) -> float:
@@ -123,7 +196,12 @@ def _join(
 
 
 @canvas.styled
-def plot_beliefs(measures: pd.DataFrame, *, ax: Where = None) -> Panels:
+def plot_beliefs(
+    measures: pd.DataFrame,
+    *,
+    population: str | None = None,
+    ax: Where = None,
+) -> Panels:
     """Return panels of beliefs in the truth: before, without the target's record, and after.
 
     A panel for each adversary, a line for each protection and reading.
@@ -131,10 +209,15 @@ def plot_beliefs(measures: pd.DataFrame, *, ax: Where = None) -> Panels:
     Parameters
     ----------
     measures : pandas.DataFrame
-        Rows of one group, as :func:`~bayesrisk.risk.audit_measures` gives them.
+        Rows as :func:`~bayesrisk.risk.audit_measures` gives them, of which those of everybody are
+        drawn where they are of several groups.
+    population : str, optional
+        Needed where several were audited.
     ax : sequence of matplotlib.axes.Axes, optional
     """
     measures = canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
+    measures = _chosen_rows(measures, "population", population)
+    measures = _chosen_rows(measures, "group", _EVERYBODY)
     adversaries = measures["adversary"].unique().tolist()
     lines = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))
     # The legend below is one row, wider than one panel.

@@ -503,7 +503,7 @@ def as_microdata(arrays: Arrays) -> Microdata:
     )
     persons = Records(Schema.named("sf1-person"), _table(arrays, arrays.people, _PERSON))
     units = Records(Schema.named("household-dhc"), _table(arrays, arrays.units, _UNIT))
-    return Microdata(persons, units, blocks)
+    return Microdata(persons, units, blocks, made_up=True)
 
 
 def _table(arrays: Arrays, columns: Columns, names: tuple[str, ...]) -> pa.Table:

@@ -446,20 +446,22 @@ def _from_excel(source: forms.Source, chunk: int) -> Iterator[forms.Piece]:
     while header and not header[-1]:
         header.pop()
     _names(header, source.name)
-    body, width = chain(first[above + 1 :], rows), len(header)
-    for start in count(0, size := min(chunk, CHUNK)):
+    width = len(header)
+    body = _checked_width(chain(first[above + 1 :], rows), width, source.name)
+    for start in count(0, size := max(1, min(chunk, CHUNK // max(width, 1)))):
         batch = list(islice(body, size))
         if not batch and start:
             return
-        for place, row in enumerate(batch, start + 1):
-            if any(row[width:]):
-                raise DataError(
-                    f"{source.name}: row {place}: must have {width} columns, got {len(row)}"
-                )
-        full = [[*row[:width], *[""] * (width - len(row))] for row in batch]
-        columns = zip(*full, strict=True) if full else ([] for _ in header)
+        columns = zip(*batch, strict=True) if batch else ([] for _ in header)
         table = {h: pa.array(list(c), pa.string()) for h, c in zip(header, columns, strict=True)}
         yield forms.Piece(source.name, start, pa.table(table))
+
+
+def _checked_width(rows: Iterable[list[str]], width: int, name: str) -> Iterator[list[str]]:
+    for place, row in enumerate(rows, 1):
+        if any(row[width:]):
+            raise DataError(f"{name}: row {place}: must have {width} columns, got {len(row)}")
+        yield [*row[:width], *[""] * (width - len(row))]
 
 
 def _decoded(piece: forms.Piece) -> forms.Piece:

@@ -6,7 +6,6 @@ names file, row (or line), column and value.  Rows are counted from 1, the heade
 Text stays text until a column is asked for as whole numbers, so that no leading zero is lost.
 """
 
-import gzip
 import re
 import warnings
 import zipfile
@@ -32,9 +31,10 @@ from bayesrisk._files.delimited import (
     check_ratio,
     csv_tables,
     header_fields,
+    open_unpacked,
     split_line,
 )
-from bayesrisk._files.text import MISSING, gather, named
+from bayesrisk._files.text import MISSING, gather, named, open_regular
 from bayesrisk._validation import BoolArray, ByteArray, IntArray, TextArray
 from bayesrisk.exceptions import (
     ArgumentError,
@@ -50,6 +50,10 @@ from bayesrisk.tables.workload import Key
 
 #: Bytes of a member of an archive.
 MAX_MEMBER = 2**38
+#: Rows of a sheet, which is what Excel has, and bytes of one.
+MAX_ROWS = 2**20
+MAX_ROW = 2**22
+_ROW = re.compile(rb"<(?:[\w.-]+:)?(?:row|si)[\s/>]")
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _COMMENTS = 1000  # lines above a header
 # How files begin that are no text, whatever they are called, and what to do.
@@ -66,10 +70,11 @@ _BINARY = {
 @contextmanager
 def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a ZIP archive."""
-    with named(str(path)):
-        archive = zipfile.ZipFile(path)
-    with archive:
-        yield archive
+    with open_regular(path) as packed:
+        with named(str(path)):
+            archive = zipfile.ZipFile(packed)
+        with archive:
+            yield archive
 
 
 @dataclass(frozen=True)
@@ -99,12 +104,9 @@ class Source:
                     info = _member(archive, self.member, self.name)
                     with archive.open(info) as stream:
                         yield cast("BinaryIO", stream), info.compress_size
-            elif self.path.suffix.lower() == ".gz":
-                with gzip.open(self.path, "rb") as packed:
-                    yield cast("BinaryIO", packed), self.path.stat().st_size
             else:
-                with self.path.open("rb") as plain:
-                    yield plain, None
+                with open_unpacked(self.path, self.name) as opened:
+                    yield opened
 
     @contextmanager
     def open(self) -> Iterator[TextStream]:
@@ -213,19 +215,41 @@ def sheet_rows(source: Source) -> Iterator[list[str]]:
         ) from error
     with open_archive(source.path) as archive:
         for info in archive.infolist():
-            _member(archive, info.filename, f"{source.name}/{info.filename}")
+            _check_part(archive, info.filename, f"{source.name}/{info.filename}")
     # Every kind of error means that it is no workbook.
-    with named(source.name, also=(Exception,)):
+    with named(source.name, also=(Exception,)), open_regular(source.path) as packed:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions that are not kept
-            book = openpyxl.load_workbook(source.path, read_only=True, data_only=True)
+            book = openpyxl.load_workbook(packed, read_only=True, data_only=True)
         try:
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # they are often wrong
-            for row in sheet.iter_rows(values_only=True):
+            for place, row in enumerate(sheet.iter_rows(values_only=True)):
+                if place == MAX_ROWS:  # those that the file leaves out are counted, too
+                    raise DataError(f"{source.name}: must have at most {MAX_ROWS} rows, got more")
                 yield [_cell_text(value) for value in row]
         finally:
             book.close()
+
+
+def _check_part(archive: zipfile.ZipFile, member: str, name: str) -> None:
+    """Refuse a part with too many rows or texts, or one too long, before they are held whole."""
+    info = _member(archive, member, name)
+    if info.file_size <= MAX_ROW or member.startswith("xl/media/"):
+        return
+    rows, run, rest = 0, 0, b""
+    with named(name), archive.open(info) as stream:
+        while data := stream.read(CHUNK):
+            text = rest + data
+            cut = max(text.rfind(b"<"), 0)  # the last tag may go on
+            text, rest = text[:cut], text[cut:]
+            places = [match.start() for match in _ROW.finditer(text)]
+            rows += len(places)
+            longest = max(np.diff([-run, *places, cut + len(rest)]))
+            run = cut - places[-1] if places else run + cut
+            if rows > MAX_ROWS or longest > MAX_ROW:
+                rule = f"at most {MAX_ROWS} rows, of at most {MAX_ROW} bytes each"
+                raise DataError(f"{name}: must have {rule}, got more")
 
 
 def _cell_text(value: object) -> str:

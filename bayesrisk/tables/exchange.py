@@ -50,6 +50,7 @@ class Content(NamedTuple):
     hidden: Mapping[Key, Any]
     signed: bool
     laws: Mapping[Key, Likelihood]
+    made_up: bool
 
 
 def is_part(name: str) -> bool:
@@ -113,6 +114,7 @@ class Partitions:
         if expected is None:
             raise DataError(f"{self.folder}: must have a part {quote(code)}")
         folder = self.folder / part_name(code)
+        _files.check_own(folder)
         _files.check_digest(folder / _MANIFESTS[self.kind], expected, PARTITIONS)
         return folder
 
@@ -193,6 +195,26 @@ def index_files(
     return {INDEX: index, PARTITIONS: _files.sealed(document)}
 
 
+#: The key by which manifests and settings of runs say that the people they are about do not exist.
+MADE_UP = "made_up"
+
+
+def made_up_mark(made_up: bool) -> dict[str, bool]:
+    """Return the mark of a manifest of made-up people: nothing of others."""
+    return {MADE_UP: True} if made_up else {}
+
+
+def is_marked(folder: Path) -> bool:
+    """Return whether a folder of tables or microdata says that its people are made up."""
+    for kind, name in _MANIFESTS.items():
+        if (folder / name).is_file():
+            return MADE_UP in _files.read_document(folder / name)
+        if Partitions.there(folder) and _files.read_document(folder / PARTITIONS)["kind"] == kind:
+            index = Partitions.read(folder, kind)
+            return bool(index.codes) and is_marked(index.checked(index.codes[0]))
+    return False
+
+
 def manifest_digest(folder: Path, kind: str) -> str:
     """Return the digest of the manifest of a part."""
     return _files.digest(folder / _MANIFESTS[kind])
@@ -203,7 +225,9 @@ def manifest_digest(folder: Path, kind: str) -> str:
 
 
 _TABLE_KEYS = {"format", "negative", "parts", "places", "workload"}
+_FURTHER = {"absent", "geographies", "laws", "release", MADE_UP}
 _ROW_BYTES = 24  # of a row that is read: its place, its cell and its count
+_FILE_BYTES, _MOST_BYTES = 2**20, 2**10  # of a file without rows, and of each row, at most
 
 
 class TableRows(NamedTuple):
@@ -219,8 +243,8 @@ class TableRows(NamedTuple):
 
 def read(
     folder: Path,
-) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[Key, Any], dict[Key, Likelihood]]:
-    """Return workload, places, counts, suppressed cells and laws of a folder, all checked."""
+) -> tuple[Workload, dict[str, Any], dict[Key, Any], dict[Key, Any], dict[Key, Likelihood], bool]:
+    """Return workload, places, counts, suppressed cells, laws and the mark of a folder, checked."""
     manifest = _manifest(folder)
     try:
         workload = Workload.from_dict(manifest["workload"])
@@ -247,7 +271,7 @@ def read(
     matrices = {key: _matrices(p, key, workload, places) for key, p in pieces.items()}
     counts = {key: pair[0] for key, pair in matrices.items()}
     suppressed = {key: pair[1] for key, pair in matrices.items() if pair[1].nnz}
-    return workload, places, counts, suppressed, laws
+    return workload, places, counts, suppressed, laws, MADE_UP in manifest
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -257,7 +281,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
     manifest = _files.read_document(file)
     try:
         plain = (
-            set(manifest) - {"geographies", "laws", "release"} == _TABLE_KEYS
+            set(manifest) - _FURTHER == _TABLE_KEYS
+            and manifest.get(MADE_UP, True) is True
             and all(set(p) - {"sha256"} == {"file", "rows"} for p in manifest["parts"])
             and manifest["format"] == FORMAT
             and isinstance(manifest["negative"], bool)
@@ -293,8 +318,9 @@ def _is_size(value: object) -> bool:
 
 def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.Table:
     """Return the table of a file, which has this digest where the manifest has it."""
+    _files.check_own(file)
     if digest is not None:
-        _files.check_digest(file, digest, MANIFEST)
+        _files.check_digest(file, digest, MANIFEST, most=_FILE_BYTES + _MOST_BYTES * rows)
     table = read_table(file)
     if table.column_names != columns.names:
         raise DataError(
@@ -428,7 +454,8 @@ def _matrices(
             f"{key[0]} {places[key[0]][rows[row]]} {key[1]} {names[cells[row]]} again"
         )
     hidden: Any = (missing[missing], (rows[missing], cells[missing]))
-    counts: Any = (values, (rows, cells))
+    stored = values != 0
+    counts: Any = (values[stored], (rows[stored], cells[stored]))
     return sparse.csr_array(counts, shape=shape), sparse.csr_array(hidden, shape=shape)
 
 
@@ -449,6 +476,10 @@ def _positions(
 
 _PART_ROWS = 2**22
 _SLICE = 2**20  # rows turned into text at a time
+#: Counts of a table that is written with its zeros: of larger ones, which are sparse, a rule that
+#: looks at the size alone leaves them out, and the manifest says so.
+WHOLE = 2**17
+_ABSENT = "A cell without a row is 0; one that is withheld has a row without a count."
 
 
 def table_rows(tables: Content, key: Key) -> pa.Table:
@@ -457,12 +488,24 @@ def table_rows(tables: Content, key: Key) -> pa.Table:
     return pa.concat_tables(pieces) if pieces else ROWS.empty_table()
 
 
-def _slices(tables: Content, key: Key) -> Iterator[pa.Table]:
-    """Yield the counts of a table that are not 0, and suppressed cells as missing."""
+def _is_whole(tables: Content, key: Key) -> bool:
+    """Return whether a table is written with its zeros: its size says it, which all know."""
+    height, width = tables.counts[key].shape
+    return bool(height * width <= WHOLE)
+
+
+def _slices(tables: Content, key: Key, *, whole: bool = False) -> Iterator[pa.Table]:
+    """Yield counts, those that are 0 only of the whole, and suppressed cells as missing."""
     counts, hidden = tables.counts[key].tocoo(), tables.hidden[key].tocoo()
-    rows, cells = np.concatenate([counts.coords, hidden.coords], axis=1).astype(np.int64)
-    values = np.concatenate([counts.data, np.zeros(hidden.nnz, dtype=np.int64)])
-    missing = np.repeat([False, True], [counts.nnz, hidden.nnz])
+    if whole:
+        every = np.indices(counts.shape).reshape(2, -1)
+        rows, cells = every.astype(np.int64)
+        values = tables.counts[key].toarray().ravel()
+        missing = tables.hidden[key].toarray().ravel()
+    else:
+        rows, cells = np.concatenate([counts.coords, hidden.coords], axis=1).astype(np.int64)
+        values = np.concatenate([counts.data, np.zeros(hidden.nnz, dtype=np.int64)])
+        missing = np.repeat([False, True], [counts.nnz, hidden.nnz])
     order = np.lexsort((cells, rows))
     places = pa.array(tables.geoids[key[0]].tolist(), pa.string())
     names = pa.array(list(tables.workload.tables[key].cells), pa.string())
@@ -500,7 +543,7 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
         waiting.clear()
 
     for key in tables.workload.tables:
-        for piece in _slices(tables, key):
+        for piece in _slices(tables, key, whole=_is_whole(tables, key)):
             waiting.append(piece)
             if sum(table.num_rows for table in waiting) >= _PART_ROWS:
                 write_part()
@@ -511,7 +554,10 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
         for level, g in tables.geoids.items()
     ]
     digest = write_parquet(pa.concat_tables(places), folder / GEOGRAPHIES)
+    sparse_keys = [list(key) for key in tables.counts if not _is_whole(tables, key)]
+    absent = {"absent": {"meaning": _ABSENT, "tables": sparse_keys}} if sparse_keys else {}
     manifest = {
+        **absent,
         "format": FORMAT,
         "geographies": digest,
         "negative": tables.signed,
@@ -519,6 +565,7 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
         "places": {level: len(g) for level, g in tables.geoids.items()},
         "workload": tables.workload.to_dict(),
         **({} if release is None else {"release": release}),
+        **made_up_mark(tables.made_up),
     }
     if tables.laws:  # tables that are of no release, or exact ones, have none
         manifest["laws"] = [[*key, tables.laws[key].to_dict()] for key in sorted(tables.laws)]

@@ -15,7 +15,14 @@ from bayesrisk._files.text import gather, json_document, named
 from bayesrisk._show import displayed
 from bayesrisk._validation import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError, quote
-from bayesrisk.tables.exchange import Partitions, refuse_others, write_parquet
+from bayesrisk.tables.exchange import (
+    MADE_UP,
+    Partitions,
+    is_marked,
+    made_up_mark,
+    refuse_others,
+    write_parquet,
+)
 from bayesrisk.tables.records import SCHEMA_NAME, Records, recoded
 from bayesrisk.tables.schema import Schema
 
@@ -44,16 +51,21 @@ class Microdata:
         The public list of places: a column ``block`` (text), and ``x`` and ``y`` (planar
         coordinates of the centre) or neither; one row for each place of the finest level, also
         those without a record.
+    made_up : bool
+        Whether nobody of them exists, as in synthetic populations and the samples.  It is kept in
+        folders, and in tables and releases of these records; reports begin with it.
     """
 
     persons: Records | None = None
     households: Records | None = None
     blocks: pd.DataFrame | None = None
+    made_up: bool = False
 
     def __post_init__(self) -> None:
         for name, unit in (("persons", self.persons), ("households", self.households)):
             if unit is not None and not isinstance(unit, Records):
                 raise ArgumentTypeError(f"{name} must be Records, got {type(unit).__name__}")
+        check.flag(self.made_up, "made_up")
         if self.persons is None and self.households is None:
             raise ArgumentError("persons or households must be given, got neither")
         if self.blocks is not None:
@@ -144,7 +156,8 @@ class Microdata:
             for name, table in self._tables().items():
                 file = target / f"{name}.parquet"
                 listed[file.name] = {"rows": table.num_rows, "sha256": write_parquet(table, file)}
-            manifest = _files.sealed({"format": _FORMAT, "files": listed})
+            mark = made_up_mark(self.made_up)
+            manifest = _files.sealed({"format": _FORMAT, "files": listed, **mark})
             _files.write_bytes(target / MANIFEST, manifest)
 
     def _tables(self) -> dict[str, pa.Table]:
@@ -176,7 +189,7 @@ class Microdata:
             raise DataError(f"{source}: must hold persons.parquet or households.parquet")
         file = source / "blocks.parquet"
         blocks = _checked_blocks(read_frame(file), str(file)) if _exists(file, listed) else None
-        return cls(units["persons"], units["households"], blocks)
+        return cls(units["persons"], units["households"], blocks, is_marked(source))
 
 
 def _size(data: Microdata) -> int:
@@ -193,7 +206,8 @@ def _joined(parts: list[Microdata]) -> Microdata:
         tables = [records.table for records in pieces]
         units[name] = Records(pieces[0].schema, pa.concat_tables(tables)) if pieces else None
     blocks = [part.blocks for part in parts if part.blocks is not None]
-    return Microdata(**units, blocks=pd.concat(blocks, ignore_index=True) if blocks else None)
+    places = pd.concat(blocks, ignore_index=True) if blocks else None
+    return Microdata(**units, blocks=places, made_up=any(part.made_up for part in parts))
 
 
 def as_microdata(data: Records | Microdata) -> Microdata:
@@ -259,7 +273,9 @@ def _manifest(folder: Path) -> dict[str, str] | None:
     if not file.exists():
         return None
     manifest = _files.read_document(file)
-    if set(manifest) != {"format", "files"} or manifest["format"] != _FORMAT:
+    keys = {"format", "files"}
+    plain = set(manifest) - {MADE_UP} == keys and manifest.get(MADE_UP, True) is True
+    if not plain or manifest["format"] != _FORMAT:
         raise DataError(f"{file}: must have format {_FORMAT!r} and files")
     try:
         listed = {name: str(entry["sha256"]) for name, entry in manifest["files"].items()}

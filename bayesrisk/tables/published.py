@@ -195,6 +195,8 @@ class PublishedTables(Tabular):
         For tables whose published counts need not be the true ones, or withhold counts by a rule,
         what a count says about the true one.  Tables are equal where their counts are, whatever the
         laws.
+    made_up : bool
+        Whether the people do not exist, as :class:`Microdata` says.
     """
 
     workload: Workload
@@ -202,6 +204,7 @@ class PublishedTables(Tabular):
     counts: Mapping[Key, sparse.csr_array]
     suppressed: Mapping[Key, sparse.csr_array] = field(default_factory=dict)
     laws: Mapping[Key, Likelihood] = field(default_factory=dict)
+    made_up: bool = False
 
     def __post_init__(self) -> None:
         levels = check.instance(self.workload, Workload, "workload").levels
@@ -266,7 +269,9 @@ class PublishedTables(Tabular):
     def content(self) -> Content:
         """The content of the tables, as the exchange form writes it."""
         hidden = {key: self.hidden(*key) for key in self.workload.tables}
-        return Content(self.workload, self.geoids, self.counts, hidden, self.signed, self.laws)
+        return Content(
+            self.workload, self.geoids, self.counts, hidden, self.signed, self.laws, self.made_up
+        )
 
     def hidden(self, level: str, table: str) -> sparse.csr_array:
         """Return which cells of a table are suppressed, (places, cells) of bool."""
@@ -479,6 +484,7 @@ class PublishedTables(Tabular):
             {key: statement.counts for key, statement in stated.items()},
             {key: statement.hidden for key, statement in stated.items() if statement.hidden.nnz},
             {key: statement.law for key, statement in stated.items() if not statement.law.plain},
+            any(part.made_up for part in tables.values()),
         )
 
 
@@ -638,7 +644,8 @@ def joined(parts: Sequence[PublishedTables]) -> PublishedTables:
             hidden = sparse.vstack([p.hidden(*key) for p in having], format="csr")
             suppressed[key] = hidden[rows]
     laws = {key: law for part in parts for key, law in part.laws.items()}
-    return PublishedTables(workload, geoids, counts, suppressed, laws)
+    made_up = any(part.made_up for part in parts)
+    return PublishedTables(workload, geoids, counts, suppressed, laws, made_up)
 
 
 def select_rows(
@@ -652,7 +659,15 @@ def select_rows(
         {key: tables.counts[key][rows[key[0]]] for key in chosen.tables},
         {k: v[rows[k[0]]] for k, v in tables.suppressed.items() if k in chosen.tables},
         {key: law for key, law in tables.laws.items() if key in chosen.tables},
+        tables.made_up,
     )
+
+
+def marked(tables: PublishedTables) -> PublishedTables:
+    """Return the tables as those of made-up people; all else is shared."""
+    shallow = copy.copy(tables)
+    object.__setattr__(shallow, "made_up", True)
+    return shallow
 
 
 def under_laws(tables: PublishedTables, laws: Mapping[Key, Likelihood]) -> PublishedTables:
@@ -737,6 +752,7 @@ def tabulate(
     """
     place = check.instance(workload, Workload, "workload").schema.geography
     finest = workload.levels[-1]
+    made_up = isinstance(records, Microdata) and records.made_up
     if isinstance(records, Microdata):
         geoids = records.geoids() if geoids is None else geoids
         records = records.for_schema(workload.schema)
@@ -757,7 +773,7 @@ def tabulate(
         for name, table in workload.at(level).items():
             weights = table.incidence(workload.schema, cells)
             counts[level, name] = sparse.csr_array(sums @ sparse.csr_array(weights.T))
-    return PublishedTables(workload, places, counts)
+    return PublishedTables(workload, places, counts, made_up=made_up)
 
 
 def _pieces(records: Records | Iterable[Records], workload: Workload) -> Iterator[Records]:

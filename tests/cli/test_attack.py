@@ -262,3 +262,17 @@ def test_the_report_is_no_wider_than_a_phone(run, tmp_path):
             assert browser.run("document.scrollingElement.scrollWidth") <= width
         assert browser.run("[...document.images].every(i => i.alt && i.naturalWidth > 0)")
         assert browser.run("document.images.length") == 1
+
+
+@pytest.mark.parametrize("name", ["reading.toml", "table.csv"])
+def test_assumptions_are_written_over_no_file(run, tmp_path, name):
+    """Least of all over the table that is read."""
+    table = tmp_path / "table.csv"
+    table.write_text("sex,count\nF,4\nM,5\n", encoding="utf-8")
+    (tmp_path / "reading.toml").write_text("mine", encoding="utf-8")
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    words = ("--set", "counts=exact", "--save-assumptions", tmp_path / name)
+    status, _, error = run("attack", table, *words, "-o", tmp_path / "out")
+    assert status == 2
+    assert name in error
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before

@@ -1,13 +1,16 @@
 """``bayesrisk release`` as a user runs it."""
 
+import itertools
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
 from oracles.readers import person_records
+from typer.testing import CliRunner
 
 from bayesrisk import Release, make_mechanism, simulate_population
+from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.mechanisms.registry import with_settings
@@ -274,3 +277,64 @@ class TestByPlace:
         assert "add --resume" in err
         assert run(parts, *options, "--resume")[0] == 0
         assert Release.read(tmp_path / "out").simulation
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    """Return a file of eight people in two of three places, and a list of the three."""
+    folder = tmp_path_factory.mktemp("town")
+    ages = [30, 41, 5, 22, 22, 67, 35, 8]
+    rows = pd.DataFrame({"block": ["990010001001001"] * 3 + ["990010001001002"] * 5, "age": ages})
+    rows.assign(sex=[0, 1] * 4, race=1, hisp=0).to_csv(folder / "people.csv", index=False)
+    places = ["990010001001001", "990010001001002", "990010001001003"]
+    pd.DataFrame({"block": places}).to_csv(folder / "places.csv", index=False)
+    return folder
+
+
+def listed_cells(folder):
+    """Return the rows of a folder of tables as they stand in its files."""
+    parts = [pd.read_parquet(file) for file in sorted(folder.glob("part-*.parquet"))]
+    return pd.concat(parts)
+
+
+@pytest.mark.parametrize("mechanism", ["discrete-gaussian:rho=1", "suppression:threshold=3"])
+def test_a_release_lists_every_cell_zeros_too(run, town, tmp_path, mechanism):
+    status, _, errors = run(
+        town / "people.csv", "--tables", "sf1-block", "--only", "P1,P8,P12", "-q",
+        "--mechanism", mechanism, "--places", town / "places.csv", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert status == 0, errors
+    rows, release = listed_cells(tmp_path / "out"), Release.read(tmp_path / "out")
+    assert (rows["count"] == 0).any()
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
+    assert "absent" not in manifest
+    for (level, name), table in release.spec.tables.items():
+        cells = release.tables.workload.tables[level, name].cells
+        mine = rows[(rows["level"] == level) & (rows["table"] == name)]
+        assert len(mine) == 3 * len(cells), table
+        pairs = set(zip(mine["geoid"], mine["cell"], strict=True))
+        assert pairs == set(itertools.product(release.tables.geoids[level].tolist(), cells))
+        for place in release.tables.geoids[level].tolist():
+            read = mine[mine["geoid"] == place].set_index("cell")["count"][list(cells)]
+            hidden = release.tables.hidden(level, name).toarray()
+            row = release.tables.geoids[level].tolist().index(place)
+            assert read.isna().tolist() == hidden[row].tolist()
+            assert read.fillna(0).tolist() == release.tables.count(level, name, place).tolist()
+
+
+def test_the_report_says_what_is_exact_as_verify_release_does(run, town, tmp_path):
+    for name, places in (("occupied", "occupied"), ("public", town / "places.csv")):
+        out = tmp_path / name
+        status, _, errors = run(
+            town / "people.csv", "--tables", "sf1-block", "--only", "P1,P8", "-q",
+            "--mechanism", "topdown:rho=3/2", "--places", places, "-o", out,
+        )  # fmt: skip
+        assert status == 0, errors
+        page = (tmp_path / f"{name}-report.html").read_text("utf-8")
+        verified = CliRunner().invoke(app, ["verify-release", str(out)]).output
+        line = next(one for one in verified.splitlines() if one.startswith("  the list of places"))
+        assert f"Published exactly: {line.strip()}" in page
+        assert ("with a record" in line) == (name == "occupied")
+        assert "of rho 1.5 in all" in page
+        assert "0 of them exactly" not in page
+        assert "none of them exactly" in page

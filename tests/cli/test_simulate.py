@@ -19,7 +19,8 @@ def test_folder_and_summary(run, tmp_path):
     population = simulate_population(population_spec("county", n_blocks=200, alpha=0.5), rng=3)
     stored = Microdata.read(tmp_path / "p")
     assert stored.persons.table == population.persons.table
-    lines = out.splitlines()
+    first, *lines = out.splitlines()
+    assert first == "Made-up data: none of these people exists."
     assert len(lines) == 12
     assert lines[1].split() == ["population", "blocks", "people", "unique", "modal", "proportional"]
     assert [line.split()[0] for line in lines[2:9]][::6] == ["1-9", "1000+"]

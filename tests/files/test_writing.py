@@ -223,3 +223,72 @@ def test_permissions(tmp_path):
         _files.make_folder(made / "in")
         _files.write_bytes(made / "in" / "file", b"again")
     assert [mode(p) for p in (inside.parent, inside, inside / "file")] == [0o700, 0o700, 0o600]
+
+
+def test_another_process_clears_a_folder_before_it_is_locked(tmp_path, monkeypatch):
+    """As of two machines with one file: the folder just made is taken for a leftover and removed.
+
+    Another one is made then.
+    """
+    file, opened = tmp_path / "file", os.open
+    cleared = []
+
+    def clearing(path, *more, **options):
+        if not cleared and _files.is_leftover(Path(path).name):
+            cleared.append(path)
+            Path(path).rmdir()
+        return opened(path, *more, **options)
+
+    monkeypatch.setattr(writing.os, "open", clearing)
+    _files.write_bytes(file, b"new")
+    assert len(cleared) == 1
+    assert file.read_bytes() == b"new"
+    assert listing(tmp_path) == ["file"]
+
+
+WRITER = """
+import os, sys
+os.getpid = lambda: 1
+from bayesrisk import _files
+for _ in range(int(sys.argv[2])):
+    _files.write_bytes(sys.argv[1], sys.argv[3].encode())
+"""
+
+
+@pytest.mark.slow
+def test_three_writers_of_one_file_with_one_process_number(tmp_path):
+    file = tmp_path / "file"
+    lines = [[sys.executable, "-c", WRITER, file, "400", letter * 999] for letter in "abc"]
+    writers = [subprocess.Popen(line, stderr=subprocess.PIPE, text=True) for line in lines]
+    assert [writer.communicate()[1] for writer in writers] == ["", "", ""]
+    assert file.read_bytes() in (b"a" * 999, b"b" * 999, b"c" * 999)
+    assert listing(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("in_one_step", [True, False])
+def test_a_folder_is_never_absent_while_it_is_replaced(tmp_path, monkeypatch, in_one_step):
+    """On Linux two folders change places; elsewhere the old one is moved away, and comes back."""
+    target = tmp_path / "out"
+    with _files.whole_folder(target, anything) as made:
+        (made / "old").write_bytes(b"old")
+
+    class KilledError(Exception):
+        pass
+
+    def killed(path, _):
+        raise KilledError(path)
+
+    if in_one_step:
+        if sys.platform != "linux":
+            pytest.skip("only Linux exchanges folders")
+        monkeypatch.setattr(Path, "rename", killed)
+    else:
+        monkeypatch.setattr(writing, "_exchanged", lambda new, target: False)
+    with _files.whole_folder(target, anything) as made:
+        (made / "new").write_bytes(b"new")
+    assert listing(target) == ["new"]
+    assert listing(tmp_path) == ["out"]
+    # A link and a folder that is not there are not exchanged.
+    if in_one_step:
+        with pytest.raises(KilledError), _files.whole_folder(tmp_path / "first", anything):
+            pass

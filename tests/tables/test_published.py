@@ -139,12 +139,34 @@ def test_the_folder_is_a_plain_data_set(tmp_path):
     frame = pd.read_parquet(tmp_path / "t")
     assert frame.columns.tolist() == ["level", "geoid", "table", "cell", "count"]
     assert str(frame["count"].dtype) == "int64"
-    assert (frame["count"] > 0).all()
-    pd.testing.assert_frame_equal(
-        frame.astype({"count": "Int64"}), tables().to_frame(), check_dtype=False
-    )
+    assert (frame["count"] == 0).any()
+    listed = frame[frame["count"] > 0].reset_index(drop=True).astype({"count": "Int64"})
+    pd.testing.assert_frame_equal(listed, tables().to_frame(), check_dtype=False)
     one = frame.query("level == 'tract' and table == 'P1'").set_index("geoid")["count"]
     assert one.to_dict() == people()["block"].str[:11].value_counts().to_dict()
+
+
+@pytest.mark.parametrize("most", [0, 50, 2**17])
+def test_what_is_not_written_is_said_to_be_zero(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(exchange, "WHOLE", most)
+    made = noisy()
+    made.write(tmp_path / "t")
+    rows = pq.read_table(tmp_path / "t" / "part-00000.parquet").to_pandas()
+    manifest = json.loads((tmp_path / "t" / "_manifest.json").read_text())
+    left_out = {tuple(key) for key in manifest.get("absent", {}).get("tables", [])}
+    large = {key for key, counts in made.counts.items() if np.prod(counts.shape) > most}
+    assert left_out == large
+    assert len(large) == {0: len(made.counts), 50: 2, 2**17: 0}[most]
+    assert ("is 0" in json.dumps(manifest.get("absent", ""))) == bool(large)
+    for key, counts in made.counts.items():
+        mine = rows[(rows["level"] == key[0]) & (rows["table"] == key[1])]
+        unlisted = int(np.prod(counts.shape)) - len(mine)
+        zeros = (counts.toarray() == 0).sum() - made.suppressed[key].nnz
+        assert unlisted == (zeros if key in large else 0)
+        assert (mine["count"] == 0).sum() == zeros - unlisted
+    again = PublishedTables.read(tmp_path / "t")
+    assert again == made
+    assert all((again.counts[key].data != 0).all() for key in made.counts)
 
 
 def test_parts_have_a_size(tmp_path, monkeypatch):

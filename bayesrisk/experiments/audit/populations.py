@@ -115,9 +115,7 @@ _KEPT = 24  # releases of so small a population
 
 def is_made_up(source: Source) -> bool:
     """Return True for a synthetic population, and for the samples that come with the package."""
-    if isinstance(source, SimulatedPopulation | Records):
-        return isinstance(source, SimulatedPopulation)
-    return check.path(source, "population").resolve().is_relative_to(datasets.folder())
+    return isinstance(source, SimulatedPopulation) or datasets.is_made_up(source)
 
 
 def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> dict[str, Source]:

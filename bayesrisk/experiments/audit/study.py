@@ -6,11 +6,11 @@ import functools
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bayesrisk import _validation as check
-from bayesrisk._files.delimited import own_text
-from bayesrisk._show import arrow_table
+from bayesrisk._files.delimited import read_own_csv
+from bayesrisk._files.text import read_json
+from bayesrisk._show import arrow_table, displayed
 from bayesrisk._validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.experiments.audit import choosing
@@ -47,6 +48,9 @@ from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Records, Schema, Workload
 
+if TYPE_CHECKING:
+    from bayesrisk.plotting import Panels, Where
+
 LAYOUT = Layout(
     "run of an audit",
     kinds=("differences", "errors", "proofs", "spots", "statements"),
@@ -60,22 +64,48 @@ _PROVED = 5000  # counts of each protection of which it is asked what they prove
 _OF_PROCESS = ("_populations", "_shards", "_trials", "_widths")  # of every process
 
 
-def read_audit(folder: str | Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the statements of a complete audit in a folder, and its measures.
+@displayed
+@dataclass(frozen=True, eq=False)
+class AuditResults:
+    """Tables of a complete audit; ``statements, measures = results`` gives the first two.
 
-    Returns
-    -------
-    (statements, measures) : (pandas.DataFrame, pandas.DataFrame)
+    Where populations have names, each frame has them in a column ``population``.
+
+    Attributes
+    ----------
+    statements : pandas.DataFrame
         Rows as in :class:`Statements`, which takes them as they are, of all settings and releases
         that were tried, with ``release``, ``without_error`` and ``posterior_error`` (Monte Carlo
         standard errors, 0 where calculated), ``engine``, ``place``, ``place_size``, ``alike``
-        (people of the place with what is known of the target) and ``nonmodal``; and rows as in
-        ``measures.csv`` (:func:`audit_measures`).  Where populations have names, both have them in
-        a column ``population``.
+        (people of the place with what is known of the target) and ``nonmodal``.
+    measures, costs, comparisons : pandas.DataFrame
+        Rows as in ``measures.csv`` (:func:`audit_measures`), ``costs.csv`` and ``comparisons.csv``.
     """
+
+    statements: pd.DataFrame
+    measures: pd.DataFrame
+    costs: pd.DataFrame
+    comparisons: pd.DataFrame
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        return iter((self.statements, self.measures))
+
+    def __getitem__(self, number: int) -> pd.DataFrame:
+        return (self.statements, self.measures)[number]
+
+    def plot(self, *, population: str | None = None, ax: Where = None) -> Panels:
+        """Draw what is learned from people's own records against the cost of each protection."""
+        from bayesrisk.plotting import plot_audit  # slow to import
+
+        return plot_audit(self, population=population, ax=ax)
+
+
+def read_audit(folder: str | Path) -> AuditResults:
+    """Return the statements, measures, costs and comparisons of a complete audit in a folder."""
     store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
     statements = pq.read_table(store.result("statements.parquet")).to_pandas()
-    return statements, _csv(store.result("measures.csv"))
+    names = ("measures", "costs", "comparisons")
+    return AuditResults(statements, *(_csv(store.result(f"{name}.csv")) for name in names))
 
 
 def audited_protection(
@@ -87,7 +117,7 @@ def audited_protection(
     several populations the protection is that of these records.
     """
     store = RunFolder.existing(check.path(folder, "folder"), LAYOUT)
-    audited = json.loads(store.result(_PROTECTIONS).read_text(encoding="utf-8"))
+    audited = read_json(store.result(_PROTECTIONS))
     names = dict.fromkeys(entry["name"] for entry in audited["protections"])
     check.choice(name, "protection", tuple(names))
     digests = store.config["population"]
@@ -110,8 +140,7 @@ def audited_protection(
 
 def _csv(file: Path) -> pd.DataFrame:
     """Return a table in which a protection may be called "None" or "1"."""
-    texts = dict.fromkeys((POPULATION, "protection", "against", "setting"), str)
-    return pd.read_csv(file, keep_default_na=False, na_values=[""], dtype=texts).map(own_text)
+    return read_own_csv(file, (POPULATION, "protection", "against", "setting"))
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _interrupts, _validation as check, plotting
+from bayesrisk import _interrupts, _validation as check, datasets, plotting
 from bayesrisk._plugins import Registry
 from bayesrisk._show import displayed, short
 from bayesrisk._version import __version__
@@ -54,6 +54,7 @@ from bayesrisk.exceptions import (
     quote,
 )
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.tables.exchange import MADE_UP, made_up_mark
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -104,9 +105,11 @@ class RunSummary:
         shards = (
             f"{self.computed + self.resumed} of {self.shards} shards are done, in {self.folder}"
         )
+        first = [datasets.MADE_UP] if self.facts.get(MADE_UP) else []
         if sentences := self.facts.get("brief"):  # the answer of a study that says one
-            return [*sentences, shards]
-        return [shards, *(f"{name}: {short(value)}" for name, value in self.facts.items())]
+            return [*first, *sentences, shards]
+        facts = {name: value for name, value in self.facts.items() if name != MADE_UP}
+        return [*first, shards, *(f"{name}: {short(value)}" for name, value in facts.items())]
 
 
 class Study(ABC):
@@ -123,6 +126,8 @@ class Study(ABC):
     _store: ClassVar[type[RunFolder]] = RunFolder
     #: Functions with a cache that this process keeps between shards, emptied after a run.
     caches: ClassVar[Sequence[Any]] = ()
+    #: Fields with the data that the answers are about: settings say so where they are made up.
+    inputs: ClassVar[Sequence[str]] = ()
     #: Whether a complete run has its facts in ``summary.json``, without how it came to them.
     summary: ClassVar[bool] = False
 
@@ -137,7 +142,8 @@ class Study(ABC):
     def configuration(self, **derived: Any) -> dict[str, Any]:
         """Return the fields as a configuration: with what was found of them, and the version."""
         settings = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
-        return settings | derived | {"version": __version__}
+        made_up = any(datasets.is_made_up(getattr(self, name)) for name in self.inputs)
+        return settings | made_up_mark(made_up) | derived | {"version": __version__}
 
     @property
     def shards(self) -> int:
@@ -263,7 +269,10 @@ def run(
     with some_executor(executor, workers) as pool:
         try:
             store = study.open(folder)
-            cached_facts = functools.cache(lambda complete: study.facts(store, complete=complete))
+            mark = made_up_mark(study.config.get(MADE_UP, False))
+            cached_facts = functools.cache(
+                lambda complete: {**mark, **study.facts(store, complete=complete)}
+            )
             mine = range(part - 1, store.shards, parts)
             finished = store.prepare(mine, resume=resume)
             todo = [number for number in mine if number not in finished]
@@ -608,8 +617,10 @@ class PageCell(str):
 def render(template: str, **values: Any) -> str:
     """Return a template of the package filled in: all that is no markup of its own is escaped.
 
-    A name that the template uses and nobody gave is an error.
+    A name that the template uses and nobody gave is an error.  Pages that are ``made_up`` begin
+    with it.
     """
+    values = {MADE_UP: False} | values
     return _environment().get_template(template).render(versions=_versions(), **values)
 
 
@@ -666,11 +677,15 @@ def findings(
     words: Mapping[str, str] = MappingProxyType({}),
     warning: str = "",
 ) -> bytes:
-    """Return a page that begins with the answer in sentences, the first of them large."""
+    """Return a page that begins with the answer in sentences, the first of them large.
+
+    The settings say whether the people are made up.
+    """
     text = json.dumps(settings, indent=2, sort_keys=True, default=str)
     return render(
         "findings.html", title=title, answer=answer, source=source, figures=figures,
         tables=[rows for rows in tables if rows.rows], words=words, warning=warning,
+        made_up=settings.get(MADE_UP, False),
         settings_title="Settings", settings=text,
     ).encode()  # fmt: skip
 

@@ -124,7 +124,8 @@ class RunFolder:
         entry, file = files.get(name), self.path / name
         if not isinstance(entry, Mapping) or not isinstance(entry.get("sha256"), str):
             raise PartFileError(f"{file}: is not listed in the manifest; run with --resume")
-        _files.check_digest(file, entry["sha256"], self.layout.listing, PartFileError)
+        listing, digest = self.layout.listing, entry["sha256"]
+        _files.check_digest(file, digest, listing, PartFileError, most=_files.MAX_FILE)
         return file
 
     # The parts of a shard.
@@ -156,7 +157,7 @@ class RunFolder:
         kind = kind or self.layout.kinds[-1]
         file = self.part(shard, kind)
         with _whole(file):
-            data = file.read_bytes()
+            data = _files.read_bytes(file, _files.MAX_HELD)
             if hashlib.sha256(data).hexdigest() != self._recorded(shard)[kind]["sha256"]:
                 raise ValueError("its bytes do not fit its checksum")
             # Arrow's threads let go of Python's bytes some time after: a process that ends then
@@ -218,7 +219,7 @@ class RunFolder:
         status = file.stat()
         state = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         if file not in self._sums or self._sums[file][0] != state:
-            self._sums[file] = (state, _files.digest(file))
+            self._sums[file] = (state, _files.digest(file, _files.MAX_HELD))
         return self._sums[file][1]
 
     # A run, from the first look at the folder to its results.

@@ -515,6 +515,8 @@ def _make_posterior(
     ``run`` is the engine, why it was taken, and the seed.
     """
     engine, reason, origin = run
+    if not draws.agreed:  # chains that disagree have no mean
+        expected = expected.assign(expected=np.nan)
     labels = [str(question) for question in questions]
     frame.insert(0, "question", labels)
     frame.insert(

@@ -634,7 +634,7 @@ class MicrodataPosterior:
     expected : pandas.DataFrame
         One row for each class of records that may be there: ``place``, a column for each
         attribute (its codes, ``a-b`` for a range), and ``expected``, the posterior mean of their
-        number.
+        number; NaN where chains do not agree.
     engine : str
         ``exact``, ``people`` or ``lattice``.
     reason : str
@@ -674,6 +674,8 @@ class MicrodataPosterior:
 
     def _answer(self) -> list[str]:
         lines = [f"{len(self.answers)} questions answered, {self.engine}: {self.reason}."]
+        if not self._law.agreed:
+            lines.append("The chains do not agree: take more draws.")
         for row in self.answers.head(6).itertuples():
             lines.append(
                 f"{row.question}: {row.posterior:.4g} ({row.status}), before {row.prior:.4g}"

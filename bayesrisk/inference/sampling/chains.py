@@ -23,7 +23,7 @@ from bayesrisk._validation import BoolArray, FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ConvergenceWarning, ShapeError, quote
 
 #: Most sweeps of a chain, kept or discarded, and most numbers that are kept of all chains.
 MAX_SWEEPS = 10**8
@@ -35,6 +35,8 @@ OVERDISPERSION = 3.0
 LEAST_PRECISION = 1e-30
 #: Weights below e**-50 of the peak are never drawn: far below one step of a uniform.
 TAIL = 50.0
+#: What converged chains have at most, and at least: R-hat, and effective draws of each chain.
+_MOST_R_HAT, _LEAST = 1.01, 100.0
 # A chain comes back to Python about this often, so that Ctrl-C stops it.
 _SECONDS = 0.25
 
@@ -104,6 +106,7 @@ class Samples(Tabular):
                 f"Probability of the target {number(self.target_probability)}, Monte Carlo "
                 f"standard error {number(self.target_error)}."
             )
+            lines += [f"Not converged: {text}." for text in _doubts("target", self.target)]
         return [*lines, "Read diagnose() before using them."]
 
     def of(self, label: str) -> IntArray:
@@ -124,11 +127,17 @@ class Samples(Tabular):
         return float(standard_error(self._target()))
 
     def estimate(self, confidence: float) -> Estimate:
-        """Return the probability of the target with its error and an interval of the normal law."""
+        """Return the probability of the target with its error and an interval of the normal law.
+
+        Warns (:class:`~bayesrisk.exceptions.ConvergenceWarning`) where chains have not converged.
+        """
         if np.isnan(self.target_error):
             raise ArgumentError(
                 f"the draws must differ for an error, got {self._target().size:,} equal ones"
             )
+        if doubts := _doubts("target", self._target()):
+            text = f"the chains have not converged: {'; '.join(doubts)}"
+            warnings.warn(text, ConvergenceWarning, stacklevel=2)
         return Estimate.normal(
             self.target_probability,
             self.target_error,
@@ -145,14 +154,22 @@ class Samples(Tabular):
         return self.target
 
     def pmf(self, label: str) -> pd.DataFrame:
-        """Return the frequency of each drawn count, with its Monte Carlo standard error."""
+        """Return the frequency of each drawn count, with its Monte Carlo standard error.
+
+        The ``status`` is ``sampled``, or ``undecided`` where :func:`diagnose` would say that the
+        chains have not converged in this variable; of draws that are all equal it is ``constant``.
+        """
         draws = self.of(label)
+        status = "constant" if np.all(draws == draws.flat[0]) else "sampled"
+        if status == "sampled" and _doubts(label, draws):
+            status = "undecided"
         values = np.unique(draws)
         hits = [draws == value for value in values]
         return pd.DataFrame(
             {
                 "probability": [float(hit.mean()) for hit in hits],
                 "error": [standard_error(hit) for hit in hits],
+                "status": status,
             },
             index=pd.Index(values, name=label),
         )
@@ -531,8 +548,19 @@ def _reasons(
     return reasons
 
 
+def _doubts(name: str, draws: NumberArray) -> list[str]:
+    """Return the reasons of :func:`diagnose` by default against one variable that moves."""
+    if draws.shape[1] < _FEWEST_DRAWS:
+        return [f"{name}: {draws.shape[1]} draws are fewer than {_FEWEST_DRAWS}"]
+    if np.all(draws == draws.flat[0]):
+        return []
+    numbers, chains = chain_numbers(draws), len(draws)
+    reasons = _reasons(name, numbers, _stuck_chains(draws), chains, _MOST_R_HAT, _LEAST * chains)
+    return reasons if chains > 1 else [*reasons, f"{name}: one chain alone cannot be compared"]
+
+
 def diagnose(
-    samples: Samples, *, max_rhat: float = 1.01, min_ess_per_chain: float = 100.0
+    samples: Samples, *, max_rhat: float = _MOST_R_HAT, min_ess_per_chain: float = _LEAST
 ) -> Diagnosis:
     r"""Return the diagnostics of draws, and a verdict with its reasons.
 

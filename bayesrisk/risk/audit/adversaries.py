@@ -433,8 +433,8 @@ class PlaceLaws:
             shares = question.shares(rest.system.classes, rest.prior.shares_of_cells)
             self._priors[key] = prior_belief(rest.prior, question), shares
         start, shares = self._priors[key]
+        nothing = TargetBelief.exact(np.zeros(question.values))
         if not rest.law.decided:
-            nothing = TargetBelief.exact(np.zeros(question.values))
             return TargetBeliefs(target.row, start, nothing, nothing, rest.law.engine, UNDECIDED)
         posterior = posterior_belief(rest.law, self._position, shares)
         without = start
@@ -443,8 +443,10 @@ class PlaceLaws:
             other, without = self._without(target, rest, shares)
             if other.draws is not None:
                 status = SAMPLED
-            if not other.decided:
-                status = UNDECIDED
+            if not other.decided:  # no number of unfinished chains is a belief
+                return TargetBeliefs(
+                    target.row, start, nothing, nothing, rest.law.engine, UNDECIDED
+                )
         if np.isnan(posterior.probability).any():  # the tables have no record of its kind
             posterior, without, status = start, start, UNSTATED
         if (moved := self._place.release.moved) and status != UNSTATED:

@@ -81,8 +81,11 @@ class MechanismQuestion:
     def _named_tables(self, entries: object, name: str) -> list[tuple[str, str]]:
         """Return the tables that entries name."""
         workload = self.workload
-        listed = isinstance(entries, Sequence) and not isinstance(entries, (str, bytes))
-        if not listed or (name == "observed" and not entries):
+        if (
+            not isinstance(entries, Sequence)
+            or isinstance(entries, (str, bytes))
+            or (name == "observed" and not entries)
+        ):
             raise ArgumentError(
                 f"{name} must be a sequence of (level, table, ...), got {quote(entries)}"
             )

@@ -62,8 +62,10 @@ def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
 def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     """Return the sheet of a text file or a workbook; of a workbook that with the most counts."""
     raw = read_bytes(file, _BYTES)
+    # A name of bytes that are no UTF-8 could not be written into any result.
+    name = str(file).encode(errors="backslashreplace").decode()
     if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
-        return _workbook(file, raw, sheet)
+        return _workbook(name, raw, sheet)
     coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = raw.decode(coding)
@@ -72,10 +74,10 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     form = next((f for start, f in _FORMS.items() if text.lstrip().startswith(start)), None)
     if form:
         raise DataError(
-            f"{file}: must be a table with headings and rows, got {form}: save or download it as "
+            f"{name}: must be a table with headings and rows, got {form}: save or download it as "
             "CSV or as a workbook"
         )
-    return _table(str(file), _grid(file, text))
+    return _table(name, _grid(name, text))
 
 
 # -----------------------------------------------------------------------------
@@ -84,7 +86,7 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
 _Grid = list[tuple[int, list[str]]]
 
 
-def _grid(file: Path, text: str) -> _Grid:
+def _grid(file: str, text: str) -> _Grid:
     """Return the rows of a text, split at the delimiter that most rows have in the same number.
 
     Of two such delimiters a tab wins, which no text holds, and then that which splits into more.
@@ -128,16 +130,16 @@ def _without_dimensions(grid: _Grid) -> _Grid:
     return [(split[0][0], heads), *split[1:]]
 
 
-def _workbook(file: Path, raw: bytes, wanted: str | None) -> Sheet:
+def _workbook(file: str, raw: bytes, wanted: str | None) -> Sheet:
     """Return the sheet of a workbook that is asked for, or that with the most counts."""
     if raw[:2] == b"PK":
-        with named(str(file)), zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        with named(file), zipfile.ZipFile(io.BytesIO(raw)) as archive:
             size = sum(part.file_size for part in archive.infolist())
             if size > _UNPACKED:
                 raise DataError(f"{file}: must unpack to at most {_UNPACKED} bytes, got {size}")
     import python_calamine  # slow to load
 
-    with named(str(file), also=(python_calamine.CalamineError,)):
+    with named(file, also=(python_calamine.CalamineError,)):
         book = python_calamine.load_workbook(io.BytesIO(raw))
         names = [wanted] if wanted else book.sheet_names
         if wanted is not None and wanted not in book.sheet_names:
@@ -152,7 +154,7 @@ def _workbook(file: Path, raw: bytes, wanted: str | None) -> Sheet:
         }
     counts = {n: sum(_countlike(text) for _, row in g for text in row) for n, g in grids.items()}
     name = max(counts, key=counts.__getitem__, default="")
-    return _table(f"{file}", grids.get(name, []), f" of sheet {name!r}")
+    return _table(file, grids.get(name, []), f" of sheet {name!r}")
 
 
 def _text(value: object) -> str:

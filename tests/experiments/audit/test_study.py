@@ -1,5 +1,6 @@
 """An audit as a study: same bytes however it is run, refusals, damage, and a private folder."""
 
+import csv
 import json
 import string
 
@@ -9,7 +10,14 @@ import pytest
 from audits import WORKLOAD, contents, town_frame
 from hypothesis import given, strategies as st
 
-from bayesrisk.exceptions import ArgumentError, BayesRiskError, OutputError, PartFileError
+from bayesrisk import plotting
+from bayesrisk.exceptions import (
+    ArgumentError,
+    BayesRiskError,
+    DataError,
+    OutputError,
+    PartFileError,
+)
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.risk import Statements
@@ -235,3 +243,85 @@ def test_protections_are_read_as_they_are_written(mechanism, parameters):
 def test_texts_that_are_no_protections(text):
     with pytest.raises(ArgumentError, match=r"(protection|name) must (be|give)"):
         Protection(text)
+
+
+def points(axes):
+    """Return what the points of a panel say, by protection: their cost and gain."""
+    found = {}
+    for bars in axes.containers:
+        assert bars.get_label() not in found  # a point for each protection
+        found[bars.get_label()] = tuple(bars.lines[0].get_xydata()[0])
+    return found
+
+
+def figure_of(folder, name):
+    """Return what the panel of an adversary shall show, by plain Python from the files."""
+    costs = {row["protection"]: row["error"] for row in rows_of(folder / "costs.csv")}
+    best = {
+        row["protection"]: row
+        for row in rows_of(folder / "measures.csv")
+        if row["adversary"] == name and row["group"] == "everybody" and row["attack"] != "as-true"
+    }
+    return {p: (float(costs[p]), 100.0 * float(row["gain"])) for p, row in best.items()}
+
+
+def rows_of(file):
+    with file.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def test_a_finished_audit_is_drawn_of_everybody_by_the_best_reading(done):
+    folder, _ = done
+    results = read_audit(folder)
+    frames = results.measures, results.costs, results.comparisons
+    assert results.measures["group"].nunique() > 1
+    assert "as-true" in set(results.measures["attack"])
+    for drawn in (
+        plotting.plot_audit(folder),
+        plotting.plot_audit(str(folder)),
+        plotting.plot_audit(results),
+        results.plot(),
+        plotting.plot_audit(*frames),
+    ):
+        assert [axes.get_title() for axes in drawn] == [who.name for who in WHO]
+        for axes in drawn:
+            wanted = figure_of(folder, axes.get_title())
+            assert len(wanted) == 2
+            assert points(axes) == {name: pytest.approx(at) for name, at in wanted.items()}
+    for name, frame in zip(("measures", "costs", "comparisons"), frames, strict=True):
+        assert len(frame) == len(rows_of(folder / f"{name}.csv"))
+    statements, measures = results
+    assert results[0] is statements is results.statements
+    assert results[1] is measures is results.measures
+    alone = results.measures.query("group == 'unlike their place'")
+    for one, other in zip(
+        plotting.plot_audit(alone, results.costs),
+        plotting.plot_audit(alone.drop(columns="group"), results.costs),
+        strict=True,
+    ):
+        assert points(one) == points(other) != {}
+    # Beliefs are drawn of everybody too, all readings of them.
+    beliefs = plotting.plot_beliefs(results.measures)[0]
+    assert [t.get_text() for t in beliefs.get_yticklabels()].count(WHAT[0].name) == 1
+    assert len(beliefs.collections[0].get_segments()) == 3
+
+
+def test_what_cannot_be_drawn_without_a_choice_is_refused(done, tmp_path):
+    results = read_audit(done[0])
+    others = results.measures.query("group != 'everybody'")
+    with pytest.raises(ArgumentError, match="group must be one of unlike their place, "):
+        plotting.plot_audit(others, results.costs)
+    two = pd.concat([results.measures.assign(population=name) for name in ("A", "B")])
+    with pytest.raises(ArgumentError, match="population must be one of A, B"):
+        plotting.plot_audit(two, results.costs)
+    with pytest.raises(ArgumentError, match="population must be one of A, B"):
+        plotting.plot_beliefs(two, population="C")
+    with pytest.raises(ArgumentError, match="costs and comparisons must be left out"):
+        plotting.plot_audit(done[0], results.costs)
+    with pytest.raises(ArgumentError, match="costs"):
+        plotting.plot_audit(results.measures)
+    with pytest.raises(DataError, match=r"finished audit, has no measures\.csv"):
+        plotting.plot_audit(tmp_path)
+    costs = pd.concat([results.costs.assign(population=n, error=i) for i, n in enumerate("AB")])
+    drawn = plotting.plot_audit(two, costs, population="B")
+    assert {x for axes in drawn for x, _ in points(axes).values()} == {1.0}

@@ -396,6 +396,31 @@ def test_lattice_chains_that_no_move_leads_over_a_gap_are_not_believed():
     assert found.answers["status"].tolist() == ["undecided"]
 
 
+@pytest.mark.parametrize(("engine", "draws"), [("people", 8), ("lattice", 8), ("people", 2000)])
+def test_no_number_of_too_few_draws_is_told(engine, draws):
+    schema = Schema("kinds", (Attribute("kind", 3),), Geography("one", ("block",), (1,)))
+    work = Workload(
+        schema, {("block", "T"): Table("T", tuple("abc"), {"kind": np.eye(3, dtype=int)})}
+    )
+    law = NoiseSpec("discrete-gaussian", 2)
+    tables = PublishedTables(
+        work, {"block": np.array(["1"])}, {("block", "T"): sp.csr_array([[4, 3, 1]])}
+    )
+    prior = RecordPrior.uniform_data_sets(schema, size=np.ones(30) / 30)
+    found = microdata_posterior(
+        Release(MechanismSpec("one", {}, {}, others=law), tables), [RecordQuestion({})],
+        level="block", place="1", prior=prior,
+        engine=engine, rng=1, draws=draws, doublings=0,
+    )  # fmt: skip
+    done = draws == 2000
+    assert found.expected["expected"].notna().tolist() == [done] * 3
+    assert found.answers["posterior"].notna().tolist() == [done]
+    assert ("do not agree" in repr(found)) == (not done)
+    if not done:
+        with pytest.raises(ArgumentError, match="draws must be more"):
+            found.ranked_records()
+
+
 def test_draws_in_which_nobody_can_be_the_target_do_not_count():
     """Of a group that is mostly empty few draws say anything, however many they are."""
     rng = np.random.default_rng(1)

@@ -3,6 +3,8 @@
 import signal
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +12,11 @@ import two_level_questions as questions
 from paths import sample_path
 
 from bayesrisk import ArgumentError
+from bayesrisk.exceptions import ConvergenceWarning
 from bayesrisk.inference.sampling import chains
 from bayesrisk.inference.sampling.chains import (
     Samples,
+    diagnose,
     effective_size,
     run_chains,
     spawn,
@@ -61,6 +65,29 @@ def test_the_estimate_of_the_target():
     assert (share.value, share.error) == (run.target_probability, run.target_error)
     assert (share.confidence, share.method) == (0.95, "coherent")
     assert share.upper - share.value == pytest.approx(1.959963984540054 * run.target_error)
+
+
+@pytest.mark.parametrize("draws", [4, 20, 2000])
+@pytest.mark.parametrize("apart", [False, True])
+def test_numbers_of_unfinished_chains_are_marked(draws, apart):
+    """Independent draws converge with 100 a chain; chains with means of their own never do."""
+    coin = np.random.default_rng(8).integers(0, 2, (4, draws))
+    coin[:, 0], coin[:, 1] = 0, 1  # no chain is constant
+    if apart:
+        coin[0, 2:] = 1
+    run = make(np.stack([coin, coin], axis=-1).tolist())
+    run = replace(run, target=coin)
+    done = draws == 2000 and not apart
+    assert set(run.pmf("a")["status"]) == {"sampled" if done else "undecided"}
+    assert ("Not converged: target: " in repr(run)) == (not done)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        share = run.estimate(0.95) if draws > 4 else None
+    assert bool(caught) == (draws == 20 or (draws > 4 and apart))
+    assert all(issubclass(one.category, ConvergenceWarning) for one in caught)
+    assert share is None or share.value == coin.mean()
+    if draws > 4:
+        assert (diagnose(run).verdict == "converged") == done
 
 
 def test_constant_draws_have_no_error():
@@ -197,6 +224,10 @@ def test_access():
     assert pmf["probability"].to_dict() == {1: 0.75, 3: 0.25}
     assert pmf.index.name == "a"
     assert np.isnan(samples.pmf("b")["error"]).all()
+    assert (pmf["status"].unique(), samples.pmf("b")["status"].unique()) == (
+        ["undecided"],
+        ["constant"],
+    )
     assert "test, 1 chains x 4 draws x 2 nodes." in repr(samples)
     assert set(samples.versions) == {"bayesrisk", "numpy"}
     with pytest.raises(ArgumentError, match="label must be one of a, b, got 'c'"):

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from bayesrisk import posterior_probability
 from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, RoundingSpec, TrueCounts
-from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
+from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, adversaries
 from bayesrisk.risk.audit.adversaries import (
     AuditTarget,
     PlaceReading,
@@ -82,6 +83,32 @@ def believed(histogram, laws, rng, *, known=True, others=None, taken=None, infer
             )
         )  # fmt: skip
     return list(infer(place, targets))
+
+
+@pytest.mark.parametrize("unfinished", [(), (0,), (1,), (0, 1)])
+def test_beliefs_of_unfinished_chains_are_no_numbers(monkeypatch, unfinished):
+    """Of either law, with the record and without it: no belief is told, where one is not done."""
+    calls, find = [], adversaries.record_law
+
+    def found(system, **options):
+        calls.append(system)
+        return replace(find(system, **options), decided=len(calls) - 1 not in unfinished)
+
+    monkeypatch.setattr(adversaries, "record_law", found)
+    histogram = np.array([0, 0, 0, 4, 0, 0])
+    (told,) = believed(
+        histogram,
+        {"S": TrueCounts(), "R": NoiseSpec("discrete-gaussian", 1)},
+        np.random.default_rng(3),
+    )
+    if not unfinished:
+        assert told.status == "calculated"
+        assert len(calls) == 2
+    else:
+        assert told.status == "undecided"
+    for belief in (told.without, told.posterior):
+        assert np.isnan(belief.probability).all() == bool(unfinished)
+    assert np.isfinite(told.prior.probability).all()
 
 
 def drawn(rng, most=9):
@@ -291,7 +318,7 @@ def test_who_takes_noise_for_less_than_it_is_may_lose_by_a_release():
     rng = np.random.default_rng(18)
     histograms = [drawn(rng) for _ in range(60)]
     everybody = {"others": True, "known": False}
-    noise = {"R": NoiseSpec("discrete-gaussian", 1)}
+    noise = {"S": TrueCounts(), "R": NoiseSpec("discrete-gaussian", 1)}
     taken = {"R": NoiseSpec("discrete-gaussian", "1/16")}
     before_ = log_scores({"N": TrueCounts()}, histograms, **everybody)  # says nothing new
     right = log_scores(noise, histograms, **everybody)
