@@ -277,10 +277,13 @@ def _evidence(
     if whole and len(top) > 1:  # of nested ages the smallest groups add up
         ages = [k for k in top if not words[k] and interval(k)]
         parts = [k for k in ages if not any(_inside(o, k) for o in ages if o != k)]
-    if totals or sums.implied:
-        rest = [k for k in parts if k not in totals]
-        return _Found(children, totals, *sums.adds_up(rest, totals[0] if totals else ""))
-    return _total(children, top, parts, words, sums, whole=whole)
+    found = _Found(children, totals, 0, 0, 0)
+    if not totals:
+        found = _total(children, top, parts, words, sums, whole=whole)
+    if totals or (sums.implied and not found.told):
+        rest = [k for k in parts if k not in found.totals]
+        return _Found(children, found.totals, *sums.adds_up(rest, totals[0] if totals else ""))
+    return found
 
 
 def _total(

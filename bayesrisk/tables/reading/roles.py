@@ -367,9 +367,9 @@ class _Reader:
             lines.append("  points part thousands: 1.204 is 1,204")
         if unused:
             lines.append(f"  not used: {listing(unused)}")
-        for reason in dict.fromkeys(why for *_, why in sheet.left):
-            texts = [f"row {i} ({text})" for i, text, why in sheet.left if why == reason]
-            lines.append(f"  left out, {reason}: {listing(texts)}")
+        if sheet.left:
+            texts = [f"row {i} {text!r} ({why})" for i, text, why in sheet.left]
+            lines.append(f"  left out: {listing(texts, 80)}")
         short = {
             i: name if i in said else _CODE.sub("", name).strip() or name
             for i, name in names.items()

@@ -99,15 +99,22 @@ def _grid(file: str, text: str) -> _Grid:
     for delimiter in ",;\t|":
         try:
             split = list(_lines(text, delimiter))
-        except csv.Error as error:
-            faults.append(error)
+        except csv.Error:
+            faults.append(delimiter)
             continue
         widths = Counter(len(row) for _, row in split if len(row) > 1).most_common(1)
         if widths and (rank := (widths[0][1], delimiter == "\t", widths[0][0])) > best:
             best, grid = rank, split
-    if not grid and faults:
-        raise DataError(f"{file}: cannot be read: {faults[0]}: is a quote not closed?")
+    if max(",;\t|", key=text.count) in faults:
+        opened = _unclosed(text)
+        raise DataError(f"{file}: row {opened}: a quote must be closed on its line")
     return _without_dimensions(grid)
+
+
+def _unclosed(text: str) -> int:
+    """Return the number of the first line in which a quote is left open."""
+    lines = text.splitlines()
+    return next((i for i, line in enumerate(lines, 1) if line.count('"') % 2), len(lines))
 
 
 def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

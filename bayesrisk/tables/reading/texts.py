@@ -138,7 +138,7 @@ def span(low: int, high: int) -> str:
     return f"{low}+" if high >= UNBOUNDED - 1 else str(low) if low == high else f"{low}-{high}"
 
 
-def listing(texts: Iterable[str]) -> str:
+def listing(texts: Iterable[str], width: int = 40) -> str:
     """Return up to eight texts as a list, and how many more there are."""
-    parts = [text if len(text) <= 40 else f"{text[:40]}…" for text in texts]
+    parts = [text if len(text) <= width else f"{text[:width]}…" for text in texts]
     return ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
