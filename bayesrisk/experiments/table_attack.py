@@ -1,4 +1,4 @@
-"""What published tables give away: bounds, statements, records that fit, likely records."""
+"""Attacks on published tables: bounds, statements, records that fit, likely records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, record_form
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.tables import PublishedTables, Workload
-from bayesrisk.tables.reading.reading import Reading
+from bayesrisk.tables.reading.reading import TableReading
 
 #: Combinations of all variables that are bounded, records that are looked for, and places in which
 #: they are, at most.
@@ -57,13 +57,13 @@ class _Clock:
         return None if self.left is None else self.left / 2
 
     @property
-    def over(self) -> bool:
+    def ended(self) -> bool:
         """Whether the time is over."""
         return self.end is not None and time.monotonic() >= self.end
 
 
 def write_attack(
-    reading: Reading,
+    reading: TableReading,
     folder: str | Path,
     *,
     seed: int = 0,
@@ -101,13 +101,13 @@ def write_attack(
     run = _Attack(reading, check.path(folder, "folder"), seed, certificates, time_limit)
     with _files.explained(run.target):
         run.begin()
-        told = 0
+        number_said = 0
         for number, _ in enumerate(run.steps(), 1):
             run.save()
-            found = run.sentences
-            for sentence in found[told:] if say else ():
+            sentences = run.sentences
+            for sentence in sentences[number_said:] if say else ():
                 say(sentence)  # type: ignore[misc]
-            told = len(found)
+            number_said = len(sentences)
             if progress:
                 progress(number, len(_STEPS))
     return run.answer()
@@ -117,7 +117,7 @@ class _Attack:
     """The tables, what was found of them so far, and the folder that it is written into."""
 
     def __init__(
-        self, reading: Reading, target: Path, seed: int, certificates: _Certificates,
+        self, reading: TableReading, target: Path, seed: int, certificates: _Certificates,
         time_limit: float | None,
     ) -> None:  # fmt: skip
         self.reading, self.target, self.seed = reading, target, seed
@@ -159,7 +159,7 @@ class _Attack:
             ("claims", self._claims), ("records", self._records), ("likely", self._likely),
             ("combinations", self._combinations),
         ):  # fmt: skip
-            if self.clock.over:
+            if self.clock.ended:
                 return
             step()
             self.missing.remove(name)
@@ -186,7 +186,7 @@ class _Attack:
 
     @property
     def _coarse(self) -> str:
-        """What counts are that are not stated exactly."""
+        """The word for counts that are not stated exactly."""
         laws = self.tables.laws.values()
         withheld = all(law.exact or law.kind == "ranges" for law in laws)
         return "hidden" if withheld else "hidden or rounded"
@@ -259,7 +259,7 @@ class _Attack:
     def _likely(self) -> None:
         """Find the records that are most probably there, by an exact law or a short pilot."""
         tables, schema = self.tables, self.tables.workload.schema
-        if self.reading.apart or schema.size > _MOST_KINDS:
+        if self.reading.separate or schema.size > _MOST_KINDS:
             self.rest.append(
                 "Likely records are looked for where one place holds all, of at most "
                 f"{_MOST_KINDS} combinations of labels."
@@ -302,8 +302,8 @@ class _Attack:
         )
         labels = schema.labelled(pd.DataFrame(schema.codes(np.arange(schema.size))))
         labels = pd.concat([labels] * len(geoids), ignore_index=True)
-        where = pd.Series(np.repeat(geoids, schema.size), name=self.level)
-        frame = pd.concat([self._places(where), labels], axis=1)
+        codes = pd.Series(np.repeat(geoids, schema.size), name=self.level)
+        frame = pd.concat([self._places(codes), labels], axis=1)
         new = ~pd.MultiIndex.from_frame(frame[self.names]).isin(
             pd.MultiIndex.from_frame(stated[self.names])
         )
@@ -315,8 +315,10 @@ class _Attack:
 
     def _places(self, codes: pd.Series) -> pd.DataFrame:
         """Return the labels of the variables that make up each place."""
-        rows = [self.reading.places[code] for code in codes] if self.reading.apart else []
-        return pd.DataFrame(rows, columns=list(self.reading.apart), index=codes.index, dtype=object)
+        rows = [self.reading.places[code] for code in codes] if self.reading.separate else []
+        return pd.DataFrame(
+            rows, columns=list(self.reading.separate), index=codes.index, dtype=object
+        )
 
     # The folder.
 
@@ -368,7 +370,7 @@ class _Attack:
 
     @property
     def sentences(self) -> list[str]:
-        """What was found so far, in the order in which it was."""
+        """All sentences so far, in the order in which they were found."""
         return [*self.first, *self.proved, *self.rest]
 
 
@@ -376,18 +378,18 @@ _CELL = ("place", "table", "cell", "stated", "file", "row")
 
 
 def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
-    """Return how many counts that are not stated can be worked out, and about how many people.
+    """Return sentences on the counts that can be worked out, and on how many people these are.
 
     ``coarse`` is what such counts are, such as ``hidden``.
     """
     frame = bounds.counts
     facts = bounds.facts
     ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(np.inf)
-    found = (ends["low"] == ends["high"]) & (ends["low_stated"] < ends["high_stated"])
-    single = int((found & (ends["low"] == 1)).sum())
+    recovered = (ends["low"] == ends["high"]) & (ends["low_stated"] < ends["high_stated"])
+    single = int((recovered & (ends["low"] == 1)).sum())
     wide, exact = facts["coarsened"], facts["recovered"]
     narrower = int(narrowed(frame).sum()) - exact
-    about = (
+    singles = (
         ""
         if not single
         else (
@@ -400,9 +402,9 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
         return ["No count is hidden: all are stated exactly."]
     if exact == wide:
         word = "The one" if wide == 1 else f"All {wide:,}"
-        text = f"{word} {coarse} count{'s' * (wide > 1)} can be worked out{about}."
+        text = f"{word} {coarse} count{'s' * (wide > 1)} can be worked out{singles}."
     elif exact:
-        text = f"{exact:,} of {wide:,} {coarse} counts can be worked out{about}."
+        text = f"{exact:,} of {wide:,} {coarse} counts can be worked out{singles}."
     else:
         text = f"None of {wide:,} {coarse} counts can be worked out."
     more = f"{narrower:,} others become narrower than they are stated." if narrower > 0 else ""
@@ -418,7 +420,7 @@ def _list(words: list[str]) -> str:
     return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1]
 
 
-def _placed(sentence: str, place: Mapping[str, str]) -> str:
+def _placed(sentence: str, place: Mapping[Any, str]) -> str:
     """Return a sentence about records that says also where they are."""
     words = ", ".join(f"{name} {label}" for name, label in place.items())
     return sentence.replace(" with ", f" with {words}, ", 1) if words else sentence

@@ -408,7 +408,7 @@ class PublishedTables(Tabular):
         files = [check.path(file, "folder") for file in several]
         text = files[0].is_file() or files[0].suffix in (".csv", ".tsv", ".txt")
         if len(files) != 1 or text or assumptions:
-            sheet = assumptions.get("sheet")
+            sheet = None if (name := assumptions.get("sheet")) is None else str(name)
             sheets = [file_sheet(file, sheet) for file in files]
             return cls(*read_published(sheets, assumptions).confirmed())
         source = files[0]

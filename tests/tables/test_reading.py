@@ -38,7 +38,7 @@ def ends(tables):
 def labels_of(said):
     """Return the number of labels of each variable of a reading, totals left out."""
     schema = said.parts[0].schema
-    apart = {n: {place[i] for place in said.places.values()} for i, n in enumerate(said.apart)}
+    apart = {n: {place[i] for place in said.places.values()} for i, n in enumerate(said.separate)}
     together = {a.name: len(a.labels) for a in schema.attributes}
     return together | {n: len(labels) for n, labels in apart.items()}
 
@@ -240,7 +240,7 @@ def test_files_of_other_years_are_not_put_together():
         for year in ("1990", "1991")
     ]
     said = read_layouts(frame_sheets(frames), {"counts": "exact"})
-    assert said.apart == ("year",)
+    assert said.separate == ("year",)
     assert set(said.places.values()) == {("1990",), ("1991",)}
     tables = PublishedTables.from_frame(frames, counts="exact")
     assert len(ends(tables)) == 4
@@ -385,7 +385,7 @@ def test_two_rows_of_headings_and_several_variables_side_by_side(tmp_path):
     found = ends(PublishedTables.read(file, counts="exact"))
     assert found[frozenset(["South", "18+"])] == (4, 4)
     file.write_text("Area,2019,2020\nNorth,10,6\nSouth,8,5\n")
-    assert read_layouts([file_sheet(file)], {}).apart == ("area", "year")
+    assert read_layouts([file_sheet(file)], {}).separate == ("area", "year")
 
 
 def test_labels_below_each_other_are_repeated_if_that_is_said(tmp_path):

@@ -1,6 +1,7 @@
 """Labels of a variable: totals, subtotals and trees by the sums that hold; what excludes what."""
 
 import bisect
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -14,7 +15,7 @@ from bayesrisk._validation import BoolArray, IntArray
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.roles import Cell
-from bayesrisk.tables.reading.rules import Rules
+from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.texts import interval, key, listing, sex, span, total_word
 
 REST = "others"  # the label of records that a total counts and no other row does
@@ -26,7 +27,7 @@ Ends = tuple[int, int]
 # Sums: what the numbers say of labels that may add up to another.
 
 
-class Sums:
+class LabelSums:
     """Counts by the labels of one variable, in groups that have all other labels in common.
 
     A row for each group and a column for each label, of the smallest and the largest count; the
@@ -36,26 +37,26 @@ class Sums:
     def __init__(self, name: str, cells: Sequence[Cell], ends: Sequence[Ends]) -> None:
         groups: dict[frozenset[tuple[str, str]], int] = {}
         self.column: dict[str, int] = {}
-        found: dict[tuple[int, int], Ends] = {}
+        both_ends: dict[tuple[int, int], Ends] = {}
         for cell, end in zip(cells, ends, strict=True):
-            others = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
+            context = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
             label = key(cell.labels.get(name, ""))
-            at = (
-                groups.setdefault(others, len(groups)),
+            positions = (
+                groups.setdefault(context, len(groups)),
                 self.column.setdefault(label, len(self.column)),
             )
-            low, high = found.get(at, (0, UNBOUNDED))
-            found[at] = (max(low, end[0]), min(high, end[1]))
+            low, high = both_ends.get(positions, (0, UNBOUNDED))
+            both_ends[positions] = (max(low, end[0]), min(high, end[1]))
         # Where few labels have a count in each group, sums say nothing, and there is no room.
         shape = (len(groups), len(self.column))
         shape = shape if shape[0] * shape[1] <= _MOST_ENTRIES else (0, shape[1])
         self.low, self.high = np.zeros(shape, np.int64), np.full(shape, UNBOUNDED)
-        self.there = np.zeros(shape, np.bool_)
+        self.present = np.zeros(shape, np.bool_)
         if shape[0]:
-            rows, columns = np.array(list(found)).T
-            self.low[rows, columns], self.high[rows, columns] = np.array(list(found.values())).T
-            self.there[rows, columns] = True
-        self.known = self.there & (self.high < UNBOUNDED)
+            rows, columns = np.array(list(both_ends)).T
+            self.low[rows, columns], self.high[rows, columns] = np.array(list(both_ends.values())).T
+            self.present[rows, columns] = True
+        self.bounded = self.present & (self.high < UNBOUNDED)
 
     @property
     def implied(self) -> bool:
@@ -64,10 +65,10 @@ class Sums:
 
     def part_sums(self, parts: Sequence[str]) -> tuple[IntArray, IntArray, IntArray]:
         """Return for each group the sums of the ends of parts, and how many are known."""
-        at = [self.column[p] for p in parts]
-        known = self.known[:, at]
-        high = np.where(known, self.high[:, at], 0).sum(axis=1)
-        return self.low[:, at].sum(axis=1), high, known.sum(axis=1)
+        positions = [self.column[p] for p in parts]
+        bounded = self.bounded[:, positions]
+        high = np.where(bounded, self.high[:, positions], 0).sum(axis=1)
+        return self.low[:, positions].sum(axis=1), high, bounded.sum(axis=1)
 
     def judged(
         self, low: IntArray, high: IntArray, full: BoolArray, total: str
@@ -79,46 +80,46 @@ class Sums:
         other numbers would fit; one that does not fit always does.
         """
         column = self.column[total]
-        here, least, most = self.known[:, column], self.low[:, column], self.high[:, column]
+        stated, least, most = self.bounded[:, column], self.low[:, column], self.high[:, column]
         fit = (low <= most) & (high >= least)
         tells = (most > 0) & (2 * (high - low + most - least) <= most)
-        above = here & (low > most)
-        told = here & full & (tells | ~fit) | above
-        return int(told.sum()), int((told & fit & ~above).sum()), int(above.sum())
+        above = stated & (low > most)
+        telling = stated & full & (tells | ~fit) | above
+        return int(telling.sum()), int((telling & fit & ~above).sum()), int(above.sum())
 
     def adds_up(self, parts: Sequence[str], total: str) -> tuple[int, int, int]:
-        """Return what :meth:`judged` says of some parts."""
-        low, high, known = self.part_sums(parts)
-        return self.judged(low, high, known == len(parts), total)
+        """Return the judgement of :meth:`judged` on some parts."""
+        low, high, bounded = self.part_sums(parts)
+        return self.judged(low, high, bounded == len(parts), total)
 
     def run_sizes(self, label: str, rest: Sequence[str]) -> list[int]:
         """Return of how many of the labels that follow the sums are those of a label, in order.
 
         In two groups or more, and in none otherwise.
         """
-        at, column = [self.column[k] for k in rest], self.column[label]
-        known = np.logical_and.accumulate(self.known[:, at], axis=1)
-        low = self.low[:, at].cumsum(axis=1)
-        high = np.where(self.known[:, at], self.high[:, at], 0).cumsum(axis=1)
-        here = self.known[:, [column]]
+        positions, column = [self.column[k] for k in rest], self.column[label]
+        bounded = np.logical_and.accumulate(self.bounded[:, positions], axis=1)
+        low = self.low[:, positions].cumsum(axis=1)
+        high = np.where(self.bounded[:, positions], self.high[:, positions], 0).cumsum(axis=1)
+        stated = self.bounded[:, [column]]
         least, most = self.low[:, [column]], self.high[:, [column]]
         fit = (low <= most) & (high >= least)
         tells = (most > 0) & (2 * (high - low + most - least) <= most)
-        good = (here & known & tells & fit).sum(axis=0)
-        wrong = (here & ((known & ~fit) | (low > most))).sum(axis=0)
+        good = (stated & bounded & tells & fit).sum(axis=0)
+        wrong = (stated & ((bounded & ~fit) | (low > most))).sum(axis=0)
         return [int(i) + 1 for i in np.flatnonzero((good > 1) & (wrong == 0)) if i]
 
     def exceeded(self) -> set[str]:
         """Return the labels below another one in some group: they count not all."""
-        if not self.there.size:
+        if not self.present.size:
             return set()
-        low = np.where(self.there, self.low, -1)
+        low = np.where(self.present, self.low, -1)
         largest = low.max(axis=1)
         alone = (low == largest[:, None]).sum(axis=1) == 1
         second = np.where(low == largest[:, None], -1, low).max(axis=1)
-        beside = np.where((low == largest[:, None]) & alone[:, None], second[:, None],
+        largest_other = np.where((low == largest[:, None]) & alone[:, None], second[:, None],
                           largest[:, None])  # fmt: skip
-        less = (self.there & (beside > self.high)).any(axis=0)
+        less = (self.present & (largest_other > self.high)).any(axis=0)
         return {label for label, column in self.column.items() if less[column]}
 
 
@@ -126,7 +127,7 @@ class Sums:
 # Variables.
 
 
-class Variable:
+class TableVariable:
     """Labels, groups of them by the spelling of a published label, None for all, and names.
 
     Attributes
@@ -152,8 +153,8 @@ class Variable:
             first.setdefault(key(label), label)
         self.first, self.separate = first, False
         self.totals = {k for k in first if rules.get(k, "all" if k in totals else "") == "all"}
-        said = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
-        parts = {k: said.get(k) or _leaves(k, children) for k in first if k not in self.totals}
+        choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
+        parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
         base = {p: first.get(p, p) for part in parts.values() for p in part}
         ends = {k: interval(label) for k, label in base.items()}
         bounds = {end for end in ends.values() if end is not None}
@@ -199,42 +200,44 @@ def _leaves(label: str, children: Mapping[str, list[str]]) -> list[str]:
     return [leaf for child in below for leaf in _leaves(child, children)] if below else [label]
 
 
-class _Found(NamedTuple):
-    """What numbers say of a variable: the parts of each subtotal, the total, and the evidence."""
+class _Evidence(NamedTuple):
+    """The parts of each subtotal, the total, and in how many groups the numbers show it."""
 
     children: dict[str, list[str]]
     totals: list[str]
-    told: int
+    telling: int
     good: int
     above: int
 
 
-def variables(cells: Sequence[Cell], ends: Sequence[Ends], rules: Rules) -> dict[str, Variable]:
+def variables(
+    cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRules
+) -> dict[str, TableVariable]:
     """Return the variables of all files; ``rules`` gets what is asked about them, and lines."""
     texts: dict[str, dict[str, dict[str, None]]] = {}
     for cell in cells:
         for name, label in cell.labels.items():
             texts.setdefault(name, {}).setdefault(cell.file, {})[label] = None
-    found = {}
+    results = {}
     for name, files in texts.items():
         labels = list(dict.fromkeys(x for file in files.values() for x in file))
-        said, tree = _said(name, rules)
-        sums = Sums(name, cells, ends)
-        evidence = _evidence(name, labels, said, tree, sums)
-        one = Variable(labels, said, evidence.children, evidence.totals)
+        choices, tree = _label_rules(name, rules)
+        sums = LabelSums(name, cells, ends)
+        evidence = _evidence(name, labels, choices, tree, sums)
+        one = TableVariable(labels, choices, evidence.children, evidence.totals)
         _judge(name, one, evidence, sums, rules)
-        found[name] = one
+        results[name] = one
         if not one.separate:
-            _ask_spellings(name, one, files, said, rules)
-    _ask_same(texts, found, rules)
-    return found
+            _ask_spellings(name, one, files, choices, rules)
+    _ask_same(texts, results, rules)
+    return results
 
 
-def _said(name: str, rules: Rules) -> tuple[dict[str, str], dict[str, list[str]]]:
+def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Return settings about labels, and the tree of a ``.hrc`` file that one of them names."""
-    own = {k: v for k, v in rules.section(f"labels.{name}").items() if not k.endswith(".counts")}
+    inner = {k: v for k, v in rules.section(f"labels.{name}").items() if not k.endswith(".counts")}
     file = rules.section("labels").get(key(name), "")
-    return own, _hierarchy(Path(file)) if file.endswith(".hrc") else {}
+    return inner, _hierarchy(Path(file)) if file.endswith(".hrc") else {}
 
 
 def _hierarchy(file: Path) -> dict[str, list[str]]:
@@ -256,11 +259,11 @@ def _hierarchy(file: Path) -> dict[str, list[str]]:
 
 
 def _evidence(
-    name: str, labels: Sequence[str], said: Mapping[str, str], tree: Mapping[str, list[str]],
-    sums: Sums,
-) -> _Found:  # fmt: skip
+    name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
+    sums: LabelSums,
+) -> _Evidence:  # fmt: skip
     """Return subtotals and the total that the numbers show, helped by words."""
-    top = list(dict.fromkeys(key(x) for x in labels if key(x) not in said))
+    top = list(dict.fromkeys(key(x) for x in labels if key(x) not in choices))
     free = {*top}
     words = {k: total_word(x, name) for x in labels if (k := key(x)) in free}
     children = {k: [c for c in parts if c in words] for k, parts in tree.items() if k in words}
@@ -269,47 +272,49 @@ def _evidence(
     whole = all(interval(x) is not None for x in labels if not words.get(key(x), 1))
     if not whole and len(sums.low) and len(top) <= _MOST_RUNS:
         children |= _runs(top, words, sums)
-    totals = [k for k, v in said.items() if v == "all"]
+    totals = [k for k, v in choices.items() if v == "all"]
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
         parts = children.pop(top[0])
-        return _Found(children, top, *sums.adds_up(parts, top[0]))
+        return _Evidence(children, top, *sums.adds_up(parts, top[0]))
     parts = top
     if whole and len(top) > 1:  # of nested ages the smallest groups add up
         ages = [k for k in top if not words[k] and interval(k)]
         parts = [k for k in ages if not any(_inside(o, k) for o in ages if o != k)]
-    found = _Found(children, totals, 0, 0, 0)
+    evidence = _Evidence(children, totals, 0, 0, 0)
     if not totals:
-        found = _total(children, top, parts, words, sums, whole=whole)
-    if totals or (sums.implied and not found.told):
-        rest = [k for k in parts if k not in found.totals]
-        return _Found(children, found.totals, *sums.adds_up(rest, totals[0] if totals else ""))
-    return found
+        evidence = _total(children, top, parts, words, sums, whole=whole)
+    if totals or (sums.implied and not evidence.telling):
+        rest = [k for k in parts if k not in evidence.totals]
+        return _Evidence(
+            children, evidence.totals, *sums.adds_up(rest, totals[0] if totals else "")
+        )
+    return evidence
 
 
 def _total(
     children: dict[str, list[str]], top: Sequence[str], parts: Sequence[str],
-    words: Mapping[str, int], sums: Sums, *, whole: bool,
-) -> _Found:  # fmt: skip
+    words: Mapping[str, int], sums: LabelSums, *, whole: bool,
+) -> _Evidence:  # fmt: skip
     """Return the label that is the sum of all others, or is called so and may be."""
-    low, high, known = sums.part_sums(parts)
+    low, high, bounded = sums.part_sums(parts)
     inside, smaller = {*parts}, sums.exceeded()
-    best = _Found(children, [], 0, 0, 0)
+    best = _Evidence(children, [], 0, 0, 0)
     for label in sorted(top, key=lambda k: -words[k]):
         size, column = len(parts) - (label in inside), sums.column[label]
         if not size or label in smaller or (whole and not words[label]):
             continue
-        own = label in inside
-        told, good, above = sums.judged(
-            low - own * sums.low[:, column],
-            high - own * np.where(sums.known[:, column], sums.high[:, column], 0),
-            known - own * sums.known[:, column] == size,
+        inner = label in inside
+        telling, good, above = sums.judged(
+            low - inner * sums.low[:, column],
+            high - inner * np.where(sums.bounded[:, column], sums.high[:, column], 0),
+            bounded - inner * sums.bounded[:, column] == size,
             label,
         )
         word = words[label]
-        if told == good and good >= (1 if word else 2) and (word or size > 1):
-            return _Found(children, [label], told, good, above)
+        if telling == good and good >= (1 if word else 2) and (word or size > 1):
+            return _Evidence(children, [label], telling, good, above)
         if word == 2 and not best.totals:
-            best = _Found(children, [label], told, good, above)
+            best = _Evidence(children, [label], telling, good, above)
     return best
 
 
@@ -319,7 +324,11 @@ def _inside(small: str, large: str) -> bool:
     return a is not None and b is not None and a != b and b[0] <= a[0] and a[1] <= b[1]
 
 
-def _runs(top: list[str], words: Mapping[str, int], sums: Sums) -> dict[str, list[str]]:
+def _begins(label: str, start: str) -> bool:
+    return label.startswith(start)
+
+
+def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str, list[str]]:
     """Return subtotals among labels in their order: what follows or precedes them adds up to them.
 
     Codes that begin with another one are its parts, if their sums do not say otherwise.  What is
@@ -336,17 +345,22 @@ def _runs(top: list[str], words: Mapping[str, int], sums: Sums) -> dict[str, lis
         if words[label] or len(label) > 10:
             continue
         first = bisect.bisect_right(codes, label)
-        after = itertools.takewhile(lambda k, label=label: k.startswith(label), codes[first:])
+        begins = functools.partial(_begins, start=label)
+        after = itertools.takewhile(begins, codes[first:])
         coded = [k for k in after if k in top] if label in top else []
         if len(coded) > 1:
-            told, good, _ = sums.adds_up(coded, label)
-            if told == good > 0:
+            telling, good, _ = sums.adds_up(coded, label)
+            if telling == good > 0:
                 take(label, coded)
     for ahead in (True, False):
         for label in list(reversed(top)) if ahead else list(top):
             if label not in children and label in top and words[label] != 2:
-                at = top.index(label)
-                rest = top[at + 1 : at + 41] if ahead else top[max(at - 40, 0) : at][::-1]
+                positions = top.index(label)
+                rest = (
+                    top[positions + 1 : positions + 41]
+                    if ahead
+                    else top[max(positions - 40, 0) : positions][::-1]
+                )
                 end = next((i for i, k in enumerate(rest) if words[k] == 2), len(rest))
                 sizes = sums.run_sizes(label, rest[:end]) if end > 1 else []
                 if sizes and sizes[0] + 1 < len(top):
@@ -354,13 +368,15 @@ def _runs(top: list[str], words: Mapping[str, int], sums: Sums) -> dict[str, lis
     return children
 
 
-def _judge(name: str, one: Variable, found: _Found, sums: Sums, rules: Rules) -> None:
+def _judge(
+    name: str, one: TableVariable, evidence: _Evidence, sums: LabelSums, rules: ReadingRules
+) -> None:
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
     line = f"  {name}: {listing(one.labels)}"
     line += f"; {listing(repr(one.first[t]) for t in sorted(one.totals))} counts all" * bool(
         one.totals
     )
-    for label, parts in found.children.items():
+    for label, parts in evidence.children.items():
         line += f"; {one.first.get(label, label)!r} = {' + '.join(parts)}" if parts else ""
     if not one.totals and not sums.implied:
         one.separate = not one.exclusive
@@ -368,10 +384,10 @@ def _judge(name: str, one: Variable, found: _Found, sums: Sums, rules: Rules) ->
         rules.lines.append(line)
         return
     kind = "complete"
-    if found.told and found.good == found.told and "totals" not in rules.said:
-        line += f" (the sums hold in {found.good} of {found.told} groups)"
+    if evidence.telling and evidence.good == evidence.telling and "totals" not in rules.choices:
+        line += f" (the sums hold in {evidence.good} of {evidence.telling} groups)"
     else:
-        kind = _asked(name, one, found, rules)
+        kind = _totals_rule(name, one, evidence, rules)
     if kind == "separate":
         one.separate = True
         line += "; labels may overlap: each is taken by itself"
@@ -381,24 +397,25 @@ def _judge(name: str, one: Variable, found: _Found, sums: Sums, rules: Rules) ->
     rules.lines.append(line)
 
 
-def _asked(name: str, one: Variable, found: _Found, rules: Rules) -> str:
+def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules) -> str:
     """Return whether labels are complete, partial or separate, where numbers do not show it."""
     plain = f"totals.{name}"
-    if plain in rules.said or (found.told and found.good < found.told):
-        overlap = not one.exclusive and (found.above or _overlapping(one.first))
+    if plain in rules.choices or (evidence.telling and evidence.good < evidence.telling):
+        overlap = not one.exclusive and (evidence.above or _overlapping(one.first))
         guess = "separate" if overlap else "partial"
         text = (
-            f"the labels of {name} do not make up its total in {found.told - found.good} of "
-            f"{found.told} groups: partial if they exclude each other and the total counts others, "
+            f"the labels of {name} do not make up its total in "
+            f"{evidence.telling - evidence.good} of {evidence.telling} groups: partial if they "
+            "exclude each other and the total counts others, "
             "separate if they may overlap"
         )
-        if one.exclusive and not found.above and plain not in rules.said:
-            return rules.said.get("totals", guess)
-        return rules.said.get("totals", "") or rules.ask(plain, guess, text)
-    if not one.exclusive and _overlapping(one.first) and "totals" not in rules.said:
+        if one.exclusive and not evidence.above and plain not in rules.choices:
+            return rules.choices.get("totals", guess)
+        return rules.choices.get("totals", "") or rules.ask(plain, guess, text)
+    if not one.exclusive and _overlapping(one.first) and "totals" not in rules.choices:
         text = f"the labels of {name} may overlap: complete if they exclude each other"
         return rules.ask(plain, "separate", text)
-    if one.totals and not one.exhaustive and not one.exclusive and "totals" not in rules.said:
+    if one.totals and not one.exhaustive and not one.exclusive and "totals" not in rules.choices:
         text = (
             f"no group shows whether the labels of {name} make up its total: complete if they do, "
             "partial if the total may count others"
@@ -415,8 +432,8 @@ def _overlapping(first: Mapping[str, str]) -> bool:
 
 
 def _ask_spellings(
-    name: str, one: Variable, files: Mapping[str, Mapping[str, None]], said: Mapping[str, str],
-    rules: Rules,
+    name: str, one: TableVariable, files: Mapping[str, Mapping[str, None]],
+    choices: Mapping[str, str], rules: ReadingRules,
 ) -> None:  # fmt: skip
     """Ask about labels that one file alone has: they may be other spellings."""
     reached = [{i for x in labels for i in one.groups.get(key(x), ())} for labels in files.values()]
@@ -425,7 +442,7 @@ def _ask_spellings(
             label for label in labels
             if (group := {*one.groups.get(key(label), ())})
             and sum(bool(group & other) for other in reached) == 1
-            and key(label) not in said
+            and key(label) not in choices
         ]
         for file, labels in files.items()
     }  # fmt: skip
@@ -436,12 +453,14 @@ def _ask_spellings(
 
 
 def _ask_same(
-    texts: Mapping[str, Mapping[str, object]], found: Mapping[str, Variable], rules: Rules
+    texts: Mapping[str, Mapping[str, object]],
+    results: Mapping[str, TableVariable],
+    rules: ReadingRules,
 ) -> None:
     """Ask whether variables that no file has together, with labels alike, are one."""
     for a, b in _pairs(list(texts)):
-        equal = {*found[a].groups} == {*found[b].groups} and len(found[a].labels) > 1
-        ranges = found[a].intervals and found[b].intervals
+        equal = {*results[a].groups} == {*results[b].groups} and len(results[a].labels) > 1
+        ranges = results[a].intervals and results[b].intervals
         if not {*texts[a]} & {*texts[b]} and (equal or ranges) and key(b) not in rules.columns:
             rules.ask(f"columns.{b}", a, f"{b!r} and {a!r} are one variable")
 

@@ -1,4 +1,4 @@
-"""Readings: what was understood of published tables, what is asked, and the tables made of it."""
+"""Readings of published tables: what was understood, what is asked, and the tables made of it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,9 +13,9 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables._grammar import group_text
 from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.reading import roles
-from bayesrisk.tables.reading.labels import Variable, variables
+from bayesrisk.tables.reading.labels import TableVariable, variables
 from bayesrisk.tables.reading.roles import Cell
-from bayesrisk.tables.reading.rules import Rules, to_toml
+from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import key, listing
 from bayesrisk.tables.reading.values import Value, values
@@ -25,15 +25,15 @@ _CELL = ("place", "table", "cell", "stated", "file", "row")
 _ROWS, _COLUMNS = 6, 5  # of the corner that is shown
 
 
-class Reading(NamedTuple):
+class TableReading(NamedTuple):
     """Tables as they were read.
 
     ``lines`` say what was taken for what, and ``questions`` have by name the guess and the text of
     what must be confirmed; ``rules`` is what was assumed with the guesses.  ``cells`` has a row for
     each count: ``place``, ``table`` and ``cell``, a label of each variable (``all`` where it counts
     all), ``stated`` (its text), ``file`` and ``row``; ``parts`` make :class:`PublishedTables`.
-    ``apart`` are the variables whose labels are taken each by itself, and ``places`` their labels
-    by the code of the place that they make up.
+    ``separate`` are the variables whose labels are taken each by itself, and ``places`` their
+    labels by the code of the place that they make up.
     """
 
     lines: list[str]
@@ -41,7 +41,7 @@ class Reading(NamedTuple):
     rules: dict[str, str]
     cells: pd.DataFrame
     parts: tuple[Any, ...]
-    apart: tuple[str, ...] = ()
+    separate: tuple[str, ...] = ()
     places: dict[str, tuple[str, ...]] = {}  # noqa: RUF012
 
     @property
@@ -49,10 +49,10 @@ class Reading(NamedTuple):
         """The sentence that says on which guesses all of it rests."""
         if not self.rules:
             return "This holds if the tables are read rightly."
-        return f"This holds if the tables are read rightly; it rests on: {self._said}."
+        return f"This holds if the tables are read rightly; it rests on: {self._guesses}."
 
     def screen(self) -> list[str]:
-        """Return what was understood as lines: columns, a corner of the counts, and guesses."""
+        """Return lines on what was understood: columns, a corner of the counts, and guesses."""
         lines = [*self.lines, *self._corner()]
         if self.questions:
             lines.append("Taken for granted, until you say otherwise (--accept confirms all):")
@@ -78,7 +78,7 @@ class Reading(NamedTuple):
         return ["  a corner of it:", *(f"    {line}" for line in text)]
 
     @property
-    def _said(self) -> str:
+    def _guesses(self) -> str:
         return ", ".join(f"{name}={text}" for name, text in self.rules.items())
 
     def confirmed(self) -> tuple[Any, ...]:
@@ -89,7 +89,7 @@ class Reading(NamedTuple):
             raise ArgumentError(f"guesses must be confirmed or put right, got none of: {lines}")
         return self.parts
 
-    def accepted(self) -> "Reading":
+    def accepted(self) -> "TableReading":
         """Return the reading with all guesses confirmed."""
         return self._replace(questions={})
 
@@ -98,29 +98,31 @@ class Reading(NamedTuple):
         return to_toml(self.rules)
 
 
-def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> Reading:
+def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     """Return the tables of sheets; ``options`` are those of :meth:`PublishedTables.read`."""
-    rules = Rules(options)
+    rules = ReadingRules(options)
     cells = roles.cells(sheets, rules)
     meanings = values(cells, rules)
-    found = variables(cells, [value.ends for value in meanings], rules)
-    _check_names(sheets, found, rules)
-    frame, parts, places = _tables(cells, meanings, found)
-    apart = tuple(name for name, variable in found.items() if variable.separate)
-    return Reading(rules.lines, rules.questions, rules.all, frame, parts, apart, places)
+    variables_ = variables(cells, [value.ends for value in meanings], rules)
+    _check_names(sheets, variables_, rules)
+    frame, parts, places = _tables(cells, meanings, variables_)
+    separate = tuple(name for name, variable in variables_.items() if variable.separate)
+    return TableReading(rules.lines, rules.questions, rules.all, frame, parts, separate, places)
 
 
-def _check_names(sheets: Sequence[Sheet], found: Mapping[str, Variable], rules: Rules) -> None:
+def _check_names(
+    sheets: Sequence[Sheet], variables_: Mapping[str, TableVariable], rules: ReadingRules
+) -> None:
     """Refuse settings about headings, variables or labels that are not there."""
     heads = {key(re.sub(r"\(\d+ categories\)", "", h)) for s in sheets for h in s.heads}
-    used = {*heads, *rules.kinds, *map(key, found)}
-    for name in rules.said:
+    used = {*heads, *rules.kinds, *map(key, variables_)}
+    for name in rules.choices:
         section, _, rest = name.partition(".")
         rest = key(rest).removesuffix(".counts")
-        valid = any(rest == key(n) or rest.startswith(f"{key(n)}.") for n in found)
+        valid = any(rest == key(n) or rest.startswith(f"{key(n)}.") for n in variables_)
         wrong = (section == "labels" and not valid) or (section == "columns" and rest not in used)
-        if wrong or (section == "totals" and rest and rest not in map(key, found)):
-            have = listing([*found, *heads])
+        if wrong or (section == "totals" and rest and rest not in map(key, variables_)):
+            have = listing([*variables_, *heads])
             raise ArgumentError(f"{name[:80]} must be about a heading or variable: {have}")
 
 
@@ -139,36 +141,36 @@ class _Entry(NamedTuple):
 
 
 def _entries(
-    cells: Sequence[Cell], meanings: Sequence[Value], found: Mapping[str, Variable]
+    cells: Sequence[Cell], meanings: Sequence[Value], variables_: Mapping[str, TableVariable]
 ) -> list[_Entry]:
-    apart = [name for name, variable in found.items() if variable.separate]
-    together = [name for name in found if name not in apart]
+    separate = [name for name, variable in variables_.items() if variable.separate]
+    joint = [name for name in variables_ if name not in separate]
     entries = []
     for cell, value in zip(cells, meanings, strict=True):
-        place = tuple(cell.labels.get(name, "all") for name in apart)
-        keys = ((n, key(cell.labels[n])) for n in together if n in cell.labels)
-        margin = tuple((n, g) for n, k in keys if (g := found[n].groups.get(k)))
+        place = tuple(cell.labels.get(name, "all") for name in separate)
+        keys = ((n, key(cell.labels[n])) for n in joint if n in cell.labels)
+        margin = tuple((n, g) for n, k in keys if (g := variables_[n].groups.get(k)))
         entries.append(_Entry(cell, place, margin, value))
     return entries
 
 
 def _tables(
-    cells: Sequence[Cell], meanings: Sequence[Value], found: Mapping[str, Variable]
+    cells: Sequence[Cell], meanings: Sequence[Value], variables_: Mapping[str, TableVariable]
 ) -> tuple[pd.DataFrame, tuple[Any, ...], dict[str, tuple[str, ...]]]:
     """Return a row for each cell, the parts of the tables, and the labels of each place."""
-    entries = _entries(cells, meanings, found)
-    apart = [name for name, variable in found.items() if variable.separate]
-    inside = {name: v for name, v in found.items() if name not in apart}
+    entries = _entries(cells, meanings, variables_)
+    separate = [name for name, variable in variables_.items() if variable.separate]
+    inside = {name: v for name, v in variables_.items() if name not in separate}
     spelled: dict[tuple[str, ...], tuple[str, ...]] = {}
     for entry in entries:
         spelled.setdefault(tuple(map(key, entry.place)), entry.place)
-    level, codes = _level(apart), _codes(len(spelled), bool(apart))
-    at = dict(zip(spelled, codes, strict=True))
+    level, codes = _level(separate), _codes(len(spelled), bool(separate))
+    code_by_place = dict(zip(spelled, codes, strict=True))
     # The cells of each table, and in each place the value of a cell.
     tables: dict[str, dict[Any, dict[str, tuple[Cell, Value]]]] = {}
     laws: dict[str, Likelihood] = {}
     for entry in entries:
-        place = at[tuple(map(key, entry.place))]
+        place = code_by_place[tuple(map(key, entry.place))]
         title = " * ".join(n for n in inside if n in dict(entry.margin)) or "total"
         title += f" ({entry.value.kind})" * bool(entry.value.kind)
         for name in _numbered(title):  # what two files say of a cell is of two tables
@@ -178,8 +180,8 @@ def _tables(
                 table.setdefault(entry.margin, {}).setdefault(place, stated)[1] == entry.value
             ):
                 break
-    row_of = {code: i for i, code in enumerate(codes)}
-    rows, described, counts, hidden, kept = [], [], {}, {}, {}
+    rows_by_code = {code: i for i, code in enumerate(codes)}
+    rows, described, counts, hidden, laws_by_table = [], [], {}, {}, {}
     names = dict(zip(codes, spelled.values(), strict=True))
     for name, table in tables.items():
         parts, used = [], set[str]()
@@ -192,10 +194,10 @@ def _tables(
             used.add(text)
             parts.append({"cells": [text], "where": {n: group_text(g) for n, g in margin}})
             for place, (cell, value) in places.items():
-                numbers[row_of[place], column] = value.number
-                covered[row_of[place], column] = value.hidden
-                where = dict(zip(apart, names[place], strict=True))
-                every = {n: where.get(n) or labels.get(n, "all") for n in found}
+                numbers[rows_by_code[place], column] = value.number
+                covered[rows_by_code[place], column] = value.hidden
+                labels_here = dict(zip(separate, names[place], strict=True))
+                every = {n: labels_here.get(n) or labels.get(n, "all") for n in variables_}
                 source = {"stated": cell.text, "file": Path(cell.file).name, "row": cell.row}
                 rows.append({"place": place, "table": name, "cell": text, **every, **source})
         described.append({"name": name, "parts": parts})
@@ -203,20 +205,24 @@ def _tables(
         if covered.any():
             hidden[level, name] = sparse.csr_array(covered)
         if not laws[name].plain:
-            kept[level, name] = laws[name]
+            laws_by_table[level, name] = laws[name]
     columns = [{"name": n, "size": len(v.labels), "labels": v.labels} for n, v in inside.items()]
     geography = None
-    if apart:
+    if separate:
         titles = {code: ", ".join(place) for code, place in names.items()}
         geography = {"name": "places", "levels": [level], "widths": [len(codes[0])],
                      "names": titles}  # fmt: skip
     schema = {"name": "published", "attributes": columns, "geography": geography}
     work = Workload.from_dict({"schema": schema, "levels": [level], "tables": described})
-    return pd.DataFrame(rows), (work, {level: np.array(codes)}, counts, hidden, kept), names
+    return (
+        pd.DataFrame(rows),
+        (work, {level: np.array(codes)}, counts, hidden, laws_by_table),
+        names,
+    )
 
 
-def _level(apart: Sequence[str]) -> str:
-    return " and ".join(apart) if apart else "all"
+def _level(separate: Sequence[str]) -> str:
+    return " and ".join(separate) if separate else "all"
 
 
 def _codes(number: int, several: bool) -> list[str]:

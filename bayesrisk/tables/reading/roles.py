@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.rules import Rules
+from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import MOST, PATH, Sheet
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
@@ -88,12 +88,12 @@ class _Roles(NamedTuple):
     flags: list[int]
 
 
-def cells(sheets: Sequence[Sheet], rules: Rules) -> list[Cell]:
+def cells(sheets: Sequence[Sheet], rules: ReadingRules) -> list[Cell]:
     """Return the cells of all sheets; ``rules`` gets lines that say what was taken for what."""
-    found = [cell for sheet in sheets for cell in _Reader(sheet, sheets, rules).cells()]
-    if not 0 < len(found) <= MOST:
-        raise DataError(f"tables must hold from 1 to {MOST} counts, got {len(found)}")
-    return found
+    results = [cell for sheet in sheets for cell in _Reader(sheet, sheets, rules).cells()]
+    if not 0 < len(results) <= MOST:
+        raise DataError(f"tables must hold from 1 to {MOST} counts, got {len(results)}")
+    return results
 
 
 def fits(parts: Sequence[tuple[int, int]], total: tuple[int, int]) -> tuple[bool, bool]:
@@ -110,7 +110,7 @@ def fits(parts: Sequence[tuple[int, int]], total: tuple[int, int]) -> tuple[bool
 class _Reader:
     """The columns of a sheet, and what each is."""
 
-    def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: Rules) -> None:
+    def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.sheet, self.rules = sheet, rules
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         self.columns = [[row[i] for _, row in sheet.rows] for i in range(len(self.heads))]
@@ -127,7 +127,7 @@ class _Reader:
 
     def like_count(self, text: str) -> bool:
         """Return whether a text says a number, a range, or a count with a note."""
-        if f"marks.{text}" in self.rules.said or WHOLE.fullmatch(text):
+        if f"marks.{text}" in self.rules.choices or WHOLE.fullmatch(text):
             return True
         if self.points and POINTS.fullmatch(text):
             return True
@@ -136,8 +136,8 @@ class _Reader:
     @functools.cached_property
     def points(self) -> bool:
         """Whether points part thousands: all numbers with a point have three digits after it."""
-        if "thousands" in self.rules.said:
-            return self.rules.said["thousands"] == "point"
+        if "thousands" in self.rules.choices:
+            return self.rules.choices["thousands"] == "point"
         texts = [t for column in self.columns for t in column if t]
         dotted = [t for t in texts if re.fullmatch(r"\d+(\.\d+)+", t)]
         large = any(re.fullmatch(r"\d{4,}", t) for t in texts)
@@ -186,18 +186,18 @@ class _Reader:
     def roles(self) -> _Roles:
         """Return the role of each column."""
         columns = self.rules.columns
-        said = {i: columns[h] for i, h in enumerate(self.heads) if h in columns}
+        choices = {i: columns[h] for i, h in enumerate(self.heads) if h in columns}
         words_for = ("count", "ignored")
-        names = {i: t for i, t in said.items() if t not in words_for and "=" not in t}
+        names = {i: t for i, t in choices.items() if t not in words_for and "=" not in t}
         counts: dict[int, dict[str, str]] = {
             i: dict(p.split("=", 1) for p in t.split(", ") if "=" in p)
-            for i, t in said.items() if "=" in t or t == "count"
+            for i, t in choices.items() if "=" in t or t == "count"
         }  # fmt: skip
-        self.reasons |= {i: "ignored" for i, t in said.items() if t == "ignored"}
+        self.reasons |= {i: "ignored" for i, t in choices.items() if t == "ignored"}
         flags, numeric = list[int](), list[int]()
         for i, head in enumerate(self.heads):
             texts = [t for t in self.columns[i] if t]
-            if i in said:
+            if i in choices:
                 continue
             if not texts:
                 self.reasons[i] = "empty"
@@ -224,7 +224,7 @@ class _Reader:
                 numeric.append(i)
             else:
                 names[i] = head.rpartition("!!")[2] or "category"
-        self._refuse_estimates(said)
+        self._refuse_estimates(choices)
         if not counts:
             numeric = self._counts(numeric, names)
             counts = self._wide(numeric, names)
@@ -237,9 +237,9 @@ class _Reader:
                 "use audit)"
             )
         self._refuse_same(counts)
-        self._drop(names, said)
-        self._keep_apart(names, counts, said)
-        return self._titled(names, counts, flags, said)
+        self._drop(names, choices)
+        self._keep_apart(names, counts, choices)
+        return self._titled(names, counts, flags, choices)
 
     @staticmethod
     def _flags(head: str, texts: Sequence[str]) -> bool:
@@ -257,11 +257,11 @@ class _Reader:
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
         return 3 * len(wrong) >= sum(map(str.isdigit, (t[-1] for t in texts))) > 0
 
-    def _refuse_estimates(self, said: Mapping[int, str]) -> None:
+    def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
         codes = [m for h in self.sheet.heads if (m := _SURVEY.fullmatch(h))]
         pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
-        if not said and (pairs or any(map(_MARGIN.fullmatch, self.sheet.heads))):
+        if not choices and (pairs or any(map(_MARGIN.fullmatch, self.sheet.heads))):
             raise DataError(
                 f"{self.sheet.name}: must hold counts, got estimates of a survey with margins of "
                 "error: they are weighted, and no range holds the true count for certain; "
@@ -298,19 +298,19 @@ class _Reader:
         rows = [tuple(row[j] for j in names) for _, row in self.sheet.rows]
         return len({*rows}) < len(rows) == len({*zip(rows, self.columns[i], strict=True)})
 
-    def _drop(self, names: dict[int, str], said: Mapping[int, str]) -> None:
+    def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
         """Take out columns that say nothing, and those that another one spells."""
-        for i in [i for i in names if i not in said]:
+        for i in [i for i in names if i not in choices]:
             if self.fixed[i] or (len({*self.columns[i]}) == 1 and total_word(self.columns[i][0])):
                 del names[i]
                 self.reasons[i] = f"always {self.columns[i][0]!r}"
-        for i, j in permutations([i for i in names if i not in said], 2):
+        for i, j in permutations([i for i in names if i not in choices], 2):
             if i in names and j in names and self.paired(i, j) and self._worse(i) > self._worse(j):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}"
 
     def _worse(self, i: int) -> tuple[bool, int, int]:
-        """Return how little a column says in words: codes come last, and texts of capitals."""
+        """Return the rank of a column as a spelling: codes come last, and texts of capitals."""
         texts = {t for t in self.columns[i] if t}
         words = sum(map(str.islower, "".join(texts)))
         return bool(_IDENTIFIER.fullmatch(self.heads[i])), -words, i
@@ -337,11 +337,14 @@ class _Reader:
                 )
 
     def _keep_apart(
-        self, names: dict[int, str], counts: Mapping[int, dict[str, str]], said: Mapping[int, str]
+        self,
+        names: dict[int, str],
+        counts: Mapping[int, dict[str, str]],
+        choices: Mapping[int, str],
     ) -> None:
         """Refuse rows of the same labels with other counts, which nothing tells apart."""
         first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
-        if self.rules.said.get("blank") == "above":
+        if self.rules.choices.get("blank") == "above":
             return
         for number, row in self.sheet.rows:
             labels = tuple(row[i] for i in names)
@@ -356,7 +359,7 @@ class _Reader:
 
     def _titled(
         self, names: dict[int, str], counts: dict[int, dict[str, str]], flags: list[int],
-        said: Mapping[int, str],
+        choices: Mapping[int, str],
     ) -> _Roles:  # fmt: skip
         """Return the roles with variables called by short and different names, and say them."""
         sheet, lines = self.sheet, self.rules.lines
@@ -368,10 +371,10 @@ class _Reader:
         if unused:
             lines.append(f"  not used: {listing(unused)}")
         if sheet.left:
-            texts = [f"row {i} {text!r} ({why})" for i, text, why in sheet.left]
+            texts = [f"row {i} {text!r} ({reason})" for i, text, reason in sheet.left]
             lines.append(f"  left out: {listing(texts, 80)}")
         short = {
-            i: name if i in said else _CODE.sub("", name).strip() or name
+            i: name if i in choices else _CODE.sub("", name).strip() or name
             for i, name in names.items()
         }
         names = short if len({*short.values()}) == len(short) else names
@@ -447,8 +450,8 @@ class _Reader:
         if len(groups) < 2 or len(totals) != 1 or min(map(len, groups.values())) < 2:
             return False
         for group in groups.values():
-            said = [fits(parts_, total) for parts_, total in self._sums(group, totals[0])]
-            if not said or not all(a for a, _ in said) or not any(b for _, b in said):
+            choices = [fits(parts_, total) for parts_, total in self._sums(group, totals[0])]
+            if not choices or not all(a for a, _ in choices) or not any(b for _, b in choices):
                 return False
         return True
 
@@ -457,16 +460,16 @@ class _Reader:
     ) -> Iterator[tuple[list[tuple[int, int]], tuple[int, int]]]:
         for _, row in self.sheet.rows:
             ends = [number_range(row[i]) for i in (*group, total)]
-            found = [end for end in ends if end is not None]
-            if len(found) == len(ends):
-                yield found[:-1], found[-1]
+            results = [end for end in ends if end is not None]
+            if len(results) == len(ends):
+                yield results[:-1], results[-1]
 
     # Cells.
 
     def cells(self) -> Iterator[Cell]:
         """Yield the cells of the sheet."""
         names, counts, flags = self.roles()
-        sheet, said = self.sheet, self.rules.said
+        sheet, choices = self.sheet, self.rules.choices
         units = {i: 1000 if _THOUSANDS.fullmatch(sheet.heads[i]) else 1 for i in counts}
         keys: dict[tuple[tuple[str, str], ...], None] = {}
         above: dict[str, str] = {}
@@ -474,9 +477,9 @@ class _Reader:
             labels: dict[str, str] = {}
             for column, name in names.items():
                 label = texts[column]
-                if not label and said.get("blank") == "above":
+                if not label and choices.get("blank") == "above":
                     label = above.get(name, "")
-                if not label and (said.get("blank") or any(total_word(t) == 2 for t in texts)):
+                if not label and (choices.get("blank") or any(total_word(t) == 2 for t in texts)):
                     label = "Total"
                 if not label:
                     cell = Cell(sheet.name, row, sheet.heads[column], labels, label)
@@ -495,7 +498,7 @@ class _Reader:
                 keys[tuple((labels | more).items())] = None
                 head = sheet.heads[column]
                 yield Cell(sheet.name, row, head, labels | more, text, units[column])
-        if said.get("absent") == "zero":
+        if choices.get("absent") == "zero":
             yield from self._zeros(list(keys))
 
     def _label(self, name: str, label: str) -> dict[str, str]:
@@ -510,16 +513,16 @@ class _Reader:
     @functools.cached_property
     def trees(self) -> dict[str, int]:
         """Columns whose labels are paths, with the number of first parts that all have."""
-        found = {}
+        results = {}
         for i, head in enumerate(self.heads):
             paths = [t.split(PATH) for t in self.columns[i] if t]
             if i not in self.reasons and any(len(p) > 1 for p in paths):
                 common = 0
                 while all(len(p) > common for p in paths) and len({p[common] for p in paths}) == 1:
                     common += 1
-                found[_CODE.sub("", head).strip() or head] = common
-                found[head] = common
-        return found
+                results[_CODE.sub("", head).strip() or head] = common
+                results[head] = common
+        return results
 
     def _zeros(self, keys: Sequence[tuple[tuple[str, str], ...]]) -> Iterator[Cell]:
         """Yield the combinations of labels that have no row, as counts of 0."""

@@ -1,4 +1,4 @@
-"""What may be said of a published table: settings by name, and the laws of its counts."""
+"""Settings of a published table by name, and the laws of its counts."""
 
 import json
 import re
@@ -42,9 +42,7 @@ def law(text: str) -> tuple[Likelihood, tuple[int, int] | None] | None:
     number = numbers[0] if len(numbers) == 1 else 0
     if text == "exact":
         return TrueCounts(), None
-    if text == "cms-11":
-        return TrueCounts(), (1, 10)
-    if text == "ons-10-5":
+    if name == "ons" and numbers == [10, 5]:
         return RangeSpec((0, 10, 13), (0, 10, 15), 5), (0, 9)
     if text == "stats-nz":  # 1 and 2 become 3
         return RangeSpec((0, 1, 4), (0, 3, 4), 1), None
@@ -56,7 +54,7 @@ def law(text: str) -> tuple[Likelihood, tuple[int, int] | None] | None:
         return PerturbedCounts(number), None
     if name == "ranges" and len(numbers) > 1 and numbers[0] == 0:
         return RangeSpec(tuple(numbers), tuple(numbers)), None
-    least = re.fullmatch(r"withheld-below-(\d{1,9})", text)
+    least = re.fullmatch(r"(?:withheld-below|cms)-(\d{1,9})", text)
     return (TrueCounts(), (1, int(least[1]) - 1)) if least and int(least[1]) > 1 else None
 
 
@@ -120,11 +118,11 @@ def to_toml(rules: Mapping[str, str]) -> str:
     return "".join(f"{name} = {text}\n" for name, text in quoted).replace("\x7f", "\\u007f")
 
 
-class Rules:
+class ReadingRules:
     """Settings, what is asked beyond them with a guess, and lines that say what was understood."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self.said = settings(options)
+        self.choices = settings(options)
         self.lines: list[str] = []
         self.questions: dict[str, tuple[str, str]] = {}
         self.kinds = set[str]()  # variables that headings were found to be of
@@ -133,16 +131,18 @@ class Rules:
     def section(self, name: str) -> dict[str, str]:
         """Return the settings about headings or labels, by their spelling."""
         size = len(name) + 1
-        part = {k: v for k, v in self.said.items() if k[:size].casefold() == f"{name}.".casefold()}
+        part = {
+            k: v for k, v in self.choices.items() if k[:size].casefold() == f"{name}.".casefold()
+        }
         return {key(k[size:]): v for k, v in part.items()}
 
     def ask(self, name: str, guess: str, text: str) -> str:
         """Return the answer to a question; without one note it and return the guess."""
-        if name not in self.said:
+        if name not in self.choices:
             self.questions[name] = guess, text
-        return self.said.get(name, guess)
+        return self.choices.get(name, guess)
 
     @property
     def all(self) -> dict[str, str]:
         """All settings, with the guesses for what was not said."""
-        return {**self.said, **{name: guess for name, (guess, _) in self.questions.items()}}
+        return {**self.choices, **{name: guess for name, (guess, _) in self.questions.items()}}

@@ -183,7 +183,7 @@ def _countlike(text: str) -> bool:
 # From a grid to a table: which rows are headings, data, notes.
 
 
-def _table(name: str, grid: _Grid, where: str = "") -> Sheet:
+def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     """Return the table of a grid.
 
     Titles stand before it: lines of one text, and blocks of rows without a number.  Its headings
@@ -194,13 +194,17 @@ def _table(name: str, grid: _Grid, where: str = "") -> Sheet:
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
     numeric = _numeric([row for _, row, size, _ in full if 1 < size <= width], width)
 
+    numbers = any(_countlike(row[j]) for _, row, _, _ in full for j in numeric)
+
     def data(row: Sequence[str]) -> bool:
-        return sum(map(bool, row)) > 1 and any(_countlike(row[j]) for j in numeric)
+        return sum(map(bool, row)) > 1 and any(
+            _countlike(row[j]) or (not numbers and is_mark(row[j])) for j in numeric
+        )
 
     block, start = list[int](), None  # the first rows side by side of which one has a number
-    for at, (_, row, size, _) in enumerate(full):
+    for position, (_, row, size, _) in enumerate(full):
         if sum(map(bool, row)) > 1 and size <= width:
-            block.append(at)
+            block.append(position)
             if data(row) and (len(block) > 1 or not any(map(_countlike, row))):
                 start = block[0]
                 break
@@ -208,7 +212,7 @@ def _table(name: str, grid: _Grid, where: str = "") -> Sheet:
             block = []
     if start is None:
         raise DataError(
-            f"{name}: must hold headings and a column of counts{where}, got none (records of "
+            f"{name}: must hold headings and a column of counts{place}, got none (records of "
             "people are no table: tabulate them, or use audit)"
         )
     if start and full[start - 1][2] > width:
@@ -220,23 +224,23 @@ def _table(name: str, grid: _Grid, where: str = "") -> Sheet:
             break
         head, first = joined, first + 1
     left = [(i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
-    last = max((at for at in range(first, len(full)) if data(full[at][1])), default=first - 1)
+    last = max((i for i in range(first, len(full)) if data(full[i][1])), default=first - 1)
     labels = [j for j in range(width) if j not in numeric]
     body, depths, beyond = [], [], False
-    for at in range(first, len(full)):
-        i, row, size, depth = full[at]
+    for position in range(first, len(full)):
+        i, row, size, depth = full[position]
         if not any(row):
-            beyond = beyond or at > last
+            beyond = beyond or position > last
             continue
         if row == head or row == full[start][1]:
             left.append((i, _short(row), "the headings again"))
             continue
-        if size > width and not (at > last and _is_note(row)):
-            raise _too_wide(name, i, width, grid[at][1])
-        if any("\n" in text or "\r" in text for text in grid[at][1]):
+        if size > width and not (position > last and _is_note(row)):
+            raise _too_wide(name, i, width, grid[position][1])
+        if any("\n" in text or "\r" in text for text in grid[position][1]):
             raise DataError(f"{name}: row {i}: a quote must be closed on its line")
         complete = labels and all(row[j] for j in labels if head[j])
-        if at > last and (beyond or not complete or _is_note(row)):
+        if position > last and (beyond or not complete or _is_note(row)):
             if not row[0] or number_range(row[0]):
                 raise DataError(
                     f"{name}: row {i}: must be a row of the table or a note in the first column, "
@@ -290,11 +294,15 @@ def _numeric(rows: Sequence[Sequence[str]], width: int) -> set[int]:
     for j in range(width):
         texts = [row[j] for row in rows if row[j]]
         numbers = sum(map(_countlike, texts))
-        if numbers and 2 * (numbers + sum(not _countlike(t) and is_mark(t) for t in texts)) >= len(
-            texts
-        ):
+        marks = sum(not _countlike(t) and is_mark(t) for t in texts)
+        if numbers and 2 * (numbers + marks) >= len(texts) - 1:  # one is the heading
             numeric.add(j)
-    return numeric
+    return numeric or {j for j in range(width) if _withheld([row[j] for row in rows])}
+
+
+def _withheld(texts: Sequence[str]) -> bool:
+    """Return whether all texts below the first are marks without letters."""
+    return len(texts) > 1 and all(t and not any(map(str.isalnum, t)) for t in texts[1:])
 
 
 def _joined(

@@ -77,8 +77,8 @@ def key(text: str) -> str:
 def sex(label: str) -> str | None:
     """Return ``male`` or ``female`` for a label that says one of them."""
     plain = key(label).rstrip("+")
-    found = _SYNONYMS.get(plain, plain)
-    return found if found in ("male", "female") else None
+    word = _SYNONYMS.get(plain, plain)
+    return word if word in ("male", "female") else None
 
 
 @functools.lru_cache(maxsize=2**14)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, SuppressedCounts, TrueCounts
 from bayesrisk.tables.reading.roles import Cell
-from bayesrisk.tables.reading.rules import Rules, law as named_law
+from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.texts import (
     WHOLE,
     is_mark,
@@ -42,11 +42,11 @@ class _Law(NamedTuple):
     withheld: tuple[int, int] | None = None
 
 
-def values(cells: Sequence[Cell], rules: Rules) -> list[Value]:
+def values(cells: Sequence[Cell], rules: ReadingRules) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
-    laws, own = _laws(cells, rules), any(name.endswith(".counts") for name in rules.said)
+    laws, rule = _laws(cells, rules), any(name.endswith(".counts") for name in rules.choices)
     return [
-        _value(cell, _own(cell, laws[cell.file], rules) if own else laws[cell.file], rules)
+        _value(cell, _cell_law(cell, laws[cell.file], rules) if rule else laws[cell.file], rules)
         for cell in cells
     ]
 
@@ -55,18 +55,18 @@ def values(cells: Sequence[Cell], rules: Rules) -> list[Value]:
 # Laws: said by name, or guessed from what divides the counts.
 
 
-def _laws(cells: Sequence[Cell], rules: Rules) -> dict[str, _Law]:
+def _laws(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, _Law]:
     """Return the law of the plain counts of each file."""
     laws: dict[str, _Law] = {}
-    asked: dict[str, list[str]] = {}  # files by the question about them
+    files_by_question: dict[str, list[str]] = {}  # files by the question about them
     for file in dict.fromkeys(cell.file for cell in cells):
-        own = [cell for cell in cells if cell.file == file]
-        guess, reason = _guess(own)
+        rule = [cell for cell in cells if cell.file == file]
+        guess, reason = _guess(rule)
         name = f"counts.{Path(file).name}"
-        text = rules.said.get(name, rules.said.get("counts", ""))
+        text = rules.choices.get(name, rules.choices.get("counts", ""))
         if not text:
             name = "counts" if rules.questions.get("counts", (guess,))[0] == guess else name
-            files = asked.setdefault(name, [])
+            files = files_by_question.setdefault(name, [])
             files.append(Path(file).name)
             text = rules.ask(name, guess, f"counts of {', '.join(files)}: {reason}")
         laws[file] = _Law(*named_law(text) or (TrueCounts(), None))
@@ -107,11 +107,11 @@ def _perturbed(cells: Sequence[Cell]) -> int:
         complete = True
         for cell in cells:
             ends = number_range(cell.text) if WHOLE.fullmatch(cell.text) else None
-            others = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
+            context = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
             label = cell.labels.get(name, "")
             label = "" if not label or total_word(label) else key(label)
             if ends:
-                groups.setdefault(others, {})[label] = ends[0]
+                groups.setdefault(context, {})[label] = ends[0]
         labels = {label for group in groups.values() for label in group} - {""}
         for group in groups.values():
             if "" in group and len(group) == len(labels) + 1 and complete:
@@ -124,16 +124,16 @@ def _perturbed(cells: Sequence[Cell]) -> int:
     return max(2, *(-(-abs(d) // size) for d, size, _ in off))
 
 
-def _own(cell: Cell, law: _Law, rules: Rules) -> _Law:
+def _cell_law(cell: Cell, law: _Law, rules: ReadingRules) -> _Law:
     """Return the law of a cell's column or of one of its labels, if said; else its file's."""
     columns = {k.removesuffix(".counts"): v for k, v in rules.columns.items()
                if k.endswith(".counts")}  # fmt: skip
     if key(cell.column) in columns:
         return _Law(*named_law(columns[key(cell.column)]) or law)
     for name, label in cell.labels.items():
-        said = rules.section(f"labels.{name}").get(f"{key(label)}.counts")
-        if said:
-            return _Law(*named_law(said) or law)
+        choices = rules.section(f"labels.{name}").get(f"{key(label)}.counts")
+        if choices:
+            return _Law(*named_law(choices) or law)
     return law
 
 
@@ -152,9 +152,9 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
     return Value(law, number)
 
 
-def _value(cell: Cell, own: _Law, rules: Rules) -> Value:
+def _value(cell: Cell, rule: _Law, rules: ReadingRules) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
-    text, law, marked = cell.text, own.law, f"marks.{cell.text}" in rules.said
+    text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
     ends = None if marked else number_range(text)
     if ends and WHOLE.fullmatch(text) and cell.row:
         return _plain(cell, law, ends[0])
@@ -164,8 +164,8 @@ def _value(cell: Cell, own: _Law, rules: Rules) -> Value:
         if not note and not marked and not is_mark(mark) and any(map(str.isdigit, mark)):
             raise cell.refuse("be a count, a range such as 1-4 or <5, or a mark (marks.MARK=1-4)")
         guess, meaning = "withheld", "a count that is withheld and may be any"
-        if own.withheld and not note:
-            guess, meaning = span(*own.withheld), "withheld by the rule of the counts"
+        if rule.withheld and not note:
+            guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"
         if note:
             guess, meaning = "note", "a note beside a count that holds"
         answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
@@ -180,5 +180,5 @@ def _value(cell: Cell, own: _Law, rules: Rules) -> Value:
     low, high = ends
     if low == high:
         return Value(TrueCounts(), low, kind="" if law.exact else "exact")
-    rule = SuppressedCounts(low, None if high >= UNBOUNDED else high).rule
-    return Value(rule, low, kind=span(low, high)) if rule else Value(law, 0, hidden=True)
+    spread = SuppressedCounts(low, None if high >= UNBOUNDED else high).rule
+    return Value(spread, low, kind=span(low, high)) if spread else Value(law, 0, hidden=True)
