@@ -391,6 +391,8 @@ class _Reader:
 
     def _wide(self, numeric: Sequence[int], names: Mapping[int, str]) -> dict[int, dict[str, str]]:
         """Return the labels of each column of counts, whose headings are values of variables."""
+        if not numeric:
+            return {}
         if len(numeric) == 1 and (names or PATH not in self.sheet.heads[numeric[0]]):
             return {numeric[0]: {}}
         parts = self._parts({i: self.sheet.heads[i] for i in numeric})
