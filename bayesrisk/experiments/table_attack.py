@@ -207,11 +207,13 @@ class _Attack:
             )
         ]  # fmt: skip
         one = int(one_record(frame).sum())
-        text = f"{len(frame):,} statements are proved that no count makes by itself; "
+        few = len(frame) == 1
+        text = "One statement is" if few else f"{len(frame):,} statements are"
+        text += " proved that no count makes by itself; "
         text += (
-            f"{one:,} of them are about exactly one record."
-            if one
-            else ("none is about one record.")
+            "none is about one record."
+            if not one
+            else ("it is" if few else f"{one:,} of them are") + " about exactly one record."
         )
         self.rest.append(
             text
@@ -402,16 +404,21 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
         return ["No count is hidden: all are stated exactly."]
     if exact == wide:
         word = "The one" if wide == 1 else f"All {wide:,}"
+        singles = singles.replace("; one", "; it") if wide == 1 else singles
         text = f"{word} {coarse} count{'s' * (wide > 1)} can be worked out{singles}."
     elif exact:
         text = f"{exact:,} of {wide:,} {coarse} counts can be worked out{singles}."
     else:
         text = f"None of {wide:,} {coarse} counts can be worked out."
     more = f"{narrower:,} others become narrower than they are stated." if narrower > 0 else ""
+    more = "One other becomes narrower than it is stated." if narrower == 1 else more
     sentences = [text, *([more] if more else [])]
     if facts["at_least_one"]:
+        sure = facts["at_least_one"]
         sentences.append(
-            f"{facts['at_least_one']:,} counts that could be 0 by themselves are not 0."
+            f"{sure:,} counts that could be 0 by themselves are not 0."
+            if sure > 1
+            else "One count that could be 0 by itself is not 0."
         )
     return sentences
 
