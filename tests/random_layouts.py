@@ -93,6 +93,22 @@ def random_layout(seed):
     return made
 
 
+def _with_columns(head, rows, rng):
+    """Return headings and rows with columns that count nobody: numbers of rows, codes, a gap."""
+    if rng.random() < 0.25:
+        head = ["FIPS", *head]
+        rows = [[f"{99001 + 2 * i}", *row] for i, row in enumerate(rows)]
+    if rng.random() < 0.25:
+        head = [*head, "Population"]
+        rows = [[*row, str(rng.integers(100, 9999))] for row in rows]
+    if rng.random() < 0.2:
+        head = [*head, "Rate per 1,000"]
+        rows = [[*row, f"{rng.uniform(0, 50):.1f}"] for row in rows]
+    if rng.random() < 0.2:
+        head, rows = [*head[:1], "", *head[1:]], [[*row[:1], "", *row[1:]] for row in rows]
+    return head, rows
+
+
 def _write(names, keys, cells, wide, rng):
     """Return the text of a file."""
     long = [n for n in names if n != wide]
@@ -120,6 +136,7 @@ def _write(names, keys, cells, wide, rng):
         rows.append(row + (["2021"] if extra else []))
     if rng.random() < 0.2:
         rows = [rows[i] for i in rng.permutation(len(rows))]
+    head, rows = _with_columns(head, rows, np.random.default_rng(len(rows) + 97 * len(head)))
     sheet = [head, *rows]
     if wide and rng.random() < 0.3:
         above = [""] * len(head)

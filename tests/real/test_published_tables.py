@@ -50,7 +50,7 @@ RIGHT = {
     ],
 }  # fmt: skip
 CHOICES = {
-    "02-identifier-column/table.csv": {"labels.county.US": "all"},
+    "02-identifier-column/table.csv": {"labels.county.US": "all", "totals": "complete"},
     "01-codes-beside-labels/table.csv": {"counts": "random-3"},
     "05-only-a-total-label/table.csv": {"counts": "exact", "marks.*": "1-4"},
     "06-words-for-suppressed/table.csv": {"marks.Data suppressed": "1-4"},

@@ -59,6 +59,11 @@ class LabelSums:
         self.bounded = self.present & (self.high < UNBOUNDED)
 
     @property
+    def enough(self) -> int:
+        """The number of groups whose sums show a total: two where counts are not exact."""
+        return 1 + bool((self.low < self.high)[self.bounded].any())
+
+    @property
     def implied(self) -> bool:
         """Whether some counts have no label of the variable, and so count all."""
         return "" in self.column
@@ -384,7 +389,8 @@ def _judge(
         rules.lines.append(line)
         return
     kind = "complete"
-    if evidence.telling and evidence.good == evidence.telling and "totals" not in rules.choices:
+    settled = evidence.good == evidence.telling and evidence.good >= sums.enough
+    if settled and "totals" not in rules.choices:
         line += f" (the sums hold in {evidence.good} of {evidence.telling} groups)"
     else:
         kind = _totals_rule(name, one, evidence, rules)
@@ -417,7 +423,8 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
         return rules.ask(plain, "separate", text)
     if one.totals and not one.exhaustive and not one.exclusive and "totals" not in rules.choices:
         text = (
-            f"no group shows whether the labels of {name} make up its total: complete if they do, "
+            f"too few groups show whether the labels of {name} make up its total: complete if "
+            "they do, "
             "partial if the total may count others"
         )
         return rules.ask(plain, "partial", text)

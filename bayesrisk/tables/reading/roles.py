@@ -215,6 +215,8 @@ class _Reader:
                 self.reasons[i] = "numbers with decimals or below 0"
             elif _GROUP.fullmatch(head) and not _COUNT.fullmatch(head):
                 names[i] = head
+            elif head and all(t and not any(map(str.isalnum, t)) for t in self.columns[i]):
+                numeric.append(i)  # all are withheld
             elif 2 * self.share(i) >= 1 and (
                 any(map(WHOLE.fullmatch, texts))
                 or any(map(POINTS.fullmatch, texts))
@@ -298,6 +300,13 @@ class _Reader:
         rows = [tuple(row[j] for j in names) for _, row in self.sheet.rows]
         return len({*rows}) < len(rows) == len({*zip(rows, self.columns[i], strict=True)})
 
+    def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
+        """Return whether a column has another number in each row, which nothing else needs."""
+        column, rows = self.columns[i], [row for _, row in self.sheet.rows]
+        rest = {tuple(row[j] for j in names if j != i) for row in rows}
+        numbers = all(map(str.isdecimal, column))
+        return len(names) > 1 and numbers and len({*column}) == len(rows) == len(rest)
+
     def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
         """Take out columns that say nothing, and those that another one spells."""
         for i in [i for i in names if i not in choices]:
@@ -308,6 +317,9 @@ class _Reader:
             if i in names and j in names and self.paired(i, j) and self._worse(i) > self._worse(j):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}"
+        for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
+            del names[i]
+            self.reasons[i] = "another number in each row"
 
     def _worse(self, i: int) -> tuple[bool, int, int]:
         """Return the rank of a column as a spelling: codes come last, and texts of capitals."""
