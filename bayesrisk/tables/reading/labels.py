@@ -316,7 +316,7 @@ def _total(
             label,
         )
         word = words[label]
-        if telling == good and good >= (1 if word else 2) and (word or size > 1):
+        if telling == good and good >= (1 if word else 2) and (word == 2 or size > 1):
             return _Evidence(children, [label], telling, good, above)
         if word == 2 and not best.totals:
             best = _Evidence(children, [label], telling, good, above)
