@@ -60,7 +60,7 @@ ROOMS = {
         " statements | audit"
     ),
     "tables": (
-        "_documents likelihoods | schema | _grammar records | workload | exchange layouts linked |"
+        "_documents likelihoods | schema | _grammar records | workload | exchange reading linked |"
         " change microdata | published"
     ),
 }

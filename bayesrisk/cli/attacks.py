@@ -1,6 +1,7 @@
 """Attacks on published tables, and ``bayesrisk audit``, which judges protections by them."""
 
 import dataclasses
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -687,7 +688,10 @@ def attack_(
     save_assumptions: Annotated[
         Path | None, typer.Option(help="Write such a file with the guesses, to be checked.")
     ] = None,
-    time_limit: Annotated[str | None, typer.Option(help="Seconds for each component [60].")] = "60",
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Take all guesses about the reading for true.")
+    ] = False,
+    time_limit: Annotated[str | None, typer.Option(help="Seconds for all steps [60].")] = "60",
     proofs: Annotated[
         int,
         typer.Option(
@@ -701,26 +705,29 @@ def attack_(
 ) -> None:
     """Say what published tables give away: proofs, bounds, records that fit, likely records."""
     from bayesrisk import _files
-    from bayesrisk.experiments.published_attack import write_attack
-    from bayesrisk.tables.layouts import file_sheet, read_layouts, setting
+    from bayesrisk.experiments.table_attack import write_attack
+    from bayesrisk.tables.reading.reading import read
+    from bayesrisk.tables.reading.rules import setting
+    from bayesrisk.tables.reading.sheet import file_sheet
 
     options: dict[str, Any] = {} if assume is None else {"assume": assume}
     if wrong := next((text for text in settings or () if "=" not in text), None):
         raise ArgumentError(f"--set must be NAME=VALUE, got {quote(wrong)}")
-    sheets = [file_sheet(base.data_path(file, base.TABLES)) for file in tables]
+    wanted = [text.partition("=")[2] for text in settings or () if text.startswith("sheet=")]
+    files = [base.data_path(file, base.TABLES) for file in tables]
+    sheets = [file_sheet(file, *wanted[:1]) for file in files]
     options |= dict(setting(text, sheets) for text in settings or ())
-    layouts = read_layouts(sheets, options)
-    for line in layouts.lines:
+    reading = read(sheets, options)
+    for line in reading.screen():
         base.say(line, err=as_json)
-    for name, (guess, text) in layouts.questions.items():
-        base.say(f"  guess: {text}; to confirm: --set {f'{name}={guess}'!r}", err=as_json)
     if save_assumptions is not None:
         with _files.whole_file(save_assumptions, new=True) as stream:
-            stream.write(layouts.to_toml().encode())
+            stream.write(reading.to_toml().encode())
         base.say(f"what is assumed is in {save_assumptions}: check it", err=as_json)
         if output is None:
             return
-    layouts.confirmed()
+    reading = reading.accepted() if accept else reading
+    reading.confirmed()
     if output is None:
         raise ArgumentError("output must be a folder, got none")
     limit = base.optional_number(time_limit, "time_limit")
@@ -730,8 +737,8 @@ def attack_(
         base.progress(quiet=quiet, title="attack", unit="steps") as advance,
     ):
         result = write_attack(
-            layouts, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance
-        )
-    base.print_answer(
-        result, ["", *result["sentences"], f"report: {result['report']}"], as_json=as_json
-    )
+            reading, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance,
+            say=None if as_json else functools.partial(base.say, err=False),
+        )  # fmt: skip
+    last = result.pop("last")
+    base.print_answer(result, [*last, f"report: {result['report']}"], as_json=as_json)

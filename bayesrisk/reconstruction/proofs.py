@@ -606,10 +606,14 @@ class Proofs(Tabular):
         """Return a row for each statement."""
         return self.statements.copy()
 
-    def write(self, folder: str | Path) -> None:
-        """Write the certificates, their two checkers and ``proofs.csv`` into a new folder."""
+    def write(self, folder: str | Path, *, replace: bool = False) -> None:
+        """Write the certificates, their two checkers and ``proofs.csv`` into a folder.
+
+        It must be new, unless ``replace`` lets it take the place of another.
+        """
         target = check.path(folder, "folder")
-        with _files.explained(target), _files.whole_folder(target, _files.new_folder) as root:
+        allowed = (lambda path: None) if replace else _files.new_folder
+        with _files.explained(target), _files.whole_folder(target, allowed) as root:
             for name, proof in zip(self.statements["file"], self.certificates, strict=True):
                 if proof:
                     _files.write_bytes(root / name, _json_bytes(proof))

@@ -410,6 +410,39 @@ class RangeSpec(Likelihood):
         return np.unique(self.publish(np.arange(max(low, 0), max(high, 0) + 1)))
 
 
+@dataclass(frozen=True)
+class PerturbedCounts(Likelihood):
+    """Every count is changed by a number that is not said, of which only the largest is known.
+
+    A count x is published as y with ``abs(y - x) <= largest``; how often which change happens is
+    unknown, so that there is no probability.
+
+    Attributes
+    ----------
+    largest : int
+        Largest change, in [1, 2**31].
+
+    Examples
+    --------
+    >>> [end.tolist() for end in PerturbedCounts(2).support([0, 47])]
+    [[0, 45], [2, 49]]
+    """
+
+    kind: ClassVar[str] = "perturbed"
+    bounded = True
+
+    largest: int
+
+    def __post_init__(self) -> None:
+        largest = check.integer(self.largest, "largest", lower=1, upper=_MAX_BASE)
+        object.__setattr__(self, "largest", largest)
+
+    def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
+        """Return the smallest and the largest count that may be changed into a number."""
+        out = check.count_array(released, "released")
+        return np.maximum(out - self.largest, 0), out + self.largest
+
+
 #: Changes of a count, increasing, with the share of the keys that lead to each.
 Shares = tuple[tuple[int, Fraction], ...]
 

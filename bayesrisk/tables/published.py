@@ -19,13 +19,15 @@ from bayesrisk import _validation as check
 from bayesrisk._show import Tabular, displayed
 from bayesrisk._validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
-from bayesrisk.tables import exchange, layouts
+from bayesrisk.tables import exchange
 from bayesrisk.tables._grammar import Key, Table
 from bayesrisk.tables.change import PopulationChange
 from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.linked import HouseholdLink
 from bayesrisk.tables.microdata import Microdata
+from bayesrisk.tables.reading.reading import read as read_published
+from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
 from bayesrisk.tables.records import Records, record_pieces
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
@@ -368,7 +370,7 @@ class PublishedTables(Tabular):
         >>> [tables.support("all", name)[1].tolist() for _, name in tables.workload.tables]
         [[[4]], [[6]], [[7]]]
         """
-        return cls(*layouts.read_layouts(layouts.frame_sheets(frame), assumptions).confirmed())
+        return cls(*read_published(frame_sheets(frame), assumptions).confirmed())
 
     @classmethod
     def read(
@@ -406,8 +408,9 @@ class PublishedTables(Tabular):
         files = [check.path(file, "folder") for file in several]
         text = files[0].is_file() or files[0].suffix in (".csv", ".tsv", ".txt")
         if len(files) != 1 or text or assumptions:
-            sheets = [layouts.file_sheet(file) for file in files]
-            return cls(*layouts.read_layouts(sheets, assumptions).confirmed())
+            sheet = None if (name := assumptions.get("sheet")) is None else str(name)
+            sheets = [file_sheet(file, sheet) for file in files]
+            return cls(*read_published(sheets, assumptions).confirmed())
         source = files[0]
         if not Partitions.there(source):
             return cls(*exchange.read(source))

@@ -117,7 +117,7 @@ def test_certain_sentences_are_linked_to_proofs_that_the_checker_accepts(run, tm
     assert (done.returncode, done.stdout.count(": accepted:"), done.stderr) == (1, 5, "")
     assert f"{files[0]}: refused: " in done.stdout
     assert "fewer 1" in done.stdout
-    assert json.loads(said)["sentences"][-1].startswith("6 ")
+    assert any(text.startswith("6 ") for text in json.loads(said)["sentences"])
 
 
 def test_contradictions_and_unique_records_have_a_proof(run, tmp_path):
@@ -221,13 +221,19 @@ def test_tables_that_contradict_say_which_cells(run, tmp_path):
 
 
 def test_what_is_not_understood_is_named_and_nothing_written(run, tmp_path):
-    file = tmp_path / "table.csv"
-    file.write_text("sex,count\nF,about five\nM,5\n", encoding="utf-8")
-    status, _, error = run("attack", file, "-o", tmp_path / "out", "--set", "columns.count=count")
+    file, out = tmp_path / "table.csv", tmp_path / "out"
+    words = ["-o", out, "--set", "columns.count=count"]
+    file.write_text("sex,count\nF,5 or so\nM,5\n", encoding="utf-8")
+    status, _, error = run("attack", file, *words)
     assert status == 3
     assert "row 2, column 'count'" in error
-    assert "about five" in error
-    assert not (tmp_path / "out").exists()
+    assert "5 or so" in error
+    # Words without a number may be withheld counts: that is asked, and never taken for granted.
+    file.write_text("sex,count\nF,about five\nM,5\n", encoding="utf-8")
+    status, _, error = run("attack", file, *words)
+    assert status == 2
+    assert "marks.about five=withheld" in error
+    assert not out.exists()
 
 
 def test_withheld_counts_without_a_total_prove_nothing(run, tmp_path):

@@ -12,21 +12,35 @@ from bayesrisk import PublishedTables
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
-from bayesrisk.tables.layouts import file_sheet, frame_sheets, read_layouts
+from bayesrisk.tables.reading.reading import read as read_layouts
+from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
 
 LAYOUTS = Path(__file__).parents[1] / "files" / "layouts"
 MOST = 2**52
 
 
 def ends(tables):
-    """Return the smallest and largest count of each cell, by the set of its labels."""
+    """Return the smallest and largest count of each published cell, by the set of its labels."""
     found = {}
     for level, name in tables.workload.tables:
         low, high = tables.support(level, name)
+        hidden = tables.hidden(level, name)
         cells = tables.workload.tables[level, name].cells
-        for cell, a, b in zip(cells, low[0].tolist(), high[0].tolist(), strict=True):
-            found[frozenset(cell.split(", "))] = (a, b)
+        places = tables.workload.schema.geography.named(tables.geoids[level])
+        for row, column in np.ndindex(low.shape):
+            labels = {*places[row].split(", "), *cells[column].split(", ")} - {"", "all"}
+            labels = frozenset(labels - {"total"} or {"total"})
+            if labels not in found or not hidden[row, column]:
+                found[labels] = (int(low[row, column]), int(high[row, column]))
     return found
+
+
+def labels_of(said):
+    """Return the number of labels of each variable of a reading, totals left out."""
+    schema = said.parts[0].schema
+    apart = {n: {place[i] for place in said.places.values()} for i, n in enumerate(said.separate)}
+    together = {a.name: len(a.labels) for a in schema.attributes}
+    return together | {n: len(labels) for n, labels in apart.items()}
 
 
 #: Files, how they are read, number of cells, labels of variables, and some of the supports.
@@ -44,7 +58,7 @@ READ = {
         {"Hartlepool, Female, Bad": (1, 1)},
     ),
     "statcan-random-5.csv": (
-        {"counts": "random-5", "totals": "complete", "columns": {"category 1": "gender"}},
+        {"counts": "random-5", "totals": "complete", "columns": {"sex": "gender"}},
         12,
         {"age group": 3, "gender": 2},
         {"total": (41, 49), "65 years and over, Men+": (1, 9)},
@@ -82,7 +96,7 @@ READ = {
         {"Y_LT15, M": (1, 9), "Y15-64, F": (30, 30), "Y_GE65, M": (0, MOST), "Y_LT15": (10, 10)},
     ),
     "ranges.csv": (
-        {"counts": "exact", "totals": "complete", "columns": {"category 1": "sex"}},
+        {"counts": "exact", "totals": "complete"},
         9,
         {"school": 3, "sex": 2},
         {"Hill, Boys": (1, 4), "Lake, Girls": (10, MOST), "Town": (3, 3)},
@@ -93,10 +107,11 @@ READ = {
 @pytest.mark.parametrize("name", READ)
 def test_layouts_of_agencies_are_read(name):
     options, cells, labels, some = READ[name]
+    said = read_layouts([file_sheet(LAYOUTS / name)], options)
     tables = PublishedTables.read(LAYOUTS / name, **options)
     found = ends(tables)
-    assert tables.workload.n_cells == len(found) == cells
-    assert {a.name: len(a.labels) for a in tables.workload.schema.attributes} == labels
+    assert len(said.cells) == cells
+    assert labels_of(said) == labels
     assert {text: found[frozenset(text.split(", "))] for text in some} == some
 
 
@@ -120,7 +135,7 @@ def test_files_share_variables():
     assert tables.workload.schema.names == ("region", "age", "diagnosis")
     assert tables.workload.schema.attribute("age").labels == ("0-17", "18-64", "65+")
     adults = tables.workload.tables["all", "age * diagnosis"].factors["age"]
-    assert adults.tolist() == [[1, 0, 0], [0, 1, 1]]
+    assert {tuple(row) for row in adults.tolist()} == {(1, 0, 0), (0, 1, 1)}
     found = count_bounds(tables).counts.set_index(["table", "cell"])
     # Two of the children have a diagnosis, one an injury: the other has asthma.
     asthma = found.loc[("age * diagnosis (0-2)", "0-17, Asthma")]
@@ -178,7 +193,7 @@ def test_what_stands_around_a_table_is_left_out_and_told(titles, notes, tmp_path
     first = len(titles) + 1
     assert said.cells["row"].tolist() == [first + 1, first + 2, first + 3]
     places = [*range(1, first), *range(first + 4, first + 4 + len(notes))]
-    told = [line for line in said.lines if "left out" in line]
+    told = [line for line in said.lines if "left out:" in line]
     assert len(told) == bool(places)
     text = "".join(told)
     named = [f"row {place} '" in text for place in places]
@@ -189,13 +204,13 @@ def test_what_is_too_long_is_refused_before_it_is_read(tmp_path, monkeypatch):
     file = tmp_path / "t.csv"
     file.write_text("a,count\n" + "".join(f"x{i},1\n" for i in range(200_000)), encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr("bayesrisk.tables.layouts.csv.reader", None)
+        patch.setattr("bayesrisk.tables.reading.sheet.csv.reader", None)
         with pytest.raises(DataError, match="200001 lines"):
             file_sheet(file)
     wide = pd.DataFrame(np.ones((1000, 132), dtype=int), columns=[f"c{i}" for i in range(132)])
     sheets = frame_sheets(wide.assign(a=[f"x{i}" for i in range(1000)]))
     with monkeypatch.context() as patch:
-        patch.setattr("bayesrisk.tables.layouts.Cell", None)
+        patch.setattr("bayesrisk.tables.reading.roles.Cell", None)
         with pytest.raises(DataError, match="got 132000"):
             read_layouts(sheets, {})
     file.write_text("a,count\nx,1\ny,2\n" + ",\n" * 200_000, encoding="utf-8")
@@ -224,11 +239,10 @@ def test_files_of_other_years_are_not_put_together():
         pd.DataFrame({"year": year, "area": "Gander", "sex": ["F", "M"], "count": [4, 5]})
         for year in ("1990", "1991")
     ]
-    asked = read_layouts(frame_sheets(frames), {"counts": "exact"}).questions
-    assert {"labels.year.1990", "labels.year.1991"} <= set(asked)
-    labels = {"year": {"1990": "1990", "1991": "1991"}}
-    tables = PublishedTables.from_frame(frames, counts="exact", labels=labels)
-    assert tables.workload.schema.names == ("year", "sex")
+    said = read_layouts(frame_sheets(frames), {"counts": "exact"})
+    assert said.separate == ("year",)
+    assert set(said.places.values()) == {("1990",), ("1991",)}
+    tables = PublishedTables.from_frame(frames, counts="exact")
     assert len(ends(tables)) == 4
 
 
@@ -242,7 +256,7 @@ def test_a_file_about_one_region_says_nothing_of_others():
 
 
 def test_labels_of_one_file_alone_are_asked():
-    first = pd.DataFrame({"region": ["North", "South"], "count": [4, 5]})
+    first = pd.DataFrame({"region": ["North", "South", "Total"], "count": [4, 5, 9]})
     second = pd.DataFrame({"region": ["North", "S."], "sex": ["F", "F"], "count": [1, 2]})
     second = pd.concat([second, second.assign(sex="M", count=3)])
     asked = read_layouts(frame_sheets([first, second]), {"counts": "exact"}).questions
@@ -364,15 +378,14 @@ def test_two_rows_of_headings_and_several_variables_side_by_side(tmp_path):
     file.write_text("Sex,Male,,Female,\nAge,0-17,18+,0-17,18+\nNorth,1,2,3,4\nSouth,5,6,7,8\n")
     tables = PublishedTables.read(file, counts="exact", columns={"Sex!!Age": "region"})
     assert ends(tables)[frozenset(["South", "Female", "0-17"])] == (7, 7)
-    assert tables.workload.schema.names == ("region", "sex", "age")
+    assert tables.workload.schema.names == ("sex", "age")
     file.write_text("Area,Total,Male,Female,0-17,18+\nNorth,10,6,4,3,7\nSouth,8,5,3,4,4\n")
-    asked = read_layouts([file_sheet(file)], {}).questions
-    assert {"columns.sex", "columns.age"} <= set(asked)  # that they are not one variable
-    columns = {"sex": "sex", "age": "age"}
-    found = ends(PublishedTables.read(file, counts="exact", columns=columns))
+    # Both make up the same total, so that they are two variables; nothing need be asked.
+    assert set(read_layouts([file_sheet(file)], {}).questions) == {"counts"}
+    found = ends(PublishedTables.read(file, counts="exact"))
     assert found[frozenset(["South", "18+"])] == (4, 4)
     file.write_text("Area,2019,2020\nNorth,10,6\nSouth,8,5\n")
-    assert "columns.category 1" in read_layouts([file_sheet(file)], {}).questions
+    assert read_layouts([file_sheet(file)], {}).separate == ("area", "year")
 
 
 def test_labels_below_each_other_are_repeated_if_that_is_said(tmp_path):

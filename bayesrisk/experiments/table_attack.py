@@ -1,0 +1,519 @@
+"""Attacks on published tables: bounds, statements, records that fit, likely records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk import _files, _validation as check, reconstruction
+from bayesrisk._files.delimited import csv_bytes
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.experiments.runs import engine
+from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
+from bayesrisk.plotting.attacks import plot_bounds
+from bayesrisk.reconstruction import Proofs
+from bayesrisk.reconstruction.claims.result import Claims, one_record, several
+from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
+from bayesrisk.reconstruction.records.reconstruction import Reconstruction, record_form
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.tables import PublishedTables, Workload
+from bayesrisk.tables.reading.reading import TableReading
+
+#: Combinations of all variables that are bounded, records that are looked for, and places in which
+#: they are, at most.
+_MOST_CELLS, _MOST_RECORDS, _MOST_PLACES = 2**11, 20_000, 200
+_MOST_KINDS = 2**9  # combinations of labels of which likely records are looked for
+_DRAWN, _SAID, _LIKELY, _PILOT = 30, 10, 200, 200
+_CAPTIONS = {
+    "bounds": "Bounds of every published count, and of every combination of all variables",
+    "claims": "What must be true, and no count states by itself",
+    "records": "Records that fit; others may fit, too",
+    "likely": "Likely records, if all lists of records were equally probable before",
+}
+_STEPS = ("bounds", "claims", "records", "likely", "combinations")
+
+
+class _Clock:
+    """Seconds of the clock that are left for all steps; each may take half of what is left."""
+
+    def __init__(self, limit: float | None) -> None:
+        self.end = None if limit is None else time.monotonic() + limit
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that are left, at least a hundredth; None without a limit."""
+        return None if self.end is None else max(self.end - time.monotonic(), 0.01)
+
+    @property
+    def share(self) -> float | None:
+        """Seconds for the next step."""
+        return None if self.left is None else self.left / 2
+
+    @property
+    def ended(self) -> bool:
+        """Whether the time is over."""
+        return self.end is not None and time.monotonic() >= self.end
+
+
+def write_attack(
+    reading: TableReading,
+    folder: str | Path,
+    *,
+    seed: int = 0,
+    time_limit: float | None = 60.0,
+    proofs: int = 10,
+    progress: Callable[[int, int], None] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Write what published tables give away into a folder, each part as it is found.
+
+    A run that is ended leaves what was found by then; ``report.html`` says what is missing.
+
+    Parameters
+    ----------
+    reading : Reading
+        Tables as they were read, with no question left.
+    folder : path-like
+        New or empty: ``report.html``, ``bounds.csv``, ``claims.csv``, ``records.csv``,
+        ``likely.csv``, ``reading.toml`` (what was assumed), ``tables`` (for other commands), and
+        ``proofs``, with certificates and their checker, which the report links.
+    seed : int
+        Of the draws of likely records, where there is no exact law.
+    time_limit : float, optional
+        Seconds of the clock for all steps; each takes at most half of what is left, and says what
+        it leaves open.
+    proofs : int, default 10
+        Certificates of so many claims, in the order of the report, and of so many bounds, those of
+        published counts first; and of unique records, or of a contradiction.  0 for none.
+    progress : callable, optional
+        Called with the steps done, and all of them.
+    say : callable, optional
+        Called with each sentence of the answer as it is found.
+    """
+    certificates = _Certificates(check.integer(proofs, "proofs", lower=0))
+    run = _Attack(reading, check.path(folder, "folder"), seed, certificates, time_limit)
+    with _files.explained(run.target):
+        run.begin()
+        number_said = 0
+        for number, _ in enumerate(run.steps(), 1):
+            run.save()
+            sentences = run.sentences
+            for sentence in sentences[number_said:] if say else ():
+                say(sentence)  # type: ignore[misc]
+            number_said = len(sentences)
+            if progress:
+                progress(number, len(_STEPS))
+    return run.answer()
+
+
+class _Attack:
+    """The tables, what was found of them so far, and the folder that it is written into."""
+
+    def __init__(
+        self, reading: TableReading, target: Path, seed: int, certificates: _Certificates,
+        time_limit: float | None,
+    ) -> None:  # fmt: skip
+        self.reading, self.target, self.seed = reading, target, seed
+        self.tables = PublishedTables(*reading.confirmed())
+        self.certificates, self.clock = certificates, _Clock(time_limit)
+        self.frames: dict[str, pd.DataFrame] = {}
+        self.first, self.proved = list[str](), list[str]()
+        self.rest: list[str] = []
+        self.facts: Mapping[str, int] = {}
+        self.missing = list(_STEPS)
+        self.level = self.tables.workload.levels[-1]
+        self.names = [n for n in self.reading.cells.columns if n not in _CELL]
+
+    # Steps.
+
+    def steps(self) -> Iterator[None]:
+        """Take the steps, the surest and quickest first."""
+        bounds = reconstruction.count_bounds(self.tables, time_limit=self.clock.share)
+        self.missing.remove("bounds")
+        self.facts = bounds.facts
+        self._bounds(bounds)
+        yield
+        if bounds.conflict:
+            self.missing = []
+            return
+        many = len(self.tables.geoids[self.level]) > _MOST_PLACES
+        large = bounds.counts["published"].fillna(0).max() > _MOST_RECORDS
+        if large or many or not self.tables.workload.schema.names:
+            reason = (
+                f"more than {_MOST_RECORDS:,} records"
+                if large
+                else (f"more than {_MOST_PLACES} places" if many else "each count stands alone")
+            )
+            self.rest.append(f"Counts are bounded, and records are not looked for: {reason}.")
+            self.missing = []
+            yield
+            return
+        for name, step in (
+            ("claims", self._claims), ("records", self._records), ("likely", self._likely),
+            ("combinations", self._combinations),
+        ):  # fmt: skip
+            if self.clock.ended:
+                return
+            step()
+            self.missing.remove(name)
+            yield
+
+    def _bounds(self, bounds: CountBounds) -> None:
+        """Say how many hidden counts follow, and keep the ends of all."""
+        keys = ["place", "table", "cell"]
+        if bounds.conflict:
+            reason = next(iter(bounds.conflict.values()))
+            text = f"No records fit these tables as they were read: {reason}."
+            self.first = [
+                engine.PageCell(text, href=self.certificates.add(self.tables, bounds, 1)[0])
+            ]
+        else:
+            bounds = self.certificates.add_bounds(self.tables, bounds)
+            self.first = hidden_sentences(bounds, self._coarse)
+        counts = bounds.counts.rename(columns={"geoid": "place"})
+        columns = [*keys, "low_stated", "high_stated", "low", "high", "status"]
+        columns += [c for c in self.certificates.column if c in counts]
+        self.frames["bounds"] = self.reading.cells.merge(counts[columns], on=keys).drop(
+            columns=keys
+        )
+
+    @property
+    def _coarse(self) -> str:
+        """The word for counts that are not stated exactly."""
+        laws = self.tables.laws.values()
+        withheld = all(law.exact or law.kind == "ranges" for law in laws)
+        return "hidden" if withheld else "hidden or rounded"
+
+    def _claims(self) -> None:
+        """Find what must be true and no count states by itself."""
+        claims = reconstruction.find_claims(self.tables, time_limit=self.clock.share)
+        frame = claims.to_frame(readable="here")
+        frame = frame[frame["multiplicity"] > 0]
+        order = np.lexsort((-frame["n_columns"].to_numpy(), several(frame), ~one_record(frame)))
+        frame = frame.iloc[order].reset_index(drop=True)
+        places = self._places(frame[self.level])
+        sentences = [
+            _placed(text, place)
+            for text, place in zip(
+                reconstruction.claim_sentences(claims, frame),
+                places.to_dict("records"), strict=True,
+            )
+        ]  # fmt: skip
+        one = int(one_record(frame).sum())
+        few = len(frame) == 1
+        text = "One statement is" if few else f"{len(frame):,} statements are"
+        text += " proved that no count makes by itself; "
+        text += (
+            "none is about one record."
+            if not one
+            else ("it is" if few else f"{one:,} of them are") + " about exactly one record."
+        )
+        self.rest.append(
+            text
+            if len(frame)
+            else ("Nothing is proved of the records beyond what each count says.")
+        )
+        table = pd.DataFrame({"sentence": sentences, "records": frame["multiplicity"]})
+        table["at_least"] = several(frame)
+        files = self.certificates.add(self.tables, replace(claims, claims=frame), len(frame))
+        table = table.assign(**dict.fromkeys(self.certificates.column, files))
+        schema = self.tables.workload.schema
+        words = schema.labelled(frame)[list(schema.names)].fillna("any")
+        pairs = zip(sentences[:_SAID], files, strict=False)
+        self.proved = [engine.PageCell(text, href=file) for text, file in pairs]
+        self.frames["claims"] = pd.concat([table, places, words], axis=1)
+
+    def _records(self) -> None:
+        """Find records that fit, and how many of them could be others."""
+        tables, limit = self.tables, self.clock.share
+        solution = reconstruction.reconstruct(tables, scope=self.level, time_limit=limit)
+        frame = tables.workload.schema.labelled(record_form(solution))
+        codes = np.repeat(solution.geoids[solution.block], solution.count)
+        places = self._places(pd.Series(codes, frame.index))
+        frame = pd.concat([places, frame.drop(columns=self.level)], axis=1)
+        text = f"Records that fit were not found ({solution.status[0]})."
+        if len(frame):
+            other = reconstruction.solution_variability(
+                tables, scope=self.level, solution=solution, time_limit=self.clock.share,
+                node_limit=1000,
+            )  # fmt: skip
+            size = np.bincount(solution.block, solution.count, minlength=len(solution.geoids))
+            most = float((np.asarray(other.upper) * size).sum() / size.sum())
+            text = f"{len(frame):,} records were found that fit; "
+            text += (
+                f"at most {most:.0%} of them could be others."
+                if most
+                else ("no others fit: proved.")
+            )
+            if not most:
+                unique = replace(solution, status=(Status.UNIQUE,) * len(solution.status))
+                text = engine.PageCell(text, href=self.certificates.add(tables, unique, 1)[0])
+        self.rest.append(text)
+        self.frames["records"] = frame
+
+    def _likely(self) -> None:
+        """Find the records that are most probably there, by an exact law or a short pilot."""
+        tables, schema = self.tables, self.tables.workload.schema
+        if self.reading.separate or schema.size > _MOST_KINDS:
+            self.rest.append(
+                "Likely records are looked for where one place holds all, of at most "
+                f"{_MOST_KINDS} combinations of labels."
+            )
+            return
+        prior, questions = RecordPrior.uniform_data_sets(schema), [RecordQuestion({})]
+        try:
+            posterior = microdata_posterior(
+                tables, questions, level=self.level, place="", prior=prior, rng=self.seed,
+                draws=_PILOT, doublings=2,
+            )  # fmt: skip
+            ranked = posterior.ranked_records(_LIKELY).drop(columns=["place", "known"])
+        except ArgumentError as error:
+            self.rest.append(f"Likely records were not found: {error}.")
+            return
+        if posterior.engine != "exact" and (posterior.answers["status"] == "undecided").any():
+            self.rest.append("Likely records were not found: chains of a short pilot disagree.")
+            return
+        for attribute in schema.attributes:
+            ends = [str(text).partition("-") for text in ranked[attribute.name]]
+            groups = [attribute.labels[int(a) : int(b or a) + 1] for a, _, b in ends]
+            ranked[attribute.name] = [" or ".join(group) for group in groups]
+        high = int((ranked["probability"] >= 0.9).sum())
+        number = f"{high:,}{' or more' * (high == _LIKELY)}"
+        self.rest.append(
+            f"{number} records are there with a probability of 90 % or more, if all lists were "
+            f"equally probable before ({posterior.engine})."
+        )
+        self.frames["likely"] = ranked
+
+    def _combinations(self) -> None:
+        """Add bounds of the combinations of all variables that nobody published."""
+        stated, schema = self.frames["bounds"], self.tables.workload.schema
+        geoids = self.tables.geoids[self.level]
+        if schema.size * len(geoids) > _MOST_CELLS:
+            return
+        cross = Workload.of(schema, [schema.names], levels=[self.level])
+        bounds = reconstruction.count_bounds(
+            self.tables, queries=cross, time_limit=self.clock.share
+        )
+        labels = schema.labelled(pd.DataFrame(schema.codes(np.arange(schema.size))))
+        labels = pd.concat([labels] * len(geoids), ignore_index=True)
+        codes = pd.Series(np.repeat(geoids, schema.size), name=self.level)
+        frame = pd.concat([self._places(codes), labels], axis=1)
+        new = ~pd.MultiIndex.from_frame(frame[self.names]).isin(
+            pd.MultiIndex.from_frame(stated[self.names])
+        )
+        bounds = replace(bounds, counts=bounds.counts[new])
+        bounds = self.certificates.add_bounds(self.tables, bounds, queries=cross)
+        frame = pd.concat([frame[new], bounds.counts], axis=1).reindex(columns=stated.columns)
+        frame = pd.concat([stated, frame], ignore_index=True)
+        self.frames["bounds"] = frame.astype({"row": "Int64"})
+
+    def _places(self, codes: pd.Series) -> pd.DataFrame:
+        """Return the labels of the variables that make up each place."""
+        rows = [self.reading.places[code] for code in codes] if self.reading.separate else []
+        return pd.DataFrame(
+            rows, columns=list(self.reading.separate), index=codes.index, dtype=object
+        )
+
+    # The folder.
+
+    def begin(self) -> None:
+        """Make the folder, with what was read."""
+        _files.new_folder(self.target)
+        self.target.mkdir(parents=True, exist_ok=True)
+        _files.write_bytes(self.target / "reading.toml", self.reading.to_toml().encode())
+        self.tables.write(self.target / "tables")
+
+    def save(self) -> None:
+        """Write what was found so far."""
+        for name, frame in self.frames.items():
+            _files.write_bytes(self.target / f"{name}.csv", csv_bytes(frame))
+        self.certificates.write(self.target)
+        page = engine.render(
+            "attack.html",
+            title="What these tables give away",
+            sentences=[*self.first, *self.rest, *self.last],
+            proved=self.proved,
+            reading=self.reading.lines,
+            figures=_figures(self.frames["bounds"], self.target),
+            tables=[
+                engine.table(_linked(f.head(500)), _CAPTIONS[n])
+                for n, f in self.frames.items()
+                if len(f)
+            ],
+            certificates=bool(self.certificates.parts),
+            source=f"Made by bayesrisk {__version__}, seed {self.seed}.",
+            settings_title="What was assumed, as a file for --assume",
+            settings=self.reading.to_toml(),
+        )
+        _files.write_bytes(self.target / "report.html", page.encode())
+
+    @property
+    def last(self) -> list[str]:
+        """Sentences on proofs, on what is missing, and on what all of it rests."""
+        lines = self.certificates.answer()
+        if self.missing:
+            lines.append(f"Not looked for, or not ended within the time: {_list(self.missing)}.")
+        return [*lines, self.reading.condition]
+
+    def answer(self) -> dict[str, Any]:
+        """Return what a program reads: sentences, numbers of rows, facts of the bounds."""
+        rows = {name: len(frame) for name, frame in self.frames.items()}
+        sentences = [*self.sentences, *self.last]
+        report = str(self.target / "report.html")
+        return {"report": report, "sentences": sentences, "last": self.last, **rows, **self.facts}
+
+    @property
+    def sentences(self) -> list[str]:
+        """All sentences so far, in the order in which they were found."""
+        return [*self.first, *self.proved, *self.rest]
+
+
+_CELL = ("place", "table", "cell", "stated", "file", "row")
+
+
+def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
+    """Return sentences on the counts that can be worked out, and on how many people these are.
+
+    ``coarse`` is what such counts are, such as ``hidden``.
+    """
+    frame = bounds.counts
+    facts = bounds.facts
+    ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(np.inf)
+    recovered = (ends["low"] == ends["high"]) & (ends["low_stated"] < ends["high_stated"])
+    single = int((recovered & (ends["low"] == 1)).sum())
+    wide, exact = facts["coarsened"], facts["recovered"]
+    narrower = int(narrowed(frame).sum()) - exact
+    singles = (
+        ""
+        if not single
+        else (
+            "; one is a single record"
+            if single == 1
+            else f"; {single:,} of them are single records"
+        )
+    )
+    if not wide:
+        return ["No count is hidden: all are stated exactly."]
+    if exact == wide:
+        word = "The one" if wide == 1 else f"All {wide:,}"
+        singles = singles.replace("; one", "; it") if wide == 1 else singles
+        text = f"{word} {coarse} count{'s' * (wide > 1)} can be worked out{singles}."
+    elif exact:
+        text = f"{exact:,} of {wide:,} {coarse} counts can be worked out{singles}."
+    else:
+        text = f"None of {wide:,} {coarse} counts can be worked out."
+    more = f"{narrower:,} others become narrower than they are stated." if narrower > 0 else ""
+    more = "One other becomes narrower than it is stated." if narrower == 1 else more
+    sentences = [text, *([more] if more else [])]
+    if facts["at_least_one"]:
+        sure = facts["at_least_one"]
+        sentences.append(
+            f"{sure:,} counts that could be 0 by themselves are not 0."
+            if sure > 1
+            else "One count that could be 0 by itself is not 0."
+        )
+    return sentences
+
+
+def _list(words: list[str]) -> str:
+    return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1]
+
+
+def _placed(sentence: str, place: Mapping[Any, str]) -> str:
+    """Return a sentence about records that says also where they are."""
+    words = ", ".join(f"{name} {label}" for name, label in place.items())
+    return sentence.replace(" with ", f" with {words}, ", 1) if words else sentence
+
+
+class _Certificates:
+    """Certificates of what is proved, so many of each kind, and the files that they will be in."""
+
+    folder = "proofs"
+
+    def __init__(self, most: int) -> None:
+        self.most, self.bounds_left, self.parts = most, most, list[Proofs]()
+        self.column = ["proof"] if most else []
+
+    def add(
+        self, tables: PublishedTables, answer: Claims | CountBounds | Reconstruction, size: int,
+        **options: Workload,
+    ) -> list[str]:  # fmt: skip
+        """Return the file of each of some statements, empty for those without."""
+        chosen = min(size, self.most)
+        if not chosen:
+            return [""] * size
+        proofs = reconstruction.prove(tables, answer, most=chosen, queries=options.get("queries"))
+        first = 1 + sum(len(part.statements) for part in self.parts)
+        names = [
+            f"proof-{number:04d}.json" for number in range(first, first + len(proofs.statements))
+        ]
+        present = (proofs.statements["file"] != "").to_numpy()
+        files = np.where(present, names, "").tolist()
+        self.parts.append(replace(proofs, statements=proofs.statements.assign(file=files)))
+        paths = [f"{self.folder}/{name}" if name else "" for name in files]
+        return [*paths, *[""] * (size - len(paths))]
+
+    def add_bounds(
+        self, tables: PublishedTables, bounds: CountBounds, **options: Workload
+    ) -> CountBounds:
+        """Return bounds with the file of each that is narrower than stated, and has one."""
+        if not self.most:
+            return bounds
+        frame = bounds.counts
+        rows = np.flatnonzero(narrowed(frame))[: self.bounds_left]
+        self.bounds_left -= rows.size
+        files = np.full(len(frame), "", dtype=object)
+        chosen = replace(bounds, counts=frame.iloc[rows])
+        files[rows] = self.add(tables, chosen, rows.size, **options)
+        return replace(bounds, counts=frame.assign(proof=files))
+
+    def answer(self) -> list[str]:
+        """Return the sentence of the number of certificates."""
+        every = [bool(certificate) for part in self.parts for certificate in part.certificates]
+        proved, unproved = sum(every), len(every) - sum(every)
+        text = (
+            f"{proved:,} of these statements and bounds have a proof for others to check, in the "
+        )
+        text += f"folder {self.folder}."
+        left = f" No proof was found for {unproved:,} more within the limit of the search."
+        return [text + left * bool(unproved)] if every else []
+
+    def write(self, folder: Path) -> None:
+        """Write the certificates found so far and their checker, if there are any."""
+        if self.parts:
+            statements = pd.concat([part.statements for part in self.parts], ignore_index=True)
+            certificates = tuple(c for part in self.parts for c in part.certificates)
+            Proofs(statements, certificates).write(folder / self.folder, replace=True)
+
+
+def _linked(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose proofs are links of a page."""
+    if "proof" not in frame:
+        return frame
+    links = [engine.PageCell(Path(file).name, href=file) for file in frame["proof"]]
+    return frame.assign(proof=pd.Series(links, frame.index, dtype=object))
+
+
+def _figures(bounds: pd.DataFrame, folder: Path) -> list[engine.Figure]:
+    """Return the figure of the counts of which most is learned."""
+    ends = bounds[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(np.inf)
+    width, stated = ends["high"] - ends["low"], ends["high_stated"] - ends["low_stated"]
+    chosen = bounds.loc[width[(width < stated)].sort_values(kind="stable").index].head(_DRAWN)
+    if chosen.empty:
+        return []
+    names = chosen.columns[: chosen.columns.get_loc("stated")]
+    rows = chosen[names].to_numpy()
+    labels = [", ".join(label for label in row if label != "all") or "total" for row in rows]
+    caption = (
+        f"The {len(chosen)} counts of which the tables together say most. Grey: what a count says "
+        "by itself, up to the edge where nobody published it; blue: what must be true"
+    )
+    return [engine.figure(plot_bounds(chosen.assign(label=labels)), folder / "bounds", caption)]

@@ -1,0 +1,1 @@
+"""Tables as agencies publish them, read by what their numbers say."""

@@ -1,0 +1,477 @@
+"""Labels of a variable: totals, subtotals and trees by the sums that hold; what excludes what."""
+
+import bisect
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesrisk._files.text import read_bytes
+from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.reading.roles import Cell
+from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.texts import interval, key, listing, sex, span, total_word
+
+REST = "others"  # the label of records that a total counts and no other row does
+_TREE_BYTES, _MOST_ENTRIES = 2**22, 2**24
+_MOST_RUNS = 3000  # labels among which subtotals are looked for
+Ends = tuple[int, int]
+
+# -----------------------------------------------------------------------------
+# Sums: what the numbers say of labels that may add up to another.
+
+
+class LabelSums:
+    """Counts by the labels of one variable, in groups that have all other labels in common.
+
+    A row for each group and a column for each label, of the smallest and the largest count; the
+    label of a count that has none of the variable is empty.
+    """
+
+    def __init__(self, name: str, cells: Sequence[Cell], ends: Sequence[Ends]) -> None:
+        groups: dict[frozenset[tuple[str, str]], int] = {}
+        self.column: dict[str, int] = {}
+        both_ends: dict[tuple[int, int], Ends] = {}
+        for cell, end in zip(cells, ends, strict=True):
+            context = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
+            label = key(cell.labels.get(name, ""))
+            positions = (
+                groups.setdefault(context, len(groups)),
+                self.column.setdefault(label, len(self.column)),
+            )
+            low, high = both_ends.get(positions, (0, UNBOUNDED))
+            both_ends[positions] = (max(low, end[0]), min(high, end[1]))
+        # Where few labels have a count in each group, sums say nothing, and there is no room.
+        shape = (len(groups), len(self.column))
+        shape = shape if shape[0] * shape[1] <= _MOST_ENTRIES else (0, shape[1])
+        self.low, self.high = np.zeros(shape, np.int64), np.full(shape, UNBOUNDED)
+        self.present = np.zeros(shape, np.bool_)
+        if shape[0]:
+            rows, columns = np.array(list(both_ends)).T
+            self.low[rows, columns], self.high[rows, columns] = np.array(list(both_ends.values())).T
+            self.present[rows, columns] = True
+        self.bounded = self.present & (self.high < UNBOUNDED)
+
+    @property
+    def enough(self) -> int:
+        """The number of groups whose sums show a total: two where counts are not exact."""
+        return 1 + bool((self.low < self.high)[self.bounded].any())
+
+    @property
+    def implied(self) -> bool:
+        """Whether some counts have no label of the variable, and so count all."""
+        return "" in self.column
+
+    def part_sums(self, parts: Sequence[str]) -> tuple[IntArray, IntArray, IntArray]:
+        """Return for each group the sums of the ends of parts, and how many are known."""
+        positions = [self.column[p] for p in parts]
+        bounded = self.bounded[:, positions]
+        high = np.where(bounded, self.high[:, positions], 0).sum(axis=1)
+        return self.low[:, positions].sum(axis=1), high, bounded.sum(axis=1)
+
+    def judged(
+        self, low: IntArray, high: IntArray, full: BoolArray, total: str
+    ) -> tuple[int, int, int]:
+        """Return in how many groups a sum says something, fits, and is too large.
+
+        ``low`` and ``high`` are the ends of the sum of the parts, ``full`` where all are known.  A
+        sum that fits says something if what is open is at most half of the total, so that few
+        other numbers would fit; one that does not fit always does.
+        """
+        column = self.column[total]
+        stated, least, most = self.bounded[:, column], self.low[:, column], self.high[:, column]
+        fit = (low <= most) & (high >= least)
+        tells = (most > 0) & (2 * (high - low + most - least) <= most)
+        above = stated & (low > most)
+        telling = stated & full & (tells | ~fit) | above
+        return int(telling.sum()), int((telling & fit & ~above).sum()), int(above.sum())
+
+    def adds_up(self, parts: Sequence[str], total: str) -> tuple[int, int, int]:
+        """Return the judgement of :meth:`judged` on some parts."""
+        low, high, bounded = self.part_sums(parts)
+        return self.judged(low, high, bounded == len(parts), total)
+
+    def run_sizes(self, label: str, rest: Sequence[str]) -> list[int]:
+        """Return of how many of the labels that follow the sums are those of a label, in order.
+
+        In two groups or more, and in none otherwise.
+        """
+        positions, column = [self.column[k] for k in rest], self.column[label]
+        bounded = np.logical_and.accumulate(self.bounded[:, positions], axis=1)
+        low = self.low[:, positions].cumsum(axis=1)
+        high = np.where(self.bounded[:, positions], self.high[:, positions], 0).cumsum(axis=1)
+        stated = self.bounded[:, [column]]
+        least, most = self.low[:, [column]], self.high[:, [column]]
+        fit = (low <= most) & (high >= least)
+        tells = (most > 0) & (2 * (high - low + most - least) <= most)
+        good = (stated & bounded & tells & fit).sum(axis=0)
+        wrong = (stated & ((bounded & ~fit) | (low > most))).sum(axis=0)
+        return [int(i) + 1 for i in np.flatnonzero((good > 1) & (wrong == 0)) if i]
+
+    def exceeded(self) -> set[str]:
+        """Return the labels below another one in some group: they count not all."""
+        if not self.present.size:
+            return set()
+        low = np.where(self.present, self.low, -1)
+        largest = low.max(axis=1)
+        alone = (low == largest[:, None]).sum(axis=1) == 1
+        second = np.where(low == largest[:, None], -1, low).max(axis=1)
+        largest_other = np.where((low == largest[:, None]) & alone[:, None], second[:, None],
+                          largest[:, None])  # fmt: skip
+        less = (self.present & (largest_other > self.high)).any(axis=0)
+        return {label for label, column in self.column.items() if less[column]}
+
+
+# -----------------------------------------------------------------------------
+# Variables.
+
+
+class TableVariable:
+    """Labels, groups of them by the spelling of a published label, None for all, and names.
+
+    Attributes
+    ----------
+    labels : list of str
+        Labels that exclude each other; each code of the variable is the place of one.
+    totals : set of str
+        Spellings of labels that count all.
+    groups : dict
+        For the spelling of every other published label, the codes that it counts.
+    names : dict
+        A published label for groups of codes.
+    separate : bool
+        Whether nothing is concluded between labels, since these may overlap or have no total.
+    """
+
+    def __init__(
+        self, published: Iterable[str], rules: Mapping[str, str], children: Mapping[str, list[str]],
+        totals: Iterable[str],
+    ) -> None:  # fmt: skip
+        first: dict[str, str] = {}
+        for label in published:
+            first.setdefault(key(label), label)
+        self.first, self.separate = first, False
+        self.totals = {k for k in first if rules.get(k, "all" if k in totals else "") == "all"}
+        choices = {k: [key(p) for p in rules[k].split(" | ")] for k in first if k in rules}
+        parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
+        base = {p: first.get(p, p) for part in parts.values() for p in part}
+        ends = {k: interval(label) for k, label in base.items()}
+        bounds = {end for end in ends.values() if end is not None}
+        self.intervals = None not in ends.values() and any(low < high for low, high in bounds)
+        self.labels, inside = list(base.values()), {k: {i} for i, k in enumerate(base)}
+        if self.intervals:  # what ends of groups cut apart, and nobody may be counted in between
+            points = sorted({p for low, high in bounds for p in (low, high + 1)})
+            pieces = [(a, b - 1) for a, b in pairwise(points)]
+            titles = {end: base[k] for k, end in reversed(ends.items())}
+            self.labels = [titles.get(piece, span(*piece)) for piece in pieces]
+            inside = {
+                k: {i for i, (a, b) in enumerate(pieces) if end and end[0] <= a and b <= end[1]}
+                for k, end in ends.items()
+            }
+        self.groups = {
+            k: tuple(sorted(set().union(*(inside[p] for p in part)))) for k, part in parts.items()
+        }
+        self.names = {g: first[k] for k, g in reversed(self.groups.items())}
+        self.names |= {(i,): label for i, label in enumerate(self.labels)}
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether labels exclude each other by what they mean: sexes, or groups of ages."""
+        return self.intervals or all(map(sex, self.labels))
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether each record has a label by what they mean: both sexes, or ages without an end."""
+        if self.intervals:
+            ends = [end for end in map(interval, self.labels) if end is not None]
+            return min(ends)[0] == 0 and max(b for _, b in ends) >= UNBOUNDED - 1
+        return {sex(label) for label in self.labels} == {"male", "female"}
+
+    def add_rest(self) -> None:
+        """Add the label of whom only totals count."""
+        self.names[(len(self.labels),)] = REST
+        self.labels.append(REST)
+
+
+def _leaves(label: str, children: Mapping[str, list[str]]) -> list[str]:
+    """Return the labels at the end of a tree below one."""
+    below = children.get(label)
+    return [leaf for child in below for leaf in _leaves(child, children)] if below else [label]
+
+
+class _Evidence(NamedTuple):
+    """The parts of each subtotal, the total, and in how many groups the numbers show it."""
+
+    children: dict[str, list[str]]
+    totals: list[str]
+    telling: int
+    good: int
+    above: int
+
+
+def variables(
+    cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRules
+) -> dict[str, TableVariable]:
+    """Return the variables of all files; ``rules`` gets what is asked about them, and lines."""
+    texts: dict[str, dict[str, dict[str, None]]] = {}
+    for cell in cells:
+        for name, label in cell.labels.items():
+            texts.setdefault(name, {}).setdefault(cell.file, {})[label] = None
+    results = {}
+    for name, files in texts.items():
+        labels = list(dict.fromkeys(x for file in files.values() for x in file))
+        choices, tree = _label_rules(name, rules)
+        sums = LabelSums(name, cells, ends)
+        evidence = _evidence(name, labels, choices, tree, sums)
+        one = TableVariable(labels, choices, evidence.children, evidence.totals)
+        _judge(name, one, evidence, sums, rules)
+        results[name] = one
+        if not one.separate:
+            _ask_spellings(name, one, files, choices, rules)
+    _ask_same(texts, results, rules)
+    return results
+
+
+def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Return settings about labels, and the tree of a ``.hrc`` file that one of them names."""
+    inner = {k: v for k, v in rules.section(f"labels.{name}").items() if not k.endswith(".counts")}
+    file = rules.section("labels").get(key(name), "")
+    return inner, _hierarchy(Path(file)) if file.endswith(".hrc") else {}
+
+
+def _hierarchy(file: Path) -> dict[str, list[str]]:
+    """Return the children of each label of a ``.hrc`` file, whose lines begin with an @ a level."""
+    path, children = list[str](), dict[str, list[str]]()
+    lines = read_bytes(file, _TREE_BYTES).decode("utf-8-sig", errors="replace").splitlines()
+    for number, line in enumerate(lines, 1):
+        if not (label := key(line.strip().lstrip("@"))):
+            continue
+        depth = len(line.strip()) - len(line.strip().lstrip("@"))
+        if depth > len(path):
+            raise DataError(
+                f"{file}: row {number}: must be one level deeper at most, {quote(line)}"
+            )
+        path = [*path[:depth], label]
+        if depth:
+            children.setdefault(path[depth - 1], []).append(label)
+    return children
+
+
+def _evidence(
+    name: str, labels: Sequence[str], choices: Mapping[str, str], tree: Mapping[str, list[str]],
+    sums: LabelSums,
+) -> _Evidence:  # fmt: skip
+    """Return subtotals and the total that the numbers show, helped by words."""
+    top = list(dict.fromkeys(key(x) for x in labels if key(x) not in choices))
+    free = {*top}
+    words = {k: total_word(x, name) for x in labels if (k := key(x)) in free}
+    children = {k: [c for c in parts if c in words] for k, parts in tree.items() if k in words}
+    below = {k for parts in children.values() for k in parts}
+    top = [k for k in top if k not in below]
+    whole = all(interval(x) is not None for x in labels if not words.get(key(x), 1))
+    if not whole and len(sums.low) and len(top) <= _MOST_RUNS:
+        children |= _runs(top, words, sums)
+    totals = [k for k, v in choices.items() if v == "all"]
+    if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
+        parts = children.pop(top[0])
+        return _Evidence(children, top, *sums.adds_up(parts, top[0]))
+    parts = top
+    if whole and len(top) > 1:  # of nested ages the smallest groups add up
+        ages = [k for k in top if not words[k] and interval(k)]
+        parts = [k for k in ages if not any(_inside(o, k) for o in ages if o != k)]
+    evidence = _Evidence(children, totals, 0, 0, 0)
+    if not totals:
+        evidence = _total(children, top, parts, words, sums, whole=whole)
+    if totals or (sums.implied and not evidence.telling):
+        rest = [k for k in parts if k not in evidence.totals]
+        return _Evidence(
+            children, evidence.totals, *sums.adds_up(rest, totals[0] if totals else "")
+        )
+    return evidence
+
+
+def _total(
+    children: dict[str, list[str]], top: Sequence[str], parts: Sequence[str],
+    words: Mapping[str, int], sums: LabelSums, *, whole: bool,
+) -> _Evidence:  # fmt: skip
+    """Return the label that is the sum of all others, or is called so and may be."""
+    low, high, bounded = sums.part_sums(parts)
+    inside, smaller = {*parts}, sums.exceeded()
+    best = _Evidence(children, [], 0, 0, 0)
+    for label in sorted(top, key=lambda k: -words[k]):
+        size, column = len(parts) - (label in inside), sums.column[label]
+        if not size or label in smaller or (whole and not words[label]):
+            continue
+        inner = label in inside
+        telling, good, above = sums.judged(
+            low - inner * sums.low[:, column],
+            high - inner * np.where(sums.bounded[:, column], sums.high[:, column], 0),
+            bounded - inner * sums.bounded[:, column] == size,
+            label,
+        )
+        word = words[label]
+        if telling == good and good >= (1 if word else 2) and (word == 2 or size > 1):
+            return _Evidence(children, [label], telling, good, above)
+        if word == 2 and not best.totals:
+            best = _Evidence(children, [label], telling, good, above)
+    return best
+
+
+def _inside(small: str, large: str) -> bool:
+    """Return whether a group of ages lies in another, and is not the same."""
+    a, b = interval(small), interval(large)
+    return a is not None and b is not None and a != b and b[0] <= a[0] and a[1] <= b[1]
+
+
+def _begins(label: str, start: str) -> bool:
+    return label.startswith(start)
+
+
+def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str, list[str]]:
+    """Return subtotals among labels in their order: what follows or precedes them adds up to them.
+
+    Codes that begin with another one are its parts, if their sums do not say otherwise.  What is
+    a part of another label is taken out of ``top``.
+    """
+    children: dict[str, list[str]] = {}
+
+    def take(label: str, parts: list[str]) -> None:
+        children[label] = parts
+        top[:] = [k for k in top if k not in {*parts}]
+
+    codes = sorted(k for k in top if len(k) <= 12 and any(map(str.isdigit, k)))
+    for label in sorted(top, key=len, reverse=True):
+        if words[label] or len(label) > 10:
+            continue
+        first = bisect.bisect_right(codes, label)
+        begins = functools.partial(_begins, start=label)
+        after = itertools.takewhile(begins, codes[first:])
+        coded = [k for k in after if k in top] if label in top else []
+        if len(coded) > 1:
+            telling, good, _ = sums.adds_up(coded, label)
+            if telling == good > 0:
+                take(label, coded)
+    for ahead in (True, False):
+        for label in list(reversed(top)) if ahead else list(top):
+            if label not in children and label in top and words[label] != 2:
+                positions = top.index(label)
+                rest = (
+                    top[positions + 1 : positions + 41]
+                    if ahead
+                    else top[max(positions - 40, 0) : positions][::-1]
+                )
+                end = next((i for i, k in enumerate(rest) if words[k] == 2), len(rest))
+                sizes = sums.run_sizes(label, rest[:end]) if end > 1 else []
+                if sizes and sizes[0] + 1 < len(top):
+                    take(label, rest[: sizes[0]])
+    return children
+
+
+def _judge(
+    name: str, one: TableVariable, evidence: _Evidence, sums: LabelSums, rules: ReadingRules
+) -> None:
+    """Say whether the labels of a variable make up its totals, and whether they overlap."""
+    line = f"  {name}: {listing(one.labels)}"
+    line += f"; {listing(repr(one.first[t]) for t in sorted(one.totals))} counts all" * bool(
+        one.totals
+    )
+    for label, parts in evidence.children.items():
+        line += f"; {one.first.get(label, label)!r} = {' + '.join(parts)}" if parts else ""
+    if not one.totals and not sums.implied:
+        one.separate = not one.exclusive
+        line += "; no total: each is taken by itself" * one.separate
+        rules.lines.append(line)
+        return
+    kind = "complete"
+    settled = evidence.good == evidence.telling and evidence.good >= sums.enough
+    if settled and "totals" not in rules.choices:
+        line += f" (the sums hold in {evidence.good} of {evidence.telling} groups)"
+    else:
+        kind = _totals_rule(name, one, evidence, rules)
+    if kind == "separate":
+        one.separate = True
+        line += "; labels may overlap: each is taken by itself"
+    elif kind == "partial":
+        one.add_rest()
+        line += f"; and {REST}, whom only totals count"
+    rules.lines.append(line)
+
+
+def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules) -> str:
+    """Return whether labels are complete, partial or separate, where numbers do not show it."""
+    plain = f"totals.{name}"
+    if plain in rules.choices or (evidence.telling and evidence.good < evidence.telling):
+        overlap = not one.exclusive and (evidence.above or _overlapping(one.first))
+        guess = "separate" if overlap else "partial"
+        text = (
+            f"the labels of {name} do not make up its total in "
+            f"{evidence.telling - evidence.good} of {evidence.telling} groups: partial if they "
+            "exclude each other and the total counts others, "
+            "separate if they may overlap"
+        )
+        if one.exclusive and not evidence.above and plain not in rules.choices:
+            return rules.choices.get("totals", guess)
+        return rules.choices.get("totals", "") or rules.ask(plain, guess, text)
+    if not one.exclusive and _overlapping(one.first) and "totals" not in rules.choices:
+        text = f"the labels of {name} may overlap: complete if they exclude each other"
+        return rules.ask(plain, "separate", text)
+    if one.totals and not one.exhaustive and not one.exclusive and "totals" not in rules.choices:
+        text = (
+            f"too few groups show whether the labels of {name} make up its total: complete if "
+            "they do, "
+            "partial if the total may count others"
+        )
+        return rules.ask(plain, "partial", text)
+    text = "the labels of each variable make up its totals, and all files count the same records"
+    return rules.ask("totals", "complete", text)
+
+
+def _overlapping(first: Mapping[str, str]) -> bool:
+    """Return whether a label begins with another: "X alone or in combination", "X alone"."""
+    keys = [k for k in first if not total_word(k)]
+    return any(a != b and b.startswith(a) and len(a) > 0 for a in keys for b in keys)
+
+
+def _ask_spellings(
+    name: str, one: TableVariable, files: Mapping[str, Mapping[str, None]],
+    choices: Mapping[str, str], rules: ReadingRules,
+) -> None:  # fmt: skip
+    """Ask about labels that one file alone has: they may be other spellings."""
+    reached = [{i for x in labels for i in one.groups.get(key(x), ())} for labels in files.values()]
+    alone = {
+        file: [
+            label for label in labels
+            if (group := {*one.groups.get(key(label), ())})
+            and sum(bool(group & other) for other in reached) == 1
+            and key(label) not in choices
+        ]
+        for file, labels in files.items()
+    }  # fmt: skip
+    if sum(map(bool, alone.values())) > 1:  # else one file has fewer labels, no other spelling
+        for file, label in ((f, label) for f, labels in alone.items() for label in labels):
+            text = f"{label!r} is in {Path(file).name} alone: no other spelling of a label"
+            rules.ask(f"labels.{name}.{label}", label, text)
+
+
+def _ask_same(
+    texts: Mapping[str, Mapping[str, object]],
+    results: Mapping[str, TableVariable],
+    rules: ReadingRules,
+) -> None:
+    """Ask whether variables that no file has together, with labels alike, are one."""
+    for a, b in _pairs(list(texts)):
+        equal = {*results[a].groups} == {*results[b].groups} and len(results[a].labels) > 1
+        ranges = results[a].intervals and results[b].intervals
+        if not {*texts[a]} & {*texts[b]} and (equal or ranges) and key(b) not in rules.columns:
+            rules.ask(f"columns.{b}", a, f"{b!r} and {a!r} are one variable")
+
+
+def _pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for i, a in enumerate(names):
+        yield from ((a, b) for b in names[i + 1 :])

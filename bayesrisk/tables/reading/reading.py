@@ -1,0 +1,239 @@
+"""Readings of published tables: what was understood, what is asked, and the tables made of it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.tables._grammar import group_text
+from bayesrisk.tables.likelihoods import Likelihood
+from bayesrisk.tables.reading import roles
+from bayesrisk.tables.reading.labels import TableVariable, variables
+from bayesrisk.tables.reading.roles import Cell
+from bayesrisk.tables.reading.rules import ReadingRules, to_toml
+from bayesrisk.tables.reading.sheet import Sheet
+from bayesrisk.tables.reading.texts import key, listing
+from bayesrisk.tables.reading.values import Value, values
+from bayesrisk.tables.workload import Workload
+
+_CELL = ("place", "table", "cell", "stated", "file", "row")
+_ROWS, _COLUMNS = 6, 5  # of the corner that is shown
+
+
+class TableReading(NamedTuple):
+    """Tables as they were read.
+
+    ``lines`` say what was taken for what, and ``questions`` have by name the guess and the text of
+    what must be confirmed; ``rules`` is what was assumed with the guesses.  ``cells`` has a row for
+    each count: ``place``, ``table`` and ``cell``, a label of each variable (``all`` where it counts
+    all), ``stated`` (its text), ``file`` and ``row``; ``parts`` make :class:`PublishedTables`.
+    ``separate`` are the variables whose labels are taken each by itself, and ``places`` their
+    labels by the code of the place that they make up.
+    """
+
+    lines: list[str]
+    questions: dict[str, tuple[str, str]]
+    rules: dict[str, str]
+    cells: pd.DataFrame
+    parts: tuple[Any, ...]
+    separate: tuple[str, ...] = ()
+    places: dict[str, tuple[str, ...]] = {}  # noqa: RUF012
+
+    @property
+    def condition(self) -> str:
+        """The sentence that says on which guesses all of it rests."""
+        if not self.rules:
+            return "This holds if the tables are read rightly."
+        return f"This holds if the tables are read rightly; it rests on: {self._guesses}."
+
+    def screen(self) -> list[str]:
+        """Return lines on what was understood: columns, a corner of the counts, and guesses."""
+        lines = [*self.lines, *self._corner()]
+        if self.questions:
+            lines.append("Taken for granted, until you say otherwise (--accept confirms all):")
+        for number, (name, (guess, text)) in enumerate(self.questions.items(), 1):
+            lines.append(f"  {number}. {text}  [--set {f'{name}={guess}'!r}]")
+        return lines
+
+    def _corner(self) -> list[str]:
+        """Return the first counts as a table that a person would draw."""
+        names = [n for n in self.cells.columns if n not in _CELL]
+        if not names or not len(self.cells):
+            return []
+        across = names[-1] if len(names) > 1 else None
+        frame = self.cells.assign(**{n: self.cells[n].map(lambda x: x[:24]) for n in names})
+        if across is None:
+            table = frame[[*names, "stated"]].drop_duplicates(names).head(_ROWS)
+        else:
+            few = list(dict.fromkeys(frame[across]))[:_COLUMNS]
+            table = frame[frame[across].isin(few)].drop_duplicates(names)
+            table = table.set_index(names)["stated"].unstack(fill_value="", sort=False)[few]
+            table = table.head(_ROWS).reset_index().rename_axis(columns=None)
+        text = table.to_string(index=False).splitlines()
+        return ["  a corner of it:", *(f"    {line}" for line in text)]
+
+    @property
+    def _guesses(self) -> str:
+        return ", ".join(f"{name}={text}" for name, text in self.rules.items())
+
+    def confirmed(self) -> tuple[Any, ...]:
+        """Return the parts of the tables; refuse them while a question is open."""
+        if self.questions:
+            guesses = [f"{name[:80]}={guess[:80]}" for name, (guess, _) in self.questions.items()]
+            lines = "; ".join(guesses[:12])
+            raise ArgumentError(f"guesses must be confirmed or put right, got none of: {lines}")
+        return self.parts
+
+    def accepted(self) -> "TableReading":
+        """Return the reading with all guesses confirmed."""
+        return self._replace(questions={})
+
+    def to_toml(self) -> str:
+        """Return the text of the file that ``assume`` reads."""
+        return to_toml(self.rules)
+
+
+def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
+    """Return the tables of sheets; ``options`` are those of :meth:`PublishedTables.read`."""
+    rules = ReadingRules(options)
+    cells = roles.cells(sheets, rules)
+    meanings = values(cells, rules)
+    variables_ = variables(cells, [value.ends for value in meanings], rules)
+    _check_names(sheets, variables_, rules)
+    frame, parts, places = _tables(cells, meanings, variables_)
+    separate = tuple(name for name, variable in variables_.items() if variable.separate)
+    return TableReading(rules.lines, rules.questions, rules.all, frame, parts, separate, places)
+
+
+def _check_names(
+    sheets: Sequence[Sheet], variables_: Mapping[str, TableVariable], rules: ReadingRules
+) -> None:
+    """Refuse settings about headings, variables or labels that are not there."""
+    heads = {key(re.sub(r"\(\d+ categories\)", "", h)) for s in sheets for h in s.heads}
+    used = {*heads, *rules.kinds, *map(key, variables_)}
+    for name in rules.choices:
+        section, _, rest = name.partition(".")
+        rest = key(rest).removesuffix(".counts")
+        valid = any(rest == key(n) or rest.startswith(f"{key(n)}.") for n in variables_)
+        wrong = (section == "labels" and not valid) or (section == "columns" and rest not in used)
+        if wrong or (section == "totals" and rest and rest not in map(key, variables_)):
+            have = listing([*variables_, *heads])
+            raise ArgumentError(f"{name[:80]} must be about a heading or variable: {have}")
+
+
+# -----------------------------------------------------------------------------
+# Tables: a place for each combination of labels that are taken by themselves, and in it a table
+# for each margin and law.
+
+
+class _Entry(NamedTuple):
+    """A cell in its place, with the group of codes of each variable, and its value."""
+
+    cell: Cell
+    place: tuple[str, ...]
+    margin: tuple[tuple[str, tuple[int, ...]], ...]
+    value: Value
+
+
+def _entries(
+    cells: Sequence[Cell], meanings: Sequence[Value], variables_: Mapping[str, TableVariable]
+) -> list[_Entry]:
+    separate = [name for name, variable in variables_.items() if variable.separate]
+    joint = [name for name in variables_ if name not in separate]
+    entries = []
+    for cell, value in zip(cells, meanings, strict=True):
+        place = tuple(cell.labels.get(name, "all") for name in separate)
+        keys = ((n, key(cell.labels[n])) for n in joint if n in cell.labels)
+        margin = tuple((n, g) for n, k in keys if (g := variables_[n].groups.get(k)))
+        entries.append(_Entry(cell, place, margin, value))
+    return entries
+
+
+def _tables(
+    cells: Sequence[Cell], meanings: Sequence[Value], variables_: Mapping[str, TableVariable]
+) -> tuple[pd.DataFrame, tuple[Any, ...], dict[str, tuple[str, ...]]]:
+    """Return a row for each cell, the parts of the tables, and the labels of each place."""
+    entries = _entries(cells, meanings, variables_)
+    separate = [name for name, variable in variables_.items() if variable.separate]
+    inside = {name: v for name, v in variables_.items() if name not in separate}
+    spelled: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for entry in entries:
+        spelled.setdefault(tuple(map(key, entry.place)), entry.place)
+    level, codes = _level(separate), _codes(len(spelled), bool(separate))
+    code_by_place = dict(zip(spelled, codes, strict=True))
+    # The cells of each table, and in each place the value of a cell.
+    tables: dict[str, dict[Any, dict[str, tuple[Cell, Value]]]] = {}
+    laws: dict[str, Likelihood] = {}
+    for entry in entries:
+        place = code_by_place[tuple(map(key, entry.place))]
+        title = " * ".join(n for n in inside if n in dict(entry.margin)) or "total"
+        title += f" ({entry.value.kind})" * bool(entry.value.kind)
+        for name in _numbered(title):  # what two files say of a cell is of two tables
+            table, law = tables.setdefault(name, {}), laws.setdefault(name, entry.value.law)
+            stated = (entry.cell, entry.value)
+            if law == entry.value.law and (
+                table.setdefault(entry.margin, {}).setdefault(place, stated)[1] == entry.value
+            ):
+                break
+    rows_by_code = {code: i for i, code in enumerate(codes)}
+    rows, described, counts, hidden, laws_by_table = [], [], {}, {}, {}
+    names = dict(zip(codes, spelled.values(), strict=True))
+    for name, table in tables.items():
+        parts, used = [], set[str]()
+        numbers = np.zeros((len(codes), len(table)), np.int64)
+        covered = np.ones((len(codes), len(table)), np.bool_)
+        for column, (margin, places) in enumerate(table.items()):
+            labels = {n: inside[n].names[group] for n, group in margin}
+            title = ", ".join(labels.values()) or "total"
+            text = next(t for t in _numbered(title) if t not in used)
+            used.add(text)
+            parts.append({"cells": [text], "where": {n: group_text(g) for n, g in margin}})
+            for place, (cell, value) in places.items():
+                numbers[rows_by_code[place], column] = value.number
+                covered[rows_by_code[place], column] = value.hidden
+                labels_here = dict(zip(separate, names[place], strict=True))
+                every = {n: labels_here.get(n) or labels.get(n, "all") for n in variables_}
+                source = {"stated": cell.text, "file": Path(cell.file).name, "row": cell.row}
+                rows.append({"place": place, "table": name, "cell": text, **every, **source})
+        described.append({"name": name, "parts": parts})
+        counts[level, name] = sparse.csr_array(numbers)
+        if covered.any():
+            hidden[level, name] = sparse.csr_array(covered)
+        if not laws[name].plain:
+            laws_by_table[level, name] = laws[name]
+    columns = [{"name": n, "size": len(v.labels), "labels": v.labels} for n, v in inside.items()]
+    geography = None
+    if separate:
+        titles = {code: ", ".join(place) for code, place in names.items()}
+        geography = {"name": "places", "levels": [level], "widths": [len(codes[0])],
+                     "names": titles}  # fmt: skip
+    schema = {"name": "published", "attributes": columns, "geography": geography}
+    work = Workload.from_dict({"schema": schema, "levels": [level], "tables": described})
+    return (
+        pd.DataFrame(rows),
+        (work, {level: np.array(codes)}, counts, hidden, laws_by_table),
+        names,
+    )
+
+
+def _level(separate: Sequence[str]) -> str:
+    return " and ".join(separate) if separate else "all"
+
+
+def _codes(number: int, several: bool) -> list[str]:
+    """Return the codes of places: numbers of as many digits, or the empty one of all."""
+    width = len(str(number))
+    return [f"{i:0{width}d}" for i in range(1, number + 1)] if several else [""]
+
+
+def _numbered(text: str) -> Iterator[str]:
+    yield text
+    number = 2
+    while True:
+        yield f"{text} ({number})"
+        number += 1

@@ -1,0 +1,561 @@
+"""Roles of columns: which are labels, which counts, and which neither; from numbers, then names."""
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations, product
+from math import prod
+from pathlib import Path
+from typing import NamedTuple
+
+from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.sheet import MOST, PATH, Sheet
+from bayesrisk.tables.reading.texts import (
+    DECIMAL,
+    NEGATIVE,
+    POINTS,
+    SHARE,
+    WHOLE,
+    interval,
+    is_mark,
+    key,
+    listing,
+    noted,
+    number_range,
+    sex,
+    total_word,
+)
+
+#: Columns of results, which no variable may be called.
+_RESERVED = re.compile(
+    "all|at_least|cell|error|file|known|(low|high)(_stated)?|number|place|probability|records?|row|"
+    "sentence|stated|status|table"
+)
+_COUNT = re.compile(
+    r"(.*\b)?(counts?|numbers?|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
+    r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba"
+)
+_FLAG = re.compile(r"(.* )?(flags?|symbols?|annotations?)|((obs|observation) )?status( code)?")
+_NO_COUNT = re.compile(
+    r".*(%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|average age|index|"
+    r"per 1[0 ,]*00|per capita)\b).*"
+)
+_NOTES = re.compile(r".*\b(foot)?notes?\b.*")
+_GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|band|range))?")
+_IDENTIFIER = re.compile(
+    r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
+    r"postcode)( \d+)?( .*)?"
+)
+_NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
+_PERIOD = re.compile(
+    r"([a-z ]* )?(years?|date|periods?|time( period)?|month|quarter|jahr|année|"
+    r"annee|jaar|år|ano|año)( id)?"
+)
+_OTHERS = re.compile(
+    r".*\b(population|persons? at risk|area|density|lat(itude)?|lon(gitude)?|households?|change|"
+    r"difference|moe|margin of error|se|standard error|(lower|upper).*|ci)\b.*"
+)
+_MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
+_SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
+_THOUSANDS = re.compile(
+    r".*(['’`]000s?\b|\b(in )?(thousands?|1[, ]?000s|tsd\.?|milliers|tausend)\b).*", re.IGNORECASE
+)
+_CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
+
+
+class Cell(NamedTuple):
+    """A published count: where it stands, the label of each variable, its text and its unit."""
+
+    file: str
+    row: int
+    column: str
+    labels: dict[str, str]
+    text: str
+    unit: int = 1
+
+    def refuse(self, must: str) -> DataError:
+        """Return the error that names where it stands."""
+        location = f"{self.file}: row {self.row}, column {quote(self.column)}"
+        return DataError(f"{location}: must {must}, got {quote(self.text)}")
+
+
+class _Roles(NamedTuple):
+    """Variables by column, the labels that each column of counts has, and columns of flags."""
+
+    names: dict[int, str]
+    counts: dict[int, dict[str, str]]
+    flags: list[int]
+
+
+def cells(sheets: Sequence[Sheet], rules: ReadingRules) -> list[Cell]:
+    """Return the cells of all sheets; ``rules`` gets lines that say what was taken for what."""
+    results = [cell for sheet in sheets for cell in _Reader(sheet, sheets, rules).cells()]
+    if not 0 < len(results) <= MOST:
+        raise DataError(f"tables must hold from 1 to {MOST} counts, got {len(results)}")
+    return results
+
+
+def fits(parts: Sequence[tuple[int, int]], total: tuple[int, int]) -> tuple[bool, bool]:
+    """Return whether parts may add up to a total, and whether that they do says something.
+
+    Each is the smallest and largest count that a text allows.  It says something where what is
+    open is at most half of the total, so that few other numbers would fit.
+    """
+    low, high = sum(a for a, _ in parts), sum(b for _, b in parts)
+    open_ = high - low + total[1] - total[0]
+    return low <= total[1] and high >= total[0], total[1] > 0 and 2 * open_ <= total[1]
+
+
+class _Reader:
+    """The columns of a sheet, and what each is."""
+
+    def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
+        self.sheet, self.rules = sheet, rules
+        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
+        self.columns = [[row[i] for _, row in sheet.rows] for i in range(len(self.heads))]
+        self.reasons: dict[int, str] = {}  # why a column is not used
+        #: Whether a column says the same in all rows of all files that have it.
+        self.fixed = {
+            i: len({row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
+                    for _, row in s.rows}) == 1
+            and all(head in map(key, s.heads) for s in sheets)
+            for i, head in enumerate(self.heads)
+        }  # fmt: skip
+
+    # Evidence about a column.
+
+    def like_count(self, text: str) -> bool:
+        """Return whether a text says a number, a range, or a count with a note."""
+        if f"marks.{text}" in self.rules.choices or WHOLE.fullmatch(text):
+            return True
+        if self.points and POINTS.fullmatch(text):
+            return True
+        return any(map(str.isdigit, text)) and bool(noted(text) or number_range(text))
+
+    @functools.cached_property
+    def points(self) -> bool:
+        """Whether points part thousands: all numbers with a point have three digits after it."""
+        if "thousands" in self.rules.choices:
+            return self.rules.choices["thousands"] == "point"
+        texts = [t for column in self.columns for t in column if t]
+        dotted = [t for t in texts if re.fullmatch(r"\d+(\.\d+)+", t)]
+        large = any(re.fullmatch(r"\d{4,}", t) for t in texts)
+        return bool(dotted) and not large and all(map(POINTS.fullmatch, dotted))
+
+    def share(self, i: int) -> float:
+        """Return the share of the texts of a column that say a count."""
+        texts = [t for t in self.columns[i] if t and not is_mark(t)]
+        return sum(map(self.like_count, texts)) / len(texts) if texts else 0.0
+
+    def paired(self, i: int, j: int) -> bool:
+        """Return whether two columns say the same: each text of one has one of the other."""
+        pairs = set(zip(self.columns[i], self.columns[j], strict=True))
+        return len(pairs) == len({*self.columns[i]}) == len({*self.columns[j]}) > 1
+
+    def doubt(self, i: int, words: Sequence[int]) -> str:
+        """Return why numbers are no counts of records while other columns may be; empty if not."""
+        texts, head = [t for t in self.columns[i] if t], self.heads[i]
+        plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
+        if any(re.fullmatch(r"0\d+", t) for t in texts):
+            return "codes with leading zeros"
+        if _PERIOD.fullmatch(head) or (
+            plain and len(plain) == len(texts) and not head and all(1800 < n < 2100 for n in plain)
+        ):
+            return "a period"
+        if _IDENTIFIER.fullmatch(head):
+            return "codes"
+        steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
+        if (
+            steps
+            and plain[0] < 2
+            and len(texts) == len(plain)
+            and (_NUMBERED.fullmatch(head) or len(plain) > 5)
+        ):
+            return "numbers of rows"
+        if _OTHERS.fullmatch(head):
+            return "a measure of something else"
+        rising = len(plain) > 2 and plain[0] > 999 and plain == sorted({*plain})
+        repeated = len({*texts}) < len(texts)
+        if (repeated or rising) and any(self.paired(i, j) for j in words):
+            return "codes of labels"
+        return ""
+
+    # Roles.
+
+    def roles(self) -> _Roles:
+        """Return the role of each column."""
+        columns = self.rules.columns
+        choices = {i: columns[h] for i, h in enumerate(self.heads) if h in columns}
+        words_for = ("count", "ignored")
+        names = {i: t for i, t in choices.items() if t not in words_for and "=" not in t}
+        counts: dict[int, dict[str, str]] = {
+            i: dict(p.split("=", 1) for p in t.split(", ") if "=" in p)
+            for i, t in choices.items() if "=" in t or t == "count"
+        }  # fmt: skip
+        self.reasons |= {i: "ignored" for i, t in choices.items() if t == "ignored"}
+        flags, numeric = list[int](), list[int]()
+        for i, head in enumerate(self.heads):
+            texts = [t for t in self.columns[i] if t]
+            if i in choices:
+                continue
+            if not texts:
+                self.reasons[i] = "empty"
+            elif _NOTES.fullmatch(head):
+                self.reasons[i] = "notes"
+            elif _NO_COUNT.fullmatch(head) and any(map(str.isdigit, "".join(texts))):
+                self.reasons[i] = "no counts"
+            elif self._flags(head, texts):
+                flags.append(i)
+            elif all(SHARE.fullmatch(t) or is_mark(t) for t in texts) and any(
+                map(SHARE.fullmatch, texts)
+            ):
+                self.reasons[i] = "no counts"
+            elif self._decimals(i, texts):
+                self.reasons[i] = "numbers with decimals or below 0"
+            elif _GROUP.fullmatch(head) and not _COUNT.fullmatch(head):
+                names[i] = head
+            elif head and all(t and not any(map(str.isalnum, t)) for t in self.columns[i]):
+                numeric.append(i)  # all are withheld
+            elif 2 * self.share(i) >= 1 and (
+                any(map(WHOLE.fullmatch, texts))
+                or any(map(POINTS.fullmatch, texts))
+                or (_COUNT.fullmatch(head) and any(map(self.like_count, texts)))
+                or any(noted(t) for t in texts)
+            ):
+                numeric.append(i)
+            else:
+                names[i] = head.rpartition("!!")[2] or "category"
+        self._refuse_estimates(choices)
+        if not counts:
+            numeric = self._counts(numeric, names)
+            counts = self._wide(numeric, names)
+        else:
+            self.reasons |= dict.fromkeys(numeric, "other counts were named")
+        if not counts:
+            raise DataError(
+                f"{self.sheet.name}: must have a column of counts, got {quote(self.sheet.heads)}; "
+                "columns.HEADING=count names it (records of people are no table: tabulate them, or "
+                "use audit)"
+            )
+        self._refuse_same(counts)
+        self._drop(names, choices)
+        self._keep_apart(names, counts, choices)
+        return self._titled(names, counts, flags, choices)
+
+    @staticmethod
+    def _flags(head: str, texts: Sequence[str]) -> bool:
+        """Return whether a column holds flags beside counts: short codes or known marks."""
+        short = all(len(t) <= 3 or is_mark(t) for t in texts)
+        if head.startswith("status"):
+            return short and all(map(is_mark, texts))
+        return _FLAG.fullmatch(head) is not None and (short or not any(map(total_word, texts)))
+
+    def _decimals(self, i: int, texts: Sequence[str]) -> bool:
+        """Return whether numbers of a column have decimals, or are below 0."""
+        if _THOUSANDS.fullmatch(self.sheet.heads[i]):
+            return False
+        wrong = [t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)]
+        wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
+        return 3 * len(wrong) >= sum(map(str.isdigit, (t[-1] for t in texts))) > 0
+
+    def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
+        """Refuse a survey's estimates: they are weighted, and count nobody."""
+        codes = [m for h in self.sheet.heads if (m := _SURVEY.fullmatch(h))]
+        pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
+        if not choices and (pairs or any(map(_MARGIN.fullmatch, self.sheet.heads))):
+            raise DataError(
+                f"{self.sheet.name}: must hold counts, got estimates of a survey with margins of "
+                "error: they are weighted, and no range holds the true count for certain; "
+                "columns.HEADING=count takes one for a count all the same"
+            )
+
+    def _counts(self, numeric: Sequence[int], names: dict[int, str]) -> list[int]:
+        """Return the columns of counts among those of numbers; the others are labels or unused."""
+        words = [i for i in names if i not in numeric]
+        doubts = {i: self.doubt(i, words) for i in numeric}
+        fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
+        clear = [i for i in numeric if not doubts[i] and i not in fixed]
+        named = [i for i in clear if _COUNT.fullmatch(self.heads[i])]
+        if not named and len(clear) > 1:
+            for i in [i for i in clear[:-1] if self._needed(i, names)][:1]:
+                names[i] = self.heads[i] or "code"
+                clear.remove(i)
+        chosen = named[:1] or clear or [i for i in numeric if "zeros" not in doubts[i]]
+        for i in numeric:
+            if i in chosen or i in names:
+                continue
+            if doubts[i] in ("a period", "codes", "codes with leading zeros", "codes of labels"):
+                names[i] = self.heads[i] or "code"
+            elif i in fixed:
+                self.reasons[i] = "the same in all rows"
+            elif not doubts[i] and self._needed(i, names):
+                names[i] = self.heads[i]
+            else:
+                self.reasons[i] = doubts[i] or "other counts"
+        return chosen
+
+    def _needed(self, i: int, names: Mapping[int, str]) -> bool:
+        """Return whether rows are told apart by a column, and not without it."""
+        rows = [tuple(row[j] for j in names) for _, row in self.sheet.rows]
+        return len({*rows}) < len(rows) == len({*zip(rows, self.columns[i], strict=True)})
+
+    def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
+        """Return whether a column has another number in each row, which nothing else needs."""
+        column, rows = self.columns[i], [row for _, row in self.sheet.rows]
+        rest = {tuple(row[j] for j in names if j != i) for row in rows}
+        numbers = all(map(str.isdecimal, column))
+        return len(names) > 1 and numbers and len({*column}) == len(rows) == len(rest)
+
+    def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
+        """Take out columns that say nothing, and those that another one spells."""
+        for i in [i for i in names if i not in choices]:
+            if self.fixed[i] or (len({*self.columns[i]}) == 1 and total_word(self.columns[i][0])):
+                del names[i]
+                self.reasons[i] = f"always {self.columns[i][0]!r}"
+        for i, j in permutations([i for i in names if i not in choices], 2):
+            if i in names and j in names and self.paired(i, j) and self._worse(i) > self._worse(j):
+                del names[i]
+                self.reasons[i] = f"the same as {self.sheet.heads[j]!r}"
+        for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
+            del names[i]
+            self.reasons[i] = "another number in each row"
+
+    def _worse(self, i: int) -> tuple[bool, int, int]:
+        """Return the rank of a column as a spelling: codes come last, and texts of capitals."""
+        texts = {t for t in self.columns[i] if t}
+        words = sum(map(str.islower, "".join(texts)))
+        return bool(_IDENTIFIER.fullmatch(self.heads[i])), -words, i
+
+    def _refuse_same(self, counts: Mapping[int, dict[str, str]]) -> None:
+        """Refuse two columns that count the same records, and more counts than can be read."""
+        sheet = self.sheet
+        if len(sheet.rows) * len(counts) > MOST:
+            size = len(sheet.rows) * len(counts)
+            raise DataError(f"{sheet.name}: must hold from 1 to {MOST} counts, got {size}")
+        first: dict[object, int] = {}
+        for i, head in enumerate(self.heads):
+            labels = frozenset((n, key(x)) for n, x in counts[i].items()) if i in counts else None
+            if labels is None and not (head and head in {self.heads[j] for j in counts}):
+                continue
+            before = first.setdefault(labels if labels is not None else head, i)
+            other = first.setdefault(head, i)
+            if min(before, other) != i:
+                before = min(before, other)
+                twice = quote([sheet.heads[before], sheet.heads[i]])
+                raise DataError(
+                    f"{sheet.name}: columns {before + 1} and {i + 1} must count different records, "
+                    f"got the headings {twice}: call one of them otherwise, or remove it"
+                )
+
+    def _keep_apart(
+        self,
+        names: dict[int, str],
+        counts: Mapping[int, dict[str, str]],
+        choices: Mapping[int, str],
+    ) -> None:
+        """Refuse rows of the same labels with other counts, which nothing tells apart."""
+        first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
+        if self.rules.choices.get("blank") == "above":
+            return
+        for number, row in self.sheet.rows:
+            labels = tuple(row[i] for i in names)
+            texts = [row[i] for i in counts]
+            other = first.setdefault(labels, (number, texts))
+            if other[1] != texts and all(labels):
+                raise DataError(
+                    f"{self.sheet.name}: rows {other[0]} and {number}: must have different labels "
+                    f"where their counts differ, got {quote(', '.join(labels))} twice: "
+                    "columns.HEADING=NAME names the column that tells them apart"
+                )
+
+    def _titled(
+        self, names: dict[int, str], counts: dict[int, dict[str, str]], flags: list[int],
+        choices: Mapping[int, str],
+    ) -> _Roles:  # fmt: skip
+        """Return the roles with variables called by short and different names, and say them."""
+        sheet, lines = self.sheet, self.rules.lines
+        heads = [sheet.heads[i] for i in counts]
+        lines.append(f"{Path(sheet.name).name}: {len(sheet.rows)} rows, counts in {listing(heads)}")
+        unused = [f"{sheet.heads[i]} ({r})" for i, r in self.reasons.items() if sheet.heads[i]]
+        if self.points:
+            lines.append("  points part thousands: 1.204 is 1,204")
+        if unused:
+            lines.append(f"  not used: {listing(unused)}")
+        if sheet.left:
+            texts = [f"row {i} {text!r} ({reason})" for i, text, reason in sheet.left]
+            lines.append(f"  left out: {listing(texts, 80)}")
+        short = {
+            i: name if i in choices else _CODE.sub("", name).strip() or name
+            for i, name in names.items()
+        }
+        names = short if len({*short.values()}) == len(short) else names
+        titles = [*names.values(), *dict.fromkeys(n for labels in counts.values() for n in labels)]
+        wrong = [name for name in titles if titles.count(name) > 1 or _RESERVED.fullmatch(name)]
+        if wrong:
+            raise DataError(
+                f"{sheet.name}: columns must be different variables, and none of results "
+                f"(columns.HEADING=name calls them otherwise), got {quote(wrong[0])}"
+            )
+        return _Roles(dict(sorted(names.items())), counts, flags)
+
+    # Headings as labels.
+
+    def _wide(self, numeric: Sequence[int], names: Mapping[int, str]) -> dict[int, dict[str, str]]:
+        """Return the labels of each column of counts, whose headings are values of variables."""
+        if not numeric:
+            return {}
+        if len(numeric) == 1 and (names or PATH not in self.sheet.heads[numeric[0]]):
+            return {numeric[0]: {}}
+        parts = self._parts({i: self.sheet.heads[i] for i in numeric})
+        flat = all(len(part) < 2 for part in parts.values())
+        kinds = {
+            i: [_kind(label, depth) for depth, label in enumerate(part, 1)]
+            for i, part in parts.items()
+        }
+        # A total in a path counts all below; one side by side is a label like the others.
+        plain = {i: [total_word(p) == 2 for p in part] for i, part in parts.items()}
+        if flat and not self._side_by_side(parts, kinds):
+            parts = {i: part or ["Total"] for i, part in parts.items()}
+            one = {_kind(p[0], 1) for p in parts.values() if not total_word(p[0])}
+            kind = one.pop() if len(one) == 1 else "category 1"
+            kinds = {i: [kind] for i in parts}
+            plain = {i: [False] for i in parts}
+        columns = self.rules.columns
+        self.rules.kinds |= {k for ks in kinds.values() for k in ks}
+        return {
+            i: {
+                columns.get(k, k): label
+                for k, label, total in zip(kinds[i], part, plain[i], strict=True)
+                if not total
+            }
+            for i, part in parts.items()
+        }
+
+    @staticmethod
+    def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
+        """Return headings split at the separator that makes a tree or a crossing of them."""
+        for mark in (PATH, " | ", ": ", "; ", ", "):
+            parts = {i: [p.strip().rstrip(":") for p in head.split(mark)]
+                     for i, head in heads.items()}  # fmt: skip
+            while min(map(len, parts.values())) and len({p[0] for p in parts.values()}) == 1:
+                parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
+            sizes = {len(p) for p in parts.values()}
+            if mark == PATH and any(PATH in head for head in heads.values()):
+                return parts
+            crossed = (
+                len(sizes) == 1
+                and min(sizes) > 1
+                and all(
+                    1 < len({p[d] for p in parts.values()}) < len(parts) for d in range(min(sizes))
+                )
+            )
+            common = all(mark in head for head in heads.values()) and max(sizes) == 1
+            if crossed or (common and mark == ": "):
+                return parts
+        return {i: [head] for i, head in heads.items()}
+
+    def _side_by_side(self, parts: Mapping[int, list[str]], kinds: Mapping[int, list[str]]) -> bool:
+        """Return whether flat headings are of several variables that each add up to the same."""
+        groups: dict[str, list[int]] = {}
+        for i, ks in kinds.items():
+            groups.setdefault(ks[0] if ks and not total_word(parts[i][0]) else "", []).append(i)
+        totals = groups.pop("", [])
+        if len(groups) < 2 or len(totals) != 1 or min(map(len, groups.values())) < 2:
+            return False
+        for group in groups.values():
+            choices = [fits(parts_, total) for parts_, total in self._sums(group, totals[0])]
+            if not choices or not all(a for a, _ in choices) or not any(b for _, b in choices):
+                return False
+        return True
+
+    def _sums(
+        self, group: Sequence[int], total: int
+    ) -> Iterator[tuple[list[tuple[int, int]], tuple[int, int]]]:
+        for _, row in self.sheet.rows:
+            ends = [number_range(row[i]) for i in (*group, total)]
+            results = [end for end in ends if end is not None]
+            if len(results) == len(ends):
+                yield results[:-1], results[-1]
+
+    # Cells.
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield the cells of the sheet."""
+        names, counts, flags = self.roles()
+        sheet, choices = self.sheet, self.rules.choices
+        units = {i: 1000 if _THOUSANDS.fullmatch(sheet.heads[i]) else 1 for i in counts}
+        keys: dict[tuple[tuple[str, str], ...], None] = {}
+        above: dict[str, str] = {}
+        for row, texts in sheet.rows:
+            labels: dict[str, str] = {}
+            for column, name in names.items():
+                label = texts[column]
+                if not label and choices.get("blank") == "above":
+                    label = above.get(name, "")
+                if not label and (choices.get("blank") or any(total_word(t) == 2 for t in texts)):
+                    label = "Total"
+                if not label:
+                    cell = Cell(sheet.name, row, sheet.heads[column], labels, label)
+                    raise cell.refuse(
+                        "have a label (blank=above or blank=total explains it, "
+                        f"columns.{sheet.heads[column]}=ignored leaves the column out)"
+                    )
+                above[name] = label
+                labels |= self._label(name, label)
+            for column, more in counts.items():
+                text, flag = texts[column], next((texts[f] for f in flags if texts[f]), "")
+                if flag:
+                    text = f"{text} {flag}" if WHOLE.fullmatch(text) else flag
+                if POINTS.fullmatch(text) and self.points:
+                    text = text.replace(".", "")
+                keys[tuple((labels | more).items())] = None
+                head = sheet.heads[column]
+                yield Cell(sheet.name, row, head, labels | more, text, units[column])
+        if choices.get("absent") == "zero":
+            yield from self._zeros(list(keys))
+
+    def _label(self, name: str, label: str) -> dict[str, str]:
+        """Return a label of rows, or those of a path that its indentation makes."""
+        if PATH not in label and name not in self.trees:
+            return {name: label}
+        parts = [p.rstrip(":") for p in label.split(PATH)][self.trees[name] :]
+        kinds = [_kind(p, d, name) for d, p in enumerate(parts, 1)]
+        self.rules.kinds |= {*kinds}
+        return {self.rules.columns.get(k, k): p for k, p in zip(kinds, parts, strict=True)}
+
+    @functools.cached_property
+    def trees(self) -> dict[str, int]:
+        """Columns whose labels are paths, with the number of first parts that all have."""
+        results = {}
+        for i, head in enumerate(self.heads):
+            paths = [t.split(PATH) for t in self.columns[i] if t]
+            if i not in self.reasons and any(len(p) > 1 for p in paths):
+                common = 0
+                while all(len(p) > common for p in paths) and len({p[common] for p in paths}) == 1:
+                    common += 1
+                results[_CODE.sub("", head).strip() or head] = common
+                results[head] = common
+        return results
+
+    def _zeros(self, keys: Sequence[tuple[tuple[str, str], ...]]) -> Iterator[Cell]:
+        """Yield the combinations of labels that have no row, as counts of 0."""
+        variables = list(dict.fromkeys(n for one in keys for n, _ in one))
+        every = [list(dict.fromkeys(dict(one).get(n, "") for one in keys)) for n in variables]
+        if prod(map(len, every)) > MOST:
+            raise DataError(f"{self.sheet.name}: must have at most {MOST} combinations of labels")
+        for one in product(*every):
+            labels = tuple((n, label) for n, label in zip(variables, one, strict=True) if label)
+            if labels not in keys:
+                yield Cell(self.sheet.name, 0, "absent", dict(labels), "0")
+
+
+def _kind(label: str, depth: int, name: str = "category") -> str:
+    """Return the variable that a label of a heading is of."""
+    if sex(label):
+        return "sex"
+    if (ends := interval(label)) and ends[0] < ends[1] and not re.fullmatch(r"\d{4}", label):
+        return "age"
+    if re.fullmatch(r"(19|20)\d\d", label):
+        return "year"
+    return f"{name} {depth}"

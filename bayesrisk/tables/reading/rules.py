@@ -1,0 +1,148 @@
+"""Settings of a published table by name, and the laws of its counts."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import read_toml
+from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.tables.likelihoods import (
+    Likelihood,
+    PerturbedCounts,
+    RangeSpec,
+    RoundingSpec,
+    TrueCounts,
+)
+from bayesrisk.tables.reading.sheet import PATH, Sheet
+from bayesrisk.tables.reading.texts import key, number_range
+
+_CHOICES = {
+    "totals": ("complete", "partial", "separate"),
+    "absent": ("unknown", "zero"),
+    "blank": ("above", "total"),
+    "thousands": ("point", "comma"),
+}
+_SECTIONS = ("counts", "marks", "columns", "labels", *_CHOICES, "sheet")
+_LAWS = (
+    "exact, nearest-BASE, random-BASE, midpoint-BASE, perturbed-LARGEST, withheld-below-LEAST, "
+    "ranges-0-1-10, cms-11, ons-10-5 or stats-nz"
+)
+
+
+def law(text: str) -> tuple[Likelihood, tuple[int, int] | None] | None:
+    """Return the law of plain counts by its name, and the range of a withheld count if it says one.
+
+    None where there is no such law.
+    """
+    name, _, rest = text.partition("-")
+    numbers = [int(n) for n in rest.split("-")] if re.fullmatch(r"\d{1,9}(-\d{1,9})*", rest) else []
+    number = numbers[0] if len(numbers) == 1 else 0
+    if text == "exact":
+        return TrueCounts(), None
+    if name == "ons" and numbers == [10, 5]:
+        return RangeSpec((0, 10, 13), (0, 10, 15), 5), (0, 9)
+    if text == "stats-nz":  # 1 and 2 become 3
+        return RangeSpec((0, 1, 4), (0, 3, 4), 1), None
+    if name in ("nearest", "random") and number:
+        return RoundingSpec(number, name), None
+    if name == "midpoint" and number > 1:
+        return RangeSpec((0, 1), (0, (number + 1) // 2), number), None
+    if name == "perturbed" and number:
+        return PerturbedCounts(number), None
+    if name == "ranges" and len(numbers) > 1 and numbers[0] == 0:
+        return RangeSpec(tuple(numbers), tuple(numbers)), None
+    least = re.fullmatch(r"(?:withheld-below|cms)-(\d{1,9})", text)
+    return (TrueCounts(), (1, int(least[1]) - 1)) if least and int(least[1]) > 1 else None
+
+
+def settings(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return settings as texts by name; ``assume`` is a file that the others change."""
+    values = dict(options)
+    file = values.pop("assume", None)
+    choices = {} if file is None else _flat(read_toml(check.path(file, "assume")))
+    choices |= _flat(values)
+    for name, text in choices.items():
+        section = name.partition(".")[0]
+        if section not in _SECTIONS:
+            raise ArgumentError(
+                f"assumptions must be {', '.join(_SECTIONS)} or assume, got {quote(name)}"
+            )
+        bound, good = " or ".join(_CHOICES.get(section, ("a text",))), isinstance(text, str)
+        if section == "counts" or (section in ("labels", "columns") and name.endswith(".counts")):
+            bound, good = _LAWS, good and law(text) is not None
+        elif section == "marks":
+            bound = "a range such as 1-4, withheld (any count) or note (the count beside holds)"
+            good = text in ("withheld", "note") or number_range(str(text)) is not None
+        elif section in _CHOICES:
+            good = text in _CHOICES[section]
+        if not good:
+            raise ArgumentError(f"{name[:80]} must be {bound}, got {quote(text)}")
+    return choices
+
+
+def setting(text: str, sheets: Sequence[Sheet]) -> tuple[str, str]:
+    """Return name and value of ``NAME=VALUE``; both may hold equals signs.
+
+    The name is the longest one about a heading, a file or a text of the sheets; where none is, all
+    before the last sign.
+    """
+    places = [match.start() for match in re.finditer("=", text)]
+    splits = [(text[:i], text[i + 1 :]) for i in reversed(places)]
+    words = set[str]()
+    for sheet in sheets if len(splits) > 1 else ():
+        cells = {cell for _, row in sheet.rows for cell in row}
+        heads = {part for head in sheet.heads for part in (head, *head.split(PATH))}
+        words |= {*map(key, cells | heads | {Path(sheet.name).name})}
+    for name, value in splits:
+        section, _, rest = name.partition(".")
+        label = rest.partition(".")[2] if section == "labels" else rest
+        if section in ("counts", "marks", "columns", "labels") and key(label) in words:
+            return name, value
+    return splits[0]
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        nested = isinstance(value, Mapping)
+        flat |= _flat(value, f"{before}{name}.") if nested else {f"{before}{name}": value}
+    return flat
+
+
+def to_toml(rules: Mapping[str, str]) -> str:
+    """Return the text of the file that ``assume`` reads."""
+    quoted = [[json.dumps(t, ensure_ascii=False) for t in pair] for pair in rules.items()]
+    return "".join(f"{name} = {text}\n" for name, text in quoted).replace("\x7f", "\\u007f")
+
+
+class ReadingRules:
+    """Settings, what is asked beyond them with a guess, and lines that say what was understood."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.choices = settings(options)
+        self.lines: list[str] = []
+        self.questions: dict[str, tuple[str, str]] = {}
+        self.kinds = set[str]()  # variables that headings were found to be of
+        self.columns = self.section("columns")
+
+    def section(self, name: str) -> dict[str, str]:
+        """Return the settings about headings or labels, by their spelling."""
+        size = len(name) + 1
+        part = {
+            k: v for k, v in self.choices.items() if k[:size].casefold() == f"{name}.".casefold()
+        }
+        return {key(k[size:]): v for k, v in part.items()}
+
+    def ask(self, name: str, guess: str, text: str) -> str:
+        """Return the answer to a question; without one note it and return the guess."""
+        if name not in self.choices:
+            self.questions[name] = guess, text
+        return self.choices.get(name, guess)
+
+    @property
+    def all(self) -> dict[str, str]:
+        """All settings, with the guesses for what was not said."""
+        return {**self.choices, **{name: guess for name, (guess, _) in self.questions.items()}}

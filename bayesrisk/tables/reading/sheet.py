@@ -1,0 +1,356 @@
+"""Sheets: headings and rows of a text file, a workbook or a data frame, every cell as text."""
+
+import csv
+import io
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from bayesrisk import _validation as check
+from bayesrisk._files.text import named, read_bytes
+from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.tables.reading.texts import DECIMAL, POINTS, WHOLE, is_mark, noted, number_range
+
+_BYTES, _UNPACKED, _NOTES = 2**26, 2**28, 2**10
+#: Counts of all files together.
+MOST = 2**17
+_NOTE = re.compile(
+    r"\W*(source|notes?|data source|copyright|info|footnotes?|legend|key|\w\)|\(\w\)|[*†‡^#])\b.*|"
+    r"[*†‡©].*",
+    re.IGNORECASE,
+)
+_FORMS = {
+    "{": "JSON", "[": "JSON of an API", "<": "a web page or XML",
+    "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
+}  # fmt: skip
+#: Levels of a tree of labels or headings are apart by this.
+PATH = "!!"
+
+
+class Sheet(NamedTuple):
+    """Headings, and rows with their numbers in the file; rows left out, with the reason."""
+
+    name: str
+    heads: list[str]
+    rows: list[tuple[int, list[str]]]
+    left: list[tuple[int, str, str]]
+
+
+def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
+    """Return the sheets of a data frame or several."""
+    several = frames if isinstance(frames, list | tuple) else [frames]
+    sheets = []
+    for number, frame in enumerate(several, 1):
+        table = check.frame(frame, "frame")
+        table = table.reset_index() if any(n is not None for n in table.index.names) else table
+        columns: list[Any] = list(table.columns)
+        heads = [PATH.join(map(str, c)) if isinstance(c, tuple) else str(c) for c in columns]
+        texts = [
+            ["" if pd.isna(value) else str(value).strip() for value in row]
+            for row in table.itertuples(index=False, name=None)
+        ]
+        sheets.append(Sheet(f"frame {number}", heads, list(enumerate(texts, 1)), []))
+    return sheets
+
+
+def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
+    """Return the sheet of a text file or a workbook; of a workbook that with the most counts."""
+    raw = read_bytes(file, _BYTES)
+    # A name of bytes that are no UTF-8 could not be written into any result.
+    name = str(file).encode(errors="backslashreplace").decode()
+    if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
+        return _workbook(name, raw, sheet)
+    coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = raw.decode(coding)
+    except UnicodeError:
+        text = raw.decode("cp1252", errors="replace")
+    form = next((f for start, f in _FORMS.items() if text.lstrip().startswith(start)), None)
+    if form:
+        raise DataError(
+            f"{name}: must be a table with headings and rows, got {form}: save or download it as "
+            "CSV or as a workbook"
+        )
+    return _table(name, _grid(name, text))
+
+
+# -----------------------------------------------------------------------------
+# Grids: rows with their numbers, every cell a text that keeps its blanks on the left.
+
+_Grid = list[tuple[int, list[str]]]
+
+
+def _grid(file: str, text: str) -> _Grid:
+    """Return the rows of a text, split at the delimiter that most rows have in the same number.
+
+    Of two such delimiters a tab wins, which no text holds, and then that which splits into more.
+    """
+    text = text.rstrip(",;\t| \r\n") + "\n"
+    if (length := text.count("\n")) > MOST + _NOTES:
+        raise DataError(f"{file}: must hold from 1 to {MOST} counts, got {length} lines")
+    best, grid = (0, False, 0), _Grid()
+    faults = []
+    for delimiter in ",;\t|":
+        try:
+            split = list(_lines(text, delimiter))
+        except csv.Error:
+            faults.append(delimiter)
+            continue
+        widths = Counter(len(row) for _, row in split if len(row) > 1).most_common(1)
+        if widths and (rank := (widths[0][1], delimiter == "\t", widths[0][0])) > best:
+            best, grid = rank, split
+    if max(",;\t|", key=text.count) in faults:
+        opened = _unclosed(text)
+        raise DataError(f"{file}: row {opened}: a quote must be closed on its line")
+    return _without_dimensions(grid)
+
+
+def _unclosed(text: str) -> int:
+    """Return the number of the first line in which a quote is left open."""
+    lines = text.splitlines()
+    return next((i for i, line in enumerate(lines, 1) if line.count('"') % 2), len(lines))
+
+
+def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the number of the line that each begins at."""
+    reader, line = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), 1
+    for row in reader:
+        yield line, row
+        line = reader.line_num + 1
+
+
+def _without_dimensions(grid: _Grid) -> _Grid:
+    r"""Return a grid whose first column, several dimensions such as ``sex,geo\TIME``, is split."""
+    first = next((row[0] for _, row in grid if row), "")
+    dimensions, slash, _ = first.partition("\\")
+    number = dimensions.count(",")
+    if not slash or any(row and row[0].count(",") != number for _, row in grid):
+        return grid
+    heads = [*dimensions.split(","), *next(row for _, row in grid if row)[1:]]
+    split = [(line, [*row[0].split(","), *row[1:]]) for line, row in grid if row]
+    return [(split[0][0], heads), *split[1:]]
+
+
+def _workbook(file: str, raw: bytes, wanted: str | None) -> Sheet:
+    """Return the sheet of a workbook that is asked for, or that with the most counts."""
+    if raw[:2] == b"PK":
+        with named(file), zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+            if size > _UNPACKED:
+                raise DataError(f"{file}: must unpack to at most {_UNPACKED} bytes, got {size}")
+    import python_calamine  # slow to load
+
+    with named(file, also=(python_calamine.CalamineError,)):
+        book = python_calamine.load_workbook(io.BytesIO(raw))
+        names = [wanted] if wanted else book.sheet_names
+        if wanted is not None and wanted not in book.sheet_names:
+            have = ", ".join(book.sheet_names)
+            raise ArgumentError(f"sheet must be one of {have}, got {quote(wanted)}")
+        grids = {
+            name: [
+                (line, [_text(value) for value in row])
+                for line, row in enumerate(book.get_sheet_by_name(name).iter_rows(), 1)
+            ]
+            for name in names
+        }
+    counts = {n: sum(_countlike(text) for _, row in g for text in row) for n, g in grids.items()}
+    name = max(counts, key=counts.__getitem__, default="")
+    return _table(file, grids.get(name, []), f" of sheet {name!r}")
+
+
+def _text(value: object) -> str:
+    """Return a cell of a workbook as text: whole numbers without a decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _countlike(text: str) -> bool:
+    """Return whether a text says a number."""
+    text = text.strip()
+    return bool(WHOLE.fullmatch(text) or POINTS.fullmatch(text) or DECIMAL.fullmatch(text)) or (
+        any(map(str.isdigit, text)) and (noted(text) is not None or number_range(text) is not None)
+    )
+
+
+# -----------------------------------------------------------------------------
+# From a grid to a table: which rows are headings, data, notes.
+
+
+def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
+    """Return the table of a grid.
+
+    Titles stand before it: lines of one text, and blocks of rows without a number.  Its headings
+    are one row, or up to three where there are gaps.  It ends with the last row that has a count.
+    """
+    rows = [(i, [" ".join(c.split()) for c in row], _depth(row)) for i, row in grid]
+    width = _width([row for _, row, _ in rows])
+    full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
+    numeric = _numeric([row for _, row, size, _ in full if 1 < size <= width], width)
+
+    numbers = any(_countlike(row[j]) for _, row, _, _ in full for j in numeric)
+
+    def data(row: Sequence[str]) -> bool:
+        return sum(map(bool, row)) > 1 and any(
+            _countlike(row[j]) or (not numbers and is_mark(row[j])) for j in numeric
+        )
+
+    block, start = list[int](), None  # the first rows side by side of which one has a number
+    for position, (_, row, size, _) in enumerate(full):
+        if sum(map(bool, row)) > 1 and size <= width:
+            block.append(position)
+            if data(row) and (len(block) > 1 or not any(map(_countlike, row))):
+                start = block[0]
+                break
+        elif block:
+            block = []
+    if start is None:
+        raise DataError(
+            f"{name}: must hold headings and a column of counts{place}, got none (records of "
+            "people are no table: tabulate them, or use audit)"
+        )
+    if start and full[start - 1][2] > width:
+        raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
+    head, first = full[start][1], start + 1
+    while first < min(start + 3, len(full) - 1):
+        below = {j: [row[j] for _, row, _, _ in full[first + 1 :] if row[j]] for j in numeric}
+        if not (joined := _joined(head, full[first][1], below)):
+            break
+        head, first = joined, first + 1
+    left = [(i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
+    last = max((i for i in range(first, len(full)) if data(full[i][1])), default=first - 1)
+    labels = [j for j in range(width) if j not in numeric]
+    body, depths, beyond = [], [], False
+    for position in range(first, len(full)):
+        i, row, size, depth = full[position]
+        if not any(row):
+            beyond = beyond or position > last
+            continue
+        if row == head or row == full[start][1]:
+            left.append((i, _short(row), "the headings again"))
+            continue
+        if size > width and not (position > last and _is_note(row)):
+            raise _too_wide(name, i, width, grid[position][1])
+        if any("\n" in text or "\r" in text for text in grid[position][1]):
+            raise DataError(f"{name}: row {i}: a quote must be closed on its line")
+        complete = labels and all(row[j] for j in labels if head[j])
+        if position > last and (beyond or not complete or _is_note(row)):
+            if not row[0] or number_range(row[0]):
+                raise DataError(
+                    f"{name}: row {i}: must be a row of the table or a note in the first column, "
+                    f"got {quote(_short(row))}"
+                )
+            beyond = True
+            left.append((i, _short(row), "a note below the table"))
+            continue
+        if sum(map(bool, row)) < 2:
+            raise DataError(
+                f"{name}: row {i}: must be a row of the table, got {quote(_short(row))}; a table "
+                "that begins here needs a file of its own"
+            )
+        body.append((i, row))
+        depths.append(depth)
+    keep = [j for j in range(width) if head[j] or any(row[j] for _, row in body)]
+    body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths)]
+    return Sheet(name, [head[j] for j in keep], body, left)
+
+
+def _too_wide(name: str, line: int, width: int, row: Sequence[str]) -> DataError:
+    return DataError(
+        f"{name}: row {line}: must have {width} columns, got {len(_trimmed(row))}: "
+        f"{quote(row[: width + 3])}; a text or number with a delimiter stands in quotes "
+        '("1,234"), or the row is removed'
+    )
+
+
+def _depth(row: Sequence[str]) -> int:
+    """Return the blanks before the first text of a row."""
+    return len(row[0]) - len(row[0].lstrip()) if row else 0
+
+
+def _trimmed(row: Sequence[str]) -> Sequence[str]:
+    """Return a row without the empty texts at its end."""
+    size = len(row)
+    while size and not row[size - 1]:
+        size -= 1
+    return row[:size]
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    """Return the number of fields that most rows with several texts have, and none has more."""
+    sizes = Counter(len(row) for row in rows if sum(map(bool, row)) > 1)
+    return sizes.most_common(1)[0][0] if sizes else 0
+
+
+def _numeric(rows: Sequence[Sequence[str]], width: int) -> set[int]:
+    """Return the columns of which at least half of the texts say a number, or are marks."""
+    numeric = set()
+    for j in range(width):
+        texts = [row[j] for row in rows if row[j]]
+        numbers = sum(map(_countlike, texts))
+        marks = sum(not _countlike(t) and is_mark(t) for t in texts)
+        if numbers and 2 * (numbers + marks) >= len(texts) - 1:  # one is the heading
+            numeric.add(j)
+    return numeric or {j for j in range(width) if _withheld([row[j] for row in rows])}
+
+
+def _withheld(texts: Sequence[str]) -> bool:
+    """Return whether all texts below the first are marks without letters."""
+    return len(texts) > 1 and all(t and not any(map(str.isalnum, t)) for t in texts[1:])
+
+
+def _joined(
+    head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequence[str]]
+) -> list[str]:
+    """Return headings joined with the row below them; empty if that is no row of headings.
+
+    Where counts are below, a row of headings has other texts: no number, and a range or a mark
+    only if those below are numbers.
+    """
+    for j, texts in below.items():
+        if row[j] and (WHOLE.fullmatch(row[j]) or noted(row[j]) or is_mark(row[j])):
+            return []
+        if number_range(row[j]) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts):
+            return []
+    if not any(row[j] for j in below):
+        return []
+    codes = [re.fullmatch(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*", text) is not None for text in head]
+    if all(code for code, text in zip(codes, head, strict=True) if text) and all(
+        b for a, b in zip(head, row, strict=True) if a
+    ):
+        return list(row)  # a row of codes, and the row of their labels
+    if not any(a and not b for a, b in pairwise(head)):
+        return []
+    above = list(head)
+    for j in range(1, len(above)):
+        above[j] = above[j] or above[j - 1]
+    return [f"{a}{PATH}{b}" if a and b else a or b for a, b in zip(above, row, strict=True)]
+
+
+def _is_note(row: Sequence[str]) -> bool:
+    return _NOTE.fullmatch(row[0]) is not None
+
+
+def _short(row: Sequence[str]) -> str:
+    text = ", ".join(filter(None, row))
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _with_paths(body: list[tuple[int, list[str]]], depths: Sequence[int]) -> _Grid:
+    """Return rows whose first label has before it those that it is indented under."""
+    if len(set(depths)) < 2 or min(depths) != depths[0]:
+        return body
+    path: list[tuple[int, str]] = []
+    rows = []
+    for (i, row), depth in zip(body, depths, strict=True):
+        path = [(d, text) for d, text in path if d < depth]
+        if row[0]:
+            path.append((depth, row[0]))
+        rows.append((i, [PATH.join(text for _, text in path) if row[0] else "", *row[1:]]))
+    return rows

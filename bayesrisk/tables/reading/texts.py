@@ -1,0 +1,144 @@
+"""Texts in published tables: counts, ranges, notes and marks; words for totals; groups of ages."""
+
+import functools
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from bayesrisk.tables.likelihoods import UNBOUNDED
+
+# Thousands are apart by a comma, an apostrophe or a narrow blank.
+_NUMBER = r"(\d{1,3}(?:[,'’\u00a0\u2009\u202f ]\d{3})+|\d+)(?:\.0+)?"
+WHOLE = re.compile(_NUMBER)
+_MORE, _LESS = r"(?:more|over|above|older|plus)", r"(?:fewer|less|under|below|younger)"
+_RANGES: dict[str, Callable[..., tuple[int, int]]] = {
+    _NUMBER: lambda a: (a, a),
+    rf"{_NUMBER} ?(?:-|–|—|to|_) ?{_NUMBER}": lambda a, b: (a, b),
+    rf"(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
+    rf"(?:<=|≤|up to|at most|no more than) ?{_NUMBER}": lambda a: (0, a),
+    rf"(?:>|over|{_MORE} than) ?{_NUMBER}": lambda a: (a + 1, UNBOUNDED),
+    rf"(?:>=|≥|at least) ?{_NUMBER}": lambda a: (a, UNBOUNDED),
+    rf"{_NUMBER} ?(?:\+|plus|(?:and|or|&) {_MORE})": lambda a: (a, UNBOUNDED),
+    rf"{_NUMBER} ?(?:and|or|&) {_LESS}": lambda a: (0, a),
+}
+# A note beside a count: 5(a), 3r, 6ª, 7¹, 12 [note 1], 12[1].
+_RAISED = "ªº¹²³⁰⁴⁵⁶⁷⁸⁹"
+_NOTED = re.compile(
+    rf"{_NUMBER} ?(?:[(\[]((?:note )?[\w*†‡#^~]{{1,8}})[)\]]|([A-Za-z*†‡#^~{_RAISED}]{{1,3}}))",
+    re.IGNORECASE,
+)
+_MARK = re.compile(
+    r"[^\w\s]{0,4}[a-z]{0,2}[^\w\s]{0,2}|: [a-z]{1,2}|[a-z]\.[a-z]\.?|n/a|\[?low\]?|nan|null|none|"
+    r"missing|nil|suppressed|withheld|redacted|confidential|conf\.?|unreliable|"
+    r"not (?:available|applicable|shown|published|released|reported)",
+    re.IGNORECASE,
+)
+DECIMAL = re.compile(r"[-−]?\d[\d,'’\u00a0 ]*\.\d*[1-9]\d*|[-−]?\d+,(?:\d{1,2}|\d{4,})")
+POINTS = re.compile(r"\d{1,3}(?:\.\d{3})+")
+NEGATIVE = re.compile(r"[-−]\d+(?:\.\d+)?")
+SHARE = re.compile(r"[-−]?\d+(?:[.,]\d+)? ?%")
+
+# Words for a total, in the languages of the statistical offices of Europe and the Commonwealth.
+_TOTALS = re.compile(
+    r"(?:grand |sub)?totals?\b.*|_t|tot(?:al)?e?|overall|all|both(?: sexes| genders)?|"
+    r"insgesamt|gesamt|zusammen|summe|ensemble|totaal|totalt|in totale|i alt|yhteensä|samtals|"
+    r"celkem|spolu|og[oó]łem|razem|összesen|toplam|ukupno|skupaj|iš viso|kopā|kokku|общо|всего|"
+    r"всього|итого|σ[υύ]νολο|cyfanswm|iomlán|jumlah|所有|合计|总计|計|総数",
+    re.IGNORECASE,
+)
+_ALL = re.compile(
+    r"(?:all|both|total of all)(?: the)? (?:ages?|age ?groups?|age ?bands?|sex(?:es)?|genders?|"
+    r"persons?|people|categor(?:y|ies)|groups?|areas?|regions?|count(?:y|ies)|districts?|states?|"
+    r"races?|ethnic(?:ities| groups?)|origins?|types?|values?|places?|schools?|pupils?|patients?|"
+    r"individuals|residents|respondents|causes?|diagnos[ei]s|households)",
+    re.IGNORECASE,
+)
+_PERHAPS = re.compile(
+    r"(?:all|both)(?! other)(?: [\w-]+){1,2}|.* totals?|persons|people|everybody|everyone|"
+    r"population|t|9+",
+    re.IGNORECASE,
+)
+_SYNONYMS = {
+    "m": "male", "males": "male", "men": "male", "boys": "male",
+    "f": "female", "females": "female", "women": "female", "girls": "female",
+}  # fmt: skip
+_SEX = {"m": "male", "males": "male", "f": "female", "females": "female"}
+_AGE = re.compile(r"\b(years?|yrs?)( old| of age)?\b|\b(ages?|aged)\b|\by ?(?=\d|lt|ge)")
+
+
+@functools.lru_cache(maxsize=2**16)
+def key(text: str) -> str:
+    """Return the spelling by which labels and headings are compared."""
+    plain = re.sub("[–—]", "-", text).replace("_", " ")
+    plain = " ".join(plain.split()).rstrip(":").rstrip().casefold()
+    return _SEX.get(plain, plain)
+
+
+def sex(label: str) -> str | None:
+    """Return ``male`` or ``female`` for a label that says one of them."""
+    plain = key(label).rstrip("+")
+    word = _SYNONYMS.get(plain, plain)
+    return word if word in ("male", "female") else None
+
+
+@functools.lru_cache(maxsize=2**14)
+def total_word(label: str, variable: str = "") -> int:
+    """Return 2 for a word that says a total, 1 for one that may, and 0 for others.
+
+    "All" with the name of its variable is a total: "All schools" among schools.
+    """
+    plain = " ".join(label.split()).rstrip(":").casefold()
+    if label.strip().casefold() == "_t" or _TOTALS.fullmatch(plain) or _ALL.fullmatch(plain):
+        return 2
+    noun = plain.partition("all ")[2] if plain.startswith("all ") else ""
+    if noun and len(variable) > 2 and noun.startswith(key(variable)[:-1]):
+        return 2
+    return int(_PERHAPS.fullmatch(plain) is not None)
+
+
+@functools.lru_cache(maxsize=2**16)
+def number_range(text: str) -> tuple[int, int] | None:
+    """Return the smallest and the largest number that a text such as ``1-4`` or ``<5`` says."""
+    for pattern, ends in _RANGES.items():
+        if len(text) <= 80 and (match := re.fullmatch(pattern, text, re.IGNORECASE)):
+            low, high = ends(*(int(re.sub(r"\D", "", part)) for part in match.groups()))
+            return (low, high) if low <= high <= UNBOUNDED else None
+    return None
+
+
+def interval(label: str) -> tuple[int, int] | None:
+    """Return the ages or amounts of a group such as ``Under 5 years``, ``Y_GE65``, ``AGE15T19``."""
+    if match := re.fullmatch(r"(?:age)?(\d\d?)(?:t|_)(\d\d)", label.strip(), re.IGNORECASE):
+        return (int(match[1]), int(match[2])) if int(match[1]) <= int(match[2]) else None
+    text = " ".join(_AGE.sub("", key(label)).split())
+    return number_range(re.sub(r"^ge ?(?=\d)", ">=", re.sub(r"^lt ?(?=\d)", "<", text)))
+
+
+class Noted(NamedTuple):
+    """A count with a note beside it."""
+
+    number: str
+    note: str
+
+
+@functools.lru_cache(maxsize=2**16)
+def noted(text: str) -> Noted | None:
+    """Return a count and the note beside it, for a text such as ``5(a)`` or ``12 [note 1]``."""
+    match = _NOTED.fullmatch(text)
+    return Noted(match[1], match[2] or match[3]) if match else None
+
+
+def is_mark(text: str) -> bool:
+    """Return whether a text is one that agencies write in the place of a count."""
+    return _MARK.fullmatch(text) is not None
+
+
+def span(low: int, high: int) -> str:
+    """Return the text of a group of ages or amounts."""
+    return f"{low}+" if high >= UNBOUNDED - 1 else str(low) if low == high else f"{low}-{high}"
+
+
+def listing(texts: Iterable[str], width: int = 40) -> str:
+    """Return up to eight texts as a list, and how many more there are."""
+    parts = [text if len(text) <= width else f"{text[:width]}…" for text in texts]
+    return ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")

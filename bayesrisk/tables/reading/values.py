@@ -1,0 +1,184 @@
+"""Values of cells: the law of each published count, and what its text says under it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, SuppressedCounts, TrueCounts
+from bayesrisk.tables.reading.roles import Cell
+from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
+from bayesrisk.tables.reading.texts import (
+    WHOLE,
+    is_mark,
+    key,
+    noted,
+    number_range,
+    span,
+    total_word,
+)
+
+
+class Value(NamedTuple):
+    """The meaning of a text: a number under a law; ``kind`` is empty for plain counts."""
+
+    law: Likelihood
+    number: int
+    hidden: bool = False
+    kind: str = ""
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The smallest and the largest true count."""
+        if self.hidden:
+            return self.law.withheld
+        low, high = self.law.support(self.number)
+        return int(low), int(high)
+
+
+class _Law(NamedTuple):
+    """The law of plain counts, and the range that the rule gives withheld ones."""
+
+    law: Likelihood
+    withheld: tuple[int, int] | None = None
+
+
+def values(cells: Sequence[Cell], rules: ReadingRules) -> list[Value]:
+    """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
+    laws, rule = _laws(cells, rules), any(name.endswith(".counts") for name in rules.choices)
+    return [
+        _value(cell, _cell_law(cell, laws[cell.file], rules) if rule else laws[cell.file], rules)
+        for cell in cells
+    ]
+
+
+# -----------------------------------------------------------------------------
+# Laws: said by name, or guessed from what divides the counts.
+
+
+def _laws(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, _Law]:
+    """Return the law of the plain counts of each file."""
+    laws: dict[str, _Law] = {}
+    files_by_question: dict[str, list[str]] = {}  # files by the question about them
+    for file in dict.fromkeys(cell.file for cell in cells):
+        rule = [cell for cell in cells if cell.file == file]
+        guess, reason = _guess(rule)
+        name = f"counts.{Path(file).name}"
+        text = rules.choices.get(name, rules.choices.get("counts", ""))
+        if not text:
+            name = "counts" if rules.questions.get("counts", (guess,))[0] == guess else name
+            files = files_by_question.setdefault(name, [])
+            files.append(Path(file).name)
+            text = rules.ask(name, guess, f"counts of {', '.join(files)}: {reason}")
+        laws[file] = _Law(*named_law(text) or (TrueCounts(), None))
+    return laws
+
+
+def _guess(cells: Sequence[Cell]) -> tuple[str, str]:
+    """Return the name of the law that fits the plain counts of a file, and why."""
+    numbers = [
+        ends[0] for cell in cells
+        if WHOLE.fullmatch(cell.text) and cell.row and (ends := number_range(cell.text))
+    ]  # fmt: skip
+    unit = max((cell.unit for cell in cells), default=1)
+    if unit > 1:
+        return f"nearest-{unit}", f"they are in units of {unit:,}"
+    positive = [n for n in numbers if n > 0]
+    base = 0
+    if len(positive) > 1:
+        base = next((b for b in (10, 5, 3) if not any(n % b for n in numbers)), 0)
+    if base == 3 and len({*positive}) > 3 and all(n % 6 == 3 for n in positive):
+        return "midpoint-6", "all are 3, 9, 15 and so on; random-3 allows other counts"
+    if base:
+        text = f"all are multiples of {base}; random holds for nearest, too"
+        if base == 3 and all(n % 6 == 3 for n in positive):
+            text += "; midpoint-6 fits as well"
+        return f"random-{base}", text
+    largest = _perturbed(cells)
+    if largest:
+        return f"perturbed-{largest}", "sums are off in both directions, by little: each is changed"
+    return "exact", "true"
+
+
+def _perturbed(cells: Sequence[Cell]) -> int:
+    """Return by how much each count may be changed if sums are off both ways; 0 if they are not."""
+    off = []
+    for name in dict.fromkeys(n for cell in cells for n in cell.labels):
+        groups: dict[frozenset[tuple[str, str]], dict[str, int]] = {}
+        complete = True
+        for cell in cells:
+            ends = number_range(cell.text) if WHOLE.fullmatch(cell.text) else None
+            context = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
+            label = cell.labels.get(name, "")
+            label = "" if not label or total_word(label) else key(label)
+            if ends:
+                groups.setdefault(context, {})[label] = ends[0]
+        labels = {label for group in groups.values() for label in group} - {""}
+        for group in groups.values():
+            if "" in group and len(group) == len(labels) + 1 and complete:
+                rest = sum(n for label, n in group.items() if label)
+                off.append((group[""] - rest, len(group), group[""]))
+    if not any(d > 0 for d, *_ in off) or not any(d < 0 for d, *_ in off):
+        return 0
+    if any(abs(d) > 3 * size for d, size, _ in off):
+        return 0
+    return max(2, *(-(-abs(d) // size) for d, size, _ in off))
+
+
+def _cell_law(cell: Cell, law: _Law, rules: ReadingRules) -> _Law:
+    """Return the law of a cell's column or of one of its labels, if said; else its file's."""
+    columns = {k.removesuffix(".counts"): v for k, v in rules.columns.items()
+               if k.endswith(".counts")}  # fmt: skip
+    if key(cell.column) in columns:
+        return _Law(*named_law(columns[key(cell.column)]) or law)
+    for name, label in cell.labels.items():
+        choices = rules.section(f"labels.{name}").get(f"{key(label)}.counts")
+        if choices:
+            return _Law(*named_law(choices) or law)
+    return law
+
+
+# -----------------------------------------------------------------------------
+# Texts.
+
+
+def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
+    """Return a count as it stands; refuse one that is not rounded as all are."""
+    number *= cell.unit
+    if number > UNBOUNDED:
+        raise cell.refuse(f"be at most {UNBOUNDED}")
+    low, high = law.support(number)
+    if low > high:
+        raise cell.refuse(f"be rounded as counts says ({law})")
+    return Value(law, number)
+
+
+def _value(cell: Cell, rule: _Law, rules: ReadingRules) -> Value:
+    """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
+    text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
+    ends = None if marked else number_range(text)
+    if ends and WHOLE.fullmatch(text) and cell.row:
+        return _plain(cell, law, ends[0])
+    if ends is None:
+        note = None if marked else noted(text)
+        mark = note.note if note else text
+        if not note and not marked and not is_mark(mark) and any(map(str.isdigit, mark)):
+            raise cell.refuse("be a count, a range such as 1-4 or <5, or a mark (marks.MARK=1-4)")
+        guess, meaning = "withheld", "a count that is withheld and may be any"
+        if rule.withheld and not note:
+            guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"
+        if note:
+            guess, meaning = "note", "a note beside a count that holds"
+        answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
+        if answer == "withheld":
+            return Value(law, 0, hidden=True)
+        if answer == "note" and not note:
+            raise cell.refuse("have a count beside the note")
+        number = number_range(note.number) if note else None
+        if answer == "note" and number:
+            return _plain(cell, law, number[0])
+        ends = number_range(answer) or (0, UNBOUNDED)
+    low, high = ends
+    if low == high:
+        return Value(TrueCounts(), low, kind="" if law.exact else "exact")
+    spread = SuppressedCounts(low, None if high >= UNBOUNDED else high).rule
+    return Value(spread, low, kind=span(low, high)) if spread else Value(law, 0, hidden=True)
