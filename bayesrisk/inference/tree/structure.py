@@ -636,7 +636,8 @@ def _names(frame: pd.DataFrame, column: str) -> pd.Index:
     for row, value in enumerate(frame[column]):
         if not isinstance(value, Hashable):
             raise DataError(f"row {row}: column {column!r} must hold names, got {quote(value)}")
-    return pd.Index(frame[column])
+    names: pd.Index = pd.Index(frame[column])
+    return names
 
 
 def _node_names(frame: pd.DataFrame) -> pd.Index:
