@@ -10,8 +10,7 @@ import functools
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
@@ -74,7 +73,7 @@ class Registry(Generic[T]):
             check.choice(name, f"name of the {self.kind}", tuple(self.available()))
         factory = self._find(name)
         subject = self.subject(name)
-        with wall(subject):
+        with Wall(subject):
             try:
                 signature = inspect.signature(factory)
             except ValueError:
@@ -133,7 +132,7 @@ class Registry(Generic[T]):
     def _load(self, point: EntryPoint) -> Callable[..., T] | None:
         """Return the factory that an entry point names, or warn and return None."""
         try:
-            with wall(self.kind):
+            with Wall(self.kind):
                 factory = point.load()
         except Exception as error:
             cause = error_line(error.__cause__ or error)
@@ -149,27 +148,32 @@ class Registry(Generic[T]):
 Results = tuple[tuple[str, type], ...]
 
 
-@contextmanager
-def wall(subject: str, *, method: bool = False) -> Iterator[None]:
+class Wall:
     """Let what foreign code raises be a PluginError, and end what it forked.
 
     Requests to end go through, and errors of bayesrisk: they speak of a parameter, or come from a
     method, where they are told whose.
     """
-    process = os.getpid()
-    try:
-        yield
-    except BaseException as error:
-        if os.getpid() != process:
+
+    # Not a generator: contextlib lets a StopIteration out as it came.
+
+    def __init__(self, subject: str, *, method: bool = False) -> None:
+        self._subject, self._method, self._process = subject, method, os.getpid()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
+        if os.getpid() != self._process:
             os._exit(1)
+        if error is None:
+            return
         _interrupts.check()
-        if isinstance(error, BayesRiskError) and method and subject not in str(error):
-            raise type(error)(f"{subject}: {error}") from error
-        if isinstance(error, BayesRiskError) or type(error) in (KeyboardInterrupt, GeneratorExit):
-            raise
-        raise PluginError(f"{subject} failed: {error_line(error)}") from error
-    if os.getpid() != process:
-        os._exit(1)
+        own = isinstance(error, BayesRiskError)
+        if own and self._method and self._subject not in str(error):
+            raise type(error)(f"{self._subject}: {error}") from error
+        if not own and type(error) is not KeyboardInterrupt:
+            raise PluginError(f"{self._subject} failed: {error_line(error)}") from error
 
 
 def is_own(subject: object) -> bool:
@@ -221,7 +225,7 @@ def _walled(
 ) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        with wall(subject, method=True):
+        with Wall(subject, method=True):
             value = function(*args, **kwargs)
         if name in ("prepare", "_prepare") and "release" in results:  # what draws releases later
             return behind_wall(value, subject, (("draw", results["release"]),))

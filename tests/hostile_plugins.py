@@ -141,6 +141,8 @@ FAILING = {
     "stops": (raising(Stop()), "Stop"),
     "gone": (raising(Gone("away")), "Gone: away"),
     "mute": (raising(MuteError()), "MuteError"),
+    "exhausted": (raising(StopIteration(3)), "StopIteration: 3"),
+    "closed": (raising(GeneratorExit()), "GeneratorExit"),
     "deep": (Deep, "RecursionError"),
     "begins": (Begins, "KeyError: 'nothing'"),
     "no-spec": (NoSpec, "RuntimeError: no spec"),

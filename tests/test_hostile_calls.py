@@ -236,8 +236,8 @@ def test_messages_quote_whatever_they_can():
         check.real_array([[1], [1, 2]], "x")
 
 
-def _with_parents(parent):
-    frame = {"node": ["g", "a"], "parent": parent, "noisy_count": [3, 2], "rho": [0.2, 0.1]}
+def _with_parents(parent, nodes=("g", "a")):
+    frame = {"node": list(nodes), "parent": parent, "noisy_count": [3, 2], "rho": [0.2, 0.1]}
     return br.Tree.from_frame(pd.DataFrame(frame))
 
 
@@ -274,6 +274,7 @@ def _leaf_prior(name, value):
         ),
         (lambda: _with_parents([None, slice(1)]), "row 1: column 'parent'"),
         (lambda: _with_parents([None, ["g"]]), "row 1: column 'parent'"),
+        (lambda: _with_parents([None, "g"], nodes=["g", {}]), "row 1: column 'node'"),
         *((lambda c=c: _persons(c), "known: frame") for c in ("age", "person", "block", "sex")),
         *((lambda n=n: _statistics(n), n) for n in ("children", "households", "hud_people")),
         *(

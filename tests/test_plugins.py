@@ -211,7 +211,16 @@ def test_a_plug_in_that_fails_is_named(name, points):
     assert text.isprintable()
 
 
-@pytest.mark.parametrize("error", [SystemExit(0), hostile_plugins.Stop(), hostile_plugins.Gone()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        SystemExit(0),
+        hostile_plugins.Stop(),
+        hostile_plugins.Gone(),
+        StopIteration(),
+        GeneratorExit(),
+    ],
+)
 def test_a_plug_in_that_ends_while_it_loads_is_skipped(error, points):
     points.append(Point("ends", error))
     with (
@@ -312,7 +321,10 @@ def test_the_wall_is_around_every_kind(each, factory, call, message, points):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["praises", "exits", "stops", "deep", "nothing", "alone", "forks"])
+@pytest.mark.parametrize(
+    "name",
+    ["praises", "exits", "stops", "exhausted", "closed", "deep", "nothing", "alone", "forks"],
+)
 def test_the_command_names_a_plug_in_and_leaves_nothing(name, tmp_path):
     about = tmp_path / "evilpkg-1.0.dist-info"
     about.mkdir()

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 FORMAT, OLD = "bayesrisk-proof-2", "bayesrisk-proof-1"
 BYTES, DIGITS, CHARACTERS, LABELS, BRANCHES, STEPS = 4_000_000, 18, 1000, 100_000, 50, 10_000_000
-LEVELS, ATTRIBUTES, LISTED, SHORT, PRINTED = 20, 200, 20, 8, 1_000_000
+LEVELS, ATTRIBUTES, LISTED, SHORT, PRINTED, COUNTED = 20, 200, 20, 8, 1_000_000, 10_000_000
 CLOSING = (
     "This follows from what is listed above. Compare it with what was published: every count must "
     "be right, with its labels, and no place and no label may be missing."
@@ -413,7 +413,16 @@ def read_says(proof: Any, frame: Frame) -> list[Box]:
 
 def read_counts(proof: Any, frame: Frame) -> tuple[dict[str, Any], list[str]]:
     """Return boxes and ends of each count, by name, and a line about each."""
-    facts, lines = {}, []
+    facts: dict[str, Any] = {}
+    lines: list[str] = []
+    printed = 0
+
+    def put(line: str) -> None:
+        nonlocal printed
+        printed += len(line)
+        need(printed <= COUNTED, f"the counts take more than {COUNTED} characters")
+        lines.append(line)
+
     for i, count in enumerate(proof["counts"], 1):
         path = f"count {i}"
         keys(count, path, "level,place,table,cell,published,law,low,high,sets")
@@ -425,13 +434,13 @@ def read_counts(proof: Any, frame: Frame) -> tuple[dict[str, Any], list[str]]:
         text = f"{path}{place_words(count['level'], box.place, frame)}: {range_words(low, high)} "
         text += f"{kind_words(box)}; published {law if y is None else f'{y}, {law}'}"
         names = [quoted(word(count[name], path)) for name in ("table", "cell")]
-        lines.append(f"{text}; table {names[0]}, cell {names[1]}")
+        put(f"{text}; table {names[0]}, cell {names[1]}")
     for i, entry in enumerate(proof["assumed"], 1):
         path = f"assumed {i}"
         keys(entry, path, "sets")
         box = read_box("", entry["sets"], frame, path)
         facts[path] = [box], 0, 0
-        lines.append(f"{path}: 0 {kind_words(box)}; such records cannot be")
+        put(f"{path}: 0 {kind_words(box)}; such records cannot be")
     return facts, lines
 
 

@@ -142,6 +142,14 @@ def many_sums(goals, labels=300):
     return made | {"sentence": check_proof.sentence(made)}
 
 
+def many_names(number):
+    """Return a proof of so many counts at a place whose name is printed in 10,000 characters."""
+    made = proof(levels={"all": 0, "ward": 1}, places=["1"], names={"1": "\U0001f600" * 1000})
+    (count,) = made["counts"]
+    made["counts"] += [count | {"level": "ward", "place": "1"}] * number
+    return worded(made)
+
+
 def raw(old, new):
     """Return the bytes of a proof with others in their place."""
     text = json.dumps(proof()).encode()
@@ -178,6 +186,7 @@ ACCEPTED = {
     "a range that goes on": with_law(RANGED, 20, 18, 22),
     "never published": with_law(RANGED, 4, 1, 0),
     "long sums": many_sums(2),
+    "a long name of many places": many_names(1000),
     "as large as may be": json.dumps(proof()).encode().ljust(4_000_000),
 }  # fmt: skip
 
@@ -216,6 +225,7 @@ REFUSED = {
     "51 branches": chain(51),
     "many states": wide(24),
     "sums longer than may be printed": many_sums(3),
+    "counts longer than may be printed": many_names(1200),
 }
 
 

@@ -632,8 +632,16 @@ def _require_columns(frame: pd.DataFrame) -> None:
         raise DataError("frame must have at least one row, got none")
 
 
+def _names(frame: pd.DataFrame, column: str) -> pd.Index:
+    for row, value in enumerate(frame[column]):
+        if not isinstance(value, Hashable):
+            raise DataError(f"row {row}: column {column!r} must hold names, got {quote(value)}")
+    names: pd.Index = pd.Index(frame[column])
+    return names
+
+
 def _node_names(frame: pd.DataFrame) -> pd.Index:
-    names: pd.Index = pd.Index(frame["node"])
+    names = _names(frame, "node")
     missing = np.asarray(names.isna())
     if missing.any():
         raise DataError(f"row {int(np.argmax(missing))}: node has no name")
@@ -646,10 +654,7 @@ def _node_names(frame: pd.DataFrame) -> pd.Index:
 
 def _parents(frame: pd.DataFrame, names: pd.Index) -> IntArray:
     """Return the row of each node's parent, -1 for the root."""
-    column = pd.Index(frame["parent"])
-    for row, value in enumerate(column):
-        if not isinstance(value, Hashable):
-            raise DataError(f"row {row}: column 'parent' must hold names, got {quote(value)}")
+    column = _names(frame, "parent")
     empty = [isinstance(value, str) and not value for value in column]
     is_root = np.asarray(column.isna()) | np.array(empty, dtype=bool)
     parent = np.asarray(names.get_indexer(column), dtype=np.int64)
