@@ -169,10 +169,10 @@ class Wall:
         if error is None:
             return
         _interrupts.check()
-        own = isinstance(error, BayesRiskError)
-        if own and self._method and self._subject not in str(error):
-            raise type(error)(f"{self._subject}: {error}") from error
-        if not own and type(error) is not KeyboardInterrupt:
+        if isinstance(error, BayesRiskError):
+            if self._method and self._subject not in str(error):
+                raise type(error)(f"{self._subject}: {error}") from error
+        elif type(error) is not KeyboardInterrupt:
             raise PluginError(f"{self._subject} failed: {error_line(error)}") from error
 
 

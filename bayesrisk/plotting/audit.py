@@ -95,7 +95,7 @@ def plot_audit(
             measures = measures.measures
     needed = (*_ANSWERS, "error_releases", "releases", "randomised")
     measures = canvas.require(check.frame(measures, "measures"), (*_KEYS, *needed), "measures")
-    measures = _chosen_rows(measures, "population", population)
+    measures = _chosen_population(measures, population)
     costs = canvas.require(check.frame(costs, "costs"), ("protection", "error"), "costs")
     costs = _chosen_rows(costs, "population", population)
     if comparisons is not None:
@@ -165,6 +165,14 @@ def _chosen_rows(frame: pd.DataFrame, column: str, value: str | None) -> pd.Data
     return frame
 
 
+def _chosen_population(measures: pd.DataFrame, population: str | None) -> pd.DataFrame:
+    names = measures["population"].unique().tolist() if "population" in measures else []
+    if population is not None and population not in names:
+        rule = f"one of {', '.join(map(str, names))}" if names else "left out, as one was audited"
+        raise ArgumentError(f"population must be {rule}; got {quote(population)}")
+    return _chosen_rows(measures, "population", population)
+
+
 def _best_readings(measures: pd.DataFrame) -> pd.DataFrame:
     order = {name: rank for rank, name in enumerate((*_BEST, "as-true"))}
     rank = measures["attack"].map(order).fillna(len(order))
@@ -231,7 +239,7 @@ def plot_beliefs(
     ax : sequence of matplotlib.axes.Axes, optional
     """
     measures = canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
-    measures = _chosen_rows(measures, "population", population)
+    measures = _chosen_population(measures, population)
     measures = _chosen_rows(measures, "group", _EVERYBODY)
     adversaries = measures["adversary"].unique().tolist()
     lines = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))

@@ -407,6 +407,13 @@ def test_what_cannot_be_drawn_without_a_choice_is_refused(done, tmp_path):
     two = pd.concat([results.measures.assign(population=name) for name in ("A", "B")])
     with pytest.raises(ArgumentError, match="population must be one of A, B"):
         plotting.plot_audit(two, results.costs)
+    for one in (results.measures, results.measures.assign(population="A")):
+        for plot in (
+            plotting.plot_beliefs,
+            lambda m, **k: plotting.plot_audit(m, results.costs, **k),
+        ):
+            with pytest.raises(ArgumentError, match=r"population must be .*; got 'C'"):
+                plot(one, population="C")
     with pytest.raises(ArgumentError, match="population must be one of A, B"):
         plotting.plot_beliefs(two, population="C")
     with pytest.raises(ArgumentError, match="costs and comparisons must be left out"):
