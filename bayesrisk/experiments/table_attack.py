@@ -78,7 +78,7 @@ def write_attack(
 
     Parameters
     ----------
-    reading : Reading
+    reading : TableReading
         Tables as they were read, with no question left.
     folder : path-like
         New or empty: ``report.html``, ``bounds.csv``, ``claims.csv``, ``records.csv``,
@@ -245,7 +245,9 @@ class _Attack:
                 node_limit=1000,
             )  # fmt: skip
             size = np.bincount(solution.block, solution.count, minlength=len(solution.geoids))
-            most = float((np.asarray(other.upper) * size).sum() / size.sum())
+            # Where the distance is not known, all records could be others.
+            upper = np.nan_to_num(np.asarray(other.upper, dtype=np.float64), nan=1.0)
+            most = float((upper * size).sum() / size.sum())
             text = f"{len(frame):,} records were found that fit; "
             text += (
                 f"at most {most:.0%} of them could be others."

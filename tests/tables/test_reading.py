@@ -159,6 +159,7 @@ REFUSED = {
     "a,b,count,d,e\nx,y,1\nx,z,2\nw,z,3\n": "row 1: must have 3 columns, got 5",
     "a,b,count\nx,y,1\nx,z,2\n,,3\n": "row 4: .*first column",
     "a,b,count\nx,y,1\nx,z,2\n3\n": "row 4: .*first column",
+    "a,b,count\nx,y,1\nx,z,2\nw;y;3\n": "row 4: .*first column",
     'a,b,count\nx,y,1\nx,z,2\nw,"z,3\nw,y,4\n': "row 4: a quote must be closed on its line",
     'a,b,count\nx,y,1\n"x,z,2\nw",z,3\nw,y,4\n': "row 3: a quote must be closed on its line",
     'a,b,count\nx,y,1\nx,z,2\n"Source: here\nw,z,3\nw,y,4\n': "row 4: a quote must be closed",
@@ -280,6 +281,18 @@ def test_a_total_may_count_others():
     frame.loc[2, "count"] = 9
     tables = PublishedTables.from_frame(frame, counts="exact")
     assert tables.workload.schema.attribute("sex").labels == ("F", "M")
+
+
+def test_ages_that_leave_some_out_are_not_said_to_make_up_a_total():
+    """Nobody above 64 has a row: no group shows it, and the guess must not deny them."""
+    frame = pd.DataFrame({"age": ["0-17", "18-64", "Total"], "count": ["*", "6", "9"]})
+    said = read_layouts(frame_sheets(frame), {"counts": "exact"})
+    assert said.questions["totals.age"][0] == "partial"
+    bounds = count_bounds(PublishedTables(*said.accepted().parts)).counts.set_index("cell")
+    assert bounds.loc["0-17", ["low", "high"]].tolist() == [0, 3]
+    frame.loc[1, "age"] = "18+"
+    asked = read_layouts(frame_sheets(frame), {"counts": "exact"}).questions
+    assert asked["totals"][0] == "complete"
 
 
 def test_absent_rows_are_unknown_or_zero():

@@ -421,11 +421,10 @@ def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: Read
     if not one.exclusive and _overlapping(one.first) and "totals" not in rules.choices:
         text = f"the labels of {name} may overlap: complete if they exclude each other"
         return rules.ask(plain, "separate", text)
-    if one.totals and not one.exhaustive and not one.exclusive and "totals" not in rules.choices:
+    if one.totals and not one.exhaustive and "totals" not in rules.choices:
         text = (
             f"too few groups show whether the labels of {name} make up its total: complete if "
-            "they do, "
-            "partial if the total may count others"
+            "they do, partial if the total may count others"
         )
         return rules.ask(plain, "partial", text)
     text = "the labels of each variable make up its totals, and all files count the same records"

@@ -241,7 +241,7 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
             raise DataError(f"{name}: row {i}: a quote must be closed on its line")
         complete = labels and all(row[j] for j in labels if head[j])
         if position > last and (beyond or not complete or _is_note(row)):
-            if not row[0] or number_range(row[0]):
+            if not row[0] or number_range(row[0]) or _split_otherwise(row[0], width):
                 raise DataError(
                     f"{name}: row {i}: must be a row of the table or a note in the first column, "
                     f"got {quote(_short(row))}"
@@ -259,6 +259,15 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     keep = [j for j in range(width) if head[j] or any(row[j] for _, row in body)]
     body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths)]
     return Sheet(name, [head[j] for j in keep], body, left)
+
+
+def _split_otherwise(text: str, width: int) -> bool:
+    """Return whether a text is a row of counts with another delimiter, such as ``w;1b;3``."""
+    return any(
+        text.count(d) == width - 1 and _countlike(text.rpartition(d)[2])
+        for d in ";|\t"
+        if d in text
+    )
 
 
 def _too_wide(name: str, line: int, width: int, row: Sequence[str]) -> DataError:

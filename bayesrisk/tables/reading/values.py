@@ -58,7 +58,7 @@ def values(cells: Sequence[Cell], rules: ReadingRules) -> list[Value]:
 def _laws(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, _Law]:
     """Return the law of the plain counts of each file."""
     laws: dict[str, _Law] = {}
-    files_by_question: dict[str, list[str]] = {}  # files by the question about them
+    files_by_question: dict[str, list[str]] = {}
     for file in dict.fromkeys(cell.file for cell in cells):
         rule = [cell for cell in cells if cell.file == file]
         guess, reason = _guess(rule)
@@ -104,7 +104,6 @@ def _perturbed(cells: Sequence[Cell]) -> int:
     off = []
     for name in dict.fromkeys(n for cell in cells for n in cell.labels):
         groups: dict[frozenset[tuple[str, str]], dict[str, int]] = {}
-        complete = True
         for cell in cells:
             ends = number_range(cell.text) if WHOLE.fullmatch(cell.text) else None
             context = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
@@ -114,14 +113,13 @@ def _perturbed(cells: Sequence[Cell]) -> int:
                 groups.setdefault(context, {})[label] = ends[0]
         labels = {label for group in groups.values() for label in group} - {""}
         for group in groups.values():
-            if "" in group and len(group) == len(labels) + 1 and complete:
+            if "" in group and len(group) == len(labels) + 1:
                 rest = sum(n for label, n in group.items() if label)
-                off.append((group[""] - rest, len(group), group[""]))
-    if not any(d > 0 for d, *_ in off) or not any(d < 0 for d, *_ in off):
+                off.append((group[""] - rest, len(group)))
+    both_ways = any(d > 0 for d, _ in off) and any(d < 0 for d, _ in off)
+    if not both_ways or any(abs(d) > 3 * size for d, size in off):
         return 0
-    if any(abs(d) > 3 * size for d, size, _ in off):
-        return 0
-    return max(2, *(-(-abs(d) // size) for d, size, _ in off))
+    return max(2, *(-(-abs(d) // size) for d, size in off))
 
 
 def _cell_law(cell: Cell, law: _Law, rules: ReadingRules) -> _Law:
