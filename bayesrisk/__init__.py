@@ -7,6 +7,8 @@ The public names are those of ``__init__.pyi``.  They are loaded when they are f
 importing the package is cheap.
 """
 
-from bayesrisk._lazy import attach as _attach
+from bayesrisk._base.lazy import attach as _attach
+from bayesrisk._base.old_names import find_old_names as _find_old_names
 
 __getattr__, __dir__, __all__ = _attach(__name__, __file__)
+_find_old_names()

@@ -3,6 +3,7 @@
 from . import (
     accounting as accounting,
     answers as answers,
+    census as census,
     datasets as datasets,
     distributions as distributions,
     exceptions as exceptions,
@@ -11,8 +12,6 @@ from . import (
     interfaces as interfaces,
     mechanisms as mechanisms,
     plotting as plotting,
-    population as population,
-    readers as readers,
     reconstruction as reconstruction,
     risk as risk,
     tables as tables,
@@ -20,6 +19,10 @@ from . import (
 from ._version import __version__ as __version__
 from .accounting import epsilon_to_rho as epsilon_to_rho, rho_to_epsilon as rho_to_epsilon
 from .answers import Belief as Belief, Estimate as Estimate
+from .census import (
+    reconstruct_occupancy as reconstruct_occupancy,
+    simulate_population as simulate_population,
+)
 from .distributions import (
     DiscreteGaussian as DiscreteGaussian,
     DiscreteLaplace as DiscreteLaplace,
@@ -52,10 +55,8 @@ from .mechanisms import (
     TopDown as TopDown,
     make_mechanism as make_mechanism,
 )
-from .population import simulate_population as simulate_population
 from .reconstruction import (
     reconstruct as reconstruct,
-    reconstruct_occupancy as reconstruct_occupancy,
     solution_variability as solution_variability,
     verify_claims as verify_claims,
 )

@@ -1,11 +1,11 @@
 """``python -m bayesrisk``: the same as the ``bayesrisk`` command."""
 
-from bayesrisk import _interrupts
+from bayesrisk._base import interrupts
 
 
 def main() -> None:
     """Run the command, which may also be interrupted while its modules are being loaded."""
-    with _interrupts.heeded(last=True):
+    with interrupts.heeded(last=True):
         from bayesrisk.cli.app import main as run
 
         run()

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
-from bayesrisk import _validation as check
-from bayesrisk._pandas import pandas as pd
-from bayesrisk._show import Tabular, page, span
-from bayesrisk._validation import FloatAnswer, FloatArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, page, span
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk._base.validation import FloatAnswer, FloatArray
 from bayesrisk.exceptions import ArgumentError, ShapeError, quote
 
 __all__ = ["Belief", "Estimate"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from bayesrisk import _files, _validation as check
+from bayesrisk._base import disk, validation as check
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def path(name: str) -> Path:
     wanted = entries[name]["sha256"]
     files = {"": wanted} if isinstance(wanted, str) else wanted
     for part, expected in files.items():
-        digest = _files.digest(sample / part)
+        digest = disk.digest(sample / part)
         if digest != expected:
             raise DataError(
                 f"{sample / part}: sha256 must be {expected}, got {digest}; the installation is "

@@ -9,7 +9,7 @@ import numpy as np
 from bayesrisk.distributions.base import NoiseLaw
 
 if TYPE_CHECKING:
-    from bayesrisk._validation import IntArray
+    from bayesrisk._base.validation import IntArray
     from bayesrisk.inference import RecordPrior
     from bayesrisk.release import MechanismSpec, NoiseSpec, Release
     from bayesrisk.risk import Statements

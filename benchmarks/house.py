@@ -20,9 +20,9 @@ import pandas as pd
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "bayesrisk"
 FACES = (
-    "", "accounting", "datasets", "distributions", "exceptions", "experiments", "inference",
-    "interfaces", "mechanisms", "plotting", "population", "readers", "reconstruction", "release",
-    "risk", "tables",
+    "", "accounting", "census", "datasets", "distributions", "exceptions", "experiments",
+    "inference", "interfaces", "mechanisms", "plotting", "reconstruction", "release", "risk",
+    "tables",
 )  # fmt: skip
 STUDIES = ("experiments",)
 #: Lists of names on pages of reference.

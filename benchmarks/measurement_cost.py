@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import t as student
 
-from bayesrisk.experiments import MeasurementsStudy, run
-from bayesrisk.readers import write_nmf
+from bayesrisk.census import MeasurementsStudy, write_nmf
+from bayesrisk.experiments import run
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from command_memory import RUN

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from bayesrisk.population import spec as national
-from bayesrisk.population.simulate import Nation
+from bayesrisk.census.population import spec as national
+from bayesrisk.census.population.simulate import Nation
 from bayesrisk.reconstruction import find_claims, reconstruct, solution_variability
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 

@@ -10,9 +10,9 @@ from scipy import stats
 from targets import as_long
 
 import bayesrisk as br
+from bayesrisk.census import simulate_later
 from bayesrisk.inference import MemberQuestion, RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.mechanisms import make_mechanism
-from bayesrisk.population import simulate_later
 from bayesrisk.tables import (
     Attribute,
     Geography,

@@ -12,10 +12,10 @@ from pyarrow import parquet
 from scipy import special
 from targets import as_long, faster, seconds_each
 
-from bayesrisk.experiments import MeasurementsStudy, run
+from bayesrisk.census import MeasurementsStudy, NoisyMeasurements, write_nmf
+from bayesrisk.census.readers.geocodes import block_geocode
+from bayesrisk.experiments import run
 from bayesrisk.inference.count.measurements import MeasurementTables
-from bayesrisk.readers import NoisyMeasurements, write_nmf
-from bayesrisk.readers.geocodes import block_geocode
 
 UNITS, CELLS, PRIOR = 2600, 2016, 0.1
 SIGMA2 = float(np.float32(10.09))  # as a file holds it

@@ -9,8 +9,8 @@ from oracles import occupancy as oracle
 from targets import faster, lasting, seconds_each
 
 import bayesrisk as br
-from bayesrisk.reconstruction.occupancy import solutions as best
-from bayesrisk.reconstruction.occupancy.statistics import block_program
+from bayesrisk.census.occupancy import solutions as best
+from bayesrisk.census.occupancy.statistics import block_program
 from bayesrisk.reconstruction.solvers import Limits, make_solver
 
 #: Seconds of the processor, as everywhere: a busy machine changes them less.
@@ -25,7 +25,7 @@ NAMES = (
 @pytest.fixture(scope="module")
 def homes():
     """Households of 400 blocks, those with a property among them."""
-    spec = br.population.population_spec(
+    spec = br.census.population_spec(
         "county", n_blocks=400, occupied_blocks=1.0, quarters_blocks=0.0, subsidised_blocks=1.0
     )
     return br.simulate_population(spec, rng=61).for_schema(br.Schema.named("household-occupancy"))
@@ -34,16 +34,16 @@ def homes():
 @pytest.fixture(scope="module")
 def law():
     """The law of a sample of another population."""
-    spec = br.population.population_spec("county", n_blocks=2000, occupied_blocks=1.0)
+    spec = br.census.population_spec("county", n_blocks=2000, occupied_blocks=1.0)
     other = br.simulate_population(spec, rng=62).for_schema(br.Schema.named("household-occupancy"))
-    return br.reconstruction.HouseholdLaw.from_sample(other.to_frame(), smoothing=0.5)
+    return br.census.HouseholdLaw.from_sample(other.to_frame(), smoothing=0.5)
 
 
 def statistics_of(homes, mechanism, **options):
     release = br.make_mechanism(mechanism, **options).release(
         homes, workload=br.Workload.named("household-occupancy"), rng=63
     )
-    blocks = br.reconstruction.occupancy_statistics(release.tables)
+    blocks = br.census.occupancy_statistics(release.tables)
     return blocks.take(np.flatnonzero(blocks.hud_households > 0))
 
 
@@ -58,11 +58,11 @@ def mean_seconds(benchmark, blocks):
 
 def test_detection_beside_a_fresh_program(compare, blocks):
     """Aim: 0.5 ms a block; the twin builds one program for each block, presolve off."""
-    found = br.reconstruction.detect_occupancy(blocks)
+    found = br.census.detect_occupancy(blocks)
     rows = [{name: getattr(blocks, name)[i].tolist() for name in NAMES} for i in range(20)]
     assert [oracle.detect_by_program(row, adults=1) for row in rows] == list(found.status[:20])
     compare(
-        lambda: br.reconstruction.detect_occupancy(blocks),
+        lambda: br.census.detect_occupancy(blocks),
         lambda: [oracle.detect_by_program(row, adults=1) for row in rows],
         aims={
             "finding blocks that must hold an occupancy violation": seconds_each(0.5e-3, "block"),
@@ -104,7 +104,7 @@ def test_variability(benchmark, measured, blocks, law, attributes):
     some = blocks.take(np.arange(60))
     found = br.reconstruct_occupancy(some, law, rng=1)
     answer = benchmark.pedantic(
-        br.reconstruction.occupancy_variability,
+        br.census.occupancy_variability,
         (some, found, law),
         {"attributes": attributes},
         rounds=1,

@@ -5,8 +5,9 @@ import pytest
 from targets import as_long, faster
 
 from bayesrisk import simulate_population
-from bayesrisk.population import population_spec, spec as national
-from bayesrisk.population.spec import group_law, household_law, tenure_law
+from bayesrisk.census import population_spec
+from bayesrisk.census.population import spec as national
+from bayesrisk.census.population.spec import group_law, household_law, tenure_law
 
 TWIN = 300  # blocks
 

@@ -10,7 +10,7 @@ import pytest
 from files.agency_forms import write_ipums_1940
 from targets import as_long, faster
 
-from bayesrisk.readers import (
+from bayesrisk.census import (
     iter_ipums_1940,
     iter_ppmf,
     iter_record_form,

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from targets import Aim, a_second, faster, lasting, seconds_each
 
 from bayesrisk import MechanismSpec, PublishedTables, Records, Release, Schema, Workload, tabulate
+from bayesrisk.census import simulate_population
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.inference.microdata import system
 from bayesrisk.inference.microdata.chains import LatticeChains, PeopleChain, walk
@@ -20,7 +21,6 @@ from bayesrisk.inference.microdata.system import make_system, presolve
 from bayesrisk.inference.sampling.chains import effective_size
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.mechanisms.noise import DiscreteGaussianMechanism
-from bayesrisk.population import simulate_population
 from bayesrisk.release import NoiseSpec, TrueCounts
 from bayesrisk.tables import Attribute, Geography, Table
 

@@ -16,7 +16,7 @@ from files import agency_forms
 from pyarrow import parquet
 from targets import as_long
 
-from bayesrisk import readers
+from bayesrisk.census import readers
 from bayesrisk.exceptions import DataWarning
 from bayesrisk.tables import Workload, tabulate
 

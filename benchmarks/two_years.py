@@ -24,9 +24,9 @@ import pandas as pd
 from scipy import sparse, stats
 
 import bayesrisk as br
+from bayesrisk.census import simulate_later
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.mechanisms import make_mechanism
-from bayesrisk.population import simulate_later
 from bayesrisk.tables import Attribute, PopulationChange, Records, Schema, Table, Workload
 
 FOLDER = Path(__file__).parents[1] / "docs/explanation/protections"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from bayesrisk._show import arrow_table
+from bayesrisk._base.display import arrow_table
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout
 

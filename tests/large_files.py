@@ -14,7 +14,7 @@ from pyarrow import parquet
 from scipy import sparse
 
 import bayesrisk
-from bayesrisk.readers import write_nmf, write_ppmf, write_record_form
+from bayesrisk.census import write_nmf, write_ppmf, write_record_form
 from bayesrisk.tables import Workload
 
 #: Rows of what is repeated.
@@ -34,7 +34,7 @@ P1 = Workload.named("sf1-block").select(tables=["P1"])
 TWO = Workload.named("sf1-block").select(tables=["P1", "P14"])
 PL94 = Workload.named("pl94-tables").select(tables=["P1"])
 DHC = Workload.named("dhc-block").select(tables=["P1"])
-read = bayesrisk.readers
+read = bayesrisk.census.readers
 
 
 def known_persons(file):
@@ -100,7 +100,7 @@ def repeated(file, times, header):
 def units_file(folder, rows):
     file = folder / "u.csv"
     units = oracle.household_records(np.random.default_rng(1), 2**12)
-    bayesrisk.readers.write_ppmf_units(units, file, vintage="2020")
+    bayesrisk.census.write_ppmf_units(units, file, vintage="2020")
     return repeated(file, rows // 2**12, 1)
 
 

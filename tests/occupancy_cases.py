@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from bayesrisk.reconstruction import HouseholdLaw
-from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
+from bayesrisk.census import HouseholdLaw
+from bayesrisk.census.occupancy.statistics import OccupancyStatistics
 
 NAMES = (
     *("households", "population", "sizes", "race", "children", "hud_households", "hud_people"),

@@ -1,6 +1,7 @@
 """Studies run into folders in one call: options of the study and of the run side by side."""
 
-from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy, run
+from bayesrisk.census import MeasurementCountsStudy, MeasurementsStudy
+from bayesrisk.experiments import run
 from bayesrisk.experiments.published_attack import OccupancyAttackStudy
 from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy
 

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 import bayesrisk as br
-from bayesrisk import _validation as check
+from bayesrisk._base import validation as check
+from bayesrisk.census.occupancy.statistics import OccupancyStatistics
+from bayesrisk.census.studies.by_place import split_by_place
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError, quote
 from bayesrisk.experiments import Protection
-from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.reconstruction.claims.result import ClaimOptions
 from bayesrisk.reconstruction.linkage import Persons
-from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 
 PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))
 SEX = br.tables.Attribute("sex", 2)
@@ -282,7 +282,7 @@ def _leaf_prior(name, value):
             for n in ("log_jump", "size", "log_ratio")
             for v in (np.nan, [0.5, np.nan], None, "x")
         ),
-        (lambda: br.readers.read_hud(_deep(), level="tract"), "path"),
+        (lambda: br.census.read_hud(_deep(), level="tract"), "path"),
         (lambda: Protection("x", mechanism="\ud800"), "mechanism"),
     ],
 )

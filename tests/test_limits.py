@@ -7,8 +7,8 @@ import pytest
 import two_level_questions as questions
 
 import bayesrisk as br
-from bayesrisk import _validation
-from bayesrisk._files import text as _parse
+from bayesrisk._base import validation
+from bayesrisk._base.disk import text as _parse
 from bayesrisk.distributions import sums as convolution
 from bayesrisk.inference.sampling import chains, tree as path_gibbs
 from bayesrisk.inference.tree import _sum_product as _tree_engine
@@ -17,10 +17,10 @@ from bayesrisk.risk import two_levels as _two_level_grid, two_levels as _two_lev
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/reference/errors.md"
 ROWS = {
-    "a whole number": (_validation.MAX_COUNT,),
+    "a whole number": (validation.MAX_COUNT,),
     "the true count of a group": (_two_level_question.MAX_GROUP,),
-    "elements of an array": (_validation.MAX_ELEMENTS,),
-    "items that are taken": (_validation.MAX_ITEMS,),
+    "elements of an array": (validation.MAX_ELEMENTS,),
+    "items that are taken": (validation.MAX_ITEMS,),
     "entries of a tabulated": (convolution.MAX_TABLE,),
     "convolved or truncated": (convolution.MAX_TABLE,),
     "terms of a sum over": (_two_levels.MAX_TERMS,),

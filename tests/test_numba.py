@@ -8,7 +8,7 @@ import sys
 import numba
 import pytest
 
-from bayesrisk import _numba
+from bayesrisk._base import compiling
 from bayesrisk.exceptions import ConfigError
 
 
@@ -19,7 +19,7 @@ import resource, warnings
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 warnings.simplefilter("always")
 with warnings.catch_warnings(record=True) as caught:
-    from bayesrisk._numba import elementwise, kernel
+    from bayesrisk._base.compiling import elementwise, kernel
 
     @kernel
     def twice(x):
@@ -49,7 +49,7 @@ ROOT = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away"
 )
 KERNELS = """
-from bayesrisk._numba import elementwise, kernel
+from bayesrisk._base.compiling import elementwise, kernel
 
 @kernel
 def twice(x):
@@ -93,9 +93,9 @@ def test_what_others_can_write_is_never_run(tmp_path):
 def checked(folder, source, explicit, monkeypatch):
     """Return whether a folder of compiled code is used."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(folder) if explicit else "")
-    _numba._check_folder.cache_clear()
+    compiling._check_folder.cache_clear()
     with contextlib.suppress(ConfigError if explicit else PermissionError):
-        _numba._check_folder(str(folder), str(source))
+        compiling._check_folder(str(folder), str(source))
         return True
     return False
 
@@ -175,7 +175,7 @@ def test_systems_without_owners(places, monkeypatch):
 MODULE = """
 from typing import NamedTuple
 import numpy as np
-from bayesrisk._numba import kernel
+from bayesrisk._base.compiling import kernel
 
 class {name}(NamedTuple):
     values: np.ndarray
@@ -206,10 +206,12 @@ def test_a_cache_with_types_that_are_gone_is_made_anew(tmp_path):
     assert [int(hits) for _, hits in printed] == [0, 0, 1]
 
 
-STEP = "from bayesrisk._numba import step\n\n@step\ndef shifted(x):\n    return x + {}\n"
-KERNEL = "from bayesrisk._numba import kernel\n\n@kernel\ndef shifted(x):\n    return x + {}\n"
+STEP = "from bayesrisk._base.compiling import step\n\n@step\ndef shifted(x):\n    return x + {}\n"
+KERNEL = (
+    "from bayesrisk._base.compiling import kernel\n\n@kernel\ndef shifted(x):\n    return x + {}\n"
+)
 CALLER = """
-from bayesrisk._numba import elementwise, kernel
+from bayesrisk._base.compiling import elementwise, kernel
 from house import constants, steps
 
 @kernel
@@ -262,11 +264,11 @@ def doubled_twice(x):
 def test_a_step_runs_from_python_and_is_no_kernel_of_its_own(monkeypatch, tmp_path):
     (tmp_path / "cache").mkdir(mode=0o700)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(_numba, "DECLARED", [])
-    assert _numba.step(doubled) is doubled
+    monkeypatch.setattr(compiling, "DECLARED", [])
+    assert compiling.step(doubled) is doubled
     monkeypatch.setitem(globals(), "step_here", doubled)
-    whole = _numba.kernel(doubled_twice)
+    whole = compiling.kernel(doubled_twice)
     assert (doubled(3), whole(3)) == (6, 12)
-    assert [whole] == _numba.DECLARED
-    assert list(_numba.parts(whole)) == [whole, doubled]
+    assert [whole] == compiling.DECLARED
+    assert list(compiling.parts(whole)) == [whole, doubled]
     assert len(list(tmp_path.rglob("*.nbc"))) == 1

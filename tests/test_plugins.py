@@ -16,8 +16,9 @@ import pandas as pd
 import pytest
 from hostile_plugins import FAILING, released
 
-from bayesrisk import Records, Release, Workload, _plugins
-from bayesrisk._plugins import Registry
+from bayesrisk import Records, Release, Workload
+from bayesrisk._base import plugins
+from bayesrisk._base.plugins import Registry
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -69,7 +70,7 @@ class Point:
 def points(monkeypatch):
     """Return a list that stands for the plug-ins of other packages, of every kind."""
     listed = []
-    monkeypatch.setattr(_plugins, "entry_points", lambda **_: listed)
+    monkeypatch.setattr(plugins, "entry_points", lambda **_: listed)
     return listed
 
 
@@ -100,7 +101,7 @@ def test_the_packages_own_are_made_without_a_look_at_other_packages(runners, mon
     def looked(**_):
         raise AssertionError("read the metadata of every installed package")
 
-    monkeypatch.setattr(_plugins, "entry_points", looked)
+    monkeypatch.setattr(plugins, "entry_points", looked)
     runners.register("mine", Runs)
     assert isinstance(runners.make("slow"), Runs)
     assert isinstance(runners.make("mine"), Runs)

@@ -20,18 +20,19 @@ import numpydoc.docscrape
 import pytest
 
 import bayesrisk
+from bayesrisk._base import old_names as moves
 from bayesrisk.experiments.runs import executors
+from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.mechanisms import registry as mechanisms
 from bayesrisk.reconstruction import registry as attacks
 from bayesrisk.reconstruction.solvers import model as solvers
 
 PACKAGES = [
     "accounting",
+    "census",
     "distributions",
     "inference",
     "mechanisms",
-    "population",
-    "readers",
     "reconstruction",
     "risk",
     "tables",
@@ -148,7 +149,13 @@ def test_documentation(name):
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, t in PUBLIC.items() if hasattr(t, "__dataclass_fields__")]
+    "name",
+    [
+        n
+        for n, t in PUBLIC.items()
+        # The fields of a study are what it is made from, documented as its parameters.
+        if hasattr(t, "__dataclass_fields__") and not issubclass(t, Study)
+    ],
 )
 def test_documentation_of_records(name):
     thing = PUBLIC[name]
@@ -227,7 +234,7 @@ def assert_short(thing):
 def test_functions_have_an_example():
     own = {n: t for n, t in PUBLIC.items() if inspect.isfunction(t) and n.split(".")[0] in PACKAGES}
     # What reads a piece at a time is shown by what reads all.
-    shown = {n: own.get(n.replace("readers.iter_", "readers.read_"), t) for n, t in own.items()}
+    shown = {n: own.get(n.replace("census.iter_", "census.read_"), t) for n, t in own.items()}
     without = [n for n, t in shown.items() if n.count(".") == 1 and not sections(t)["Examples"]]
     assert without == []
     assert len(own) > 80, "nothing was counted"
@@ -247,7 +254,7 @@ def modules_after(code):
 
 
 def test_zones_load_nothing_until_a_name_is_used():
-    zones = ("distributions", "experiments", "inference", "plotting", "readers", "risk", "tables")
+    zones = ("census", "distributions", "experiments", "inference", "plotting", "risk", "tables")
     loaded = modules_after("; ".join(f"import bayesrisk.{zone}" for zone in zones))
     assert loaded.isdisjoint({"numba", "pandas", "scipy", "numpy"})
 
@@ -348,7 +355,7 @@ LONG = {
     "inference.hierarchical_posterior": "one release in one call; TwoLevels is the object",
     "inference.microdata_posterior": "what is asked, where, and how chains run: seven are optional",
     "inference.Tree.path": "a release of a whole path in one call",
-    "reconstruction.reconstruct_occupancy": "limits of the search are part of what is claimed",
+    "census.reconstruct_occupancy": "limits of the search are part of what is claimed",
 }
 # What no type can say: objects of libraries that may be missing, and answers of plug-ins.
 UNTYPED = {
@@ -409,3 +416,35 @@ def test_names_that_moved_are_where_the_migration_page_says():
     gone = [before.strip("`") for before, _ in rows if re.fullmatch(r"`\w+`", before)]
     assert len(gone) == len(set(gone)) > 240
     assert set(gone) & set(bayesrisk.__all__) == {"tabulate"}  # of laws before, of records now
+
+
+def old_names():
+    """Return the names of the version before that the wing of censuses took, and their objects."""
+    stub = Path(bayesrisk.census.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    for node in ast.parse(stub).body:
+        if isinstance(node, ast.ImportFrom):
+            old = {v.removeprefix("census."): k for k, v in moves.MODULES.items()}
+            module = old.get(
+                node.module, node.module.replace("occupancy.", "reconstruction.occupancy.")
+            )
+            for alias in node.names:
+                yield f"bayesrisk.{module}", alias.name
+
+
+@pytest.mark.parametrize(("module", "name"), sorted(set(old_names())))
+def test_what_moved_to_the_wing_is_found_by_its_old_dotted_name(module, name):
+    assert getattr(importlib.import_module(module), name) is getattr(bayesrisk.census, name)
+    assert importlib.import_module(module).__name__.startswith("bayesrisk.census.")
+
+
+def test_packages_give_what_they_listed_before():
+    for package, names in moves.NAMES.items():
+        face = importlib.import_module(package)
+        assert set(names).isdisjoint(face.__all__)
+        for name in names:
+            wanted = bayesrisk.census if package == "bayesrisk" else getattr(bayesrisk.census, name)
+            assert getattr(face, name) is wanted
+    with pytest.raises(AttributeError):
+        getattr(bayesrisk.reconstruction, "detect")  # noqa: B009
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("bayesrisk.readers.nothing")

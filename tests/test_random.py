@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bayesrisk._random import generator
+from bayesrisk._base.randomness import generator
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 CYCLIC = []

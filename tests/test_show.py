@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 import bayesrisk as br
-from bayesrisk._show import displayed, number, span
+from bayesrisk._base.display import displayed, number, span
 
 
 @displayed
@@ -70,7 +70,7 @@ def test_ten_lines_are_the_most():
 
 
 def test_reconstruction_says_how_many_are_proved():
-    population = br.simulate_population(br.population.population_spec("tract", n_blocks=30), rng=1)
+    population = br.simulate_population(br.census.population_spec("tract", n_blocks=30), rng=1)
     tables = br.tabulate(population, br.Workload.named("sf1-block"))
     found = br.reconstruct(tables, scope="block")
     unique = found.status.count("unique")

@@ -17,8 +17,8 @@ from hostile_texts import TEXTS, Tags, is_formula, spreadsheet, steering
 from hypothesis import given, strategies as st
 from studies import run_sweep
 
-from bayesrisk import _files
-from bayesrisk._files.delimited import csv_bytes, guarded_table, own_text
+from bayesrisk._base import disk
+from bayesrisk._base.disk.delimited import csv_bytes, guarded_table, own_text
 from bayesrisk.cli.app import app, main
 from bayesrisk.cli.base import print_answer, say
 from bayesrisk.experiments.runs.engine import findings, fragment, table
@@ -170,9 +170,9 @@ def test_titles_headings_keys_and_cells_of_pages():
 def test_keys_of_documents():
     for text in TEXTS:
         document = {text: {text: [text]}}
-        data = _files.sealed(document)
+        data = disk.sealed(document)
         assert data.isascii()
-        assert _files.unsealed(json.loads(data)) == document
+        assert disk.unsealed(json.loads(data)) == document
 
 
 def published(folder, name, heading, labels):

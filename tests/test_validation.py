@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import bayesrisk as br
-from bayesrisk import ArgumentError, _validation as check
+from bayesrisk import ArgumentError
+from bayesrisk._base import validation as check
 from bayesrisk.exceptions import ArgumentTypeError, BayesRiskError, DataError, ShapeError
 
 

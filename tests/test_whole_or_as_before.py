@@ -11,7 +11,7 @@ import pytest
 from figures import quick_figures
 from writing_cases import STOP, commands, content, inputs, leftovers, run
 
-from bayesrisk._files import writing
+from bayesrisk._base.disk import writing
 
 #: A command for each way to write: a folder, one replaced, one by place, a run in shards, a file,
 #: and what only its owner may read.  Every command is in ``tests/fuzz/test_kills.py``.

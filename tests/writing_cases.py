@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _files, datasets as samples
+from bayesrisk import datasets as samples
+from bayesrisk._base import disk
+from bayesrisk.census import write_nmf
+from bayesrisk.census.studies.occupancy import OccupancyStudy, synthetic_households
 from bayesrisk.cli.app import main
-from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
-from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload, tabulate
 
 SWEEP = """
@@ -230,12 +231,12 @@ def content(place):
     return {
         name: path.read_bytes()
         for name, path in found.items()
-        if not any(_files.is_leftover(part) for part in Path(name).parts)
+        if not any(disk.is_leftover(part) for part in Path(name).parts)
     }
 
 
 def leftovers(place):
-    return [path for path in Path(place).rglob("*") if _files.is_leftover(path.name)]
+    return [path for path in Path(place).rglob("*") if disk.is_leftover(path.name)]
 
 
 class Case:

@@ -7,8 +7,8 @@ from importlib import resources
 from numbers import Rational
 from typing import Any, overload
 
-from bayesrisk import _validation as check
-from bayesrisk._pandas import pandas as pd
+from bayesrisk._base import validation as check
+from bayesrisk._base.frames import pandas as pd
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 
 _UNIVERSES = {"pl94": ("person", "unit"), "dhc": ("person", "household", "unit")}

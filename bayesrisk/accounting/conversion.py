@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatAnswer, FloatArray, IntArray, Number
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.distributions import kernels
 from bayesrisk.distributions.discrete_gaussian import normaliser

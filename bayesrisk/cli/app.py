@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk import _interrupts
+from bayesrisk._base import interrupts
 from bayesrisk._version import __version__
 from bayesrisk.cli import attacks, base, records, release, risk
 from bayesrisk.exceptions import (
@@ -143,7 +143,7 @@ def _records() -> None:
 
 
 def _reconstruction() -> None:
-    people = br.simulate_population(br.population.population_spec("tract", n_blocks=4), rng=1)
+    people = br.simulate_population(br.census.population_spec("tract", n_blocks=4), rng=1)
     small = br.Workload.named("sf1-block")
     rounded = br.make_mechanism("rounding", base=3).release(people, workload=small, rng=1)
     br.reconstruct(rounded.tables, scope="block")
@@ -154,7 +154,7 @@ def _reconstruction() -> None:
 
 
 def _claims() -> None:
-    people: Any = br.simulate_population(br.population.population_spec("tract", n_blocks=4), rng=1)
+    people: Any = br.simulate_population(br.census.population_spec("tract", n_blocks=4), rng=1)
     claims = br.reconstruction.find_claims(
         br.tabulate(people, br.Workload.named("household-dhc")), max_columns=3
     )
@@ -188,7 +188,7 @@ def _uncollected() -> Iterator[None]:
 
 def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) -> None:
     """Compile all kernels ahead, so that no later command waits; once for an installation."""
-    from bayesrisk import _numba
+    from bayesrisk._base import compiling
 
     clock, start = time.perf_counter(), time.time_ns()
     with (
@@ -200,11 +200,11 @@ def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) ->
             with _uncollected():
                 call()
             step()
-            if _numba.cache_folder() is None:
+            if compiling.cache_folder() is None:
                 break  # the rest would be compiled in vain
-    folder, compiled = _numba.cache_folder(), _numba.compiled_since(start)
+    folder, compiled = compiling.cache_folder(), compiling.compiled_since(start)
     summary = {
-        "kernels": len(_numba.DECLARED),
+        "kernels": len(compiling.DECLARED),
         "compiled": compiled,
         "seconds": round(time.perf_counter() - clock, 1),
         "folder": folder,
@@ -229,7 +229,7 @@ def list_(
     as_json: base.JsonOption = False,
 ) -> None:
     """List what can be chosen by name, each in a line."""
-    from bayesrisk import _validation as check
+    from bayesrisk._base import validation as check
 
     entries = _KINDS[check.choice(kind, "kind", tuple(_KINDS))]()
     width = max(map(len, entries))
@@ -416,7 +416,7 @@ def _shortage(error: Exception) -> str:
 def main() -> None:
     """Run the command: 2 for wrong use, 3 for data that cannot be used, 1 for a crash."""
     try:
-        with _interrupts.heeded():
+        with interrupts.heeded():
             app()
     except BayesRiskError as error:
         with suppress(OSError):

@@ -303,7 +303,7 @@ def study(
     figures: Annotated[bool, typer.Option(help="Draw the figures, and write report.html.")] = True,
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
-    from bayesrisk import _validation as check
+    from bayesrisk._base import validation as check
     from bayesrisk.experiments.published_attack import read_households, read_sample
     from bayesrisk.tables.exchange import Partitions
 
@@ -315,7 +315,7 @@ def study(
         settings["protections"] = tuple(options.protection)
     source, public = _households(households), _households(sample)
     population = source if source is None or Partitions.there(source) else read_households(source)
-    experiment = br.experiments.OccupancyStudy(
+    experiment = br.census.OccupancyStudy(
         seeds=tuple(range(options.seed, options.seed + (seeds if households is None else 1))),
         solutions=options.solutions,
         noisy_solutions=options.noisy_solutions,
@@ -567,7 +567,7 @@ def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
     changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
     with base.called("name", "simulate"), base.called("n_blocks", "blocks"):
         return SimulatedPopulation(
-            br.population.population_spec(entry["simulate"], **changes), entry["seed"]
+            br.census.population_spec(entry["simulate"], **changes), entry["seed"]
         )
 
 
@@ -652,7 +652,7 @@ def _protections(recipes: list[Any] | None) -> list["br.experiments.Protection"]
 
 
 def _methods(texts: list[str] | None) -> list[str]:
-    from bayesrisk._validation import choice
+    from bayesrisk._base.validation import choice
     from bayesrisk.risk.audit import METHODS
 
     methods = base.names(texts) or [METHODS[0]]
@@ -704,7 +704,7 @@ def attack_(
     quiet: base.QuietOption = False,
 ) -> None:
     """Say what published tables give away: proofs, bounds, records that fit, likely records."""
-    from bayesrisk import _files
+    from bayesrisk._base import disk
     from bayesrisk.experiments.table_attack import write_attack
     from bayesrisk.tables.reading.reading import read
     from bayesrisk.tables.reading.rules import setting
@@ -721,7 +721,7 @@ def attack_(
     for line in reading.screen():
         base.say(line, err=as_json)
     if save_assumptions is not None:
-        with _files.whole_file(save_assumptions, new=True) as stream:
+        with disk.whole_file(save_assumptions, new=True) as stream:
             stream.write(reading.to_toml().encode())
         base.say(f"what is assumed is in {save_assumptions}: check it", err=as_json)
         if output is None:

@@ -25,8 +25,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 import bayesrisk as br
-from bayesrisk import _interrupts
-from bayesrisk._files.text import IN_PIECES
+from bayesrisk._base import interrupts
+from bayesrisk._base.disk.text import IN_PIECES
 from bayesrisk.exceptions import ArgumentError, BayesRiskWarning, DataError, printable, quote
 
 #: The key of documents about made-up people, as in manifests.
@@ -141,7 +141,7 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
             advice = f"; {stop}" if stop.args else ""  # a run says what becomes of it
-            raise typer.Exit(_interrupts.tell(advice)) from None
+            raise typer.Exit(interrupts.tell(advice)) from None
         except ArgumentError as error:
             message = self._option_message(str(error))
             if message == str(error):
@@ -376,7 +376,7 @@ FragmentOption = Annotated[
 
 def write_fragment(report: Path) -> None:
     """Write a report as a part of another page, beside it."""
-    from bayesrisk._files import write_bytes
+    from bayesrisk._base.disk import write_bytes
     from bayesrisk.experiments.runs.engine import fragment
 
     page = fragment(report.read_text("utf-8")).encode()
@@ -431,7 +431,7 @@ class RunOptions:
                     announce=None if silent else announce,
                 )
             except (KeyboardInterrupt, Exception) as stop:
-                if not _interrupts.ended(stop):
+                if not interrupts.ended(stop):
                     raise
                 advice = "finished shards are kept, go on with --resume"
                 raise KeyboardInterrupt(advice) from stop
@@ -551,7 +551,7 @@ def parse_sensitivity(text: str) -> float:
     try:
         return number(text, "sensitivity")
     except ArgumentError as error:
-        from bayesrisk import _validation as check
+        from bayesrisk._base import validation as check
 
         words = ", ".join(SENSITIVITIES)
         advice = check.did_you_mean(text, SENSITIVITIES)
@@ -686,7 +686,7 @@ def record_pieces(
     ``sf1-person``, codes may be those of a dialect: the one that is said or that the file says of
     itself, and of a file whose columns are not the schema's one of them must say it.
     """
-    from bayesrisk.readers.record_form import coding_of_file
+    from bayesrisk.census.readers.record_form import coding_of_file
     from bayesrisk.tables.exchange import Partitions
     from bayesrisk.tables.records import CHUNK, iter_records
 
@@ -708,7 +708,7 @@ def record_pieces(
         coding = coding_of_file(path, dialect)
     if coding is None:
         return iter_records(path, schema=record_schema)
-    return br.readers.iter_record_form(path, dialect=coding, chunk=CHUNK)
+    return br.census.iter_record_form(path, dialect=coding, chunk=CHUNK)
 
 
 @contextmanager
@@ -721,10 +721,10 @@ def split_records(
     made_up: bool = False,
 ) -> Iterator[Path]:
     """Provide records put down by place beside an output, and remove them at the end."""
-    from bayesrisk import _files
-    from bayesrisk.experiments.by_place import split_by_place
+    from bayesrisk._base import disk
+    from bayesrisk.census.studies.by_place import split_by_place
 
-    with _files.scratch_folder(output) as folder:
+    with disk.scratch_folder(output) as folder:
         with called("level", "--by"), called("places", "--places"):
             split_by_place(pieces, folder / "records", level=level, places=places, made_up=made_up)
         yield folder / "records"

@@ -10,8 +10,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from pydantic import Discriminator, Field, Tag, ValidationError, create_model
 
-from bayesrisk._files.limits import Count, Positive, Section, Seed, Several, as_config_error
-from bayesrisk._files.text import read_toml
+from bayesrisk._base.disk.limits import Count, Positive, Section, Seed, Several, as_config_error
+from bayesrisk._base.disk.text import read_toml
 from bayesrisk.exceptions import ConfigError
 
 Text = Annotated[str, Field(pattern=r"\S", strict=True)]

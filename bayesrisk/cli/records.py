@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 import bayesrisk as br
-from bayesrisk import _files
-from bayesrisk._files.text import IN_PIECES, MISSING
+from bayesrisk._base import disk
+from bayesrisk._base.disk.text import IN_PIECES, MISSING
 from bayesrisk.cli import base
 from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError, quote
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesrisk.population.summary import PopulationSummary
+    from bayesrisk.census.population.summary import PopulationSummary
 
 # -----------------------------------------------------------------------------
 # Files with columns of their own: what these are taken for, and other choices.
@@ -102,7 +102,7 @@ def _schema(
     sources: Sequence[Any], document: dict[str, Any], choices: Mapping[str, Any], *, quiet: bool
 ) -> "br.Schema | None":
     """Return the schema of records that are not census; None for others."""
-    from bayesrisk.readers.record_form import file_columns, missing_columns, said_by_file
+    from bayesrisk.census.readers.record_form import file_columns, missing_columns, said_by_file
 
     if document.get("schema"):
         with base.called("name", "--schema"):
@@ -156,7 +156,7 @@ def infer_schema(files: Sequence[Path], choices: Mapping[str, Any], *, quiet: bo
 
 def _check_column(option: str, name: str, frame: "pd.DataFrame") -> None:
     """Refuse a column that a file does not have."""
-    from bayesrisk import _validation as check
+    from bayesrisk._base import validation as check
 
     check.choice(name, f"{option}: column", tuple(map(str, frame.columns)))
 
@@ -218,8 +218,8 @@ def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 def read_frame(file: Path) -> "pd.DataFrame":
     """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
-    from bayesrisk._files.delimited import text_frame
-    from bayesrisk._files.parquet import read_table
+    from bayesrisk._base.disk.delimited import text_frame
+    from bayesrisk._base.disk.parquet import read_table
 
     if file.suffix.lower() == ".parquet":
         table: pd.DataFrame = read_table(file).to_pandas()
@@ -233,13 +233,11 @@ def read_frame(file: Path) -> "pd.DataFrame":
 # ``bayesrisk simulate``: a synthetic population in a folder, beside the nation's figures.
 
 
-def _settings(
-    preset: str, blocks: int | None, changes: list[str]
-) -> "br.population.PopulationSpec":
+def _settings(preset: str, blocks: int | None, changes: list[str]) -> "br.census.PopulationSpec":
     """Return the settings named, with those changed that are given as NAME=VALUE."""
-    from bayesrisk import _validation as check
+    from bayesrisk._base import validation as check
 
-    kinds = get_type_hints(br.population.PopulationSpec)
+    kinds = get_type_hints(br.census.PopulationSpec)
     settings: dict[str, Any] = {} if blocks is None else {"n_blocks": blocks}
     for text in changes:
         name, equals, value = text.partition("=")
@@ -254,7 +252,7 @@ def _settings(
         for name in settings:
             by_set = any(text.partition("=")[0] == name for text in changes)
             names.enter_context(base.called(name, f"--set {name}" if by_set else "--blocks"))
-        return br.population.population_spec(preset, **settings)
+        return br.census.population_spec(preset, **settings)
 
 
 def _lines(summary: "PopulationSummary") -> list[str]:
@@ -335,7 +333,7 @@ def simulate(
 def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
     """Return the stylised law of change, with rates that are given as NAME=RATE."""
     with base.called("years", "--years"):
-        law = br.population.stylised_change(years)
+        law = br.census.stylised_change(years)
     parts = [text.partition("=") for text in changes]
     for name, equals, _ in parts:
         if not equals or name not in law.schema.names:
@@ -351,14 +349,14 @@ def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
 
 def _nation(
     output: Path,
-    settings: "br.population.PopulationSpec",
+    settings: "br.census.PopulationSpec",
     seed: int,
     scale: str | None,
     runner: base.RunOptions,
 ) -> None:
     """Make a nation by county, as a run in shards."""
-    from bayesrisk.experiments.by_place import NationStudy
-    from bayesrisk.population.simulate import Nation
+    from bayesrisk.census.population.simulate import Nation
+    from bayesrisk.census.studies.by_place import NationStudy
 
     with base.called("scale", "--scale"):
         nation = Nation.scaled(1.0 if scale is None else base.number(scale, "--scale"), settings)
@@ -372,7 +370,7 @@ def _nation(
 
 def _population(
     output: Path,
-    settings: "br.population.PopulationSpec",
+    settings: "br.census.PopulationSpec",
     seed: int,
     runner: base.RunOptions,
     *,
@@ -382,7 +380,7 @@ def _population(
     """Make a population in one piece, and those people some years later by a law of change."""
     from numpy.random import SeedSequence
 
-    with _files.explained(output):
+    with disk.explained(output):
         occupied = output.is_dir() and any(output.glob("*.parquet"))
     if occupied and not replace:
         raise OutputError(
@@ -400,13 +398,13 @@ def _population(
         if law is None:
             population.write(output)
         else:
-            later = br.population.simulate_later(persons, law, rng=SeedSequence([seed, law.years]))
-            with _files.whole_folder(output, _files.new_folder) as folder:
+            later = br.census.simulate_later(persons, law, rng=SeedSequence([seed, law.years]))
+            with disk.whole_folder(output, disk.new_folder) as folder:
                 population.write(folder / "first")
                 aged = dataclasses.replace(population, persons=later, households=None)
                 aged.write(folder / "later")
         count_step()
-        summary = br.population.population_summary(population)
+        summary = br.census.population_summary(population)
         count_step()
     document, lines = _document(summary, output) | {base.MADE_UP: True}, _lines(summary)
     if law is not None:
@@ -499,7 +497,7 @@ def tabulate(
 
 def _by_place(source: Path, wanted: "br.Workload", output: Path, runner: base.RunOptions) -> None:
     """Count microdata by place, a part at a time."""
-    from bayesrisk.experiments.by_place import TabulationStudy
+    from bayesrisk.census.studies.by_place import TabulationStudy
 
     summary = runner.run(TabulationStudy(source, wanted), output, "tabulate")
     lines = [f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}"]
@@ -512,9 +510,9 @@ def _by_place(source: Path, wanted: "br.Workload", output: Path, runner: base.Ru
 
 def _check_output(folder: Path, *, replace: bool) -> None:
     """Refuse a folder that is in use before anything is computed."""
-    with _files.explained(folder):
+    with disk.explained(folder):
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if any(not _files.is_leftover(name) for name in names):
+    if any(not disk.is_leftover(name) for name in names):
         if "_manifest.json" not in names or "_release.json" in names:
             raise OutputError(f"{folder}: must be empty or hold tables; nothing was changed")
         if not replace:
@@ -590,7 +588,7 @@ def first_look(
             data, chosen = _read(source, schema), base.names(keys)
     result = br.risk.first_look(data, keys=chosen, sensitive=sensitive, max_size=max_size)
     if output is not None:
-        with _files.whole_file(output) as stream:
+        with disk.whole_file(output) as stream:
             frame = result.to_frame()
             frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
     summary: dict[str, Any] = {
@@ -698,7 +696,7 @@ def convert_file(
             option, alternatives = name.replace("_", "-"), " or ".join(forms)
             raise ArgumentError(f"--{option} goes with --from {alternatives}, got --from {form}")
     source = base.data_path(source, "census files")
-    with _files.explained(output):
+    with disk.explained(output):
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
     rows_read = base.progress(quiet=quiet or as_json, title="convert-file", unit="rows")
@@ -726,28 +724,28 @@ def _frames(source: Path, form: Form, options: FormOptions) -> Iterator[Any]:
     """Yield pieces of the input as Arrow tables; records say that their codes are the schema's."""
     import pyarrow as pa
 
-    from bayesrisk.readers.record_form import METADATA
+    from bayesrisk.census.readers.record_form import METADATA
 
     if form is Form.HUD:
         level, rule = options.level or [], options.on_error or "refuse"
         if len(level) != 1:
             raise ArgumentError("--level must be given once for a HUD file: tract, county or state")
-        for frame in br.readers.iter_hud(source, level=level[0], on_error=rule):
+        for frame in br.census.iter_hud(source, level=level[0], on_error=rule):
             yield pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
         return
     if form is Form.IPUMS:
         if (ddi := options.codebook) is None:
             raise ArgumentError("--codebook must be given for --from ipums: the DDI file (.xml)")
         with base.called("person_kind", "--person-kind"):
-            frame = br.readers.read_ipums(source, ddi=ddi, person_kind=options.person_kind)
+            frame = br.census.read_ipums(source, ddi=ddi, person_kind=options.person_kind)
         yield pa.Table.from_pandas(frame, preserve_index=False)
         return
     if form is Form.IPUMS_1940:
-        pieces = br.readers.iter_ipums_1940(source, ddi=options.codebook)
+        pieces = br.census.iter_ipums_1940(source, ddi=options.codebook)
     elif form is Form.RECORDS:
-        pieces = br.readers.iter_record_form(source, dialect=options.dialect, state=options.state)
+        pieces = br.census.iter_record_form(source, dialect=options.dialect, state=options.state)
     else:
-        ppmf = br.readers.iter_ppmf if form is Form.PPMF else br.readers.iter_ppmf_units
+        ppmf = br.census.iter_ppmf if form is Form.PPMF else br.census.iter_ppmf_units
         pieces = ppmf(source, state=options.state)
     for records in pieces:
         yield records.table.replace_schema_metadata({METADATA: b"schema"})
@@ -756,7 +754,7 @@ def _frames(source: Path, form: Form, options: FormOptions) -> Iterator[Any]:
 def _tables(
     source: Path, form: Form, options: FormOptions, advance: Callable[[int], None]
 ) -> "br.PublishedTables":
-    from bayesrisk.readers.text import combined
+    from bayesrisk.census.readers.text import combined
 
     if options.workload is None:
         raise ArgumentError("--workload must be given for tables, such as sf1-block")
@@ -767,7 +765,7 @@ def _tables(
     settings: dict[str, Any] = {"workload": chosen, "on_error": options.on_error or "refuse"}
     if form is Form.NHGIS:
         settings |= {name: getattr(options, name) for name in ("codebook", "state", "dataset")}
-    pieces = getattr(br.readers, f"iter_{form}")(source, **settings)
+    pieces = getattr(br.census, f"iter_{form}")(source, **settings)
 
     def counted() -> Iterator["br.PublishedTables"]:
         for piece in pieces:
@@ -788,7 +786,7 @@ def _write_parquet(pieces: Iterator[Any], output: Path, advance: Callable[[int],
         raise DataError("the input must hold at least one row, got none")
     rows = 0
     with (
-        _files.whole_file(output, new=True) as stream,
+        disk.whole_file(output, new=True) as stream,
         pq.ParquetWriter(
             stream, first.schema, compression="zstd", write_page_checksum=True
         ) as writer,

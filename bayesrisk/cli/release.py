@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk import _files
-from bayesrisk._files.text import IN_PIECES
+from bayesrisk._base import disk
+from bayesrisk._base.disk.text import IN_PIECES
 from bayesrisk.cli import base
 from bayesrisk.cli.records import ColumnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError, quote
@@ -179,7 +179,7 @@ class _Request:
 
 def _whole(request: _Request, source: Path) -> None:
     """Release all records at once."""
-    from bayesrisk.readers.text import joined
+    from bayesrisk.census.readers.text import joined
 
     output, runner = request.output, request.runner
     quiet = runner.quiet or runner.as_json
@@ -262,14 +262,14 @@ def _report(output: Path, runner: base.RunOptions) -> str:
         else "",
     )
     file = output.with_name(f"{output.name}-report.html")
-    _files.write_bytes(file, page)
+    disk.write_bytes(file, page)
     runner.embed(file)
     return str(file)
 
 
 def _by_place(request: _Request, source: Path) -> None:
     """Release microdata by place, a part at a time."""
-    from bayesrisk.experiments.by_place import ReleaseStudy
+    from bayesrisk.census.studies.by_place import ReleaseStudy
 
     output, runner = request.output, request.runner
     listing: Any = _OCCUPIED if request.places == _OCCUPIED else None
@@ -561,5 +561,5 @@ def _foreign_files(folder: Path) -> list[str]:
         path.relative_to(folder).as_posix()
         for path in sorted(folder.rglob("*"))
         if path not in parts
-        and not (path.name in release_files or is_part(path.name) or _files.is_leftover(path.name))
+        and not (path.name in release_files or is_part(path.name) or disk.is_leftover(path.name))
     ]

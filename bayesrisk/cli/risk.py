@@ -132,7 +132,7 @@ def convert(
     as_json: base.JsonOption = False,
 ) -> None:
     """Convert between rho, sigma2, epsilon and delta: give one, or a limit on the risk."""
-    from bayesrisk import _validation as check
+    from bayesrisk._base import validation as check
     from bayesrisk.accounting.budget import SENSITIVITIES
 
     change = base.parse_sensitivity(sensitivity)
@@ -359,7 +359,7 @@ def measurements(
     top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
-    from bayesrisk import _validation as check
+    from bayesrisk._base import validation as check
 
     counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"
     if output.suffix == ".parquet":
@@ -381,13 +381,11 @@ def measurements(
     with base.measurement_folder(folder) as place:
         if counts:
             query, coarsest = question.query or "total", top or "State"
-            study = br.experiments.MeasurementCountsStudy(
-                place, query=query, top=coarsest, **selection
-            )
+            study = br.census.MeasurementCountsStudy(place, query=query, top=coarsest, **selection)
             summary = runner.run(study, output, "counts")
             runner.show(summary, _lines_of_counts(summary, output))
             return
-        risks = br.experiments.MeasurementsStudy(
+        risks = br.census.MeasurementsStudy(
             place,
             prior=base.number(str(risk.prior), "prior"),
             known_count=risk.known_count or 0,

@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._random import Seed, generator
-from bayesrisk._validation import BoolArray, FloatAnswer, FloatArray, IntAnswer, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.randomness import Seed, generator
+from bayesrisk._base.validation import BoolArray, FloatAnswer, FloatArray, IntAnswer, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
 
 _Measure = Callable[[FloatArray], FloatAnswer]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatAnswer, FloatArray, IntAnswer
 from bayesrisk.distributions import kernels as _kernels
 from bayesrisk.distributions.base import LocatedLaw
 

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatAnswer, FloatArray, IntAnswer, Number
 from bayesrisk.distributions.base import LocatedLaw
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote

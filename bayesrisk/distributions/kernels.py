@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import elementwise, kernel, lean_kernel, lean_step
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base.compiling import elementwise, kernel, lean_kernel, lean_step
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.distributions.base import single_law
 from bayesrisk.exceptions import ArgumentError, quote
 

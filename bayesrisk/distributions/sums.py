@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatAnswer, FloatArray, IntAnswer
 from bayesrisk.distributions import kernels
 from bayesrisk.distributions.base import CountLaw, single_law
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian

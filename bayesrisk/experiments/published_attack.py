@@ -17,17 +17,22 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk import _files, _validation as check, reconstruction
-from bayesrisk._files.parquet import opened, read_frame
-from bayesrisk._files.text import named
-from bayesrisk._show import arrow_table
-from bayesrisk._validation import FloatArray
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.parquet import opened, read_frame
+from bayesrisk._base.disk.text import named
+from bayesrisk._base.display import arrow_table
+from bayesrisk._base.validation import FloatArray
+from bayesrisk.census.occupancy.detection import detect_occupancy
+from bayesrisk.census.occupancy.solutions import OccupancyReconstruction, reconstruct_occupancy
+from bayesrisk.census.occupancy.statistics import (
+    HouseholdLaw,
+    OccupancyStatistics,
+    occupancy_statistics,
+)
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
-from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema
 
@@ -87,7 +92,7 @@ def _columns(path: str | Path) -> list[str]:
 def _digest(path: str | Path) -> str:
     """Return the SHA-256 of a file."""
     with named(str(path)):
-        return _files.digest(path)
+        return disk.digest(path)
 
 
 @functools.lru_cache(maxsize=1)
@@ -120,9 +125,9 @@ class OccupancyAttackStudy(Study):
         Parquet file of a public sample with ``size``, ``race_ethnicity``, ``children`` and perhaps
         ``weight``: also reconstruct the households of blocks with a violation.
     level, hud, taken_as_true, known_rule : object
-        As for :func:`~bayesrisk.reconstruction.occupancy_statistics`, for tables.
+        As for :func:`~bayesrisk.census.occupancy_statistics`, for tables.
     open_end, error, smoothing, time_limit : object
-        As for :func:`~bayesrisk.reconstruction.detect_occupancy`,
+        As for :func:`~bayesrisk.census.detect_occupancy`,
         :func:`~bayesrisk.reconstruct_occupancy` and :meth:`HouseholdLaw.from_sample`.
     solutions : int, default 100
         Reconstructions of a block: the best one, or those of perturbed objectives.
@@ -205,7 +210,7 @@ class OccupancyAttackStudy(Study):
     def _read_statistics(self, tables: PublishedTables) -> OccupancyStatistics:
         """Return the statistics of tables; one that is missing is a fault of the folder."""
         try:
-            return reconstruction.occupancy_statistics(
+            return occupancy_statistics(
                 tables,
                 level=self.level,
                 hud=self.hud,
@@ -218,13 +223,11 @@ class OccupancyAttackStudy(Study):
             raise DataError(f"{self.blocks}: {error}") from error  # of the folder, not of the call
 
     @functools.cached_property
-    def _law(self) -> reconstruction.HouseholdLaw | None:
+    def _law(self) -> HouseholdLaw | None:
         """The law of households in the public sample, checked."""
         if self.sample is None:
             return None
-        return reconstruction.HouseholdLaw.from_sample(
-            read_sample(self.sample), smoothing=self.smoothing
-        )
+        return HouseholdLaw.from_sample(read_sample(self.sample), smoothing=self.smoothing)
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
@@ -235,14 +238,12 @@ class OccupancyAttackStudy(Study):
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return blocks, and with a sample the households of those with a violation, as means."""
         statistics, limit = self.shard_statistics(shard), self.config["time_limit"]
-        detection = reconstruction.detect_occupancy(
-            statistics, open_end=bool(self.open_end), time_limit=limit
-        )
+        detection = detect_occupancy(statistics, open_end=bool(self.open_end), time_limit=limit)
         blocks = detection.to_frame()
         if self._law is None:
             return {"blocks": arrow_table(blocks)}
         several = self.solutions > 1
-        solutions = reconstruction.reconstruct_occupancy(
+        solutions = reconstruct_occupancy(
             statistics.take(detection.violation),
             self._law,
             rng=np.random.default_rng([self.seed, shard]),

@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from bayesrisk import _files, _validation as check, reconstruction
-from bayesrisk._files.delimited import guarded_table
-from bayesrisk._files.parquet import opened, read_batches, read_frame
-from bayesrisk._show import arrow_table, displayed
-from bayesrisk._validation import IntArray, TextArray
+from bayesrisk import reconstruction
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.delimited import guarded_table
+from bayesrisk._base.disk.parquet import opened, read_batches, read_frame
+from bayesrisk._base.display import arrow_table, displayed
+from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.runs.engine import Study, drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
@@ -66,7 +67,7 @@ class TableSource:
             self._places = tables.geoids[tables.workload.levels[-1]]
             self._sizes = np.ones(len(self._places), dtype=np.int64)
             self._ends = np.array([len(self._places)])
-            self.digest = _files.digest_folder(folder)
+            self.digest = disk.digest_folder(folder)
         else:
             source_index = self._source_index
             index = (
@@ -170,7 +171,7 @@ def open_tables(source: str | Path, digest: str | None = None) -> TableSource:
         raise DataError(f"{folder}: must be a folder of tables")
     if digest is None:
         index = _read_index(folder)
-        digest = _files.digest_folder(folder) if index is None else index.digest
+        digest = disk.digest_folder(folder) if index is None else index.digest
     return kept_tables(folder, digest)
 
 

@@ -13,18 +13,19 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesrisk import _files, _validation as check, datasets, plotting
-from bayesrisk._files.delimited import csv_bytes, text_frame
-from bayesrisk._files.parquet import opened, read_frame, spill, spilled
-from bayesrisk._files.text import named
-from bayesrisk._show import arrow_table, displayed
-from bayesrisk._validation import IntArray
+from bayesrisk import datasets, plotting
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.delimited import csv_bytes, text_frame
+from bayesrisk._base.disk.parquet import opened, read_frame, spill, spilled
+from bayesrisk._base.disk.text import named
+from bayesrisk._base.display import arrow_table, displayed
+from bayesrisk._base.validation import IntArray
 from bayesrisk._version import __version__
+from bayesrisk.census.readers import record_form
 from bayesrisk.exceptions import ArgumentError, DataError, quote as quoted
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.folder import config_digest
-from bayesrisk.readers import record_form
 from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.linkage import reidentification as linkage
@@ -82,7 +83,7 @@ class PersonFile:
             wide = len(code) < _COUNTY
             for county in filter(None, self._part(code)) if wide else (code[:_COUNTY],):
                 self._parts.setdefault(county, []).append(code)
-        self.digest = _files.digest(path) if self._index is None else self._index.digest
+        self.digest = disk.digest(path) if self._index is None else self._index.digest
         self.counties = tuple(sorted(self._parts))
 
     def county(self, code: str) -> pd.DataFrame:
@@ -100,9 +101,9 @@ class PersonFile:
             folder = self._index.checked(code)
             file = folder / "persons.parquet"
             with named(str(folder), also=(KeyError, TypeError)):
-                files = _files.read_document(folder / "_microdata.json")["files"]
+                files = disk.read_document(folder / "_microdata.json")["files"]
                 listed = files[file.name]["sha256"]
-            _files.check_digest(file, listed, "_microdata.json")
+            disk.check_digest(file, listed, "_microdata.json")
         frame = read_persons(file, self._columns, self._dialect)
         outside = ~frame["block"].str.startswith(code)
         check.refuse_row(outside, frame["block"], file, "block", f"be in {code}")
@@ -636,7 +637,7 @@ def write_reidentification(
     seed : int
         Of the choices among equal records and of the proportional guesses.
     dialect, truth_dialect : str, optional
-        Coding of the files, as for :func:`bayesrisk.readers.iter_record_form`, and that of
+        Coding of the files, as for :func:`bayesrisk.census.iter_record_form`, and that of
         ``truth`` if it has another.  Files of a folder of microdata and Parquet files of this
         package say it themselves.
     confidence : float, default 0.95
@@ -662,8 +663,8 @@ def write_reidentification(
     target, truth = check.path(output, "output"), check.path(truth, "truth")
     files = {name: check.path(file, "attackers") for name, file in attackers.items()}
     check.function(progress, "progress")
-    with _files.explained(target):
-        _files.new_folder(target)
+    with disk.explained(target):
+        disk.new_folder(target)
     run = FinishedReconstruction(folder)
     missing = {"block", "sex", "age", "race", "hisp"} - set(run.columns("records"))
     if missing:
@@ -677,9 +678,9 @@ def write_reidentification(
         "truth": person_file.digest,
         "attackers": {name: file.digest for name, file in persons.items()},
     }
-    with _files.whole_folder(target, _files.new_folder, private=True) as new_folder:
+    with disk.whole_folder(target, disk.new_folder, private=True) as new_folder:
         spilled = new_folder / "_spilled"
-        _files.make_folder(spilled, private=True)
+        disk.make_folder(spilled, private=True)
         sums = link_counties(
             run, persons, person_file, spilled, seed=seed, confidence=confidence, progress=progress
         )
@@ -691,7 +692,7 @@ def write_reidentification(
         manifest = {
             "confidential": True,
             "files": {
-                path.relative_to(new_folder).as_posix(): _files.digest(path)
+                path.relative_to(new_folder).as_posix(): disk.digest(path)
                 for path in sorted(new_folder.rglob("*"))
                 if path.is_file()
             },
@@ -701,7 +702,7 @@ def write_reidentification(
             "seed": seed,
             "version": __version__,
         }
-        _files.write_bytes(new_folder / "manifest.json", _files.sealed(manifest))
+        disk.write_bytes(new_folder / "manifest.json", disk.sealed(manifest))
     if progress is not None:
         steps = _PASSES * sums.counties + 1
         progress(steps, steps)
@@ -724,12 +725,12 @@ def _write(
         for proved in (False, True)
         for panel in PANELS
     )
-    _files.write_bytes(folder / "rates.csv", csv_bytes(rates))
-    _files.make_folder(folder / "tables")
-    _files.make_folder(figure_folder)
+    disk.write_bytes(folder / "rates.csv", csv_bytes(rates))
+    disk.make_folder(folder / "tables")
+    disk.make_folder(figure_folder)
     tables = report_tables(sums, rates, seed)
     for name, table in tables.items():
-        _files.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
+        disk.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
     page = engine.render(
         "reidentification.html",
         made_up=config.get(MADE_UP, False),
@@ -746,7 +747,7 @@ def _write(
         settings_title="The reconstruction",
         settings=json.dumps(config, indent=2),
     )
-    _files.write_bytes(folder / "report.html", page.encode())
+    disk.write_bytes(folder / "report.html", page.encode())
     return rates
 
 

@@ -20,11 +20,12 @@ import pyarrow as pa
 from pyarrow import csv as pa_csv
 from pydantic import TypeAdapter, ValidationError
 
-from bayesrisk import _files, _validation as check, plotting, risk
-from bayesrisk._files.delimited import guarded_table
-from bayesrisk._files.limits import as_config_error
-from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray
+from bayesrisk import plotting, risk
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.delimited import guarded_table
+from bayesrisk._base.disk.limits import as_config_error
+from bayesrisk._base.display import displayed
+from bayesrisk._base.validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.distributions import Noise
@@ -617,7 +618,7 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     study, results = read_results(folder)
     path = check.path(folder, "folder")
     images = path / "figures"
-    _files.make_folder(images)
+    disk.make_folder(images)
     panels = _panels(study, results, images)
     sections = []
     for number, panel in enumerate(panels, start=1):
@@ -641,7 +642,7 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
         settings_title="Resolved configuration",
         settings=_settings(study),
     )
-    _files.write_bytes(path / "report.html", page.encode())
+    disk.write_bytes(path / "report.html", page.encode())
     if progress is not None:
         progress(len(panels) + 2, len(panels) + 2)
     return path / "report.html"

@@ -23,11 +23,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from bayesrisk import _validation as check, datasets as samples
-from bayesrisk._files.delimited import text_frame
-from bayesrisk._files.limits import Section, Several, as_config_error, choice, refuse
-from bayesrisk._files.parquet import read_frame
-from bayesrisk._files.text import named, read_toml
+from bayesrisk import datasets as samples
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.delimited import text_frame
+from bayesrisk._base.disk.limits import Section, Several, as_config_error, choice, refuse
+from bayesrisk._base.disk.parquet import read_frame
+from bayesrisk._base.disk.text import named, read_toml
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES, exact_number
 from bayesrisk.exceptions import ArgumentError, ConfigError, DataError, quote

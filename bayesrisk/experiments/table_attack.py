@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _files, _validation as check, reconstruction
-from bayesrisk._files.delimited import csv_bytes
+from bayesrisk import reconstruction
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments.runs import engine
@@ -99,7 +100,7 @@ def write_attack(
     """
     certificates = _Certificates(check.integer(proofs, "proofs", lower=0))
     run = _Attack(reading, check.path(folder, "folder"), seed, certificates, time_limit)
-    with _files.explained(run.target):
+    with disk.explained(run.target):
         run.begin()
         number_said = 0
         for number, _ in enumerate(run.steps(), 1):
@@ -328,15 +329,15 @@ class _Attack:
 
     def begin(self) -> None:
         """Make the folder, with what was read."""
-        _files.new_folder(self.target)
+        disk.new_folder(self.target)
         self.target.mkdir(parents=True, exist_ok=True)
-        _files.write_bytes(self.target / "reading.toml", self.reading.to_toml().encode())
+        disk.write_bytes(self.target / "reading.toml", self.reading.to_toml().encode())
         self.tables.write(self.target / "tables")
 
     def save(self) -> None:
         """Write what was found so far."""
         for name, frame in self.frames.items():
-            _files.write_bytes(self.target / f"{name}.csv", csv_bytes(frame))
+            disk.write_bytes(self.target / f"{name}.csv", csv_bytes(frame))
         self.certificates.write(self.target)
         page = engine.render(
             "attack.html",
@@ -355,7 +356,7 @@ class _Attack:
             settings_title="What was assumed, as a file for --assume",
             settings=self.reading.to_toml(),
         )
-        _files.write_bytes(self.target / "report.html", page.encode())
+        disk.write_bytes(self.target / "report.html", page.encode())
 
     @property
     def last(self) -> list[str]:

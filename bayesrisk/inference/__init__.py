@@ -5,6 +5,6 @@ This zone never sees the truth: it may not import records, mechanisms or ``risk`
 The public names are those of ``__init__.pyi``, loaded on first use.
 """
 
-from bayesrisk._lazy import attach as _attach
+from bayesrisk._base.lazy import attach as _attach
 
 __getattr__, __dir__, __all__ = _attach(__name__, __file__)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _validation as check
-from bayesrisk._random import generator
+from bayesrisk._base import validation as check
+from bayesrisk._base.randomness import generator
 from bayesrisk.accounting.budget import positive
 from bayesrisk.exceptions import ArgumentError, PluginError, quote
 from bayesrisk.mechanisms.samplers import stated_samplers
@@ -130,7 +130,7 @@ class BaseMechanism(ABC):
         What is published of a place of this level, and of those inside it, depends on nothing
         outside, and a published table of a coarser level is the sum over these places.  A release
         may then be made of one after the other
-        (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
+        (:class:`~bayesrisk.census.studies.by_place.ReleaseStudy`).
 
         Examples
         --------

@@ -13,10 +13,10 @@ import pandas as pd
 import pyarrow as pa
 from scipy import sparse
 
-from bayesrisk import _validation as check
-from bayesrisk._files.delimited import header_fields, open_text, text_tables
-from bayesrisk._files.text import named
-from bayesrisk._validation import IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.delimited import header_fields, open_text, text_tables
+from bayesrisk._base.disk.text import named
+from bayesrisk._base.validation import IntArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.mechanisms.base import BasePrepared, PreparingMechanism, Protected

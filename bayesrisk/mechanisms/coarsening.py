@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrisk import _validation as check
+from bayesrisk._base import validation as check
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected, TableMechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, RoundingSpec, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate

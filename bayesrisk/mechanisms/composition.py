@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesrisk import _validation as check
+from bayesrisk._base import validation as check
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import BaseMechanism, Protected, filled_mapping

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import IntArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.budget import SENSITIVITIES, positive
 from bayesrisk.exceptions import ArgumentError, quote

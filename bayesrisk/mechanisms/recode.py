@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.release import MechanismSpec, SimulationOnly, TrueCounts

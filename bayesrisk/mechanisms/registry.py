@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._files.text import toml_document
-from bayesrisk._plugins import Registry, check_names
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.text import toml_document
+from bayesrisk._base.plugins import Registry, check_names
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import Dial, Protected

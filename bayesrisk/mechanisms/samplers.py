@@ -15,8 +15,8 @@ from typing import Any, cast
 import numpy as np
 from scipy.special import rel_entr
 
-from bayesrisk._plugins import Registry
-from bayesrisk._validation import IntArray
+from bayesrisk._base.plugins import Registry
+from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, PluginError, quote
 from bayesrisk.interfaces import Sampler
 from bayesrisk.release import NoiseSpec

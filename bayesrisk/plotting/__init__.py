@@ -12,6 +12,6 @@ The public names are those of ``__init__.pyi``, loaded on first use: nothing imp
 before it draws.
 """
 
-from bayesrisk._lazy import attach as _attach
+from bayesrisk._base.lazy import attach as _attach
 
 __getattr__, __dir__, __all__ = _attach(__name__, __file__)

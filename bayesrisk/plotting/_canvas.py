@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 
-from bayesrisk import _files, _validation as check
+from bayesrisk._base import disk, validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 _P = ParamSpec("_P")
@@ -345,11 +345,11 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
     check.flag(private, "private")
     png, svg = Path(f"{start}.png"), Path(f"{start}.svg")
     with style(), _laid_out(whole):
-        with _files.whole_file(png, private=private) as stream:
+        with disk.whole_file(png, private=private) as stream:
             FigureCanvasAgg(whole).print_png(  # type: ignore[no-untyped-call]
                 stream, metadata={"Software": None}
             )
-        with _files.whole_file(svg, private=private) as stream:
+        with disk.whole_file(svg, private=private) as stream:
             FigureCanvasSVG(whole).print_svg(  # type: ignore[no-untyped-call]
                 stream, metadata={"Date": None}
             )

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from bayesrisk import _validation as check
-from bayesrisk._files.delimited import read_own_csv
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.delimited import read_own_csv
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.mechanisms.meanings import shown_name
 from bayesrisk.plotting import _canvas as canvas

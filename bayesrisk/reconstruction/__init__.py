@@ -3,15 +3,11 @@
 Code of the adversary: it sees published tables, never what holds records.
 """
 
+from typing import TYPE_CHECKING
+
+from bayesrisk._base.old_names import moved as _moved
 from bayesrisk.reconstruction.claims import Claims, claim_sentences, find_claims, verify_claims
 from bayesrisk.reconstruction.linkage import Persons, age_bin, match_records
-from bayesrisk.reconstruction.occupancy import (
-    HouseholdLaw,
-    detect_occupancy,
-    occupancy_statistics,
-    occupancy_variability,
-    reconstruct_occupancy,
-)
 from bayesrisk.reconstruction.proofs import Proofs, prove
 from bayesrisk.reconstruction.records.bounds import count_bounds
 from bayesrisk.reconstruction.records.reconstruction import (
@@ -29,7 +25,6 @@ from bayesrisk.reconstruction.registry import (
 
 __all__ = [
     "Claims",
-    "HouseholdLaw",
     "Persons",
     "Proofs",
     "Reconstruction",
@@ -38,17 +33,18 @@ __all__ = [
     "available_attacks",
     "claim_sentences",
     "count_bounds",
-    "detect_occupancy",
     "find_claims",
     "make_attack",
     "match_records",
-    "occupancy_statistics",
-    "occupancy_variability",
     "prove",
     "reconstruct",
-    "reconstruct_occupancy",
     "record_form",
     "register_attack",
     "solution_variability",
     "verify_claims",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return _moved(__name__, name)

@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _validation as check
-from bayesrisk._numba import kernel
-from bayesrisk._random import Seed, generator
-from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import kernel
+from bayesrisk._base.display import displayed
+from bayesrisk._base.randomness import Seed, generator
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.tables.schema import AGE_BIN_STARTS as AGE_BIN_STARTS
 

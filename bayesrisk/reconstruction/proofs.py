@@ -21,10 +21,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from bayesrisk import _files, _validation as check
-from bayesrisk._files.delimited import csv_bytes
-from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.delimited import csv_bytes
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.reconstruction import check_proof
 from bayesrisk.reconstruction.claims.result import ClaimOptions, Claims, several
 from bayesrisk.reconstruction.claims.search.space import Rules, claim_space
@@ -612,15 +612,15 @@ class Proofs(Tabular):
         It must be new, unless ``replace`` lets it take the place of another.
         """
         target = check.path(folder, "folder")
-        allowed = (lambda path: None) if replace else _files.new_folder
-        with _files.explained(target), _files.whole_folder(target, allowed) as root:
+        allowed = (lambda path: None) if replace else disk.new_folder
+        with disk.explained(target), disk.whole_folder(target, allowed) as root:
             for name, proof in zip(self.statements["file"], self.certificates, strict=True):
                 if proof:
-                    _files.write_bytes(root / name, _json_bytes(proof))
+                    disk.write_bytes(root / name, _json_bytes(proof))
             for name in ("check_proof.py", "check_proof.html"):
                 checker = resources.files("bayesrisk.reconstruction").joinpath(name)
-                _files.write_bytes(root / name, checker.read_bytes())
-            _files.write_bytes(root / "proofs.csv", csv_bytes(self.statements))
+                disk.write_bytes(root / name, checker.read_bytes())
+            disk.write_bytes(root / "proofs.csv", csv_bytes(self.statements))
 
 
 def prove(

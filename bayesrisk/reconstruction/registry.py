@@ -8,7 +8,7 @@ One that fails to load is skipped with a warning.
 from collections.abc import Callable
 from enum import StrEnum
 
-from bayesrisk._plugins import Registry
+from bayesrisk._base.plugins import Registry
 from bayesrisk.interfaces import Attack
 
 # -----------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class Status(StrEnum):
 
 _OWN = {
     "claims": "bayesrisk.reconstruction.claims.result:ClaimsAttack",
-    "occupancy": "bayesrisk.reconstruction.occupancy.detection:OccupancyAttack",
+    "occupancy": "bayesrisk.census.occupancy.detection:OccupancyAttack",
     "reconstruction": "bayesrisk.reconstruction.records.reconstruction:ReconstructionAttack",
 }
 REGISTRY: Registry[Attack] = Registry(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from bayesrisk import _files, _validation as check
-from bayesrisk._show import displayed
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.display import displayed
 from bayesrisk._version import __version__
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
@@ -213,12 +213,12 @@ def place_document(
     document: Mapping[str, Any], partitions: str, releases: Mapping[str, str]
 ) -> bytes:
     """Return the description of a release by place: of all, with digests of index and parts."""
-    return _files.sealed({**document, "partitions": partitions, "releases": dict(releases)})
+    return disk.sealed({**document, "partitions": partitions, "releases": dict(releases)})
 
 
 def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
     """Return the description of a release, its seal, format and keys checked."""
-    document: dict[str, Any] = _files.read_document(file)
+    document: dict[str, Any] = disk.read_document(file)
     if document.get("format", _FORMAT) != _FORMAT:
         raise DataError(
             f"{file}: format must be {_FORMAT}, got {quote(document['format'])}, which another "
@@ -231,9 +231,9 @@ def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
 def check_bound(file: Path, document: Mapping[str, Any]) -> None:
     """Refuse a description that is not that of the tables beside it, whichever was changed."""
     manifest = file.parent / MANIFEST
-    _files.check_digest(manifest, str(document["tables"]), RELEASE_FILE)
-    named = _files.read_document(manifest).get("release")
-    if named != _files.document_digest({key: document[key] for key in _KEYS}):
+    disk.check_digest(manifest, str(document["tables"]), RELEASE_FILE)
+    named = disk.read_document(manifest).get("release")
+    if named != disk.document_digest({key: document[key] for key in _KEYS}):
         raise DataError(f"{file}: is not the description that {MANIFEST} names")
 
 
@@ -250,7 +250,7 @@ class ReleaseIndex:
     def checked(self, code: str) -> Path:
         """Return the folder of a part whose tables and description are those that are listed."""
         folder = self.partitions.checked(code)
-        _files.check_digest(folder / RELEASE_FILE, self.releases[code], RELEASE_FILE)
+        disk.check_digest(folder / RELEASE_FILE, self.releases[code], RELEASE_FILE)
         return folder
 
     @staticmethod
@@ -263,13 +263,13 @@ class ReleaseIndex:
         """Return the index of a folder, everything but the parts checked."""
         file = folder / RELEASE_FILE
         document = read_document(file, _MORE)
-        _files.check_digest(folder / PARTITIONS, str(document["partitions"]), RELEASE_FILE)
+        disk.check_digest(folder / PARTITIONS, str(document["partitions"]), RELEASE_FILE)
         partitions = Partitions.read(folder, "tables")
         releases = document["releases"]
         names = {*partitions.digests, *([ABOVE] if partitions.above else [])}
         if not isinstance(releases, dict) or set(releases) != names:
             raise DataError(f"{file}: releases must be digests of the parts of {PARTITIONS}")
-        return cls(partitions, document, releases, _files.digest(file))
+        return cls(partitions, document, releases, disk.digest(file))
 
 
 @displayed
@@ -328,13 +328,13 @@ class Release:
             if replaced:
                 exchange.check_folder(folder, replace=True, also=RELEASE_FILE)
             else:
-                _files.new_folder(folder)
+                disk.new_folder(folder)
 
-        with _files.whole_folder(target, check_folder) as scratch:
-            described = _files.document_digest(document)
+        with disk.whole_folder(target, check_folder) as scratch:
+            described = disk.document_digest(document)
             exchange.fill(self.tables.content, scratch, release=described)
-            bound = {**document, "tables": _files.digest(scratch / MANIFEST)}
-            _files.write_bytes(scratch / RELEASE_FILE, _files.sealed(bound))
+            bound = {**document, "tables": disk.digest(scratch / MANIFEST)}
+            disk.write_bytes(scratch / RELEASE_FILE, disk.sealed(bound))
         return target
 
     @classmethod

@@ -65,10 +65,6 @@ from .membership import (
     tradeoff_curve as tradeoff_curve,
 )
 from .microdata import first_look as first_look, repeated_microdata as repeated_microdata
-from .occupancy import (
-    occupancy_block_risk as occupancy_block_risk,
-    occupancy_linkage as occupancy_linkage,
-)
 from .statements.claims import (
     claim_precision as claim_precision,
     claim_priors as claim_priors,

@@ -17,8 +17,8 @@ import pandas as pd
 import scipy.special as special
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, SampleWarning, ShapeError
 
 #: Least people of a block of each class of size: from 8 on each class doubles.

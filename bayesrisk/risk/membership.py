@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._pandas import pandas as pd
-from bayesrisk._show import Tabular, displayed, number
-from bayesrisk._validation import FloatAnswer, FloatArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed, number
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk._base.validation import FloatAnswer, FloatArray
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, FiniteLaw, Noise
 from bayesrisk.distributions.base import single_law
 from bayesrisk.distributions.sums import as_finite

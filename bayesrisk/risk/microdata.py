@@ -10,9 +10,9 @@ from math import comb
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _validation as check
-from bayesrisk._show import Tabular, displayed, number
-from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed, number
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.tables import Records
 

@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.distributions.sums import sum_ripple
 from bayesrisk.exceptions import ArgumentError, ShapeError

@@ -4,6 +4,6 @@ Code of the adversary may import schemas, workloads and published tables, never 
 records.
 """
 
-from bayesrisk._lazy import attach as _attach
+from bayesrisk._base.lazy import attach as _attach
 
 __getattr__, __dir__, __all__ = _attach(__name__, __file__)

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
-from bayesrisk import _validation as check
-from bayesrisk._files.limits import Section, Several, as_config_error, refuse
-from bayesrisk._files.text import read_toml
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.limits import Section, Several, as_config_error, refuse
+from bayesrisk._base.disk.text import read_toml
 from bayesrisk.exceptions import DataError, quote
 
 #: Codes of an attribute that is made from a column: beyond, it is a number of its own.

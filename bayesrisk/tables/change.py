@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._show import displayed
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, quote
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.records import Records

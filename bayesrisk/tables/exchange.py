@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesrisk import _files, _validation as check
-from bayesrisk._files.parquet import check_together, is_text, read_table
-from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.parquet import check_together, is_text, read_table
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, quote
 from bayesrisk.tables._grammar import Key
 from bayesrisk.tables.likelihoods import Likelihood, SimulationOnly, read_likelihood
@@ -114,8 +114,8 @@ class Partitions:
         if expected is None:
             raise DataError(f"{self.folder}: must have a part {quote(code)}")
         folder = self.folder / part_name(code)
-        _files.check_own(folder)
-        _files.check_digest(folder / _MANIFESTS[self.kind], expected, PARTITIONS)
+        disk.check_own(folder)
+        disk.check_digest(folder / _MANIFESTS[self.kind], expected, PARTITIONS)
         return folder
 
     @staticmethod
@@ -127,7 +127,7 @@ class Partitions:
     def read(cls, folder: Path, kind: str) -> "Partitions":
         """Return the index of a folder, everything but the parts checked."""
         file = folder / PARTITIONS
-        document = _files.read_document(file)
+        document = disk.read_document(file)
         if set(document) != _KEYS or document["format"] != _FORMAT:
             raise DataError(f"{file}: must have format {_FORMAT!r} and {', '.join(sorted(_KEYS))}")
         parts = document["parts"]
@@ -141,14 +141,14 @@ class Partitions:
             raise DataError(f"{folder}: must hold {kind}, got {quote(document['kind'])}")
         rows = _read_index(folder / INDEX, document["places"], list(parts))
         level, above = str(document["level"]), document["above"]
-        return cls(folder, kind, level, parts, above, *rows, _files.digest(file))
+        return cls(folder, kind, level, parts, above, *rows, disk.digest(file))
 
 
 def _read_index(
     file: Path, digest: str, codes: list[str]
 ) -> tuple[IntArray, NDArray[np.str_], IntArray]:
     """Return part, place and size of every place of the index."""
-    _files.check_digest(file, digest, PARTITIONS)
+    disk.check_digest(file, digest, PARTITIONS)
     table = read_table(file)
     if table.schema != _COLUMNS:
         raise DataError(f"{file}: columns must be {', '.join(_COLUMNS.names)}")
@@ -192,7 +192,7 @@ def index_files(
         "above": above,
         "places": hashlib.sha256(index).hexdigest(),
     }
-    return {INDEX: index, PARTITIONS: _files.sealed(document)}
+    return {INDEX: index, PARTITIONS: disk.sealed(document)}
 
 
 #: The key by which manifests and settings of runs say that the people they are about do not exist.
@@ -208,8 +208,8 @@ def is_marked(folder: Path) -> bool:
     """Return whether a folder of tables or microdata says that its people are made up."""
     for kind, name in _MANIFESTS.items():
         if (folder / name).is_file():
-            return MADE_UP in _files.read_document(folder / name)
-        if Partitions.there(folder) and _files.read_document(folder / PARTITIONS)["kind"] == kind:
+            return MADE_UP in disk.read_document(folder / name)
+        if Partitions.there(folder) and disk.read_document(folder / PARTITIONS)["kind"] == kind:
             index = Partitions.read(folder, kind)
             return bool(index.codes) and is_marked(index.checked(index.codes[0]))
     return False
@@ -217,7 +217,7 @@ def is_marked(folder: Path) -> bool:
 
 def manifest_digest(folder: Path, kind: str) -> str:
     """Return the digest of the manifest of a part."""
-    return _files.digest(folder / _MANIFESTS[kind])
+    return disk.digest(folder / _MANIFESTS[kind])
 
 
 # -----------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     if not file.exists():
         raise DataError(f"{file}: is not the manifest of tables: no such file")
-    manifest = _files.read_document(file)
+    manifest = disk.read_document(file)
     try:
         plain = (
             set(manifest) - _FURTHER == _TABLE_KEYS
@@ -318,9 +318,9 @@ def _is_size(value: object) -> bool:
 
 def _load(file: Path, columns: pa.Schema, rows: int, digest: str | None) -> pa.Table:
     """Return the table of a file, which has this digest where the manifest has it."""
-    _files.check_own(file)
+    disk.check_own(file)
     if digest is not None:
-        _files.check_digest(file, digest, MANIFEST, most=_FILE_BYTES + _MOST_BYTES * rows)
+        disk.check_digest(file, digest, MANIFEST, most=_FILE_BYTES + _MOST_BYTES * rows)
     table = read_table(file)
     if table.column_names != columns.names:
         raise DataError(
@@ -526,7 +526,7 @@ def _slices(tables: Content, key: Key, *, whole: bool = False) -> Iterator[pa.Ta
 
 def write(tables: Content, folder: Path, *, replace: bool) -> None:
     """Write the folder, whole or as before."""
-    with _files.whole_folder(folder, partial(check_folder, replace=replace)) as draft:
+    with disk.whole_folder(folder, partial(check_folder, replace=replace)) as draft:
         fill(tables, draft)
 
 
@@ -569,7 +569,7 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
     }
     if tables.laws:  # tables that are of no release, or exact ones, have none
         manifest["laws"] = [[*key, tables.laws[key].to_dict()] for key in sorted(tables.laws)]
-    _files.write_bytes(folder / MANIFEST, _files.sealed(manifest))
+    disk.write_bytes(folder / MANIFEST, disk.sealed(manifest))
 
 
 def check_folder(folder: Path, *, replace: bool, also: str = MANIFEST) -> None:
@@ -583,7 +583,7 @@ def check_folder(folder: Path, *, replace: bool, also: str = MANIFEST) -> None:
 
 def refuse_others(folder: Path, names: set[str], kind: str) -> None:
     """Refuse a folder that holds other names than leftovers."""
-    extra = sorted(name for name in names if not _files.is_leftover(name))
+    extra = sorted(name for name in names if not disk.is_leftover(name))
     if extra:
         raise OutputError(
             f"{folder}: must be empty or hold {kind}, but holds {extra[0]!r}; nothing was changed"
@@ -592,6 +592,6 @@ def refuse_others(folder: Path, names: set[str], kind: str) -> None:
 
 def write_parquet(table: pa.Table, target: Path) -> str:
     """Write a file, and return its digest."""
-    with _files.whole_file(target, tidy=False) as stream:
+    with disk.whole_file(target, tidy=False) as stream:
         pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
-    return _files.digest(target)
+    return disk.digest(target)

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.accounting.budget import exact_number, positive
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote

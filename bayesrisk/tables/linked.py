@@ -21,9 +21,9 @@ import pyarrow as pa
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from bayesrisk import _validation as check
-from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, quote
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.records import Records

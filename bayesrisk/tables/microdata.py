@@ -9,11 +9,11 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import ArrayLike
 
-from bayesrisk import _files, _validation as check
-from bayesrisk._files.parquet import opened, read_frame, read_table
-from bayesrisk._files.text import gather, json_document, named
-from bayesrisk._show import displayed
-from bayesrisk._validation import TextArray
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.parquet import opened, read_frame, read_table
+from bayesrisk._base.disk.text import gather, json_document, named
+from bayesrisk._base.display import displayed
+from bayesrisk._base.validation import TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError, quote
 from bayesrisk.tables.exchange import (
     MADE_UP,
@@ -151,14 +151,14 @@ class Microdata:
             if not replace and names & {*_PARTS, MANIFEST}:
                 raise OutputError(f"{target}: holds microdata already; nothing was changed")
 
-        with _files.whole_folder(folder, check) as target:
+        with disk.whole_folder(folder, check) as target:
             listed = {}
             for name, table in self._tables().items():
                 file = target / f"{name}.parquet"
                 listed[file.name] = {"rows": table.num_rows, "sha256": write_parquet(table, file)}
             mark = made_up_mark(self.made_up)
-            manifest = _files.sealed({"format": _FORMAT, "files": listed, **mark})
-            _files.write_bytes(target / MANIFEST, manifest)
+            manifest = disk.sealed({"format": _FORMAT, "files": listed, **mark})
+            disk.write_bytes(target / MANIFEST, manifest)
 
     def _tables(self) -> dict[str, pa.Table]:
         tables = {}
@@ -272,7 +272,7 @@ def _manifest(folder: Path) -> dict[str, str] | None:
     file = folder / MANIFEST
     if not file.exists():
         return None
-    manifest = _files.read_document(file)
+    manifest = disk.read_document(file)
     keys = {"format", "files"}
     plain = set(manifest) - {MADE_UP} == keys and manifest.get(MADE_UP, True) is True
     if not plain or manifest["format"] != _FORMAT:
@@ -293,7 +293,7 @@ def _exists(file: Path, listed: dict[str, str] | None) -> bool:
     if not file.exists():
         return False
     if listed is not None:
-        _files.check_digest(file, listed[file.name], MANIFEST)
+        disk.check_digest(file, listed[file.name], MANIFEST)
     return True
 
 

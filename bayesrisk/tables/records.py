@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _files, _validation as check
-from bayesrisk._files import parquet as _parquet
-from bayesrisk._files.delimited import header_fields, open_text, text_tables
-from bayesrisk._files.text import gather, named
-from bayesrisk._show import Tabular
-from bayesrisk._validation import IntArray
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk import parquet as _parquet
+from bayesrisk._base.disk.delimited import header_fields, open_text, text_tables
+from bayesrisk._base.disk.text import gather, named
+from bayesrisk._base.display import Tabular
+from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.tables.schema import MISSING, Attribute, Schema
 
@@ -247,7 +247,7 @@ class Records(Tabular):
         table = self.table
         if any(a.cuts for a in self.schema.attributes):  # it holds codes, not numbers
             table = table.replace_schema_metadata({SCHEMA_NAME: self.schema.name})
-        with _files.whole_file(path) as stream:
+        with disk.whole_file(path) as stream:
             pq.write_table(table, stream, compression="zstd", write_page_checksum=True)
 
     def to_frame(self) -> pd.DataFrame:

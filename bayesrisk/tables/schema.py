@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._pandas import pandas as pd
-from bayesrisk._show import displayed
-from bayesrisk._validation import BoolArray, IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk._base.validation import BoolArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError, quote
 
 # -----------------------------------------------------------------------------

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from bayesrisk import _validation as check
-from bayesrisk._show import displayed
-from bayesrisk._validation import IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
+from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, quote
 from bayesrisk.tables._grammar import Key as Key, Table, described, distinct_tables, parsed
 from bayesrisk.tables.schema import Schema, definition, definition_names

@@ -10,7 +10,7 @@ from peers.comparison import Case, Comparison
 from pyarrow import parquet
 from test_nmf import CELLS, UNITS, measurements
 
-from bayesrisk import readers
+from bayesrisk.census import readers
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from oracles.readers import person_records

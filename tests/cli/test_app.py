@@ -142,7 +142,7 @@ def test_a_defect_is_one_line_that_says_where_to_report(run, monkeypatch):
     def crash(*args, **kwargs):
         raise IndexError("list index\nout of range")
 
-    monkeypatch.setattr("bayesrisk.population.population_spec", crash)
+    monkeypatch.setattr("bayesrisk.census.population_spec", crash)
     status, out, err = run("simulate", "-o", "nowhere", "--seed", "1")
     assert (status, out) == (1, "")
     assert err.startswith("bayesrisk: internal error: IndexError: list index out of range at cli/")
@@ -301,7 +301,7 @@ def test_an_interrupt_of_any_command_is_one_line(run, monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bayesrisk.population.population_spec", stop)
+    monkeypatch.setattr("bayesrisk.census.population_spec", stop)
     status, out, err = run("simulate", "--preset", "tract", "-o", "nowhere", "--seed", "1")
     assert (status, out, err) == (130, "", "bayesrisk: interrupted\n")
 

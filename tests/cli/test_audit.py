@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments.audit import read_audit
-from bayesrisk.population import population_spec, simulate_population
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

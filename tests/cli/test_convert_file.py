@@ -12,9 +12,9 @@ from oracles import readers as oracle
 from typer.testing import CliRunner
 
 from bayesrisk import DataError
+from bayesrisk.census import write_ppmf, write_ppmf_units, write_record_form
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, OutputError
-from bayesrisk.readers import write_ppmf, write_ppmf_units, write_record_form
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 
 RNG = np.random.default_rng(7)

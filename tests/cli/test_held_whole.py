@@ -3,11 +3,11 @@
 import pytest
 from typer.testing import CliRunner
 
-from bayesrisk._files import text
+from bayesrisk._base.disk import text
+from bayesrisk.census import simulate_population
+from bayesrisk.census.studies.by_place import split_by_place
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import DataError
-from bayesrisk.experiments.by_place import split_by_place
-from bayesrisk.population import simulate_population
 
 TABLES = ["--tables", "sf1-block", "--only", "P1"]
 RELEASE = ["release", "--mechanism", "identity", *TABLES]

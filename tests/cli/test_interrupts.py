@@ -13,7 +13,7 @@ import pytest
 from figures import quick_figures
 from writing_cases import SWEEP, commands, content, inputs, leftovers, run
 
-from bayesrisk import _interrupts
+from bayesrisk._base import interrupts
 from bayesrisk.experiments.sweep import SweepStudy
 
 _ROOT = Path(__file__).parents[2]
@@ -53,7 +53,7 @@ def test_what_numpy_prints_of_a_request_is_dropped_and_nothing_else(capsys, monk
             sys.excepthook(*sys.exc_info())
             raise ImportError("numpy._core.multiarray failed to import") from None
 
-    with pytest.raises(SystemExit) as end, _interrupts.heeded():
+    with pytest.raises(SystemExit) as end, interrupts.heeded():
         loads()
     assert end.value.code == 128 + signal.SIGTERM
     assert capsys.readouterr().err == "ValueError: another\nbayesrisk: interrupted\n"
@@ -101,7 +101,7 @@ def test_a_request_that_was_dropped_is_repeated(monkeypatch):
         raise AssertionError("nothing happened")
 
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
-    monkeypatch.setattr("bayesrisk.population.population_spec", waits)
+    monkeypatch.setattr("bayesrisk.census.population_spec", waits)
     status, told = run("simulate", "--preset", "tract", "-o", "nowhere", "--seed", "1")
     assert (status, told) == (143, "bayesrisk: interrupted\n")
     after = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
@@ -137,7 +137,7 @@ def test_a_second_request_ends_at_once():
     code = (
         "import signal, sys, threading, time\n"
         "from bayesrisk import _interrupts\n"
-        "with _interrupts.heeded():\n"
+        "with interrupts.heeded():\n"
         "    try:\n"
         "        signal.raise_signal(signal.SIGINT)\n"
         "    finally:\n"
@@ -156,9 +156,10 @@ def test_a_second_request_ends_at_once():
 STUCK = """
 import sys
 from faulty import StuckStudy
-from bayesrisk import _interrupts, run
+from bayesrisk import run
+from bayesrisk._base import interrupts
 if __name__ == "__main__":
-    with _interrupts.heeded():
+    with interrupts.heeded():
         run(StuckStudy(sys.argv[1], shards=4), sys.argv[2], workers=2)
 """
 

@@ -141,7 +141,7 @@ def test_studies_of_households(tmp_path):
 
 
 def test_objects_carry_the_mark():
-    people = br.simulate_population(br.population.population_spec("tract", n_blocks=3), rng=1)
+    people = br.simulate_population(br.census.population_spec("tract", n_blocks=3), rng=1)
     work = br.Workload.named("sf1-block").select(tables=["P8"])
     rounding = br.make_mechanism("rounding:base=3")
     tables = br.tabulate(people, work)
@@ -159,18 +159,18 @@ def test_objects_carry_the_mark():
 
 
 def test_a_mark_that_is_not_true_is_refused(tmp_path, simulated):
-    from bayesrisk import _files
+    from bayesrisk._base import disk
 
     for name, file, read in (
         ("tables", "_manifest.json", br.PublishedTables.read),
         ("people", "_microdata.json", br.tables.Microdata.read),
     ):
-        document = _files.read_document(simulated[0] / name / file)
+        document = disk.read_document(simulated[0] / name / file)
         folder = tmp_path / name
         folder.mkdir()
         for one in (simulated[0] / name).iterdir():
             (folder / one.name).write_bytes(one.read_bytes())
         read(folder)
-        (folder / file).write_bytes(_files.sealed(document | {"made_up": "no"}))
+        (folder / file).write_bytes(disk.sealed(document | {"made_up": "no"}))
         with pytest.raises(DataError, match="must have format"):
             read(folder)

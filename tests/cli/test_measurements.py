@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("quick_figures")
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    return br.readers.write_nmf(
+    return br.census.write_nmf(
         tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=41, states=("057", "157")
     )
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from bayesrisk.census import detect_occupancy, occupancy_statistics
+from bayesrisk.census.studies.occupancy import OccupancyStudy, synthetic_households
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import BayesRiskError, DataError
-from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
-from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
 from bayesrisk.tables import PublishedTables, Schema, Workload, tabulate
 
 SMALL = ["--solutions", "2", "--noisy-solutions", "2", "--quiet", "--no-figures"]

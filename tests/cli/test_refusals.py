@@ -9,7 +9,7 @@ import pytest
 from oracles.readers import person_records
 
 import bayesrisk as br
-from bayesrisk.experiments.by_place import split_by_place
+from bayesrisk.census.studies.by_place import split_by_place
 
 #: Below the words that they share, what is asked and what is said; ``|3`` where data are at fault.
 CASES = """
@@ -232,7 +232,7 @@ def inputs(tmp_path_factory):
     own = {"patient": range(70), "clinic": "Mercy", "age": rng.integers(0, 95, 70), "sex": "M"}
     own |= {"diagnosis": rng.choice(["injury", "heart", "lung"], 70)}
     pd.DataFrame(own).to_csv(at / "own.csv", index=False)
-    br.readers.write_nmf(at / "US_Person_PL_PROD", rng=41, states=("057", "157"))
+    br.census.write_nmf(at / "US_Person_PL_PROD", rng=41, states=("057", "157"))
     (at / "used").mkdir()
     (at / "used" / "notes.txt").write_text("mine")
     names = ("pop", "parts", "people.parquet", "tables", "own.csv", "used")

@@ -6,8 +6,8 @@ import json
 import numpy as np
 
 from bayesrisk import Release, Workload, make_mechanism, simulate_population, tabulate
-from bayesrisk.population import population_spec, stylised_change
-from bayesrisk.population.simulate import Nation
+from bayesrisk.census import population_spec, stylised_change
+from bayesrisk.census.population.simulate import Nation
 from bayesrisk.tables import Microdata
 
 COMMAND = ("simulate",)

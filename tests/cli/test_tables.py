@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from bayesrisk.census.studies.by_place import split_by_place
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
-from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate
 
@@ -106,7 +106,7 @@ def test_bad_records_write_nothing(file, tmp_path):
 
 def test_a_coding_that_nobody_says(tmp_path):
     """Columns of other codings are refused with the choices; what a file says of itself holds."""
-    from bayesrisk.readers import write_record_form
+    from bayesrisk.census import write_record_form
 
     for ending in ("csv", "parquet"):
         write_record_form(records(), tmp_path / f"a.{ending}", dialect="archive")

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bayesrisk import _numba
+from bayesrisk._base import compiling
 from bayesrisk.cli.app import EXAMPLES, app
 
 #: Runs the examples, then loads every module: a kernel that no example uses is in one of them.
 EVERY_KERNEL = """
 import importlib, json, pkgutil, sys
 import bayesrisk
-from bayesrisk import _numba
+from bayesrisk._base import compiling
 from bayesrisk.cli.app import EXAMPLES
 
 sys.path.insert(0, FOLDER)
@@ -27,7 +27,7 @@ for call in EXAMPLES.values():
 for module in pkgutil.walk_packages(bayesrisk.__path__, "bayesrisk."):
     if module.name != "bayesrisk.__main__":
         importlib.import_module(module.name)
-print(json.dumps([len(_numba.DECLARED), unused_kernels()]))
+print(json.dumps([len(compiling.DECLARED), unused_kernels()]))
 """
 REFUSED = """
 import sys
@@ -60,21 +60,21 @@ def unused_kernels():
 
     Whoever compiles a kernel compiles those that it calls.
     """
-    called = [python_of(made) for made in _numba.DECLARED if is_ready(made)]
-    ready = {id(python_of(part)) for made in called for part in _numba.parts(made)}
-    functions = [python_of(made) for made in _numba.DECLARED]
+    called = [python_of(made) for made in compiling.DECLARED if is_ready(made)]
+    ready = {id(python_of(part)) for made in called for part in compiling.parts(made)}
+    functions = [python_of(made) for made in compiling.DECLARED]
     missing = [function for function in functions if id(function) not in ready]
     return [f"{function.__module__}.{function.__qualname__}" for function in missing]
 
 
 def is_ready(made):
-    if isinstance(made, _numba._Elementwise):
+    if isinstance(made, compiling._Elementwise):
         return "_ufunc" in vars(made)
     return bool(getattr(made, "overloads", True))  # True where Numba is switched off
 
 
 def python_of(made):
-    if isinstance(made, _numba._Elementwise):
+    if isinstance(made, compiling._Elementwise):
         return made._function
     return getattr(made, "py_func", made)
 
@@ -89,10 +89,10 @@ def test_no_kernel_of_the_package_is_left_out():
 
 
 def test_a_kernel_that_nobody_calls_is_named_and_its_parts_with_it(monkeypatch):
-    monkeypatch.setattr(_numba, "DECLARED", [])
-    monkeypatch.setitem(globals(), "part", _numba.kernel(one_more))
-    monkeypatch.setitem(globals(), "other", _numba.elementwise("float64(float64)")(one_less))
-    whole = _numba.kernel(twice_one_more)
+    monkeypatch.setattr(compiling, "DECLARED", [])
+    monkeypatch.setitem(globals(), "part", compiling.kernel(one_more))
+    monkeypatch.setitem(globals(), "other", compiling.elementwise("float64(float64)")(one_less))
+    whole = compiling.kernel(twice_one_more)
     here = f"{__name__}."
     all_three = [here + "one_more", here + "one_less", here + "twice_one_more"]
     assert unused_kernels() == all_three

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayesrisk import DiscreteGaussian
-from bayesrisk._random import generator
+from bayesrisk._base.randomness import generator
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.base import _first_true, _whole_size
 from bayesrisk.interfaces import NoiseLaw

@@ -12,8 +12,9 @@ from studies import run_measurement_counts
 
 import bayesrisk as br
 from bayesrisk import ArgumentError, DataError
-from bayesrisk.experiments import measurement_counts, measurement_posterior
-from bayesrisk.readers.geocodes import SPINE_WIDTHS
+from bayesrisk.census import measurement_posterior
+from bayesrisk.census.readers.geocodes import SPINE_WIDTHS
+from bayesrisk.experiments import measurement_counts
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -108,7 +109,7 @@ def test_small_spines_against_enumeration(tmp_path, seed):
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    return br.readers.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=13)
+    return br.census.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=13)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from studies import run_measurements
 
 import bayesrisk as br
 from bayesrisk import DataError
-from bayesrisk.experiments.measurement_risk import same_count
+from bayesrisk.census.studies.measurement_risk import same_count
 
 GROUPS = {
     "hhinstlevels": [[0], [1, 2, 3, 4], [5, 6, 7]],
@@ -81,7 +81,7 @@ def joint_odds(folder, known_count):
 
 @pytest.mark.parametrize(("seed", "known_count"), [(3, 0), (5, 2)])
 def test_every_value_of_the_same_count_and_no_other(tmp_path, seed, known_count):
-    sample = br.readers.write_nmf(
+    sample = br.census.write_nmf(
         tmp_path / "US_Person_PL_PROD", rng=seed, states=("057",), counties=1, tracts=(2, 2),
         block_groups=(1, 2), blocks=(2, 3),
     )  # fmt: skip
@@ -140,7 +140,7 @@ def test_pairs_are_those_with_the_same_people(case):
 
 @pytest.fixture
 def folder(tmp_path):
-    return br.readers.write_nmf(
+    return br.census.write_nmf(
         tmp_path / "nmf", rng=7, states=("057",), counties=1, tracts=(2, 2), blocks=(1, 3)
     ).folder
 

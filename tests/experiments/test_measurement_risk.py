@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("quick_figures")
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
     folder = tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD"
-    return br.readers.write_nmf(folder, rng=31, counties=1, block_groups=(1, 2), blocks=(1, 3))
+    return br.census.write_nmf(folder, rng=31, counties=1, block_groups=(1, 2), blocks=(1, 3))
 
 
 def risk_of(result):
@@ -116,7 +116,7 @@ def test_what_the_noise_alone_gives(sample, tmp_path):
 
 def test_a_file_of_noise_alone_is_within_its_error(tmp_path):
     """Nobody lives here: what exceeds is noise; with one more in every cell it would not fit."""
-    sample = br.readers.write_nmf(tmp_path / "nmf", rng=8, blocks=(6, 9), block_groups=(2, 2))
+    sample = br.census.write_nmf(tmp_path / "nmf", rng=8, blocks=(6, 9), block_groups=(2, 2))
     files = sorted((sample.folder / "Block.parquet" / "DPQuery").rglob("*.parquet"))
     truth = dict(zip(sample.geocodes["Block"].tolist(), sample.counts["Block"], strict=True))
     for file in files:

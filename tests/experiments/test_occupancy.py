@@ -11,10 +11,10 @@ from figures import quick_figures
 from printed import compare, surely_less
 from studies import run_occupancy
 
+from bayesrisk.census import population_spec, simulate_population
+from bayesrisk.census.studies.occupancy import PROTECTIONS, OccupancyStudy, synthetic_households
 from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.experiments.occupancy_study import PROTECTIONS, OccupancyStudy, synthetic_households
 from bayesrisk.experiments.published_attack import read_households, read_sample
-from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import Records, Schema
 
 HERE, STEED = "tests/experiments/test_occupancy.py", "Steed et al."

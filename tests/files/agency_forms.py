@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesrisk.readers import hud, ipums
-from bayesrisk.readers.summary_files import nhgis, segments
-from bayesrisk.readers.text import STATES, digit_matrix, new_file, schema_pieces, write_table
+from bayesrisk.census.readers import hud, ipums
+from bayesrisk.census.readers.summary_files import nhgis, segments
+from bayesrisk.census.readers.text import STATES, digit_matrix, new_file, schema_pieces, write_table
 from bayesrisk.tables.records import whole_column
 
 _STAMP = (2011, 1, 1, 0, 0, 0)

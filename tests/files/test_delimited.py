@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from bayesrisk._files import delimited
-from bayesrisk._files.delimited import csv_bytes, csv_tables, own_text
+from bayesrisk._base.disk import delimited
+from bayesrisk._base.disk.delimited import csv_bytes, csv_tables, own_text
 from bayesrisk.experiments.audit import study
 
 TWO = pa.schema([("x", pa.string()), ("y", pa.string())])

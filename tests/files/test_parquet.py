@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from bayesrisk._files import parquet as reading
+from bayesrisk._base.disk import parquet as reading
 from bayesrisk.exceptions import DataError
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from bayesrisk import _files
+from bayesrisk._base import disk
 from bayesrisk.exceptions import DataError
 
 values = st.recursive(
@@ -18,27 +18,27 @@ documents = st.dictionaries(st.sampled_from(["a", "b", "config", "files"]), valu
 
 @given(documents, st.integers(0, 10**6), st.integers(0, 7))
 def test_a_flipped_bit_is_noticed_or_harmless(document, at, bit):
-    sealed = _files.sealed(document)
-    assert _files.unsealed(json.loads(sealed)) == document
+    sealed = disk.sealed(document)
+    assert disk.unsealed(json.loads(sealed)) == document
     damaged = bytearray(sealed)
     damaged[at % len(damaged)] ^= 1 << bit
     try:
         found = json.loads(bytes(damaged).decode())
-        read = _files.unsealed(found)
+        read = disk.unsealed(found)
     except ValueError:
         return
     assert read == document or not set(read) <= {"a", "b", "config", "files"}
 
 
 def test_documents_written_by_hand(tmp_path):
-    assert _files.unsealed({"a": 1}) == {"a": 1}
+    assert disk.unsealed({"a": 1}) == {"a": 1}
     with pytest.raises(ValueError, match="its seal does not fit"):
-        _files.unsealed({"a": 1, "seal": "0" * 64})
+        disk.unsealed({"a": 1, "seal": "0" * 64})
     with pytest.raises(ValueError, match="must be an object, got list"):
-        _files.unsealed([])
+        disk.unsealed([])
     (tmp_path / "deep").write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"deep: cannot be read as JSON: must be at most 64 deep"):
-        _files.read_document(tmp_path / "deep")
+        disk.read_document(tmp_path / "deep")
     (tmp_path / "list").write_text("[]")
     with pytest.raises(DataError, match=r"list: must be an object, got list"):
-        _files.read_document(tmp_path / "list")
+        disk.read_document(tmp_path / "list")

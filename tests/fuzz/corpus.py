@@ -18,6 +18,8 @@ from oracles import hud_files, readers as oracle
 from studies import run_reconstruction, run_sweep
 
 import bayesrisk as br
+from bayesrisk.census import NoisyMeasurements
+from bayesrisk.census.readers.nmf.reader import rows_between
 from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.cli.release import ReleaseOptions
 from bayesrisk.experiments import load_config, read_results
@@ -25,8 +27,6 @@ from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.experiments.reidentification import read_persons as read_known
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.mechanisms import make_mechanism
-from bayesrisk.readers import NoisyMeasurements
-from bayesrisk.readers.nmf.reader import rows_between
 from bayesrisk.release import Release
 from bayesrisk.tables import (
     Microdata,
@@ -82,29 +82,29 @@ def ppmf(vintage, name):
             records = oracle.person_records(rng, ROWS, gq=rng.integers(0, 8, ROWS))
         else:
             records = oracle.pl94_records(rng, ROWS)
-        br.readers.write_ppmf(records, plain, vintage=vintage)
+        br.census.write_ppmf(records, plain, vintage=vintage)
         data = plain.read_bytes()
         if name.endswith(".zip"):
             with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
                 archive.writestr("people.csv", data)
         else:
             file.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-        return pieces(br.readers.iter_ppmf, file)
+        return pieces(br.census.iter_ppmf, file)
 
     return make
 
 
 def ppmf_units(folder):
     records = oracle.household_records(np.random.default_rng(1), ROWS)
-    br.readers.write_ppmf_units(records, folder / "units.csv", vintage="2020")
-    return pieces(br.readers.iter_ppmf_units, folder / "units.csv")
+    br.census.write_ppmf_units(records, folder / "units.csv", vintage="2020")
+    return pieces(br.census.iter_ppmf_units, folder / "units.csv")
 
 
 def form(ending, dialect="schema"):
     def make(folder):
         file = folder / f"form.{ending}"
-        br.readers.write_record_form(people(), file, dialect=dialect)
-        return pieces(br.readers.iter_record_form, file, dialect=dialect)
+        br.census.write_record_form(people(), file, dialect=dialect)
+        return pieces(br.census.iter_record_form, file, dialect=dialect)
 
     return make
 
@@ -114,7 +114,7 @@ def ipums(name):
         file, book = folder / name, folder / "usa.xml" if name == "usa.dat" else None
         records = oracle.records_1940(np.random.default_rng(1), 5)
         agency_forms.write_ipums_1940(records, file, ddi=book)
-        made = pieces(br.readers.iter_ipums_1940, file, ddi=book)
+        made = pieces(br.census.iter_ipums_1940, file, ddi=book)
         return Example([file, book] if book else [file], made.read)
 
     return make
@@ -146,7 +146,7 @@ Quarter,States,SumLevel,Name,Code,Total_Units,Pct_Occupied,Number_Reported,Pct_F
 
 def hud_csv(folder):
     file = text(folder / "TRACT_2020.csv", HUD)
-    return Example([file], lambda: br.readers.read_hud(file, level="tract"))
+    return Example([file], lambda: br.census.read_hud(file, level="tract"))
 
 
 def hud_xlsx(folder):
@@ -155,17 +155,17 @@ def hud_xlsx(folder):
         book.worksheets[0].append([int(v) if v.isdigit() else v for v in line.split(",")])
     file = folder / "TRACT_2020.xlsx"
     book.save(file)
-    return Example([file], lambda: br.readers.read_hud(file, level="tract"))
+    return Example([file], lambda: br.census.read_hud(file, level="tract"))
 
 
 def hud_old(folder):
     file = folder / "COUNTY_2011.csv"
     hud_files.county_file(file, "2011", np.random.default_rng(1), rows=6)
-    return Example([file], lambda: br.readers.read_hud(file, level="county"))
+    return Example([file], lambda: br.census.read_hud(file, level="county"))
 
 
 def nmf(folder):
-    made = br.readers.write_nmf(folder / "US_Unit_PL_PROD", universe="unit", rng=1).folder
+    made = br.census.write_nmf(folder / "US_Unit_PL_PROD", universe="unit", rng=1).folder
     files = [
         min((made / "Block.parquet" / kind).rglob("*.parquet"))
         for kind in ("DPQuery", "Constraint")
@@ -361,10 +361,10 @@ def reconstruction(folder):
     return Example(files, read)
 
 
-_SF1 = (agency_forms.write_sf1, br.readers.read_sf1, tables, "vt2010.sf1.zip")
-_NHGIS = (agency_forms.write_nhgis, br.readers.read_nhgis, tables, "nhgis0001_csv.zip")
-_PL94 = (agency_forms.write_pl94, br.readers.read_pl94, voters, "vt2020.pl.zip")
-_DHC = (agency_forms.write_dhc, br.readers.read_dhc, tables, "vt2020.dhc.zip")
+_SF1 = (agency_forms.write_sf1, br.census.read_sf1, tables, "vt2010.sf1.zip")
+_NHGIS = (agency_forms.write_nhgis, br.census.read_nhgis, tables, "nhgis0001_csv.zip")
+_PL94 = (agency_forms.write_pl94, br.census.read_pl94, voters, "vt2020.pl.zip")
+_DHC = (agency_forms.write_dhc, br.census.read_dhc, tables, "vt2020.dhc.zip")
 KINDS = {
     "ppmf-csv": ppmf("2010-demonstration", "people.csv"),
     "ppmf-mdf": ppmf("mdf-dhc", "people.txt"),

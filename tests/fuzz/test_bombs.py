@@ -22,10 +22,10 @@ HOW = {
     "records": lambda file: Records.read(file, schema=Schema.named("sf1-person")),
     "tables": PublishedTables.read,
     "sweep": load_config,
-    "form": lambda file: list(bayesrisk.readers.iter_record_form(file, dialect="schema")),
-    "ppmf": lambda file: list(bayesrisk.readers.iter_ppmf(file)),
-    "hud": lambda file: bayesrisk.readers.read_hud(file, level="tract"),
-    "ddi": lambda file: list(bayesrisk.readers.iter_ipums_1940(file, ddi=file)),
+    "form": lambda file: list(bayesrisk.census.iter_record_form(file, dialect="schema")),
+    "ppmf": lambda file: list(bayesrisk.census.iter_ppmf(file)),
+    "hud": lambda file: bayesrisk.census.read_hud(file, level="tract"),
+    "ddi": lambda file: list(bayesrisk.census.iter_ipums_1940(file, ddi=file)),
 }
 answer = 0
 for case in sys.argv[1:]:

@@ -33,7 +33,8 @@ from figures import quick_figures
 from fuzz import corpus
 
 import bayesrisk
-from bayesrisk import BayesRiskError, readers
+from bayesrisk import BayesRiskError
+from bayesrisk.census import readers
 from bayesrisk.experiments.runs import executors
 from bayesrisk.mechanisms import registry as mechanisms
 from bayesrisk.reconstruction import registry as attacks

@@ -251,7 +251,7 @@ def test_what_is_wrong_is_found(tmp_path):
 
 def test_a_reader_that_trusts_its_files_is_found(tmp_path, monkeypatch):
     """Without the seal of the document that says how a release was made, and what binds it."""
-    monkeypatch.setattr("bayesrisk._files.writing.document_digest", lambda _: "")
+    monkeypatch.setattr("bayesrisk._base.disk.writing.document_digest", lambda _: "")
     monkeypatch.setattr("bayesrisk.release.release.check_bound", lambda file, document: None)
     made = KINDS["release-json"](tmp_path)
     (file,) = (file for file in made.files if file.name == "_release.json")

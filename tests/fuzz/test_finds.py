@@ -13,9 +13,9 @@ from hypothesis import given, strategies as st
 from pyarrow import parquet
 
 import bayesrisk as br
-from bayesrisk._files.delimited import TextStream, WithoutComments
+from bayesrisk._base.disk.delimited import TextStream, WithoutComments
+from bayesrisk.census.readers.text import Piece
 from bayesrisk.exceptions import BayesRiskError, DataError
-from bayesrisk.readers.text import Piece
 from bayesrisk.tables import Attribute, Records, Schema
 from bayesrisk.tables._grammar import parse_codes
 

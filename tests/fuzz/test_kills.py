@@ -9,7 +9,7 @@ import pytest
 from fuzz.quick import quick_results
 from writing_cases import Case, commands, inputs
 
-from bayesrisk import _files
+from bayesrisk._base import disk
 
 _LONG = (
     *("occupancy-study", "occupancy-figures", "reidentify", "sweep", "audit-by", "nmf-counts"),
@@ -47,7 +47,7 @@ def finds(case, points):
     "name",
     [
         pytest.param(name, marks=[pytest.mark.slow] if name in _LONG else [])
-        for name in commands(_files.writing.Path())
+        for name in commands(disk.writing.Path())
     ],
 )
 def test_a_kill_leaves_the_old_or_the_new(name, share, at, quick_path, request):
@@ -61,7 +61,7 @@ def test_a_kill_leaves_the_old_or_the_new(name, share, at, quick_path, request):
 def test_what_writes_in_place_is_found(at, tmp_path, monkeypatch):
     """A command that makes its files where they belong, one after another."""
     case = Case(commands(at)["simulate-again"], tmp_path)
-    monkeypatch.setattr(_files.writing, "_swap", in_place)
+    monkeypatch.setattr(disk.writing, "_swap", in_place)
     assert finds(case, range(0, case.points, 3))
 
 

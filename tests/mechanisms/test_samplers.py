@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from bayesrisk import Records, Release, Workload, _plugins, make_mechanism
+from bayesrisk import Records, Release, Workload, make_mechanism
+from bayesrisk._base import plugins
 from bayesrisk.exceptions import ArgumentError, PluginError
 from bayesrisk.mechanisms import samplers
 from bayesrisk.mechanisms.samplers import REGISTRY, OpenDPSampler
@@ -142,7 +143,7 @@ class Point:
 
 
 def test_another_package_may_bring_its_sampler(monkeypatch):
-    monkeypatch.setattr(_plugins, "entry_points", lambda **_: [Point()])
+    monkeypatch.setattr(plugins, "entry_points", lambda **_: [Point()])
     records, work = people()
     recipe = {"budgets": BUDGETS, "sensitivity": "add-remove"}
     plain = make_mechanism("discrete-gaussian", **recipe)

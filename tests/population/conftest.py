@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.census import population_spec, simulate_population
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ from hypothesis import given, strategies as st
 from oracles.population import combinations, renewal_overshoot
 from scipy.stats import chi2
 
-from bayesrisk.population import spec as laws, spec as national
-from bayesrisk.population.spec import dirichlet_rows, pick, race_class, race_masks
+from bayesrisk.census.population import spec as laws, spec as national
+from bayesrisk.census.population.spec import dirichlet_rows, pick, race_class, race_masks
 from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 

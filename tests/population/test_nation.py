@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from bayesrisk.census import population_spec, population_summary
+from bayesrisk.census.population import spec as national
+from bayesrisk.census.population.simulate import Nation
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.population import population_spec, population_summary, spec as national
-from bayesrisk.population.simulate import Nation
 
 FEW = 1e-6  # how rarely a test of a true law may fail
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from bayesrisk import datasets as samples
-from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.census import population_spec, simulate_population
 
 
 def written(folder, population):

@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 import pytest
 
 from bayesrisk import ArgumentError
-from bayesrisk.population import PopulationSpec, population_spec
-from bayesrisk.population.spec import population_presets
+from bayesrisk.census import PopulationSpec, population_spec
+from bayesrisk.census.population.spec import population_presets
 
 SPEC = population_spec("tract")
 BAD = {

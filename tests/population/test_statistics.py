@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from bayesrisk.population import (
-    population_spec,
-    population_summary,
-    simulate_population,
-    spec as laws,
-    spec as national,
-)
-from bayesrisk.population.simulate import fill_blocks
-from bayesrisk.population.spec import race_class
+from bayesrisk.census import population_spec, population_summary, simulate_population
+from bayesrisk.census.population import spec as laws, spec as national
+from bayesrisk.census.population.simulate import fill_blocks
+from bayesrisk.census.population.spec import race_class
 
 FEW = 1e-6  # how rarely a test of a true law may fail
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from oracles.population import combinations, household_faults
 
-from bayesrisk.population import population_spec, simulate_population
+from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.tables import Microdata, Schema
 
 COLUMNS = ("size", "type", "detailed_type", "under_18", "over_65", "hhage")

@@ -9,21 +9,21 @@ from refusals import NOT_COUNTS, refuses
 from scipy.stats import chi2
 
 from bayesrisk import ArgumentError
-from bayesrisk.exceptions import ShapeError
-from bayesrisk.population import (
+from bayesrisk.census import (
     occupancy_violation,
     population_spec,
     population_summary,
     simulate_population,
-    spec as national,
 )
-from bayesrisk.population.spec import (
+from bayesrisk.census.population import spec as national
+from bayesrisk.census.population.spec import (
     draw_bedrooms,
     largest_in_block,
     property_sizes,
     selection_weight,
     subsidise,
 )
+from bayesrisk.exceptions import ShapeError
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 11])

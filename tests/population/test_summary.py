@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from oracles.population import summary_by_hand
 
-from bayesrisk.population import population_summary, spec as national
+from bayesrisk.census import population_summary
+from bayesrisk.census.population import spec as national
 from bayesrisk.tables import Records, Schema
 
 PERSON = st.tuples(

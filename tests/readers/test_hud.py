@@ -12,9 +12,9 @@ from hypothesis import given, settings, strategies as st
 from oracles import hud_files as files
 
 from bayesrisk import ArgumentError, DataError
+from bayesrisk.census import iter_hud, read_hud
+from bayesrisk.census.readers.hud import share_bounds
 from bayesrisk.exceptions import DataWarning
-from bayesrisk.readers import iter_hud, read_hud
-from bayesrisk.readers.hud import share_bounds
 
 TEXT = """\
 Quarter,States,SumLevel,Name,Code,Total_Units,Pct_Occupied,Number_Reported,Pct_Female_Head,Rent_Per_Month,Latitude

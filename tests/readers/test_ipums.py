@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from oracles import readers as oracle
 
 from bayesrisk import ArgumentError, DataError
-from bayesrisk.readers import iter_ipums_1940, read_ipums_1940
+from bayesrisk.census import iter_ipums_1940, read_ipums_1940
 
 DDI = """<?xml version="1.0" encoding="UTF-8"?>
 <codeBook xmlns="ddi:codebook:2_5"><fileDscr><fileTxt><fileStrc type="{kind}"/></fileTxt></fileDscr>

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from bayesrisk import ArgumentError, DataError, Records, Schema
+from bayesrisk.census import iter_ipums_1940, read_ipums, read_ipums_1940
 from bayesrisk.exceptions import DataWarning
-from bayesrisk.readers import iter_ipums_1940, read_ipums, read_ipums_1940
 
 #: Variables by name: first and last character from 1, decimals, types of lines, labels.
 ACS = {

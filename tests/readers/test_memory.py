@@ -11,8 +11,9 @@ from peak_memory import run_and_measure
 
 import bayesrisk
 from bayesrisk import DataError
-from bayesrisk._files import text as _parse
-from bayesrisk.readers import iter_ppmf, iter_record_form, text as _source, write_ppmf
+from bayesrisk._base.disk import text as _parse
+from bayesrisk.census import iter_ppmf, iter_record_form, write_ppmf
+from bayesrisk.census.readers import text as _source
 from bayesrisk.tables import Records, Schema, iter_records
 
 PERSON = Schema.named("sf1-person")
@@ -25,27 +26,27 @@ def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
     with (tmp_path / "long.csv").open("wb") as stream:
         stream.truncate(5 * 2**30)
     with pytest.raises(DataError, match=r"long.csv: lines must be at most 1048576 bytes"):
-        getattr(bayesrisk.readers, f"read_{read}")(tmp_path / "long.csv", **options)
+        getattr(bayesrisk.census.readers, f"read_{read}")(tmp_path / "long.csv", **options)
     archive = tmp_path / "long.zip"
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("inner.csv", "block\n")
         made.infolist()[0].file_size = 5 * 2**30  # the directory is written at the end
     with pytest.raises(DataError, match=r"long.zip/inner.csv: must be at most 200 times"):
-        getattr(bayesrisk.readers, f"read_{read}")(archive, **options)
+        getattr(bayesrisk.census.readers, f"read_{read}")(archive, **options)
 
 
 def test_what_has_become_too_long_is_refused(tmp_path, monkeypatch):
     people = oracle.pl94_records(np.random.default_rng(1), 5000)
     write_ppmf(people, tmp_path / "p.csv", vintage="2010-demonstration")
-    whole = bayesrisk.readers.read_ppmf(tmp_path / "p.csv")
+    whole = bayesrisk.census.read_ppmf(tmp_path / "p.csv")
     with gzip.open(tmp_path / "p.csv.gz", "wb") as packed:
         packed.write((tmp_path / "p.csv").read_bytes())
     assert (tmp_path / "p.csv.gz").stat().st_size < whole.table.nbytes
     monkeypatch.setattr(_parse, "MAX_HELD", whole.table.nbytes)
-    assert bayesrisk.readers.read_ppmf(tmp_path / "p.csv.gz").table == whole.table
+    assert bayesrisk.census.read_ppmf(tmp_path / "p.csv.gz").table == whole.table
     monkeypatch.setattr(_parse, "MAX_HELD", whole.table.nbytes - 1)
     with pytest.raises(DataError, match=r"p.csv.gz: must take at most .* to be held whole"):
-        bayesrisk.readers.read_ppmf(tmp_path / "p.csv.gz")
+        bayesrisk.census.read_ppmf(tmp_path / "p.csv.gz")
     assert sum(map(len, iter_ppmf(tmp_path / "p.csv.gz", chunk=100))) == 5000
 
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings, strategies as st
 from oracles import readers as oracle
 
 from bayesrisk import ArgumentError, DataError
-from bayesrisk.exceptions import OutputError
-from bayesrisk.readers import (
+from bayesrisk.census import (
     iter_ppmf,
     iter_ppmf_units,
     read_ppmf,
@@ -15,6 +14,7 @@ from bayesrisk.readers import (
     write_ppmf,
     write_ppmf_units,
 )
+from bayesrisk.exceptions import OutputError
 
 GOLDEN = """\
 VINTAGE,TABBLKST,TABBLKCOU,TABTRACT,TABBLKGRP,TABBLK,RTYPE,GQTYPE_PL,VOTING_AGE,CENHISP,CENRACE

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from oracles import readers as oracle
 
 from bayesrisk import ArgumentError, DataError
-from bayesrisk.readers import iter_record_form, read_record_form, write_record_form
+from bayesrisk.census import iter_record_form, read_record_form, write_record_form
 
 GOLDEN = """\
 geoid_block,sex,age,white,black,aian,asian,nhopi,sor,hisp,pik

@@ -9,8 +9,8 @@ import pytest
 from files.agency_forms import write_sf1
 
 from bayesrisk import DataError
-from bayesrisk.readers import read_record_form, read_sf1, write_record_form
-from bayesrisk.readers.summary_files.segments import cell_number, sf1_codebook
+from bayesrisk.census import read_record_form, read_sf1, write_record_form
+from bayesrisk.census.readers.summary_files.segments import cell_number, sf1_codebook
 from bayesrisk.tables import Workload, tabulate
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

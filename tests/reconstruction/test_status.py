@@ -8,8 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from bayesrisk.census.occupancy.detection import OCCUPANCY_STATUS
 from bayesrisk.reconstruction import Status, reconstruct
-from bayesrisk.reconstruction.occupancy.detection import OCCUPANCY_STATUS
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 

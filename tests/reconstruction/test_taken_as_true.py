@@ -10,17 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 import bayesrisk as br
+from bayesrisk.census import detect_occupancy, occupancy_statistics
+from bayesrisk.census.studies.by_place import ReleaseStudy, select_levels, split_by_place
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.experiments.by_place import ReleaseStudy, select_levels, split_by_place
 from bayesrisk.experiments.reconstruction import open_tables
-from bayesrisk.reconstruction import (
-    detect_occupancy,
-    find_claims,
-    make_attack,
-    occupancy_statistics,
-    verify_claims,
-)
+from bayesrisk.reconstruction import find_claims, make_attack, verify_claims
 from bayesrisk.reconstruction.claims.result import generate_claims
 from bayesrisk.release import MechanismSpec, RoundingSpec, SimulationOnly, TrueCounts
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
@@ -167,7 +162,7 @@ def test_a_spec_that_says_nothing_promises_nothing():
 
 
 def homes(mechanism):
-    area = br.population.population_spec("county", n_blocks=20, subsidised_blocks=1.0)
+    area = br.census.population_spec("county", n_blocks=20, subsidised_blocks=1.0)
     county = br.simulate_population(area, rng=4)
     units = county.for_schema(Schema.named("household-occupancy"))
     units = br.Microdata(None, units, county.blocks)
@@ -311,11 +306,11 @@ def test_commands_refuse_before_a_folder_is_made_and_say_what_was_assumed(
     ],
 )
 def test_laws_that_are_damaged_are_refused(releases, tmp_path, laws):
-    from bayesrisk import _files
+    from bayesrisk._base import disk
 
     releases["noise"].tables.write(tmp_path / "t")
     document = {name: value for name, value in manifest(tmp_path / "t").items() if name != "seal"}
-    (tmp_path / "t" / "_manifest.json").write_bytes(_files.sealed({**document, "laws": laws}))
+    (tmp_path / "t" / "_manifest.json").write_bytes(disk.sealed({**document, "laws": laws}))
     with pytest.raises(DataError, match=r"_manifest\.json"):
         PublishedTables.read(tmp_path / "t")
 

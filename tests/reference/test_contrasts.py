@@ -26,7 +26,7 @@ PERSON = ["block", "sex", "age", "race", "hisp"]
 
 def tract_of(seed):
     """Tables of one tract attacked with and without noise, and the links of an insider."""
-    tract = br.simulate_population(br.population.population_spec("tract", n_blocks=90), rng=seed)
+    tract = br.simulate_population(br.census.population_spec("tract", n_blocks=90), rng=seed)
     people = tract.persons.to_frame()[PERSON]
     truth = people.assign(person=np.arange(len(people)))
     workload = br.Workload.named("sf1-block").union(br.Workload.named("sf1-tract"))
@@ -211,7 +211,7 @@ def test_people_reconstructed_and_linked():
 @cache
 def counties():
     """Majority inference from a swapped and a noisy release of ten counties."""
-    spec = br.population.population_spec("county", n_blocks=120)
+    spec = br.census.population_spec("county", n_blocks=120)
     tables = br.Workload.named("sf1-block", levels=["county", "block"]).select(tables=["P8", "P9"])
     mechanisms = {
         "swapped": br.make_mechanism(

@@ -20,7 +20,7 @@ def fifty_blocks(seed):
     """Households of fifty made-up states, and the block of median size of each."""
     made, chosen = [], []
     for state in range(50, 100):
-        spec = br.population.population_spec(
+        spec = br.census.population_spec(
             "tract",
             state=str(state),
             n_blocks=60,

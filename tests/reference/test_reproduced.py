@@ -292,14 +292,14 @@ def liu_section_4():
 def steed_section_3_1():
     sizes = np.arange(1, 8)
     allowed = {
-        ("", str(b)): sizes[~br.population.occupancy_violation(sizes, np.full(7, code))].max()
+        ("", str(b)): sizes[~br.census.occupancy_violation(sizes, np.full(7, code))].max()
         for b, code in ((1, 1), (2, 2))
     }
-    return allowed | {("t", ""): br.experiments.OccupancyStudy(seeds=(1,)).solutions}
+    return allowed | {("t", ""): br.census.OccupancyStudy(seeds=(1,)).solutions}
 
 
 def steed_section_4_1():
-    return {("t", ""): br.experiments.OccupancyStudy(seeds=(1,)).solutions}
+    return {("t", ""): br.census.OccupancyStudy(seeds=(1,)).solutions}
 
 
 def steed_section_4_2():

@@ -10,8 +10,8 @@ from oracles import years as oracle
 from two_years import random_law
 
 from bayesrisk import Microdata, Records, Schema, Workload, tabulate
+from bayesrisk.census import simulate_later
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
-from bayesrisk.population import simulate_later
 from bayesrisk.tables import Attribute, Geography, PopulationChange
 
 TOWN = Geography("towns", ("tract", "block"), (1, 3))

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import bdtr, stdtrit
 
-from bayesrisk import _validation as check
-from bayesrisk._show import displayed
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.experiments.audit.populations import POPULATION, Protection, by_population
 from bayesrisk.mechanisms.base import Dial

@@ -17,15 +17,17 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from bayesrisk import _files, _validation as check, datasets, population as simulated
-from bayesrisk._show import displayed
-from bayesrisk._validation import IntArray
+from bayesrisk import datasets
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.display import displayed
+from bayesrisk._base.validation import IntArray
+from bayesrisk.census.population.simulate import simulate_population
+from bayesrisk.census.population.spec import PopulationSpec, population_spec
+from bayesrisk.census.studies import by_place
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
-from bayesrisk.experiments import by_place
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import BaseMechanism
 from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_parameters
-from bayesrisk.population import PopulationSpec
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import (
     AuditedPopulation,
@@ -107,7 +109,7 @@ class SimulatedPopulation:
     def __post_init__(self) -> None:
         spec = self.spec
         if isinstance(spec, str):
-            object.__setattr__(self, "spec", simulated.population_spec(spec))
+            object.__setattr__(self, "spec", population_spec(spec))
         else:
             check.instance(spec, PopulationSpec, "spec")
         check.integer(self.seed, "seed", lower=0)
@@ -175,7 +177,7 @@ def source_digest(source: Source) -> str:
             total.update(json.dumps([name, column.to_pylist()]).encode())
         return f"{OF_RECORDS}{total.hexdigest()}"
     path = check.path(source, "population")
-    return _files.digest(path) if path.is_file() else _files.digest_folder(path)
+    return disk.digest(path) if path.is_file() else disk.digest_folder(path)
 
 
 def population_names(frame: pd.DataFrame) -> list[str]:
@@ -280,7 +282,7 @@ class PopulationInParts:
     def _microdata(self, number: int) -> Microdata:
         """Return the records of a part."""
         if isinstance(self.source, SimulatedPopulation):
-            return simulated.simulate_population(self.source.spec, rng=self.source.seed)
+            return simulate_population(self.source.spec, rng=self.source.seed)
         if self._index is not None:
             return by_place.read_place(cast(Path, self.source), number, self._digest)[1]
         if isinstance(self.source, Records):

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from bayesrisk import plotting
-from bayesrisk._files.delimited import csv_bytes
+from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk.experiments.audit.populations import POPULATION, population_names, population_rows
 from bayesrisk.experiments.audit.screen import (
     EVERYBODY,

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _validation as check, datasets, plotting
-from bayesrisk._show import displayed, short
+from bayesrisk import datasets, plotting
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed, short
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.experiments.runs.executors import some_executor

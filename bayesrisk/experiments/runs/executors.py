@@ -25,8 +25,8 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
 
-from bayesrisk import _interrupts, _validation as check
-from bayesrisk._plugins import Registry
+from bayesrisk._base import interrupts, validation as check
+from bayesrisk._base.plugins import Registry
 from bayesrisk.exceptions import ArgumentTypeError, MissingDependencyError, WorkerError, quote
 
 _R = TypeVar("_R")
@@ -56,7 +56,7 @@ def some_executor(executor: str | Executor | None, workers: int) -> Iterator[Exe
     try:
         yield pool
     except BaseException as error:
-        if isinstance(pool, ProcessExecutor) and _interrupts.ended(error):
+        if isinstance(pool, ProcessExecutor) and interrupts.ended(error):
             pool.kill()
         raise
     finally:
@@ -136,7 +136,7 @@ class ProcessExecutor(Executor):
                 self._local.pool = None
                 self._pools.discard(pool)
                 pool.shutdown()
-                if self._killed or _interrupts.ended(error):
+                if self._killed or interrupts.ended(error):
                     break  # who asked this process to end may have asked all of its group
         raise WorkerError(
             f"a worker process ended before its work was done, {_TRIES} times at the same "

@@ -19,9 +19,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bayesrisk import _files, _validation as check
-from bayesrisk._files.text import named, read_json
-from bayesrisk._random import as_finished
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.text import named, read_json
+from bayesrisk._base.randomness import as_finished
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import (
     BayesRiskError,
@@ -114,7 +114,7 @@ class RunFolder:
     def manifest(self) -> dict[str, Any]:
         """The list of parts and results; empty where there is none yet."""
         file = self.state / self.layout.listing
-        return _files.read_document(file, PartFileError) if file.exists() else {}
+        return disk.read_document(file, PartFileError) if file.exists() else {}
 
     def result(self, name: str) -> Path:
         """Return the path of a result of a complete run, after comparing it with the manifest."""
@@ -125,7 +125,7 @@ class RunFolder:
         if not isinstance(entry, Mapping) or not isinstance(entry.get("sha256"), str):
             raise PartFileError(f"{file}: is not listed in the manifest; run with --resume")
         listing, digest = self.layout.listing, entry["sha256"]
-        _files.check_digest(file, digest, listing, PartFileError, most=_files.MAX_FILE)
+        disk.check_digest(file, digest, listing, PartFileError, most=disk.MAX_FILE)
         return file
 
     # The parts of a shard.
@@ -146,18 +146,18 @@ class RunFolder:
             plain = tables[kind].replace_schema_metadata(None)
             pq.write_table(plain, sink, compression="zstd", write_page_checksum=True)
             data = sink.getvalue().to_pybytes()
-            _files.write_bytes(file, data, private=self._private(file), tidy=False)
+            disk.write_bytes(file, data, private=self._private(file), tidy=False)
             parts[kind] = {"rows": plain.num_rows, "sha256": hashlib.sha256(data).hexdigest()}
         file = self._record(shard)
-        record = _files.sealed({"config": self._digest, "shard": shard, "parts": parts})
-        _files.write_bytes(file, record, private=self._private(file), tidy=False)
+        record = disk.sealed({"config": self._digest, "shard": shard, "parts": parts})
+        disk.write_bytes(file, record, private=self._private(file), tidy=False)
 
     def read_part(self, shard: int, kind: str | None = None) -> pa.Table:
         """Return the rows of a part, by default of the last kind."""
         kind = kind or self.layout.kinds[-1]
         file = self.part(shard, kind)
         with _whole(file):
-            data = _files.read_bytes(file, _files.MAX_HELD)
+            data = disk.read_bytes(file, disk.MAX_HELD)
             if hashlib.sha256(data).hexdigest() != self._recorded(shard)[kind]["sha256"]:
                 raise ValueError("its bytes do not fit its checksum")
             # Arrow's threads let go of Python's bytes some time after: a process that ends then
@@ -201,7 +201,7 @@ class RunFolder:
         """Return rows and checksum of each part of a shard, which must be one of this run."""
         file = self._record(shard)
         with _whole(file):
-            record = _files.read_document(file, PartFileError)
+            record = disk.read_document(file, PartFileError)
         parts: dict[str, dict[str, Any]] = record.pop("parts", {})
         if record != {"config": self._digest, "shard": shard} or set(parts) != set(
             self.layout.kinds
@@ -219,7 +219,7 @@ class RunFolder:
         status = file.stat()
         state = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         if file not in self._sums or self._sums[file][0] != state:
-            self._sums[file] = (state, _files.digest(file, _files.MAX_HELD))
+            self._sums[file] = (state, disk.digest(file, disk.MAX_HELD))
         return self._sums[file][1]
 
     # A run, from the first look at the folder to its results.
@@ -229,7 +229,7 @@ class RunFolder:
 
         With ``resume`` a shard with a damaged part is to be computed again, and a warning names it.
         """
-        with _files.explained(self.path):
+        with disk.explained(self.path):
             self._settle()
         if resume:
             for shard in shards:
@@ -248,7 +248,7 @@ class RunFolder:
         self._tidy(shards)
         folder = self.state / self.layout.failures
         if folder.is_dir():
-            with _files.explained(folder):
+            with disk.explained(folder):
                 for shard in shards:
                     self._failure(shard).unlink(missing_ok=True)
                 if not any(folder.iterdir()):
@@ -274,21 +274,21 @@ class RunFolder:
                     f"{self.path}: belongs to another configuration (other {keys or 'keys'}); "
                     "nothing was changed"
                 )
-            _files.clear(file, self.state / self.layout.listing)
+            disk.clear(file, self.state / self.layout.listing)
             return
         folders = (folder for folder in {self.path, self.state} if folder.exists())
         names = [path.name for folder in folders for path in folder.iterdir()]
         # Leftovers of a run killed before its configuration was in place do not count.
-        strangers = sorted(name for name in names if not _files.is_leftover(name))
+        strangers = sorted(name for name in names if not disk.is_leftover(name))
         if strangers:
             raise OutputError(
                 f"{self.path}: must be empty or hold a {self.layout.label}, but holds "
                 f"{strangers[0]!r}; nothing was changed"
             )
-        _files.make_folder(self.path, private=self.layout.confidential)
+        disk.make_folder(self.path, private=self.layout.confidential)
         self._make_folder(file.parent)
         text = json.dumps(ours, indent=2, sort_keys=True) + "\n"
-        _files.write_bytes(file, text.encode(), private=self._private(file))
+        disk.write_bytes(file, text.encode(), private=self._private(file))
 
     def _check_whole(self, shard: int) -> None:
         """Refuse a shard any byte of which is not as it was written."""
@@ -303,7 +303,7 @@ class RunFolder:
         """Remove what killed processes left of the parts of shards."""
         files = [self.part(shard, kind) for shard in shards for kind in self.layout.kinds]
         if files:
-            _files.clear(*files, *map(self._record, shards))
+            disk.clear(*files, *map(self._record, shards))
 
     def _private(self, file: Path) -> bool:
         """Return whether only the owner may read a file of this folder."""
@@ -314,7 +314,7 @@ class RunFolder:
         top = self.state if folder.is_relative_to(self.state) else self.path
         inside = folder.relative_to(top)
         for below in (*reversed(inside.parents), inside):
-            _files.make_folder(top / below, private=self._private(top / below))
+            disk.make_folder(top / below, private=self._private(top / below))
 
     def run(
         self,
@@ -359,7 +359,7 @@ class RunFolder:
         for name, data in ({} if results is None else results()).items():
             file = self.path / name
             self._make_folder(file.parent)
-            _files.write_bytes(file, data, private=self._private(file))
+            disk.write_bytes(file, data, private=self._private(file))
             files[name] = {"sha256": hashlib.sha256(data).hexdigest()}
         self._write_manifest(files)
         return True
@@ -370,7 +370,7 @@ class RunFolder:
         part, rows = self.read_part(0, kind), 0
         columns = part.schema
         with (
-            _files.whole_file(target, private=self._private(target)) as stream,
+            disk.whole_file(target, private=self._private(target)) as stream,
             pq.ParquetWriter(
                 stream, columns, compression="zstd", write_page_checksum=True
             ) as writer,
@@ -388,12 +388,12 @@ class RunFolder:
                 if sum(map(len, parts)) >= _GROUP or shard == self.shards - 1:
                     writer.write_table(pa.concat_tables(parts))
                     parts = []
-        return {"rows": rows, "sha256": _files.digest(target)}
+        return {"rows": rows, "sha256": disk.digest(target)}
 
     def _write_manifest(self, files: Mapping[str, Any] | None = None) -> None:
         """Write the list of parts; of a complete run with the files that are made of them."""
         failed = sorted((self.state / self.layout.failures).glob("shard-*.json"))
-        failures = [_files.read_document(file, PartFileError) for file in failed]
+        failures = [disk.read_document(file, PartFileError) for file in failed]
         manifest = {
             "config": self._digest,
             "version": self.config.get("version"),
@@ -409,7 +409,7 @@ class RunFolder:
             **({"failed": failures} if failures else {}),
         }
         listing = self.state / self.layout.listing
-        _files.write_bytes(listing, _files.sealed(manifest), private=self._private(listing))
+        disk.write_bytes(listing, disk.sealed(manifest), private=self._private(listing))
 
     # Shards that were set aside: one that always fails must not keep the others from being done.
 
@@ -428,7 +428,7 @@ class RunFolder:
         file = self._failure(shard)
         self._make_folder(file.parent)
         document = {"shard": shard, "error": _in_one_line(error)}
-        _files.write_bytes(file, _files.sealed(document), private=self._private(file))
+        disk.write_bytes(file, disk.sealed(document), private=self._private(file))
         if not self._begun and len(self._errors) >= _HOPELESS:
             raise self._errors[min(self._errors)]
 

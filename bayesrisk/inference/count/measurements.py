@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesrisk import _validation as check
-from bayesrisk._numba import kernel
-from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import kernel
+from bayesrisk._base.validation import MAX_COUNT, FloatArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.distributions.sums import MAX_TERMS, pair_ripple, sum_ripple
 from bayesrisk.inference import posterior_probability, risk_ratio

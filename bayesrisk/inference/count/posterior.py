@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import FloatAnswer, FloatArray, IntAnswer, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatAnswer, FloatArray, IntAnswer, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw

@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._numba import kernel, lean_step
-from bayesrisk._validation import FloatArray, IntAnswer, IntArray, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import kernel, lean_step
+from bayesrisk._base.validation import FloatArray, IntAnswer, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.discrete_gaussian import BERNOULLI

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, lean_step, step
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base.compiling import kernel, lean_step, step
+from bayesrisk._base.validation import FloatArray, IntArray
 
 MOST_PAIRS = 2**25  # pairs of values that are looked at: some hundredths of a second
 _ROOM = 2**22  # weights that are held

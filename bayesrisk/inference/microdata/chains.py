@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from bayesrisk._numba import lean_kernel, lean_step
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base.compiling import lean_kernel, lean_step
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata.contraction import starts
 from bayesrisk.inference.microdata.people_model import (

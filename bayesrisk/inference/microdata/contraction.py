@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, step
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.compiling import kernel, step
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.inference.microdata.boxes import value_bounds
 from bayesrisk.inference.microdata.system import SmallSystem
 

@@ -37,7 +37,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaln
 
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import (

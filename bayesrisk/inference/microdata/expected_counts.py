@@ -36,8 +36,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from bayesrisk._numba import lean_kernel
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.compiling import lean_kernel
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.inference.microdata.chains import LEAST_ESS, Draws, PeopleChain
 from bayesrisk.inference.microdata.people_model import ChainState, ModelArrays
 from bayesrisk.inference.microdata.people_moves import rows_delta, size_delta, weight

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.tables import Table

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference.microdata.prior import pieces
 from bayesrisk.inference.microdata.system import (

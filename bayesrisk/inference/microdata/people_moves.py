@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from bayesrisk._numba import lean_kernel, lean_step
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base.compiling import lean_kernel, lean_step
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.inference.microdata.people_model import (
     BIRTH,
     EXCHANGE,

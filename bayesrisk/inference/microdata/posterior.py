@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from bayesrisk import _validation as check
-from bayesrisk._random import Seed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.randomness import Seed
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.inference.microdata.chains import (
     Chain,

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from bayesrisk import _validation as check
-from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ShapeError, quote
 from bayesrisk.tables import PopulationChange
 from bayesrisk.tables.schema import Schema

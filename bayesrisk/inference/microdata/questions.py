@@ -11,9 +11,9 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy import special
 
-from bayesrisk import _validation as check
-from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
+from bayesrisk._base.validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.microdata.chains import LEAST_ESS, MOST_R_HAT, Draws
 from bayesrisk.inference.microdata.knowledge import (

@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.microdata.knowledge import (
     Classes,

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _validation as check
-from bayesrisk._random import Seed, generator
-from bayesrisk._show import Tabular, displayed, number
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed, number
+from bayesrisk._base.randomness import Seed, generator
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
 from bayesrisk.distributions import DiscreteGaussian

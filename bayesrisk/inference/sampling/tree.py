@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesrisk import _validation as check
-from bayesrisk._numba import kernel, lean_step, step
-from bayesrisk._random import seeded
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import kernel, lean_step, step
+from bayesrisk._base.randomness import seeded
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, LogTable, log_table
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from bayesrisk import _validation as check
-from bayesrisk._numba import lean_kernel, lean_step
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import lean_kernel, lean_step
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.distributions.kernels import LogTable
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.sampling.chains import (

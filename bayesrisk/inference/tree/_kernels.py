@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, lean_kernel, lean_step
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 
 _LONGEST = 2**25  # entries of one leaf's window on either side of its start
 _WIDEST = -14.0  # log of a share above any that a window cuts off

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, lean_kernel, lean_step, step
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.compiling import kernel, lean_kernel, lean_step, step
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.distributions.sums import transform_convolution
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import MAX_COUNT, FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import MAX_COUNT, FloatArray, IntArray
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import LogTable, log_table
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._show import Tabular, displayed, number, span
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed, number, span
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.distributions import FiniteLaw
 from bayesrisk.exceptions import ArgumentTypeError, quote
 from bayesrisk.inference.tree import _sum_product as engine

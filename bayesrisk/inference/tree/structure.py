@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import BoolArray, FloatArray, IntArray, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import MAX_ENTRIES, LogTable, log_table
 from bayesrisk.distributions.sums import sum_ripple

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import elementwise, lean_kernel, lean_step
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base.compiling import elementwise, lean_kernel, lean_step
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.distributions.discrete_gaussian import MIDPOINT
 from bayesrisk.distributions.kernels import REACH
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatArray, IntArray, Number
 from bayesrisk.distributions import CountLaw
 from bayesrisk.distributions.kernels import FLAT, REACH, LogTable, log_table
 from bayesrisk.distributions.sums import NO_RIPPLE, SMOOTH, sum_ripple

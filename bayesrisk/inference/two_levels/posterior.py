@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _validation as check
-from bayesrisk._show import Tabular, displayed, number, span
-from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed, number, span
+from bayesrisk._base.validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw, Noise, sum_approximation
 from bayesrisk.distributions.kernels import REACH

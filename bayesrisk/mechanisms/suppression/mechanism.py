@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesrisk import _validation as check
-from bayesrisk._highs import WarmProgram
-from bayesrisk._pandas import pandas as pd
-from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk._base.highs import WarmProgram
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.suppression.groups import (

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from bayesrisk._highs import WarmProgram
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.highs import WarmProgram
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression.groups import PlaceGroup, endless_variables, equal_rows
 

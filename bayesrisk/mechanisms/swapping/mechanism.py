@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesrisk import _validation as check
-from bayesrisk._random import generator
-from bayesrisk._show import displayed
-from bayesrisk._validation import IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
+from bayesrisk._base.randomness import generator
+from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.spatial import cKDTree
 
-from bayesrisk._validation import FloatArray, IntArray, TextArray
+from bayesrisk._base.validation import FloatArray, IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.tables import Geography, Microdata, Records

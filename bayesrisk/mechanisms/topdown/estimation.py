@@ -13,7 +13,7 @@ import clarabel
 import numpy as np
 from scipy import optimize, sparse
 
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.topdown.families import Family, Lookahead, cell_classes
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import sparse
 
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget, split_rho
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import census_level

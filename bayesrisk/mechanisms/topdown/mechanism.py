@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bayesrisk import _validation as check
-from bayesrisk._random import generator
-from bayesrisk._validation import BoolArray, IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.randomness import generator
+from bayesrisk._base.validation import BoolArray, IntArray, TextArray
 from bayesrisk.accounting.budget import positive
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from bayesrisk import _validation as check
-from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import BoolArray, CodeArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import BoolArray, CodeArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.claims.search.decide import (

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from bayesrisk import _validation as check
+from bayesrisk._base import validation as check
 from bayesrisk.reconstruction.claims.result import Claims
 from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD
 from bayesrisk.tables.schema import Schema

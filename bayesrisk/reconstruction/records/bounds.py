@@ -14,9 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from bayesrisk import _validation as check
-from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import BoolArray, IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import BoolArray, IntArray, TextArray
 from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED, UNCOUNTED, UNLIMITED
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,

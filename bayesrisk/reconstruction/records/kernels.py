@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._numba import kernel, lean_kernel, lean_step
-from bayesrisk._validation import IntArray
+from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
+from bayesrisk._base.validation import IntArray
 
 #: A count that was not published: its row says nothing.
 HIDDEN = -(2**62)

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED

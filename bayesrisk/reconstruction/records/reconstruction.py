@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from bayesrisk import _validation as check
-from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.interfaces import AttackResult

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._numba import kernel, lean_step
-from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk._base.compiling import kernel, lean_step
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import OPEN, UNBOUNDED

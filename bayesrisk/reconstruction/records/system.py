@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.tables import Table

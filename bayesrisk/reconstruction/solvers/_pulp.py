@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pulp
 
-from bayesrisk._validation import IntArray
+from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError, quote
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import (

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import Deadline, IntegerModel, Limits, Raw
 

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._highs import highspy, new_highs
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.highs import highspy, new_highs
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.branching import (
     Relaxation,

@@ -18,10 +18,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk import _validation as check
-from bayesrisk._plugins import Registry
-from bayesrisk._show import displayed
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
+from bayesrisk._base.plugins import Registry
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.registry import Status
 

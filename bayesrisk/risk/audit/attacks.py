@@ -11,18 +11,14 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk.census.occupancy.detection import detect_occupancy
+from bayesrisk.census.occupancy.statistics import TABLES, occupancy_statistics
+from bayesrisk.census.studies.occupancy_risk import LIMITED, household_weights, occupancy_cells
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference import RecordPrior
 from bayesrisk.inference.microdata.knowledge import Classes
-from bayesrisk.reconstruction import (
-    Status,
-    detect_occupancy,
-    occupancy_statistics,
-    reconstruct,
-    verify_claims,
-)
-from bayesrisk.reconstruction.occupancy.statistics import TABLES
+from bayesrisk.reconstruction import Status, reconstruct, verify_claims
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import (
     UNSTATED,
@@ -37,7 +33,6 @@ from bayesrisk.risk.audit.adversaries import (
     prior_of_rest,
     readings,
 )
-from bayesrisk.risk.occupancy import LIMITED, household_weights, occupancy_cells
 from bayesrisk.tables import PublishedTables, Schema, Workload
 from bayesrisk.tables.published import select_rows
 

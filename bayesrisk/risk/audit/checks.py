@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.reconstruction.registry import Status

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtr, stdtrit
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import FloatArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatArray
 from bayesrisk.risk.audit.adversaries import UNSTATED
 from bayesrisk.risk.audit.measures import (
     BEST_READINGS,

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.composition import ReleaseComposition

@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
 from bayesrisk.risk.intervals import clustered_interval

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _validation as check
+from bayesrisk._base import validation as check
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.inference import MemberQuestion, RecordPrior, microdata_posterior
 from bayesrisk.inference.microdata.posterior import absent_member_posterior

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _validation as check
-from bayesrisk._random import generator, named_stream
-from bayesrisk._show import displayed
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
+from bayesrisk._base.randomness import generator, named_stream
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import bdtr, bdtrc
 
-from bayesrisk._validation import FloatArray
+from bayesrisk._base.validation import FloatArray
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, RoundingSpec, SuppressedCounts
 from bayesrisk.risk.audit.measures import empty_frame
 from bayesrisk.tables import PublishedTables

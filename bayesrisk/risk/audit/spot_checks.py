@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaln
 
-from bayesrisk._validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.risk.audit import adversaries
 from bayesrisk.risk.audit.measures import empty_frame
 from bayesrisk.risk.audit.population import AuditedPopulation

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesrisk import _validation as check
-from bayesrisk._pandas import pandas as pd
-from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk._base.validation import FloatAnswer, FloatArray, IntArray, Number
 from bayesrisk.accounting import rho_to_epsilon
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, Noise

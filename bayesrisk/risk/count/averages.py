@@ -12,9 +12,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._numba import elementwise, kernel
-from bayesrisk._validation import FloatAnswer, FloatArray, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import elementwise, kernel
+from bayesrisk._base.validation import FloatAnswer, FloatArray, Number
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.kernels import REACH

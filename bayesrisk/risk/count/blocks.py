@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _validation as check
-from bayesrisk._pandas import pandas as pd
-from bayesrisk._show import Tabular, displayed, number, span
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed, number, span
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.inference import decision_threshold, posterior_probability, risk_ratio
 from bayesrisk.risk.count.accuracy import DecisionAccuracy, decision_accuracy
 from bayesrisk.risk.count.averages import marginal_risk

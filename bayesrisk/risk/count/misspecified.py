@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special
 
-from bayesrisk import _validation as check
-from bayesrisk._show import Tabular, displayed, number
-from bayesrisk._validation import FloatArray, IntArray, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed, number
+from bayesrisk._base.validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from bayesrisk import _validation as check
-from bayesrisk._pandas import pandas as pd
-from bayesrisk._show import Tabular, displayed, number
-from bayesrisk._validation import FloatAnswer, FloatArray, IntArray, Number
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed, number
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk._base.validation import FloatAnswer, FloatArray, IntArray, Number
 from bayesrisk._version import __version__
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, Noise

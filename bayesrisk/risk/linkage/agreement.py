@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _validation as check
-from bayesrisk._random import Seed, generator
-from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import FloatArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.randomness import Seed, generator
+from bayesrisk._base.validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction.linkage import (

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _validation as check
-from bayesrisk._random import Seed, generator, seeded
-from bayesrisk._show import Tabular, displayed, number
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed, number
+from bayesrisk._base.randomness import Seed, generator, seeded
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.interfaces import AttackResult

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesrisk import _validation as check
-from bayesrisk._pandas import pandas as pd
-from bayesrisk._random import as_finished, generator, seeded
-from bayesrisk._show import Tabular, displayed
-from bayesrisk._validation import IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk._base.randomness import as_finished, generator, seeded
+from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from bayesrisk import _validation as check
-from bayesrisk._pandas import pandas as pd
-from bayesrisk._random import generator
-from bayesrisk._validation import FloatArray, IntArray, TextArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk._base.randomness import generator
+from bayesrisk._base.validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
 from bayesrisk.inference.simulated import SUPPRESSED
 from bayesrisk.interfaces import Mechanism

@@ -9,8 +9,8 @@ truth: then the share of true ones is what verification is worth.
 import numpy as np
 import pandas as pd
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import BoolArray, CodeArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.result import one_record, several

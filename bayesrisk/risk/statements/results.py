@@ -17,8 +17,10 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.special import betaln, gammaln, xlog1py, xlogy
 
-from bayesrisk import _validation as check
-from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import BoolArray, CodeArray, FloatArray, IntArray
+from bayesrisk.census.occupancy.detection import OccupancyDetection
+from bayesrisk.census.studies.occupancy_risk import household_weights, occupancy_cells
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Attack, AttackResult, Mechanism
@@ -32,10 +34,8 @@ from bayesrisk.reconstruction import (
     verify_claims,
 )
 from bayesrisk.reconstruction.claims.result import several
-from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, TrueCounts
 from bayesrisk.risk.linkage.reidentification import MajorityInference, race_ethnicity_counts
-from bayesrisk.risk.occupancy import household_weights, occupancy_cells
 from bayesrisk.risk.statements.statements import (
     Statements,
     attributes_asked,

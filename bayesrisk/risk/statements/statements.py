@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from bayesrisk import _files, _validation as check
-from bayesrisk._files.parquet import read_frame
-from bayesrisk._random import Seed
-from bayesrisk._show import Tabular, page
-from bayesrisk._validation import FloatArray, IntArray
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.parquet import read_frame
+from bayesrisk._base.display import Tabular, page
+from bayesrisk._base.randomness import Seed
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.reconstruction import Reconstruction, match_records, record_form
 from bayesrisk.reconstruction.linkage import (
@@ -453,7 +453,7 @@ class Statements(Tabular):
         except pa.ArrowException as error:
             raise DataError(f"statements: cannot be written: {error}") from error
         plain = table.replace_schema_metadata(None)
-        with _files.whole_file(path) as stream:
+        with disk.whole_file(path) as stream:
             pq.write_table(plain, stream, compression="zstd", write_page_checksum=True)
 
     @classmethod

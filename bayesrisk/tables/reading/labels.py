@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesrisk._files.text import read_bytes
-from bayesrisk._validation import BoolArray, IntArray
+from bayesrisk._base.disk.text import read_bytes
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.roles import Cell

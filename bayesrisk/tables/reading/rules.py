@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bayesrisk import _validation as check
-from bayesrisk._files.text import read_toml
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.text import read_toml
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.tables.likelihoods import (
     Likelihood,

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bayesrisk import _validation as check
-from bayesrisk._files.text import named, read_bytes
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.text import named, read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables.reading.texts import DECIMAL, POINTS, WHOLE, is_mark, noted, number_range
 

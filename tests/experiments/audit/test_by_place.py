@@ -8,14 +8,14 @@ import pytest
 from audits import contents
 from peak_memory import run_and_measure
 
-from bayesrisk._random import named_stream
+from bayesrisk._base.randomness import named_stream
+from bayesrisk.census import population_spec
+from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.studies.by_place import NationStudy
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.experiments.audit.populations import PopulationInParts
-from bayesrisk.experiments.by_place import NationStudy
-from bayesrisk.population import population_spec
-from bayesrisk.population.simulate import Nation
 from bayesrisk.risk.audit import Adversary, AuditedPopulation
 from bayesrisk.risk.audit.adversaries import MECHANISM, audit_rng
 from bayesrisk.tables import Microdata, Workload

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from audits import SCHEMA, WORKLOAD, contents
 
+from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import (
@@ -19,7 +20,6 @@ from bayesrisk.experiments.audit import (
     read_audit,
 )
 from bayesrisk.experiments.audit.populations import PopulationInParts
-from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, AuditQuestion
 from bayesrisk.tables import Records, Workload

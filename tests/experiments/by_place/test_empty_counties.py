@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesrisk import run
+from bayesrisk.census import population_spec, population_summary
+from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.studies.by_place import NationStudy
 from bayesrisk.cli.app import app
-from bayesrisk.experiments.by_place import NationStudy
-from bayesrisk.population import population_spec, population_summary
-from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata
 
 pytestmark = pytest.mark.usefixtures("quick_figures")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from bayesrisk import run
+from bayesrisk.census import population_spec, population_summary
+from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.studies.by_place import NationStudy
 from bayesrisk.exceptions import ArgumentError, OutputError
-from bayesrisk.experiments.by_place import NationStudy
-from bayesrisk.population import population_spec, population_summary
-from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata
 
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)

@@ -6,11 +6,11 @@ import pytest
 from peak_memory import run_and_measure
 
 from bayesrisk import make_mechanism, run
+from bayesrisk.census import population_spec
+from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.studies.by_place import NationStudy, ReleaseStudy, TabulationStudy
 from bayesrisk.exceptions import ArgumentError, DataError, ShardError
-from bayesrisk.experiments.by_place import NationStudy, ReleaseStudy, TabulationStudy
 from bayesrisk.experiments.published_attack import OccupancyAttackStudy
-from bayesrisk.population import population_spec
-from bayesrisk.population.simulate import Nation
 from bayesrisk.tables import Microdata, PublishedTables, Schema, Workload, tabulate
 
 SMALL = population_spec(

@@ -9,7 +9,10 @@ import pytest
 from studies import contents, run_reconstruction
 
 from bayesrisk import Release, make_mechanism, run
-from bayesrisk._random import named_stream
+from bayesrisk._base.randomness import named_stream
+from bayesrisk.census import population_spec
+from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.studies.by_place import NationStudy, ReleaseStudy, split_by_place
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -18,11 +21,8 @@ from bayesrisk.exceptions import (
     OutputError,
     ShardError,
 )
-from bayesrisk.experiments.by_place import NationStudy, ReleaseStudy, split_by_place
 from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.mechanisms import BaseMechanism, Protected
-from bayesrisk.population import population_spec
-from bayesrisk.population.simulate import Nation
 from bayesrisk.release import MechanismSpec, TrueCounts
 from bayesrisk.tables import Microdata, Workload, tabulate
 from bayesrisk.tables.exchange import index_files, index_rows, manifest_digest

@@ -11,6 +11,7 @@ from persons import persons
 from scipy import sparse
 from studies import contents, run_reconstruction
 
+from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.exceptions import (
     ArgumentError,
     BayesRiskWarning,
@@ -19,7 +20,6 @@ from bayesrisk.exceptions import (
     PartFileError,
 )
 from bayesrisk.experiments.reconstruction import read_reconstruction
-from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import reconstruct, record_form, solution_variability
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 

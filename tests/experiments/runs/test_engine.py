@@ -9,19 +9,23 @@ import pytest
 from studies import contents
 
 from bayesrisk import datasets as samples, run, tabulate
-from bayesrisk._show import arrow_table
+from bayesrisk._base.display import arrow_table
+from bayesrisk.census import (
+    MeasurementCountsStudy,
+    MeasurementsStudy,
+    population_spec,
+    simulate_population,
+    write_nmf,
+)
+from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.studies.by_place import NationStudy, TabulationStudy
+from bayesrisk.census.studies.occupancy import OccupancyStudy, synthetic_households
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
-from bayesrisk.experiments import MeasurementCountsStudy, MeasurementsStudy
-from bayesrisk.experiments.by_place import NationStudy, TabulationStudy
-from bayesrisk.experiments.occupancy_study import OccupancyStudy, synthetic_households
 from bayesrisk.experiments.published_attack import OccupancyAttackStudy
 from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy, shard_size
 from bayesrisk.experiments.runs.engine import Outlook, RunSummary, Study, spoken
 from bayesrisk.experiments.runs.folder import Layout
 from bayesrisk.experiments.sweep_document import parse_config
-from bayesrisk.population import population_spec, simulate_population
-from bayesrisk.population.simulate import Nation
-from bayesrisk.readers import write_nmf
 from bayesrisk.tables import Workload
 
 pytestmark = pytest.mark.usefixtures("quick_figures")

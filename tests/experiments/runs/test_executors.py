@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import pytest
 
-from bayesrisk._random import as_finished
+from bayesrisk._base.randomness import as_finished
 from bayesrisk.exceptions import ArgumentTypeError, MissingDependencyError, WorkerError
 from bayesrisk.experiments.runs.executors import REGISTRY, DaskExecutor, SerialExecutor
 
@@ -103,7 +103,7 @@ def test_a_worker_that_dies_is_an_error_of_ours():
 
 _PARENT = """
 import os, sys, time
-from bayesrisk._random import as_finished
+from bayesrisk._base.randomness import as_finished
 from bayesrisk.experiments.runs.executors import REGISTRY
 
 def work(folder):
@@ -153,7 +153,7 @@ def alive(pid):
 _DASK = """
 import pathlib, urllib.error, urllib.request
 import distributed
-from bayesrisk._random import as_finished
+from bayesrisk._base.randomness import as_finished
 from bayesrisk.experiments.runs.executors import REGISTRY
 
 if __name__ == "__main__":

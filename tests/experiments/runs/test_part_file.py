@@ -10,7 +10,7 @@ from figures import quick_figures
 from studies import run_occupancy_attack, run_reconstruction
 from writing_cases import commands, content, inputs, run
 
-from bayesrisk._show import arrow_table
+from bayesrisk._base.display import arrow_table
 from bayesrisk.exceptions import DataError, PartFileError
 from bayesrisk.experiments import read_results
 from bayesrisk.experiments.runs.folder import Layout, RunFolder

@@ -6,7 +6,7 @@ import pytest
 from files.agency_forms import write_pl94
 
 from bayesrisk import ArgumentError, MechanismSpec, Release, Tree, Workload, tree_posterior
-from bayesrisk.readers import read_pl94
+from bayesrisk.census import read_pl94
 from bayesrisk.release import NoiseSpec, RoundingSpec, TrueCounts
 from bayesrisk.tables import PublishedTables, Records, Schema, tabulate
 

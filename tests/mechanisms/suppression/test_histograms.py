@@ -11,11 +11,11 @@ from oracles.mechanisms import AGES, SEX, TOTAL, people_workload, population
 from oracles.suppression import Program, kinds, recovered, weights
 from scipy import sparse
 
+from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
 from bayesrisk.mechanisms.suppression import ranges as _integer_range
 from bayesrisk.mechanisms.suppression.groups import table_cliques
-from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.tables import (
     Attribute,
     Geography,

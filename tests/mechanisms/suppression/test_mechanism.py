@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from oracles.mechanisms import AGES, PEOPLE, SEX, people_workload, population, possible_counts
 from scipy import sparse
 
-from bayesrisk._highs import WarmProgram
+from bayesrisk._base.highs import WarmProgram
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
 from bayesrisk.mechanisms.suppression.ranges import IntegerProgram

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from bayesrisk.readers.nmf.rows import UNIVERSES, matching_universe, query_groups
+from bayesrisk.census.readers.nmf.rows import UNIVERSES, matching_universe, query_groups
 
 # The number of positions of each recode, as the DHC's query shapes have them.
 SIZES = {

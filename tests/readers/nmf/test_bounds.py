@@ -9,8 +9,8 @@ from measurement_files import PERSON, row, write_rows
 
 import bayesrisk as br
 from bayesrisk import DataError
-from bayesrisk.readers import NoisyMeasurements
-from bayesrisk.readers.nmf.reader import (
+from bayesrisk.census import NoisyMeasurements
+from bayesrisk.census.readers.nmf.reader import (
     Atoms,
     QueryRows,
     cell_bounds,
@@ -19,7 +19,7 @@ from bayesrisk.readers.nmf.reader import (
     state_prefixes,
     units_between,
 )
-from bayesrisk.readers.nmf.rows import Universe, cell_labels
+from bayesrisk.census.readers.nmf.rows import Universe, cell_labels
 
 SMALL = Universe(
     "other", {"a": 3, "b": 2}, {"a": {"pairs": ((0, 1), (2,)), "last": ((2,),)}, "b": {}}
@@ -121,7 +121,7 @@ def test_widths_are_those_of_the_file(tmp_path):
     nmf = NoisyMeasurements.open(tmp_path / "dhc")
     assert nmf.widths == {"State": 3, "County": 8, "Block": 26}
     assert next(nmf.iter_values("County", "total")).geocodes.tolist() == ["05710009"]
-    assert br.readers.block_geoid([code]).tolist() == ["570010203001004"]
+    assert br.census.block_geoid([code]).tolist() == ["570010203001004"]
 
 
 def test_other_rows_must_have_as_many_characters(tmp_path):
@@ -142,7 +142,7 @@ def test_widths_grow_along_the_spine(tmp_path):
 
 
 def test_rows_of_a_range_are_those_of_the_whole(tmp_path):
-    sample = br.readers.write_nmf(tmp_path / "US_Person_PL_PROD", rng=4)
+    sample = br.census.write_nmf(tmp_path / "US_Person_PL_PROD", rng=4)
     nmf = NoisyMeasurements.open(sample.folder)
     assert state_prefixes(nmf, "Block") == ["057", "058", "157"]
     assert state_prefixes(nmf, "US") == [""]

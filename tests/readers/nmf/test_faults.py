@@ -7,14 +7,14 @@ from pyarrow import parquet
 
 import bayesrisk as br
 from bayesrisk import ArgumentError, DataError
-from bayesrisk.readers.nmf.reader import rows_between
+from bayesrisk.census.readers.nmf.reader import rows_between
 
 STATE = ("Block.parquet", "DPQuery", "State=057")
 
 
 @pytest.fixture
 def sample(tmp_path):
-    return br.readers.write_nmf(
+    return br.census.write_nmf(
         tmp_path / "US_Person_PL_PROD", rng=2, states=["057", "058"], counties=1, tracts=(1, 1),
         block_groups=(2, 2), blocks=(3, 3)
     )  # fmt: skip
@@ -27,7 +27,7 @@ def file(sample):
 
 
 def read_all(sample, level="Block", query="detailed", budget=None):
-    source = br.readers.NoisyMeasurements.open(sample.folder, budget=budget)
+    source = br.census.NoisyMeasurements.open(sample.folder, budget=budget)
     return sum(batch.values.shape[0] for batch in source.iter_values(level, query))
 
 
@@ -198,7 +198,7 @@ def test_a_variance_that_the_budget_does_not_give(sample, file):
 def test_constraints_with_another_sign(sample):
     (file,) = (sample.folder / "Block.parquet" / "Constraint" / "State=057").iterdir()
     change(file, "sign", edit_at(0, "<"))
-    source = br.readers.NoisyMeasurements.open(sample.folder)
+    source = br.census.NoisyMeasurements.open(sample.folder)
     with pytest.raises(DataError, match=r"row 1, column 'sign': must be one of =, <=, >=, got '<'"):
         rows_between(source, "Block", "Constraint", "", "")
     change(file, "geocode", edit_at(0, "058"))
@@ -207,7 +207,7 @@ def test_constraints_with_another_sign(sample):
 
 
 def test_folders_that_are_none(tmp_path, sample):
-    open_ = br.readers.NoisyMeasurements.open
+    open_ = br.census.NoisyMeasurements.open
     with pytest.raises(DataError, match="must be a folder of noisy measurements"):
         open_(tmp_path / "nowhere")
     with pytest.raises(DataError, match="got none; the folder 'US_Person_PL_PROD' in it does"):

@@ -10,7 +10,7 @@ from refusals import NOT_POSITIVE, refuses
 
 import bayesrisk as br
 from bayesrisk import ArgumentError, DataError
-from bayesrisk.readers.nmf.reader import SINGLE, Scales, budget_chain, sigma2_from_variance
+from bayesrisk.census.readers.nmf.reader import SINGLE, Scales, budget_chain, sigma2_from_variance
 
 BUDGET = br.accounting.census_2020_budget("pl94")
 

@@ -9,21 +9,21 @@ from pyarrow import parquet
 
 import bayesrisk as br
 from bayesrisk import ArgumentError
-from bayesrisk.readers.geocodes import SPINE_WIDTHS
-from bayesrisk.readers.nmf import reader as nmf
-from bayesrisk.readers.nmf.reader import rows_between
+from bayesrisk.census.readers.geocodes import SPINE_WIDTHS
+from bayesrisk.census.readers.nmf import reader as nmf
+from bayesrisk.census.readers.nmf.reader import rows_between
 
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
 
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    return br.readers.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=11)
+    return br.census.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=11)
 
 
 @pytest.fixture(scope="module")
 def source(sample):
-    return br.readers.NoisyMeasurements.open(sample.folder)
+    return br.census.NoisyMeasurements.open(sample.folder)
 
 
 def read(source, level, query):
@@ -103,7 +103,7 @@ def test_constraints(sample, source):
 
 def test_exact_scales_from_the_budget(sample, source):
     budget = br.accounting.census_2020_budget("pl94")
-    exact = br.readers.NoisyMeasurements.open(sample.folder, budget=budget)
+    exact = br.census.NoisyMeasurements.open(sample.folder, budget=budget)
     for level in LEVELS[1:]:
         for query in ("total", "detailed"):
             rho = dict(zip(sample.geocodes[level], sample.rho[level, query], strict=True))
@@ -125,9 +125,9 @@ def test_batches_of_any_size_are_the_same_rows(source, monkeypatch, cells):
 
 
 def test_units_of_housing(tmp_path):
-    sample = br.readers.write_nmf(tmp_path / "US_Unit_PL_PROD", universe="unit", rng=5)
+    sample = br.census.write_nmf(tmp_path / "US_Unit_PL_PROD", universe="unit", rng=5)
     budget = br.accounting.census_2020_budget("pl94", universe="unit")
-    source = br.readers.NoisyMeasurements.open(sample.folder, budget=budget)
+    source = br.census.NoisyMeasurements.open(sample.folder, budget=budget)
     assert source.universe.name == "pl94-unit"
     assert source.queries("Block") == ("detailed",)
     assert read(source, "Block", "detailed") == values_of(sample.folder, "Block", "detailed")
@@ -175,7 +175,7 @@ def test_demographic_files_by_county(tmp_path):
         tables.append(dhc_table(codes, rng, lists))
         parquet.write_table(tables[-1], place / "part-0.parquet")
     (place / "_SUCCESS.parquet").write_text("", encoding="utf-8")  # not data
-    source = br.readers.NoisyMeasurements.open(folder)
+    source = br.census.NoisyMeasurements.open(folder)
     assert (source.universe.name, source.levels) == ("dhc-person", ("Tract_Subset",))
     assert len(source.queries("Tract_Subset")) == 5
     frame = pd.concat([t.to_pandas() for t in tables])
@@ -204,7 +204,7 @@ def test_axes_that_nobody_told_us_of(tmp_path):
         }
     )
     parquet.write_table(table, place / "part-0.parquet")
-    (batch,) = br.readers.NoisyMeasurements.open(tmp_path / "new").iter_values("County", "tenure")
+    (batch,) = br.census.NoisyMeasurements.open(tmp_path / "new").iter_values("County", "tenure")
     assert batch.values.tolist() == [[1, -2, 3], [4, 5, 6]]
     assert batch.sigma2[0] > 0.5  # the scale parameter is above the variance
     assert br.DiscreteGaussian(batch.sigma2).var() == pytest.approx([0.5, 20.0], rel=1e-13)

@@ -14,8 +14,8 @@ from scipy import stats
 
 import bayesrisk as br
 from bayesrisk import ArgumentError, datasets as samples
+from bayesrisk.census.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.exceptions import OutputError
-from bayesrisk.readers.geocodes import SPINE_WIDTHS
 
 BUDGET = br.accounting.census_2020_budget("pl94")
 LEVELS = ("US", "State", "County", "Tract", "Block_Group", "Block")
@@ -24,7 +24,7 @@ WIDTH = dict(SPINE_WIDTHS)
 
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory):
-    return br.readers.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=21)
+    return br.census.write_nmf(tmp_path_factory.mktemp("nmf") / "US_Person_PL_PROD", rng=21)
 
 
 def rho_of(level, query):
@@ -79,8 +79,8 @@ def test_counts_add_up_and_answers_are_the_counts_of_the_cells(sample):
             width = WIDTH[upper]
             mine = [str(c)[:width] == str(code)[:width] for c in sample.geocodes[lower]]
             np.testing.assert_array_equal(counts, sample.counts[lower][mine].sum(axis=0))
-    from bayesrisk.readers.nmf.rows import UNIVERSES
-    from bayesrisk.readers.nmf.writer import answer_query
+    from bayesrisk.census.readers.nmf.rows import UNIVERSES
+    from bayesrisk.census.readers.nmf.writer import answer_query
 
     for query in BUDGET["query"].unique():
         ours, shape = answer_query(sample.counts["Tract"], UNIVERSES["pl94-person"], query)
@@ -126,7 +126,7 @@ def digests(folder):
 
 def test_the_same_seed_gives_the_same_bytes(tmp_path):
     small = {"states": ["057", "157"], "counties": 1, "tracts": (1, 2)}
-    folders = [br.readers.write_nmf(tmp_path / f"{i}", rng=seed, **small).folder for i, seed in
+    folders = [br.census.write_nmf(tmp_path / f"{i}", rng=seed, **small).folder for i, seed in
                enumerate([4, np.random.default_rng(4), 5])]  # fmt: skip
     first, same, other = map(digests, folders)
     assert first == same
@@ -135,14 +135,14 @@ def test_the_same_seed_gives_the_same_bytes(tmp_path):
 
 def test_noise_of_large_budgets_has_its_variance_in_the_file(tmp_path):
     budget = br.accounting.census_2020_budget("pl94", universe="unit", total_rho=200)
-    sample = br.readers.write_nmf(tmp_path / "unit", universe="unit", rng=3, budget=budget)
+    sample = br.census.write_nmf(tmp_path / "unit", universe="unit", rng=3, budget=budget)
     sigma2 = float(1 / budget[budget["level"] == "Block_Group"].rho.item())
     assert sigma2 < 0.05
     frame = frame_of(sample.folder, "Block_Group")
     assert frame["variance"].max() == np.float32(variance(sigma2))
     for source in (
-        br.readers.NoisyMeasurements.open(sample.folder),
-        br.readers.NoisyMeasurements.open(sample.folder, budget=budget),
+        br.census.NoisyMeasurements.open(sample.folder),
+        br.census.NoisyMeasurements.open(sample.folder, budget=budget),
     ):
         found = [s for b in source.iter_values("Block_Group", "detailed") for s in b.sigma2]
         # Rounding of the variance shrinks: d log sigma2 = 2 sigma2 d log variance, about.
@@ -162,7 +162,7 @@ def test_noise_of_large_budgets_has_its_variance_in_the_file(tmp_path):
 )
 def test_bad_arguments(tmp_path, settings, text):
     with pytest.raises(ArgumentError) as caught:
-        br.readers.write_nmf(tmp_path / "new", **{"rng": 1, **settings})
+        br.census.write_nmf(tmp_path / "new", **{"rng": 1, **settings})
     assert text in str(caught.value)
     assert not (tmp_path / "new").exists()
 
@@ -170,9 +170,9 @@ def test_bad_arguments(tmp_path, settings, text):
 def test_nothing_is_written_over(tmp_path):
     (tmp_path / "file").write_text("mine", encoding="utf-8")
     with pytest.raises(OutputError, match="must be new or an empty folder"):
-        br.readers.write_nmf(tmp_path, rng=1)
+        br.census.write_nmf(tmp_path, rng=1)
     with pytest.raises(OutputError, match="cannot be written"):
-        br.readers.write_nmf(tmp_path / "file" / "nmf", rng=1)
+        br.census.write_nmf(tmp_path / "file" / "nmf", rng=1)
 
 
 def test_the_sample_that_ships(tmp_path):
@@ -180,7 +180,7 @@ def test_the_sample_that_ships(tmp_path):
     recipe = json.loads((samples.folder() / "catalogue.json").read_text(encoding="utf-8"))
     with zipfile.ZipFile(samples.path("noisy-measurements")) as archive:
         archive.extractall(tmp_path / "shipped")
-    made = br.readers.write_nmf(tmp_path / "made", **recipe["noisy-measurements"]["recipe"])
+    made = br.census.write_nmf(tmp_path / "made", **recipe["noisy-measurements"]["recipe"])
     shipped = tmp_path / "shipped" / "US_Person_PL_PROD"
     files = {f.relative_to(shipped) for f in shipped.rglob("part-*")}
     assert files == {f.relative_to(made.folder) for f in made.folder.rglob("part-*")}
@@ -191,5 +191,5 @@ def test_the_sample_that_ships(tmp_path):
             for column in ours:
                 plain = [[np.asarray(v).tolist() for v in f[column]] for f in (ours, theirs)]
                 assert plain[0] == plain[1]
-    source = br.readers.NoisyMeasurements.open(shipped, budget=BUDGET)
+    source = br.census.NoisyMeasurements.open(shipped, budget=BUDGET)
     assert sum(b.values.size for b in source.iter_values("Block", "detailed")) > 80_000

@@ -9,8 +9,8 @@ from oracles import readers as oracle
 from scipy import sparse
 
 from bayesrisk import DataError, reconstruct
+from bayesrisk.census import iter_dhc, iter_pl94, read_dhc, read_pl94, read_sf1
 from bayesrisk.exceptions import DataWarning
-from bayesrisk.readers import iter_dhc, iter_pl94, read_dhc, read_pl94, read_sf1
 from bayesrisk.reconstruction import find_claims, record_form
 from bayesrisk.tables import PublishedTables, Records, Workload, tabulate
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings, strategies as st
 from oracles import readers as oracle
 
 from bayesrisk import ArgumentError, DataError
-from bayesrisk.readers import iter_nhgis, read_nhgis
-from bayesrisk.readers.summary_files.segments import SF1
-from bayesrisk.readers.text import combined
+from bayesrisk.census import iter_nhgis, read_nhgis
+from bayesrisk.census.readers.summary_files.segments import SF1
+from bayesrisk.census.readers.text import combined
 from bayesrisk.tables import Workload, tabulate
 
 BLOCKS = Workload.named("sf1-block").select(tables=["P1", "P7", "P12"])

@@ -9,9 +9,9 @@ from oracles import readers as oracle
 from scipy import sparse
 
 from bayesrisk import ArgumentError, DataError
+from bayesrisk.census import iter_nhgis, read_dhc, read_nhgis, read_pl94, read_sf1
+from bayesrisk.census.readers.summary_files.segments import cell_number, sf1_codebook
 from bayesrisk.exceptions import DataWarning
-from bayesrisk.readers import iter_nhgis, read_dhc, read_nhgis, read_pl94, read_sf1
-from bayesrisk.readers.summary_files.segments import cell_number, sf1_codebook
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 
 BLOCKS = Workload.named("sf1-block")

@@ -12,9 +12,9 @@ from oracles import claims as oracle
 from solver_cases import WrongPresolve
 
 from bayesrisk import Release, datasets as samples, make_mechanism, simulate_population, tabulate
+from bayesrisk.census import population_spec
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.mechanisms import available_mechanisms
-from bayesrisk.population import population_spec
 from bayesrisk.reconstruction import available_attacks, claim_sentences, find_claims, make_attack
 from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.tables import Workload

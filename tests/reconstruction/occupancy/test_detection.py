@@ -10,16 +10,17 @@ from occupancy_cases import NAMES, as_blocks, law_of
 from oracles import occupancy as oracle
 from solver_cases import Silent, WrongPresolve
 
+from bayesrisk.census import (
+    detect_occupancy,
+    occupancy_statistics,
+    population_spec,
+    reconstruct_occupancy,
+    simulate_population,
+)
+from bayesrisk.census.occupancy.statistics import OccupancyStatistics, _interval
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.mechanisms import make_mechanism
-from bayesrisk.population import population_spec, simulate_population
-from bayesrisk.reconstruction import (
-    detect_occupancy,
-    make_attack,
-    occupancy_statistics,
-    reconstruct_occupancy,
-)
-from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics, _interval
+from bayesrisk.reconstruction import make_attack
 from bayesrisk.reconstruction.solvers import highs as _highs
 from bayesrisk.reconstruction.solvers.branching import Relaxation
 from bayesrisk.release import RangeSpec, RoundingSpec, SuppressedCounts

@@ -9,15 +9,15 @@ from occupancy_cases import NAMES, as_blocks, law_of
 from oracles import occupancy as oracle
 from solver_cases import Silent
 
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.reconstruction import (
+from bayesrisk.census import (
     HouseholdLaw,
     detect_occupancy,
     occupancy_statistics,
     occupancy_variability,
     reconstruct_occupancy,
 )
-from bayesrisk.reconstruction.occupancy.statistics import UNIT
+from bayesrisk.census.occupancy.statistics import UNIT
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.reconstruction.solvers import model
 from bayesrisk.reconstruction.solvers.highs import HighsWarm
 from bayesrisk.tables import Records, Schema, Workload, tabulate

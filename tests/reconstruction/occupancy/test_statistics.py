@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, strategies as st
 
+from bayesrisk.census import detect_occupancy, occupancy_statistics
+from bayesrisk.census.occupancy.statistics import OccupancyStatistics
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.reconstruction import detect_occupancy, occupancy_statistics
-from bayesrisk.reconstruction.occupancy.statistics import OccupancyStatistics
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 WIDTHS = {

@@ -16,8 +16,8 @@ from bayesrisk import (
     mechanism_risk,
     simulate_population,
 )
+from bayesrisk.census import population_spec
 from bayesrisk.mechanisms import Suppression, Swapping, make_mechanism
-from bayesrisk.population import population_spec
 from bayesrisk.risk import MechanismOptions, mechanism_risk_of_many
 from bayesrisk.risk.mechanism.question import released_counts
 from bayesrisk.tables import Attribute

@@ -6,11 +6,11 @@ import pytest
 from oracles import linkage as matching, occupancy as oracle
 from scipy import stats
 
+from bayesrisk.census import occupancy_block_risk, occupancy_linkage
+from bayesrisk.census.occupancy.detection import OccupancyDetection
+from bayesrisk.census.occupancy.solutions import OccupancyReconstruction
+from bayesrisk.census.studies.occupancy_risk import MATCH_KEYS, occupancy_ranking, sampling_ranking
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.reconstruction.occupancy.detection import OccupancyDetection
-from bayesrisk.reconstruction.occupancy.solutions import OccupancyReconstruction
-from bayesrisk.risk import occupancy_block_risk, occupancy_linkage
-from bayesrisk.risk.occupancy import MATCH_KEYS, occupancy_ranking, sampling_ranking
 
 KEYS = [*MATCH_KEYS.values(), ("race_ethnicity",), ("bedrooms", "child")]
 

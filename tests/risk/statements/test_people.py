@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from oracles import linkage as oracle
 
+from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.mechanisms import make_mechanism
-from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import make_attack
 from bayesrisk.risk import Statements, statements_about_people
 from bayesrisk.tables import Workload

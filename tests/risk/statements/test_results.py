@@ -12,6 +12,7 @@ from oracles import occupancy as households
 from scipy.special import comb
 
 import bayesrisk as br
+from bayesrisk.census.studies.occupancy_risk import household_weights, occupancy_cells
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import AttackResult
@@ -19,7 +20,6 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.reconstruction import make_attack
 from bayesrisk.risk import majority_inference, race_ethnicity_counts
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
-from bayesrisk.risk.occupancy import household_weights, occupancy_cells
 from bayesrisk.risk.statements.claims import COLUMNS
 from bayesrisk.tables import Records, Schema, Table, Workload
 

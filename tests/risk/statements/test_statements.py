@@ -8,9 +8,9 @@ import pytest
 from oracles import linkage as oracle
 from scipy.stats import binomtest
 
+from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import Identity, make_mechanism
-from bayesrisk.population import population_spec, simulate_population
 from bayesrisk.reconstruction import make_attack, match_records, record_form
 from bayesrisk.reconstruction.linkage import age_bin, modal_cells, person_frame, race_ethnicity
 from bayesrisk.release import MechanismSpec

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._validation import BoolArray, CodeArray, FloatArray, IntArray, TextArray
+from bayesrisk._base.validation import BoolArray, CodeArray, FloatArray, IntArray, TextArray
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import (
     RowBasis,

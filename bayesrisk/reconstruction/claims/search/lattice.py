@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._numba import kernel, lean_step
-from bayesrisk._validation import BoolArray, CodeArray, IntArray, WordArray
+from bayesrisk._base.compiling import kernel, lean_step
+from bayesrisk._base.validation import BoolArray, CodeArray, IntArray, WordArray
 from bayesrisk.reconstruction.claims.search.space import (
     AllowedCounts,
     BlockSystem,

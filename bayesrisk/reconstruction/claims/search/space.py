@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from bayesrisk._numba import kernel
-from bayesrisk._validation import BoolArray, CodeArray, IntArray
+from bayesrisk._base.compiling import kernel
+from bayesrisk._base.validation import BoolArray, CodeArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.system import merged_codes
 from bayesrisk.reconstruction.registry import Status

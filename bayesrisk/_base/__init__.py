@@ -1,0 +1,1 @@
+"""The floor that every room stands on: checks, files, randomness, compilation, plug-ins."""

@@ -1,0 +1,33 @@
+"""Reading and writing of files: errors name the file, outputs are whole or as before.
+
+A file, or a folder, is made in a hidden folder beside its place, brought to the disk, and then
+renamed.  What a killed process leaves carries ``.bayesrisk-`` and a hash of the name it was meant
+for; the next start of the same output removes it, unless a living process still holds its lock.
+Every failure is an :class:`~bayesrisk.OutputError` with the path and the reason.
+"""
+
+from bayesrisk._base.disk.text import (
+    MAX_FILE as MAX_FILE,
+    MAX_HELD as MAX_HELD,
+    check_own as check_own,
+    open_regular as open_regular,
+    read_bytes as read_bytes,
+)
+from bayesrisk._base.disk.writing import (
+    check_digest as check_digest,
+    clear as clear,
+    digest as digest,
+    digest_folder as digest_folder,
+    document_digest as document_digest,
+    explained as explained,
+    is_leftover as is_leftover,
+    make_folder as make_folder,
+    new_folder as new_folder,
+    read_document as read_document,
+    scratch_folder as scratch_folder,
+    sealed as sealed,
+    unsealed as unsealed,
+    whole_file as whole_file,
+    whole_folder as whole_folder,
+    write_bytes as write_bytes,
+)

@@ -1,0 +1,85 @@
+"""Names of the version before: modules and functions of a census bureau, which moved to its wing.
+
+An old dotted name is found for one version, without a warning, so that programs and notebooks that
+use it go on; *Migration* lists them.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+#: Modules below ``bayesrisk``, old and new; the public names of the first two stand in the wing.
+MODULES = {
+    "readers": "census",
+    "population": "census",
+    "reconstruction.occupancy": "census.occupancy",
+    "risk.occupancy": "census.studies.occupancy_risk",
+    "experiments.by_place": "census.studies.by_place",
+    "experiments.measurement_counts": "census.studies.measurement_counts",
+    "experiments.measurement_risk": "census.studies.measurement_risk",
+    "experiments.occupancy_study": "census.studies.occupancy",
+}
+#: Modules below one of these, whose folder kept its name.
+_FOLDERS = {"readers": "census.readers", "population": "census.population"}
+#: Public names of the wing, by the package that listed them.
+NAMES = {
+    "bayesrisk": ("population", "readers"),
+    "bayesrisk.experiments": (
+        "MeasurementCountsStudy",
+        "MeasurementsStudy",
+        "OccupancyStudy",
+        "measurement_posterior",
+    ),
+    "bayesrisk.reconstruction": (
+        "HouseholdLaw",
+        "detect_occupancy",
+        "occupancy_statistics",
+        "occupancy_variability",
+        "reconstruct_occupancy",
+    ),
+    "bayesrisk.risk": ("occupancy_block_risk", "occupancy_linkage"),
+}
+
+
+def moved(package: str, name: str) -> object:
+    """Return the object that a package listed under a name in the version before."""
+    if name not in NAMES.get(package, ()):
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    wing = importlib.import_module("bayesrisk.census")
+    return wing if package == "bayesrisk" else getattr(wing, name)
+
+
+def _new_name(name: str) -> str | None:
+    module = name.removeprefix("bayesrisk.")
+    if module in MODULES:
+        return f"bayesrisk.{MODULES[module]}"
+    for old, new in (MODULES | _FOLDERS).items():
+        if module.startswith(f"{old}."):
+            return f"bayesrisk.{new}{module.removeprefix(old)}"
+    return None
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Find a module by its old dotted name: it is the module itself, not a copy."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        new = _new_name(name) if name.startswith("bayesrisk.") else None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if new else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__
+        sys.modules[name] = importlib.import_module(str(_new_name(name)))
+
+
+def find_old_names() -> None:
+    """Let imports find modules by their old names.
+
+    It is asked first: the folder of a module that moved would give it a second time.
+    """
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,260 @@
+"""Choosing by name: the package's own, registered ones, and plug-ins of other packages.
+
+A plug-in is named in an entry-point group of its package.  One that fails to load is skipped with
+a warning.  The package's own are listed in its code and nowhere else, so that they are there
+whatever the installation says.  Foreign code runs behind a wall, which names what fails there.
+"""
+
+import copyreg
+import functools
+import inspect
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from types import FunctionType, MappingProxyType
+from typing import Any, Generic, TypeVar, cast
+
+from bayesrisk._base import interrupts, validation as check
+from bayesrisk.exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    BayesRiskError,
+    BayesRiskWarning,
+    PluginError,
+    error_line,
+    quote,
+)
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Factories of one kind of thing, by name.
+
+    ``kind`` is the name in messages, and the entry-point group is ``bayesrisk.KINDs``; ``builtin``
+    has the package's own as ``module:attribute``, loaded when they are asked for, and nothing
+    replaces them; whatever is made follows ``protocol``, which ``needs`` says in words, and its
+    methods return what ``results`` says.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        builtin: Mapping[str, str],
+        protocol: type,
+        needs: str,
+        results: Mapping[str, type] = MappingProxyType({}),
+    ) -> None:
+        self.kind, self.builtin, self.group = kind, dict(builtin), f"bayesrisk.{kind}s"
+        self._protocol, self._needs, self._results = protocol, needs, tuple(results.items())
+        self._registered: dict[str, Callable[..., T]] = {}
+
+    def register(self, name: str, factory: Callable[..., T]) -> None:
+        """Make something available under a name, for this process."""
+        if check.text(name, "name") in self.builtin:
+            raise ArgumentError(
+                f"name must not be one of the package's own {self.kind}s, got {quote(name)}"
+            )
+        if not callable(factory):
+            raise ArgumentTypeError(f"factory must be callable, got {quote(factory)}")
+        self._registered[name] = factory
+
+    def available(self) -> list[str]:
+        """Return the names that can be chosen, sorted."""
+        points = {point.name for point in entry_points(group=self.group)}
+        return sorted(points | set(self.builtin) | set(self._registered))
+
+    def make(self, name: str, /, *arguments: object, **parameters: Any) -> T:
+        """Return the object of a name, made with these arguments and checked."""
+        # To look for plug-ins is to read the metadata of every installed package: some 10 ms.
+        if not isinstance(name, str) or not (name in self.builtin or name in self._registered):
+            check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+        factory = self._find(name)
+        subject = self.subject(name)
+        with Wall(subject):
+            try:
+                signature = inspect.signature(factory)
+            except ValueError:
+                pass  # a factory without a signature checks for itself
+            else:
+                check_names(f"{self.kind} {name!r}", signature, arguments, parameters)
+            plugin = factory(*arguments, **parameters)
+            follows = isinstance(plugin, self._protocol)
+        if not follows:
+            raise ArgumentTypeError(f"{subject} must have {self._needs}, got {quote(plugin)}")
+        walled: T = behind_wall(plugin, subject, self._results)
+        return walled
+
+    def subject(self, name: str) -> str:
+        """Return the name in messages: of a plug-in with its package and version."""
+        points = () if name in {*self.builtin, *self._registered} else entry_points(
+            group=self.group, name=name
+        )  # fmt: skip
+        packages = (getattr(point, "dist", None) for point in points)
+        named = [f" ({package.name} {package.version})" for package in packages if package]
+        return f"{self.kind} {name!r}{''.join(named[:1])}"
+
+    def parameters(self, name: str) -> dict[str, bool]:
+        """Return the parameters that a name takes, and whether each must be given."""
+        factory = self.factory(name)
+        try:
+            signature = inspect.signature(factory)
+        except ValueError:
+            return {}
+        several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        return {
+            n: p.default is p.empty
+            for n, p in signature.parameters.items()
+            if p.kind not in several
+        }
+
+    def factory(self, name: str) -> Callable[..., T]:
+        """Return the factory of a name."""
+        check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+        return self._find(name)
+
+    def _find(self, name: str) -> Callable[..., T]:
+        """Return the factory: the package's own first, then registered ones, then plug-ins."""
+        factory: Callable[..., T] | None
+        if name in self.builtin:
+            factory = self._load(EntryPoint(name, self.builtin[name], self.group))
+        elif name in self._registered:
+            factory = self._registered[name]
+        else:
+            loaded = (self._load(point) for point in entry_points(group=self.group, name=name))
+            factory = next((loadable for loadable in loaded if loadable is not None), None)
+        if factory is None:
+            raise ArgumentError(f"{self.kind} {name!r} cannot be loaded")
+        return factory
+
+    def _load(self, point: EntryPoint) -> Callable[..., T] | None:
+        """Return the factory that an entry point names, or warn and return None."""
+        try:
+            with Wall(self.kind):
+                factory = point.load()
+        except Exception as error:
+            cause = error_line(error.__cause__ or error)
+            text = f"{self.kind} {point.name!r} is skipped: {cause}"
+            warnings.warn(text, BayesRiskWarning, stacklevel=5)
+            return None
+        return cast(Callable[..., T], factory) if callable(factory) else None
+
+
+# -----------------------------------------------------------------------------
+# The wall: every function of a foreign class fails by the plug-in's name, in workers too.
+
+Results = tuple[tuple[str, type], ...]
+
+
+class Wall:
+    """Let what foreign code raises be a PluginError, and end what it forked.
+
+    Requests to end go through, and errors of bayesrisk: they speak of a parameter, or come from a
+    method, where they are told whose.
+    """
+
+    # Not a generator: contextlib lets a StopIteration out as it came.
+
+    def __init__(self, subject: str, *, method: bool = False) -> None:
+        self._subject, self._method, self._process = subject, method, os.getpid()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
+        if os.getpid() != self._process:
+            os._exit(1)
+        if error is None:
+            return
+        interrupts.check()
+        if isinstance(error, BayesRiskError):
+            if self._method and self._subject not in str(error):
+                raise type(error)(f"{self._subject}: {error}") from error
+        elif type(error) is not KeyboardInterrupt:
+            raise PluginError(f"{self._subject} failed: {error_line(error)}") from error
+
+
+def is_own(subject: object) -> bool:
+    """Return whether a class or a function is the package's."""
+    return f"{getattr(subject, '__module__', '')}.".startswith("bayesrisk.")
+
+
+def behind_wall(plugin: Any, subject: str, results: Results) -> Any:
+    """Return a plug-in, now of a class like its own whose functions are walled in."""
+    kind: Any = type(plugin)
+    if is_own(kind) or hasattr(kind, "_behind_wall"):
+        return plugin
+    try:
+        object.__setattr__(plugin, "__class__", _walled_class(kind, subject, results))
+    except TypeError as error:  # a module, say, or an object of a class in C
+        raise PluginError(
+            f"{subject} must be an object of a class in Python, got {quote(plugin)}"
+        ) from error
+    return plugin
+
+
+@functools.cache
+def _walled_class(kind: Any, subject: str, results: Results) -> type:
+    body: dict[str, Any] = {n: getattr(kind, n) for n in ("__module__", "__qualname__", "__doc__")}
+    body["__slots__"] = ()
+    body["_behind_wall"] = kind, subject, results
+    for name in dir(kind):
+        value = inspect.getattr_static(kind, name)
+        if isinstance(value, property) and value.fget and not is_own(value.fget):
+            body[name] = property(_walled(value.fget, name, subject, {}), value.fset, value.fdel)
+        elif isinstance(value, FunctionType) and not (name.startswith("__") or is_own(value)):
+            body[name] = _walled(value, name, subject, dict(results))
+    meta: Any = type(kind)
+    walled: type = _walled_meta(meta)(kind.__name__, (kind,), body)
+    return walled
+
+
+@functools.cache
+def _walled_meta(meta: type) -> Callable[..., type]:
+    """Return the class of walled classes; workers make them of what they were made of."""
+    walled: Any = type(meta.__name__, (meta,), {})
+    copyreg.pickle(walled, lambda kind: (_walled_class, kind._behind_wall))
+    maker: Callable[..., type] = walled
+    return maker
+
+
+def _walled(
+    function: Callable[..., Any], name: str, subject: str, results: Mapping[str, type]
+) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with Wall(subject, method=True):
+            value = function(*args, **kwargs)
+        if name in ("prepare", "_prepare") and "release" in results:  # what draws releases later
+            return behind_wall(value, subject, (("draw", results["release"]),))
+        wanted = results.get(name, object)
+        if not isinstance(value, wanted):
+            rule = f"must return a {wanted.__name__}, not one of {type(value).__name__}"
+            raise PluginError(f"{subject} failed: {name}() {rule}")
+        return value
+
+    return call
+
+
+def check_names(
+    subject: str,
+    signature: inspect.Signature,
+    arguments: tuple[Any, ...],
+    parameters: Mapping[str, Any],
+) -> None:
+    """Refuse parameters that a factory lacks or still needs, all of them at once."""
+    try:
+        signature.bind(*arguments, **parameters)
+    except TypeError as error:
+        named = {n: p for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
+        needed = [
+            n for n, p in named.items() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
+        ]
+        unknown = [n for n in parameters if n not in named]
+        like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
+        raise ArgumentError(
+            f"{subject}: {error}; needed: {', '.join(needed) or 'nothing'}; "
+            f"possible: {', '.join(named) or 'nothing'}{''.join(like)}"
+        ) from error

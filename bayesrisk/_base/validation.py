@@ -1,0 +1,502 @@
+"""Every check of an argument, once: the message names the argument, its bound and the value."""
+
+import re
+from collections.abc import Iterable, Mapping, Sized
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from fractions import Fraction
+from itertools import islice
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
+
+# -----------------------------------------------------------------------------
+# Arrays by what they hold: one name for each type, in the whole package.
+
+
+#: Counts, rows, positions.
+IntArray = NDArray[np.int64]
+#: Probabilities, logarithms, weights.
+FloatArray = NDArray[np.float64]
+#: Masks.
+BoolArray = NDArray[np.bool_]
+#: Identifiers of places and records.
+TextArray = NDArray[np.str_]
+#: Small codes, where there are many of them.
+CodeArray = NDArray[np.int16]
+#: Sets of up to 64 things, a bit for each.
+WordArray = NDArray[np.uint64]
+#: Characters of a file.
+ByteArray = NDArray[np.uint8]
+
+
+T = TypeVar("T")
+
+#: What a real-valued argument may be.
+Number = ArrayLike | Fraction
+
+#: Largest count: differences are exact in a double, and half-integers below it.
+MAX_COUNT = 2**52
+#: Most elements of an argument, those that a broadcast view repeats included: 8 GiB of doubles.
+MAX_ELEMENTS = 2**30
+#: Most items that are taken of an iterable without a length.
+MAX_ITEMS = 2**22
+_MAX_NAME = 64  # characters of a name that is compared with those known
+_LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
+_FRACTION = re.compile("[0-9]{1,18}/0*[1-9][0-9]{0,17}")
+_BLOCK = 8192  # doubles that stay in the first-level cache
+
+Bounds = Literal["[]", "()", "(]", "[)"]
+
+#: What a function of numbers or arrays returns: a float where all were numbers, else an array.
+FloatAnswer = float | FloatArray
+#: The same of whole numbers.
+IntAnswer = int | IntArray
+
+
+def as_array(value: object, name: str) -> NDArray[Any]:
+    """Return ``value`` as an array of any type: rectangular, bounded, with nothing masked."""
+    _bounded(value, name)
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ArgumentError(f"{name} must have no masked entry, got {quote(value)}")
+    try:
+        return np.asarray(value)
+    # What numpy asks of a foreign object may fail in any way.
+    except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
+        raise ShapeError(f"{name} must be a rectangular array, got {quote(value)}") from error
+
+
+def _bounded(value: object, name: str) -> None:
+    """Refuse an array of more elements than fit, by its shape and before anything is made."""
+    size = getattr(value, "size", 0)
+    if isinstance(size, (int, np.integer)) and size > MAX_ELEMENTS:
+        raise ShapeError(f"{name} must have at most {MAX_ELEMENTS} elements, got {size}")
+
+
+def _raw_array(value: object, name: str) -> NDArray[Any]:
+    """Return ``value`` as an array of numbers, or raise an error that names the argument."""
+    if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
+        advice = "; text must be a fraction such as '1/10'" if isinstance(value, str) else ""
+        raise ArgumentTypeError(
+            f"{name} must be a number or an array of them, got {quote(value)}{advice}"
+        )
+    if isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
+        raise ArgumentError(f"{name} must fit in 64 bits, got {quote(value)}")
+    array = as_array(value, name)
+    if array.size == 0:
+        raise ShapeError(f"{name} must not be empty, got shape {array.shape}")
+    if array.dtype == object:
+        array = _from_objects(array, name)
+    if array.dtype.kind not in "iuf":
+        text = f"dtype {array.dtype}"
+        if array.dtype.kind == "U":
+            text = f"{quote(array.flat[0].item())}; text must be a fraction such as '1/10'"
+        raise ArgumentTypeError(f"{name} must be a real number or an array of them, got {text}")
+    return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
+
+
+def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Convert an array of Fraction, Decimal or mixed Python numbers to a numeric dtype."""
+    for item in array.flat:
+        if isinstance(item, (bool, np.bool_)) or not isinstance(item, (Real, Decimal)):
+            raise ArgumentTypeError(f"{name} must hold real numbers, got {quote(item)}")
+    if all(isinstance(item, Integral) for item in array.flat):
+        try:
+            return array.astype(np.int64)
+        except OverflowError as error:
+            raise ArgumentError(
+                f"{name} must fit in 64 bits, got {quote(array.tolist())}"
+            ) from error
+    try:
+        return np.array([float(item) for item in array.flat], dtype=float).reshape(array.shape)
+    except (OverflowError, ValueError) as error:
+        raise ArgumentError(f"{name} must be finite, got {quote(array.tolist())}") from error
+
+
+def describe_first(array: NDArray[Any], bad: NDArray[np.bool_]) -> str:
+    """Describe the first offending element: its value, and its index when there are several."""
+    index = tuple(int(i) for i in np.argwhere(bad)[0])
+    position = f" at index {index if len(index) > 1 else index[0]}" if index else ""
+    return f"{array[index]!s}{position}"
+
+
+def _check_bounds(
+    array: NDArray[Any], name: str, lower: float | None, upper: float | None, bounds: Bounds
+) -> None:
+    if lower is not None:
+        bad = array < lower if bounds[0] == "[" else array <= lower
+        if bad.any():
+            sign = ">=" if bounds[0] == "[" else ">"
+            raise ArgumentError(
+                f"{name} must be {sign} {lower:g}, got {describe_first(array, bad)}"
+            )
+    if upper is not None:
+        bad = array > upper if bounds[1] == "]" else array >= upper
+        if bad.any():
+            sign = "<=" if bounds[1] == "]" else "<"
+            raise ArgumentError(
+                f"{name} must be {sign} {upper:g}, got {describe_first(array, bad)}"
+            )
+
+
+def real_array(
+    value: ArrayLike | Fraction,
+    name: str,
+    *,
+    lower: float | None = None,
+    upper: float | None = None,
+    bounds: Bounds = "[]",
+) -> FloatArray:
+    """Return ``value`` as finite float64 within its bounds.
+
+    Accepts Python and NumPy numbers, ``Fraction``, ``Decimal`` and (nested) sequences of them, and
+    fractions of digits as text, such as ``"1/10"``, alone or in a list.
+    """
+    if isinstance(value, str) and _FRACTION.fullmatch(value):
+        value = Fraction(value)
+    elif isinstance(value, list | tuple):
+        texts = (isinstance(entry, str) and _FRACTION.fullmatch(entry) for entry in value)
+        value = cast(Any, [Fraction(v) if f else v for v, f in zip(value, texts, strict=True)])
+    array = _raw_array(value, name).astype(np.float64, copy=False)
+    bad = ~np.isfinite(array)
+    if bad.any():
+        raise ArgumentError(f"{name} must be finite, got {describe_first(array, bad)}")
+    _check_bounds(array, name, lower, upper, bounds)
+    return array
+
+
+def whole_array(
+    value: ArrayLike, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT
+) -> NDArray[Any]:
+    """Return ``value`` as an array of whole numbers, in the integer or float dtype it has.
+
+    Sound values cost one pass over memory: the slow search for the culprit runs on failure only.
+    """
+    array = _raw_array(value, name)
+    flat = array.reshape(-1)
+    if array.dtype.kind == "f":
+        blocks = (flat[i : i + _BLOCK] for i in range(0, flat.size, _BLOCK))
+        # A NaN differs from its own rounding; infinities fail the bounds.
+        if all(
+            np.array_equal(np.rint(part), part) and lower <= part.min() and part.max() <= upper
+            for part in blocks
+        ):
+            return array
+        bad = ~np.isfinite(array)
+        if bad.any():
+            raise ArgumentError(f"{name} must be finite, got {describe_first(array, bad)}")
+        bad = array != np.rint(array)
+        if bad.any():
+            raise ArgumentError(f"{name} must be a whole number, got {describe_first(array, bad)}")
+    elif lower <= int(flat.min()) and int(flat.max()) <= upper:
+        return array
+    _check_bounds(array, name, lower, upper, "[]")
+    return array
+
+
+def count_array(
+    value: ArrayLike, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT
+) -> IntArray:
+    """Return ``value`` as int64; floats pass when they are whole numbers."""
+    return whole_array(value, name, lower=lower, upper=upper).astype(np.int64, copy=False)
+
+
+def points(value: ArrayLike, name: str) -> NDArray[Any]:
+    """Return evaluation points of a law, as int64 or float64; NaN and infinities are allowed."""
+    array = _raw_array(value, name)
+    if array.dtype.kind == "i" and int(array.min()) > -(2**62) and int(array.max()) < 2**62:
+        return array.astype(np.int64, copy=False)
+    return array.astype(np.float64, copy=False)  # beyond that a difference might overflow
+
+
+def probability(value: ArrayLike | Fraction, name: str) -> FloatArray:
+    """Return a probability strictly between 0 and 1."""
+    return real_array(value, name, lower=0.0, upper=1.0, bounds="()")
+
+
+def probability_vector(value: ArrayLike, name: str) -> FloatArray:
+    """Return pmfs along the last axis: non-negative and summing to 1 within rounding."""
+    array = real_array(value, name, lower=0.0, upper=1.0)
+    if array.ndim == 0:
+        raise ShapeError(f"{name} must have at least one axis, got a scalar")
+    total = array.sum(axis=-1)
+    bad = np.abs(total - 1.0) > array.shape[-1] * 2**-50
+    if bad.any():
+        raise ArgumentError(
+            f"{name} must sum to 1 along its last axis, got {describe_first(total, bad)}"
+        )
+    return array
+
+
+def scalar(value: Any, name: str, **limits: Any) -> float:
+    """Return one real number within its bounds."""
+    array = real_array(value, name, **limits)
+    if array.ndim:
+        raise ShapeError(f"{name} must be one number, got shape {array.shape}")
+    return float(array)
+
+
+def time_limit(value: Any) -> float | None:
+    """Return a limit in seconds, > 0, or None."""
+    return None if value is None else scalar(value, "time_limit", lower=0.0, bounds="(]")
+
+
+def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_COUNT) -> int:
+    """Return one whole number within its bounds."""
+    array = count_array(value, name, lower=lower, upper=upper)
+    if array.ndim:
+        raise ShapeError(f"{name} must be one number, got shape {array.shape}")
+    return int(array)
+
+
+def refuse_row(
+    bad: ArrayLike, values: ArrayLike, source: object, column: str, must: str, advice: str = ""
+) -> None:
+    """Raise for the first bad value of a column, if there is one, with its row from 1."""
+    wrong = np.flatnonzero(np.asarray(bad))
+    if wrong.size:
+        value = np.asarray(values)[wrong[0]]
+        text = quote(value.item() if isinstance(value, np.generic) else value)
+        raise DataError(
+            f"{source}: row {wrong[0] + 1}, column {column!r}: must {must}, got {text}{advice}"
+        )
+
+
+def choice(value: object, name: str, options: tuple[str, ...]) -> str:
+    """Return ``value`` if it is one of ``options``."""
+    if not isinstance(value, str) or value not in options:
+        raise ArgumentError(
+            f"{name} must be one of {', '.join(map(str, options))}, got {quote(value)}"
+            f"{did_you_mean(value, options)}"
+        )
+    return value
+
+
+def did_you_mean(value: object, options: Iterable[str]) -> str:
+    """Return a question about the option most like a text, or nothing if none is like it."""
+    if not isinstance(value, str) or len(value) > _MAX_NAME:
+        return ""
+    folded = {_folded(o): o for o in options if isinstance(o, str)}
+    near = get_close_matches(_folded(value), folded, n=1, cutoff=_LIKE)
+    return f". Did you mean {folded[near[0]]!r}?" if near else ""
+
+
+def _folded(name: str) -> str:
+    """Return a name without what is easily confused: capitals, hyphens and underscores."""
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def text(value: object, name: str) -> str:
+    """Return a text that is not empty and can be written as UTF-8."""
+    if not isinstance(value, str) or not value:
+        raise ArgumentTypeError(f"{name} must be a text that is not empty, got {quote(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{name} must be text of Unicode, got {quote(value)}") from error
+    return value
+
+
+def path(value: object, name: str) -> Path:
+    """Return a path, from a text or a path-like object."""
+    if not isinstance(value, (str, PathLike)) or not str(value) or "\0" in str(value):
+        raise ArgumentTypeError(f"{name} must be a path, got {quote(value)}")
+    text(str(value), name)
+    return Path(value)
+
+
+def function(value: object, name: str) -> None:
+    """Refuse what is neither None nor callable."""
+    if value is not None and not callable(value):
+        raise ArgumentTypeError(f"{name} must be a function, got {quote(value)}")
+
+
+def flag(value: object, name: str) -> bool:
+    """Return True or False; numbers do not stand for them."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentTypeError(f"{name} must be True or False, got {quote(value)}")
+    return bool(value)
+
+
+def instance(value: object, kind: type[T], name: str) -> T:
+    """Return ``value`` if it is of a class."""
+    if not isinstance(value, kind):
+        raise ArgumentTypeError(f"{name} must be a {kind.__name__}, got {quote(value)}")
+    return value
+
+
+def mapping(value: object, name: str) -> Mapping[Any, Any]:
+    """Return ``value`` if it is a mapping."""
+    if not isinstance(value, Mapping):
+        raise ArgumentTypeError(f"{name} must be a mapping, got {quote(value)}")
+    return value
+
+
+def items(value: object, name: str) -> list[Any]:
+    """Return the items of a sequence or another iterable; a text or a mapping is neither."""
+    _bounded(value, name)
+    try:
+        if not isinstance(value, (str, bytes, Mapping)) and isinstance(value, Iterable):
+            if isinstance(value, Sized):
+                return list(value)
+            entries = list(islice(value, MAX_ITEMS + 1))  # it may have no end
+            if len(entries) > MAX_ITEMS:
+                raise ShapeError(f"{name} must have at most {MAX_ITEMS} items, got more")
+            return entries
+    except TypeError:
+        pass  # an array without an axis
+    raise ArgumentTypeError(f"{name} must be a sequence, got {quote(value)}")
+
+
+def instances(value: object, kind: type[T], name: str) -> tuple[T, ...]:
+    """Return the items of a sequence, each of a class."""
+    return tuple(instance(v, kind, f"{name}[{i}]") for i, v in enumerate(items(value, name)))
+
+
+def texts(value: object, name: str) -> tuple[str, ...]:
+    """Return the texts of a sequence; they may be empty."""
+    entries = items(value, name)
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, str):
+            raise ArgumentTypeError(f"{name}[{i}] must be a text, got {quote(entry)}")
+    return tuple(str(entry) for entry in entries)
+
+
+def text_array(value: object, name: str) -> NDArray[np.str_]:
+    """Return an array of text; whole numbers are written in digits."""
+    array = as_array(value, name)
+    if array.dtype == object:
+        for entry in array.flat:
+            if not isinstance(entry, (str, int)) or isinstance(entry, bool):
+                raise ArgumentTypeError(f"{name} must hold text, got {quote(entry)}")
+    elif array.size and array.dtype.kind not in "UiuT":
+        raise ArgumentTypeError(f"{name} must hold text, got dtype {array.dtype}")
+    try:
+        return array.astype(np.str_)
+    except (ValueError, MemoryError) as error:  # numbers of more digits than Python writes
+        raise ArgumentError(f"{name} must hold short text, got {quote(value)}") from error
+
+
+def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFrame":
+    """Return a pandas data frame that has each of the columns once.
+
+    Whatever speaks the Arrow PyCapsule interface becomes one: a frame of polars, a table of Arrow,
+    a relation of duckdb.
+    """
+    if not isinstance(value, pd.DataFrame):
+        value = _arrow_frame(value, name)
+    names = value.columns.tolist()
+    for wrong, fault in ((0, "lacks"), (2, "repeats")):
+        faulty = [column for column in columns if min(names.count(column), 2) == wrong]
+        if faulty:
+            like = did_you_mean(faulty[0], set(names).difference(columns))
+            raise DataError(
+                f"{name}: must have the columns {list(columns)}, it {fault} {faulty}; "
+                f"it has {quote(names)}{like}"
+            )
+    try:
+        value.loc[:, [kind.kind == "O" for kind in value.dtypes]].isna()
+    except InvalidOperation as error:  # of decimal: no question about such a number is answered
+        raise DataError(f"{name}: must hold no signalling NaN, got Decimal('sNaN')") from error
+    return value
+
+
+def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
+    """Return the table of another library as a pandas data frame."""
+    if not hasattr(value, "__arrow_c_stream__") or isinstance(value, type):
+        kind = type(value)
+        called = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
+        advice = "; use .collect()" if hasattr(value, "collect") else ""
+        raise ArgumentTypeError(
+            f"{name} must be a DataFrame of pandas, polars or another library that gives its "
+            f"columns to Arrow (__arrow_c_stream__), got {called}{advice}"
+        )
+    import pyarrow as pa  # slow to import
+
+    try:
+        table: pd.DataFrame = pa.table(value).to_pandas()
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise DataError(f"{name}: cannot be read from Arrow: {quote(str(error))}") from error
+    return table
+
+
+def groups_as_text(column: "pd.Series") -> "pd.Series":
+    """Return groups of numbers, as ``pandas.cut`` makes them, and yes or no as text, in order."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        if isinstance(column.cat.categories, pd.IntervalIndex):
+            return column.cat.rename_categories(str)
+    elif pd.api.types.is_bool_dtype(column.dtype):
+        texts = column.map({False: "False", True: "True"})
+        return texts.astype(pd.CategoricalDtype(["False", "True"]))
+    return column
+
+
+#: What messages call a precision: whoever gave one of these must know which.
+NOISE = "noise (rho or sigma2, sensitivity)"
+
+
+def broadcast(**arrays: NDArray[Any]) -> tuple[int, ...]:
+    """Return the common shape of the named arrays."""
+    try:
+        return np.broadcast_shapes(*(a.shape for a in arrays.values()))
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
+        raise ShapeError(f"shapes do not broadcast: {shapes}") from error
+
+
+def answer(value: object) -> FloatAnswer:
+    """Return an array, or the number in one without axes."""
+    result: FloatAnswer = np.asarray(value)[()]
+    return result
+
+
+def whole_answer(value: object) -> IntAnswer:
+    """Return an array of whole numbers, or the number in one without axes."""
+    result: IntAnswer = np.asarray(value)[()]
+    return result
+
+
+def cell_precision(
+    rho: ArrayLike | Fraction | None,
+    sigma2: ArrayLike | Fraction | None,
+    sensitivity: ArrayLike | Fraction,
+) -> FloatArray:
+    """Return ``1 / (2 sigma2)``, the evidence per unit of squared distance.
+
+    Exactly one of ``rho`` (with its ``sensitivity``: ``sigma2 = sensitivity**2 / (2 rho)``) and
+    ``sigma2`` is given.
+    """
+    delta = real_array(sensitivity, "sensitivity", lower=0.0, bounds="()")
+    if rho is not None and sigma2 is None:
+        budget = real_array(rho, "rho", lower=0.0, bounds="()")
+        broadcast(rho=budget, sensitivity=delta)
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            precision = budget / delta**2
+        return _settled(precision, "rho / sensitivity**2")
+    if sigma2 is not None and rho is None:
+        if np.any(delta != 1.0):
+            raise ArgumentError(
+                f"sensitivity belongs with rho; with sigma2 leave it at 1, got {quote(sensitivity)}"
+            )
+        scale2 = real_array(sigma2, "sigma2", lower=0.0, bounds="()")
+        with np.errstate(over="ignore"):
+            precision = 0.5 / scale2
+        return _settled(precision, "1 / (2 sigma2)")
+    raise ArgumentError(
+        f"exactly one of rho and sigma2 must be given, got rho={quote(rho)}, sigma2={quote(sigma2)}"
+    )
+
+
+def _settled(precision: FloatArray, name: str) -> FloatArray:
+    """Return a positive precision, cut where no count can make the evidence overflow.
+
+    An evidence of a thousand settles every question, so nothing changes at 1e280.
+    """
+    return np.minimum(real_array(precision, name, lower=0.0, bounds="()"), 1e280)

@@ -1,0 +1,9 @@
+"""The wing of census bureaus: their files, made-up nations, occupancy, studies of their releases.
+
+The rest of the package knows nothing of an agency and imports nothing from here; the wing stands
+on it as a stranger's package does.  The public names are those of ``__init__.pyi``.
+"""
+
+from bayesrisk._base.lazy import attach as _attach
+
+__getattr__, __dir__, __all__ = _attach(__name__, __file__)

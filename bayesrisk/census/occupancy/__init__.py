@@ -1,0 +1,1 @@
+"""Households above the occupancy limit of subsidised housing, from census and HUD statistics."""

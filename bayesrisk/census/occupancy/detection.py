@@ -1,0 +1,607 @@
+"""Blocks that must hold a household above the occupancy limit (Eq. 1), with certificates.
+
+The unknowns are numbers of households by group (not subsidised; subsidised with at most 1, with 2,
+with 3 bedrooms or more), size and presence of children: whole numbers in a few rows, no switches
+with large coefficients.  Households of 7 people or more have no largest size, which makes rows of
+people empty wherever one is present: a few cases instead of a switch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk.census.occupancy.solutions import OccupancyReconstruction
+from bayesrisk.census.occupancy.statistics import (
+    HouseholdLaw,
+    OccupancyStatistics,
+    kind_limit,
+    occupancy_statistics,
+    statistic_rows,
+)
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
+from bayesrisk.interfaces import AttackResult
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.reconstruction.solvers import IntegerModel, Limits
+from bayesrisk.reconstruction.solvers.branching import proves_infeasible
+from bayesrisk.reconstruction.solvers.model import SolverBackend, solver_and_limits
+from bayesrisk.release import Release
+
+#: What is said of a block: ``violation``: proved that some household violates the limit, if the
+#: statistics are right; ``possible``: a reconstruction without violation exists; ``infeasible``:
+#: there is no reconstruction at all; ``undecided``: a limit was reached.
+OCCUPANCY_STATUS = (Status.VIOLATION, Status.POSSIBLE, Status.INFEASIBLE, Status.UNDECIDED)
+
+_SHAPE = (4, 7, 2)
+_GROUP, _SIZE, _CHILD = (a.ravel() for a in np.indices(_SHAPE))
+_SIZE = _SIZE + 1
+_SUBSIDISED = _GROUP > 0
+_BREACH = ((_GROUP == 1) & (_SIZE > 2)) | ((_GROUP == 2) & (_SIZE > 4))
+_LARGE = _SIZE == 7
+#: Tables behind the rows; the last three rows say which kinds of large households are there.
+_ROWS = (
+    "H3",
+    "HUD-households",
+    *["H13"] * 6,
+    "P1",
+    "P16",
+    "HUD-people",
+    "HUD-children",
+    *["HUD-bedrooms"] * 3,
+    *[""] * 3,
+)
+_PEOPLE, _CHILDREN, _HUD_PEOPLE, _OTHER, _PARENT, _ADULT = 8, 9, 10, 15, 16, 17
+_TRIES = 3
+
+
+class _Case(NamedTuple):
+    """Kinds of large households: which are absent, which present, and the rows these empty."""
+
+    absent: BoolArray
+    present: tuple[int, ...]
+    empty: tuple[int, ...]
+
+
+_OTHER_LARGE = _LARGE & ~_SUBSIDISED
+_PARENT_LARGE = _LARGE & _SUBSIDISED & (_CHILD == 1)
+_ADULT_LARGE = _LARGE & _SUBSIDISED & (_CHILD == 0)
+_NOTHING = np.zeros(_SIZE.size, dtype=bool)
+#: Every assignment is in one of them: a large household that may have children, subsidised or
+#: not, can hold all children that are missing; one without children holds adults only.
+_CASES = (
+    _Case(_NOTHING, (_PARENT,), (_PEOPLE, _CHILDREN, _HUD_PEOPLE)),
+    _Case(_LARGE & _SUBSIDISED, (_OTHER,), (_PEOPLE, _CHILDREN)),
+    _Case(_NOTHING, (_OTHER, _ADULT), (_PEOPLE, _CHILDREN, _HUD_PEOPLE)),
+    _Case(_OTHER_LARGE | _PARENT_LARGE, (_ADULT,), (_PEOPLE, _HUD_PEOPLE)),
+    _Case(_LARGE, (), ()),
+)
+_CLOSED = (_Case(_NOTHING, (), ()),)
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class OccupancyDetection(AttackResult, Tabular):
+    """Blocks with a household above the occupancy limit, by Eq. 1: the answer for every block.
+
+    Attributes
+    ----------
+    geoids : ndarray of str
+        The blocks.
+    subsidised : ndarray of int64
+        Subsidised households that each is said to have, at most.
+    status : tuple of str
+        One of ``OCCUPANCY_STATUS`` for each.
+    way : tuple of str
+        How it was decided: ``relaxation`` (certificate in integer arithmetic) or ``program``
+        (integer program, infeasibility confirmed without presolve); ``none`` if undecided.
+    conflict : tuple of str
+        For ``infeasible`` blocks the tables that contradict each other; else empty.
+    """
+
+    geoids: TextArray
+    subsidised: IntArray
+    status: tuple[str, ...]
+    way: tuple[str, ...]
+    conflict: tuple[str, ...]
+
+    @property
+    def violation(self) -> BoolArray:
+        """Blocks with a proved violation, as a mask."""
+        return np.array([s == Status.VIOLATION for s in self.status], dtype=bool)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each block."""
+        columns: dict[str, Any] = {"block": self.geoids, "subsidised": self.subsidised}
+        for name in ("status", "way", "conflict"):
+            columns[name] = list(getattr(self, name))
+        texts = ("block", "status", "way", "conflict")
+        return pd.DataFrame(columns).astype(dict.fromkeys(texts, "str"))
+
+
+class _BlockAnswer(NamedTuple):
+    """Existence of an assignment (None: unknown), its proof, and the tables that contradict."""
+
+    exists: bool | None
+    way: str
+    tables: frozenset[str] = frozenset()
+
+
+class _Detector:
+    """The rows of all blocks, and one relaxation for all of them."""
+
+    def __init__(
+        self,
+        blocks: OccupancyStatistics,
+        *,
+        adults: int,
+        open_end: bool,
+        solver: SolverBackend,
+        limits: Limits,
+    ) -> None:
+        from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+
+        self._rows = _matrix(adults)
+        self._dense = self._rows.toarray()
+        most = blocks if blocks.most is None else blocks.most
+        self._low, self._high = _bounds(blocks, most)
+        self._size = int(most.households.max(initial=0))
+        self._columns = np.full(_SIZE.size, self._size, dtype=np.int64)
+        self._columns[(_CHILD == 1) & (adults >= _SIZE)] = 0
+        self._cases = _CASES if open_end else _CLOSED
+        self._spare = most.households - blocks.sizes[:, :6].sum(axis=1)
+        self._solver, self._limits = solver, limits
+        zeros = np.zeros(_SIZE.size, dtype=np.int64)
+        first = IntegerModel(zeros, self._columns, self._rows, self._low[0], self._high[0])
+        self._warm = HighsWarm(first, zeros)
+        self._zeros = zeros
+        random = np.random.default_rng(0)  # directions only: the answer does not depend on them
+        self._directions = random.integers(-9, 10, (_TRIES, _SIZE.size))
+
+    def decide(self, block: int) -> tuple[str, str, str]:
+        """Return status, way and conflict of a block."""
+        compliant = self._any(block, allowed=~_BREACH)
+        if compliant.exists:
+            return Status.POSSIBLE, compliant.way, ""
+        base = self._any(block, allowed=~_NOTHING)
+        if base.exists is False:
+            return Status.INFEASIBLE, base.way, ", ".join(sorted(base.tables - {""}))
+        if compliant.exists is None or base.exists is None:
+            return Status.UNDECIDED, "none", ""
+        way = "program" if "program" in (compliant.way, base.way) else "relaxation"
+        return Status.VIOLATION, way, ""
+
+    def _any(self, block: int, *, allowed: BoolArray) -> _BlockAnswer:
+        """Return an answer for any of the cases, within the columns allowed."""
+        exists: bool | None = False
+        way, tables = "relaxation", frozenset[str]()
+        for case in self._cases:
+            if case.present and self._spare[block] < len(case.present):
+                continue
+            answer = self._case(block, case, allowed)
+            if answer.exists:
+                return answer
+            exists = None if answer.exists is None else exists
+            way = "program" if answer.way == "program" else way
+            tables |= answer.tables
+        return _BlockAnswer(exists, way, tables)
+
+    def _case(self, block: int, case: _Case, allowed: BoolArray) -> _BlockAnswer:
+        row_low, row_high = self._low[block].copy(), self._high[block]
+        row_low[list(case.empty)] = 0
+        row_low[list(case.present)] = 1
+        high = np.where(allowed & ~case.absent, self._columns, 0)
+        if np.any(row_low > row_high):
+            names = {_ROWS[i] for i in np.flatnonzero(row_low > row_high)}
+            return _BlockAnswer(False, "relaxation", frozenset(names | {"H3"}))
+        self._warm.rebound(row_low, row_high)
+        for direction in (self._zeros, *self._directions):
+            if direction is not self._zeros:
+                self._warm.aim(direction)
+            answer = self._warm.relax(self._zeros, high)
+            if answer.values is None:
+                break
+            whole = np.rint(answer.values).astype(np.int64)
+            sums = self._dense @ whole
+            inside = np.all((sums >= row_low) & (sums <= row_high))
+            if inside and np.all((whole >= 0) & (whole <= high)):
+                if direction is not self._zeros:
+                    self._warm.aim(self._zeros)
+                return _BlockAnswer(True, "relaxation")
+        if answer.values is not None:
+            self._warm.aim(self._zeros)
+        model = IntegerModel(self._zeros, high, self._rows, row_low, row_high)
+        ray = answer.ray
+        if ray is not None and proves_infeasible(model, self._zeros, high, ray):
+            used = np.flatnonzero(np.abs(ray) > 1e-7 * np.abs(ray).max())
+            return _BlockAnswer(False, "relaxation", frozenset(_ROWS[i] for i in used))
+        result = self._solver.solve(model, self._zeros, limits=self._limits)
+        if result.values is not None:
+            return _BlockAnswer(True, "program")
+        if result.status == Status.INFEASIBLE:
+            return _BlockAnswer(False, "program", frozenset(_ROWS))
+        return _BlockAnswer(None, "none")
+
+
+def _matrix(adults: int) -> sp.csr_array:
+    """Return the rows, in the order of their tables."""
+    rows = [np.ones(_SIZE.size), _SUBSIDISED]
+    rows += [x == _SIZE for x in range(1, 7)]
+    rows += [_SIZE, np.where(_CHILD == 1, np.maximum(_SIZE - adults, 0), 0), _SUBSIDISED * _SIZE]
+    rows += [_SUBSIDISED & (_CHILD == 1)]
+    rows += [k == _GROUP for k in (1, 2, 3)]
+    rows += [_OTHER_LARGE, _PARENT_LARGE, _ADULT_LARGE]
+    return sp.csr_array(np.array(rows).astype(np.int64))
+
+
+def _bounds(blocks: OccupancyStatistics, most: OccupancyStatistics) -> tuple[IntArray, IntArray]:
+    """Return the bounds of the rows of every block; large numbers stand for no bound.
+
+    What is needed comes from the smallest counts, what is allowed from the largest.
+    """
+    n = most.households
+    needed = [blocks.households, blocks.hud_households, *blocks.sizes[:, :6].T, blocks.population]
+    needed += [blocks.children, np.minimum(blocks.hud_people, blocks.largest_people)]
+    needed += [blocks.hud_children[:, 0], *blocks.hud_bedrooms.T]
+    zero = np.zeros_like(n)
+    allowed = [n, most.hud_households, *[n] * 6, 7 * n, 7 * n, 7 * n, most.hud_children[:, 1]]
+    return (
+        np.column_stack([*needed, zero, zero, zero]),
+        np.column_stack([*allowed, *[n] * 6]),
+    )
+
+
+def detect_occupancy(
+    blocks: OccupancyStatistics,
+    *,
+    adults: int = 1,
+    open_end: bool = True,
+    solver: str | SolverBackend = "highs",
+    time_limit: float | None = None,
+) -> OccupancyDetection:
+    r"""Return the blocks that must hold a subsidised household above the occupancy limit.
+
+    A block is a putative violation when no whole numbers :math:`n_{gxc}` of households by group,
+    size and children satisfy the statistics (sums over all households, sizes, people and children
+    at least as published, likewise people and bedrooms of the subsidised ones, and those with
+    children exactly) with :math:`n_{gxc} = 0` for more than 2 people in at most 1 bedroom and for
+    more than 4 in 2.  A block without any reconstruction is ``infeasible``, never a violation.
+
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 1 and appendix E.
+
+    Parameters
+    ----------
+    blocks : OccupancyStatistics
+        The statistics.  With smallest and largest counts, what is proved holds for all between.
+    adults : int, default 1
+        People of a household that are not children, at the least; 0 as the reference prints it.
+    open_end : bool, default True
+        Whether households of 7 people or more can be of any size.  If not they count as 7, which
+        is sharper where the published numbers of people were made so.
+    solver : str or SolverBackend, default "highs"
+        For blocks that the relaxation does not decide; see :func:`make_solver`.
+    time_limit : float, optional
+        Seconds that the solver may take for one program; none by default.
+
+    Examples
+    --------
+    Three people in a flat of one bedroom, alone in their block:
+
+    >>> import numpy as np
+    >>> from bayesrisk.census.occupancy.statistics import OccupancyStatistics
+    >>> one, row = np.ones(1, dtype=int), np.eye(14, dtype=int)
+    >>> block = OccupancyStatistics(
+    ...     np.array(["500010101001000"]), households=one, population=3 * one,
+    ...     sizes=row[2:3, :7], race=row[:1], children=one, hud_households=one,
+    ...     hud_people=3 * one, hud_race=row[:1, :6], hud_children=np.ones((1, 2), dtype=int),
+    ...     hud_bedrooms=row[:1, :3])
+    >>> detect_occupancy(block).status
+    ('violation',)
+    """
+    check.instance(blocks, OccupancyStatistics, "blocks")
+    least = check.integer(adults, "adults", lower=0, upper=1)
+    open_end = check.flag(open_end, "open_end")
+    backend, limits = solver_and_limits(solver, time_limit)
+    answers = []
+    if len(blocks):
+        detector = _Detector(blocks, adults=least, open_end=open_end, solver=backend, limits=limits)
+        answers = [detector.decide(block) for block in range(len(blocks))]
+    status, way, conflict = zip(*answers, strict=True) if answers else ((), (), ())
+    subsidised = (blocks if blocks.most is None else blocks.most).hud_households
+    return OccupancyDetection(blocks.geoids, subsidised, status, way, conflict)
+
+
+# -----------------------------------------------------------------------------
+# Detection of occupancy violations as an attack on a release: what the registry knows it by.
+
+
+class OccupancyAttack:
+    """Blocks whose tables leave no way but a violation of the occupancy limit.
+
+    ``level``, ``hud``, ``taken_as_true`` and ``known_rule`` are as for
+    :func:`occupancy_statistics`, the options those of :func:`detect_occupancy`.
+
+    Examples
+    --------
+    >>> OccupancyAttack(hud="percentages").name
+    'occupancy'
+    """
+
+    name = "occupancy"
+
+    def __init__(
+        self,
+        *,
+        level: str = "block",
+        hud: str = "counts",
+        taken_as_true: bool = False,
+        known_rule: bool = True,
+        **options: object,
+    ) -> None:
+        names = tuple(detect_occupancy.__kwdefaults__ or ())
+        for option in options:
+            if option not in names:
+                raise ArgumentTypeError(
+                    f"options must be those of detect_occupancy ({', '.join(names)}), "
+                    f"got {quote(option)}"
+                )
+        self.level, self.hud = level, hud
+        self.taken_as_true, self.known_rule = taken_as_true, known_rule
+        self.options: dict[str, Any] = options
+
+    def run(self, release: Release) -> OccupancyDetection:
+        """Return the status of every block by the tables of a release; nothing else is read."""
+        check.instance(release, Release, "release")
+        blocks = occupancy_statistics(
+            release.tables,
+            level=self.level,
+            hud=self.hud,
+            taken_as_true=self.taken_as_true,
+            known_rule=self.known_rule,
+        )
+        return detect_occupancy(blocks, **self.options)
+
+
+# -----------------------------------------------------------------------------
+# Largest distance between a reconstruction and other households of the same statistics (Eq. 3).
+
+
+_ATTRIBUTES = ("full", "binned")
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class OccupancyVariability(Tabular):
+    """Solution variability of blocks.
+
+    Attributes
+    ----------
+    geoids : ndarray of str
+        The blocks.
+    attributes : str
+        ``full`` or ``binned``.
+    status : tuple of str
+        For each block: ``proved`` (the largest distance is known), ``bounded`` (only between
+        ``lower`` and ``upper``), or ``none`` (there is no reconstruction).
+    households : ndarray of int64
+        Households of each block.
+    lower, upper : ndarray of int64
+        Bounds of the largest L1 distance between the histograms of the reconstruction and of
+        other feasible ones, in 0, 2, ..., 2 * households.
+    """
+
+    geoids: TextArray
+    attributes: str
+    status: tuple[str, ...]
+    households: IntArray
+    lower: IntArray
+    upper: IntArray
+
+    @property
+    def share(self) -> FloatArray:
+        """Share of records that may be wrong: ``upper / (2 households)``; NaN without any."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = self.upper / (2.0 * self.households)
+        missing = np.array([s == Status.NOT_RUN for s in self.status], dtype=bool)
+        return np.asarray(np.where(missing, np.nan, share))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each block."""
+        names = ("households", "lower", "upper", "share")
+        columns = {name: getattr(self, name) for name in names}
+        labels = {"block": self.geoids, "attributes": self.attributes, "status": list(self.status)}
+        texts = dict.fromkeys(("block", "attributes", "status"), "str")
+        return pd.DataFrame({**labels, **columns}).astype(texts)
+
+
+def occupancy_variability(
+    blocks: OccupancyStatistics,
+    reconstruction: OccupancyReconstruction,
+    law: HouseholdLaw,
+    *,
+    attributes: str,
+    solver: str | SolverBackend = "highs",
+    time_limit: float | None = None,
+) -> OccupancyVariability:
+    r"""Return the number of households in which other feasible reconstructions can differ.
+
+    :math:`\max_{D'} \sum_m |h_m(D^*) - h_m(D')|` over all households :math:`D'` that fit the
+    statistics, likely or not, with :math:`h_m` the number that have attributes :math:`m`.
+
+    Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 3, after Abowd et al. (2023).
+
+    Parameters
+    ----------
+    blocks : OccupancyStatistics
+        The statistics.
+    reconstruction : OccupancyReconstruction
+        The first solution of each block is looked at.
+    law : HouseholdLaw
+        Kinds of households; their probabilities do not matter.
+    attributes : {"full", "binned"}
+        ``full``: size, race and ethnicity, number of children, subsidy and bedrooms; ``binned``:
+        size, white and not Hispanic or not, children or not, subsidy and bedrooms.
+    solver, time_limit
+        As for :func:`reconstruct_occupancy`.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from bayesrisk.census import HouseholdLaw, reconstruct_occupancy
+    >>> from bayesrisk.census.occupancy.statistics import OccupancyStatistics
+    >>> one, row = np.ones(1, dtype=int), np.eye(14, dtype=int)
+    >>> block = OccupancyStatistics(
+    ...     np.array(["500010101001000"]), households=one, population=3 * one,
+    ...     sizes=row[2:3, :7], race=row[:1], children=one, hud_households=one,
+    ...     hud_people=3 * one, hud_race=row[:1, :6], hud_children=np.ones((1, 2), dtype=int),
+    ...     hud_bedrooms=row[:1, :3])
+    >>> sample = pd.DataFrame({"size": [3, 3, 3], "race_ethnicity": 0, "children": [0, 1, 2]})
+    >>> law = HouseholdLaw.from_sample(sample, smoothing=0.5)
+    >>> found = reconstruct_occupancy(block, law, rng=1)
+    >>> full = occupancy_variability(block, found, law, attributes="full")
+    >>> binned = occupancy_variability(block, found, law, attributes="binned")
+    >>> full.upper, binned.upper
+    (array([2]), array([0]))
+    """
+    check.instance(blocks, OccupancyStatistics, "blocks").exact("occupancy_variability")
+    check.instance(reconstruction, OccupancyReconstruction, "reconstruction")
+    check.instance(law, HouseholdLaw, "law")
+    check.choice(attributes, "attributes", _ATTRIBUTES)
+    if not np.array_equal(blocks.geoids, reconstruction.geoids):
+        raise ArgumentError("reconstruction must be of the same blocks as blocks")
+    backend, limits = solver_and_limits(solver, time_limit)
+    kinds = law if attributes == "full" else _coarse(law)
+    answers = [
+        _largest(blocks, number, reconstruction, kinds, attributes == "full", backend, limits)
+        for number in range(len(blocks))
+    ]
+    status, lower, upper = zip(*answers, strict=True) if answers else ((), (), ())
+    return OccupancyVariability(
+        blocks.geoids,
+        attributes,
+        status,
+        blocks.households,
+        np.array(lower, dtype=np.int64),
+        np.array(upper, dtype=np.int64),
+    )
+
+
+def _coarse(law: HouseholdLaw) -> HouseholdLaw:
+    """Return the kinds without children, and with as many as their size can have.
+
+    Published numbers of children are lower bounds, so that fewer children fit nothing more.
+    """
+    most = np.minimum(law.size - law.adults, 6)
+    chosen = (law.children == 0) | (law.children == most)
+    names = ("size", "race_ethnicity", "children", "log_probability", "in_sample")
+    return replace(law, **{name: getattr(law, name)[chosen] for name in names})
+
+
+def _cell(
+    size: IntArray, race: IntArray, children: IntArray, rooms: IntArray, *, full: bool
+) -> IntArray:
+    """Return a number for the attributes of households."""
+    race = race if full else (race == 0).astype(np.int64)
+    children = children if full else (children > 0).astype(np.int64)
+    return ((size * 14 + race) * 7 + children) * 4 + rooms
+
+
+def _largest(
+    blocks: OccupancyStatistics,
+    block: int,
+    solution: OccupancyReconstruction,
+    law: HouseholdLaw,
+    full: bool,
+    solver: SolverBackend,
+    limits: Limits,
+) -> tuple[str, int, int]:
+    """Return status, lower and upper bound of the largest distance in one block."""
+    if not solution.solutions[block]:
+        return Status.NOT_RUN, 0, 0
+    n = int(blocks.households[block])
+    mine = (solution.block == block) & (solution.solution == 0)
+    cells = _cell(
+        *(getattr(solution, a)[mine] for a in ("size", "race_ethnicity", "children", "bedrooms")),
+        full=full,
+    )
+    different, inverse = np.unique(cells, return_inverse=True)
+    star = np.bincount(inverse, solution.households[mine]).astype(np.int64)
+    model, cell = _model(blocks, block, law, full=full)
+    position = np.minimum(np.searchsorted(different, cell), max(different.size - 1, 0))
+    position = np.where(different[position] == cell, position, -1) if n else position
+    # Where no household need be as in the reconstruction, all can differ.
+    shared = solver.solve(model, -(position >= 0).astype(np.int64), limits=limits)
+    if shared.value == 0:
+        return Status.PROVED, 2 * n, 2 * n
+    overlap, objective = _overlap(model, position, star)
+    best = solver.solve(overlap, objective, limits=limits)
+    if best.status == Status.INFEASIBLE:
+        return Status.NOT_RUN, 0, 0
+    if best.value is None:
+        return Status.BOUNDED, 0, 2 * n
+    lower, upper = 2 * (n + best.value), 2 * int(min(n + best.bound, n))
+    exact = best.status == Status.PROVED
+    return Status.PROVED if exact else Status.BOUNDED, lower, upper
+
+
+def _model(
+    blocks: OccupancyStatistics, block: int, law: HouseholdLaw, *, full: bool
+) -> tuple[IntegerModel, IntArray]:
+    """Return the program over kinds and bedrooms (0: not subsidised), and the cells of these."""
+    limit = kind_limit(blocks, block, law, exact=True)
+    kinds = np.flatnonzero(limit)
+    rows, low, high = statistic_rows(blocks, block, law, kinds, exact=True)
+    homes, subsidised = rows[:, : kinds.size], rows[:, kinds.size :]
+    columns = sp.hstack([homes] * 4) + sp.hstack([homes * 0, subsidised])
+    attributes = (law.size[kinds], law.race_ethnicity[kinds], law.children[kinds])
+    size, race, children = (np.tile(a, 4) for a in attributes)
+    rooms = np.repeat(np.arange(4), kinds.size)
+    top = np.tile(limit[kinds], 4)
+    top[kinds.size :] = np.minimum(top[kinds.size :], blocks.hud_households[block])
+    model = IntegerModel(np.zeros(top.size, np.int64), top, sp.csr_array(columns), low, high)
+    return model, _cell(size, race, children, rooms, full=full)
+
+
+def _overlap(
+    model: IntegerModel, position: IntArray, star: IntArray
+) -> tuple[IntegerModel, IntArray]:
+    """Return the program of the smallest overlap with a histogram, and its objective.
+
+    For each cell of the reconstruction: households there = shared + beyond, where a switch says
+    whether there are more than in the reconstruction; then all of those are shared.
+    """
+    n, k = model.low.size, star.size
+    inside = np.flatnonzero(position >= 0)
+    selection = sp.csr_array(
+        (np.ones(inside.size, np.int64), (position[inside], inside)), shape=(k, n)
+    )
+    room = np.asarray(selection @ model.high, dtype=np.int64)
+    most = np.minimum(room, int(model.row_low[0]))
+    beyond = np.maximum(most - star, 0)
+    eye = sp.eye_array(k, dtype=np.int64)
+    rows = sp.vstack(
+        [
+            sp.hstack([model.rows, sp.csr_array((model.rows.shape[0], 3 * k), dtype=np.int64)]),
+            sp.hstack([selection, -eye, -eye, 0 * eye]),
+            sp.hstack([0 * selection, 0 * eye, eye, -sp.diags_array(beyond, dtype=np.int64)]),
+            sp.hstack([0 * selection, eye, 0 * eye, -sp.diags_array(star, dtype=np.int64)]),
+        ],
+        format="csr",
+    )
+    zeros = np.zeros(k, np.int64)
+    whole = IntegerModel(
+        np.zeros(n + 3 * k, np.int64),
+        np.concatenate([model.high, star, beyond, (beyond > 0).astype(np.int64)]),
+        sp.csr_array(rows.astype(np.int64)),
+        np.concatenate([model.row_low, zeros, -beyond, zeros]),
+        np.concatenate([model.row_high, zeros, zeros, star]),
+    )
+    objective = np.zeros(n + 3 * k, np.int64)
+    objective[n : n + k] = -1
+    return whole, objective

@@ -1,0 +1,1 @@
+"""Files of agencies, read in pieces: microdata, published tables, noisy measurements."""

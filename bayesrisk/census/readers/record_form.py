@@ -1,0 +1,491 @@
+"""The common form of person records: block, sex, age, race, Hispanic origin.
+
+Two kinds of file hold it: Parquet or CSV with the race as a bit mask, and the CSV files of the
+Census Bureau's published reconstruction experiment (``recon_replication``), with a flag for each
+race and, where the records are confidential, a personal identification key.  What their codes mean
+is said by a dialect.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.delimited import header_fields, open_text
+from bayesrisk._base.disk.parquet import CODING, opened, read_batches
+from bayesrisk._base.validation import IntArray
+from bayesrisk.census.readers import text as forms
+from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.tables import Records, Schema
+from bayesrisk.tables.schema import AGE_BIN_STARTS
+
+# Codings of records of persons: what a file writes for male and female, and for yes and no.
+#
+# The same numbers mean different things in different files, so that a coding is said, never
+# guessed: by whoever reads the file, or by the file itself, where this package wrote it.
+
+RACES = ("white", "black", "aian", "asian", "nhopi", "sor")
+#: Other names of the columns of records.
+ALIASES = MappingProxyType({"geoid_block": "block", "hispanic": "hisp"})
+#: Key of a Parquet file's metadata under which this package says the coding.
+METADATA = CODING
+Codes = Mapping[int, int] | Mapping[str, int]
+
+
+class Dialect(NamedTuple):
+    """A coding: for each value of a file the code of the schema ``sf1-person``.
+
+    Codes of sex (0 male, 1 female), of Hispanic origin and of the flag of a race (0 no, 1 yes) by
+    what the file holds: whole numbers, or words in any case; ``meaning`` says so in words.
+    """
+
+    name: str
+    meaning: str
+    sex: Codes
+    hisp: Codes
+    flag: Codes
+
+    def codes(self, kind: str) -> Codes:
+        """Return the codes of ``sex``, of ``hisp``, or of a race's flag."""
+        return {"sex": self.sex, "hisp": self.hisp}.get(kind, self.flag)
+
+    def decode(self, piece: forms.Piece, column: str, kind: str) -> IntArray:
+        """Return the codes of the schema for a column of a file."""
+        codes = self.codes(kind)
+        rule = f"one of {_listed(codes)} (dialect {self.name!r})"
+        if all(isinstance(value, str) for value in codes):
+            return _decode_words(piece, column, codes, rule)
+        values = np.array(list(codes), dtype=np.int64)
+        numbers = piece.whole(column, int(values.min()), int(values.max()), rule=rule)
+        meaning = np.full(int(values.max()) + 1, -1, dtype=np.int64)
+        meaning[values] = list(codes.values())
+        decoded: IntArray = meaning[numbers]
+        piece.check(column, decoded >= 0, rule)
+        return decoded
+
+    def encode(self, codes: IntArray, kind: str) -> pa.Array:
+        """Return codes of the schema in this dialect."""
+        values: dict[int, int | str] = {}
+        for value, code in self.codes(kind).items():
+            values.setdefault(code, value)
+        return pa.array([values[0], values[1]]).take(pa.array(codes))
+
+
+def _listed(codes: Codes) -> str:
+    numbers = [value for value in codes if isinstance(value, int)]
+    if len(numbers) > 2:
+        return f"{min(numbers)} to {max(numbers)}"
+    return ", ".join(str(value) for value in codes)
+
+
+def _decode_words(piece: forms.Piece, column: str, codes: Codes, rule: str) -> IntArray:
+    values = piece.table.column(column)
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        if len(values):
+            raise piece.fail(column, 0, rule)
+        return np.zeros(0, dtype=np.int64)
+    words = pa.array([str(word).lower() for word in codes], pa.string())
+    lower = pc.utf8_lower(values.cast(pa.string()))
+    place = pc.fill_null(pc.index_in(lower, words), -1).to_numpy().astype(np.int64)
+    piece.check(column, place >= 0, rule)
+    decoded: IntArray = np.array(list(codes.values()), dtype=np.int64)[place]
+    return decoded
+
+
+_ZERO_ONE, _WORDS = {0: 0, 1: 1}, {"N": 0, "Y": 1}
+_ALL = (
+    Dialect("schema", "sex 0 male, 1 female; hisp and races 0 no, 1 yes", *[_ZERO_ONE] * 3),
+    Dialect(
+        "archive", "sex 1 male, 0 female; hisp and races 0 no, 1 yes", {0: 1, 1: 0},
+        _ZERO_ONE, _ZERO_ONE,
+    ),
+    Dialect(
+        "pums", "sex 1 male, 2 female; hisp 1 no, 2 to 24 yes; races 0 no, 1 yes", {1: 0, 2: 1},
+        {1: 0} | dict.fromkeys(range(2, 25), 1), _ZERO_ONE,
+    ),
+    Dialect(
+        "labels", "sex male, female; hisp and races N, Y", {"male": 0, "female": 1}, _WORDS, _WORDS
+    ),
+)  # fmt: skip
+#: The codings by name: ours, that of the archive of the published reconstruction experiment, that
+#: of public use samples, and words.
+DIALECTS = MappingProxyType({dialect.name: dialect for dialect in _ALL})
+
+
+def named_dialect(name: str | None, file: str, file_dialect: str | None = None) -> Dialect:
+    """Return a coding by its name, or the one that the file says itself."""
+    if name is not None:
+        check.choice(name, "dialect", tuple(DIALECTS))
+        if file_dialect is not None and file_dialect != name:
+            raise ArgumentError(
+                f"dialect must be {file_dialect!r}, which {file} says of itself, got {quote(name)}"
+            )
+        return DIALECTS[name]
+    if file_dialect is None:
+        choices = "; ".join(f"{d.name!r}: {d.meaning}" for d in _ALL)
+        raise ArgumentError(
+            f"dialect must be said, {file} does not say what its codes mean: one of {choices}"
+        )
+    if file_dialect not in DIALECTS:
+        raise DataError(f"{file}: must be of a known dialect, says {file_dialect[:50]!r} of itself")
+    return DIALECTS[file_dialect]
+
+
+def said_by_file(file: Path) -> str | None:
+    """Return the coding that a file says of itself: Parquet of this package, and of its folders."""
+    if file.suffix.lower() != ".parquet":
+        return None
+    if file.name == "persons.parquet" and (file.parent / "_microdata.json").exists():
+        return "schema"
+    with opened(file) as (_, schema):
+        stated = (schema.metadata or {}).get(METADATA)
+    return None if stated is None else str(stated.decode("latin-1"))
+
+
+def coding_of_file(file: Path, name: str | None = None) -> str | None:
+    """Return the coding of a file of persons, by the caller's name or the file's own.
+
+    None where nobody says it and the columns are those of ``sf1-person``, whose codes are its own.
+    """
+    stated = said_by_file(file)
+    if name is not None or stated is not None:
+        coding = named_dialect(name, str(file), stated).name
+        return None if name is None and coding == "schema" else coding
+    names = file_columns(file)
+    usual = ("block", "sex", "age", "race", "hisp")
+    if not set(usual) <= set(names) and not missing_columns(names, usual):
+        named_dialect(None, str(file))
+    return None
+
+
+def file_columns(file: Path) -> list[str]:
+    """Return the names of the columns of a Parquet or CSV file; of others, none."""
+    if file.suffix.lower() == ".parquet":
+        with opened(file) as (_, schema):
+            return list(schema.names)
+    if file.suffix.lower() != ".csv":
+        return []
+    with open_text(file) as lines:
+        return header_fields(lines.readline(), str(file))
+
+
+def is_person_column(name: str) -> bool:
+    """Return whether a column is one of records of persons, by whatever name."""
+    return _usual(name) in ("block", "sex", "age", "race", *RACES, "hisp", "person")
+
+
+def missing_columns(names: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """Return which columns of records of persons are there by no name, nor as flags of races."""
+    present = {_usual(name) for name in names}
+    if present >= set(RACES):
+        present.add("race")
+    return [name for name in columns if name not in present]
+
+
+def _usual(name: str) -> str:
+    lower = str(name).lower()
+    return {**ALIASES, "pik": "person"}.get(lower, lower)
+
+
+def decoded_persons(
+    frame: pd.DataFrame, dialect: Dialect, *, columns: Sequence[str], source: str
+) -> pd.DataFrame:
+    """Return persons in the codes of the schema, with the usual names of columns.
+
+    Flags of six races make a column ``race``, and ``pik`` is the ``person``; what is missing is for
+    others to say.
+    """
+    usual = {name: _usual(name) for name in frame.columns}
+    selected = [name for name in usual if usual[name] in (*columns, *RACES)]
+    double = [name for name in selected if sum(usual[n] == usual[name] for n in selected) > 1]
+    if double:
+        raise DataError(
+            f"{source}: column {double[1]!r}: must be there once, got it beside {quote(double[0])}"
+        )
+    frame = frame[selected].rename(columns=usual)
+    flags = [race for race in RACES if race in frame]
+    coded = [name for name in ("sex", "hisp") if name in frame and name in columns]
+    wanted = coded + (flags if "race" in columns else [])
+    for name in wanted:
+        if frame[name].isna().any():
+            row = int(np.argmax(frame[name].isna().to_numpy())) + 1
+            raise DataError(f"{source}: row {row}, column {name!r}: is missing")
+    try:
+        table = pa.table({name: pa.array(frame[name]) for name in wanted})
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise DataError(f"{source}: cannot be read: {error}") from error
+    piece = forms.Piece(source, 0, table)
+    decoded = {name: dialect.decode(piece, name, name) for name in coded}
+    if "race" in columns and flags:
+        if "race" in frame or len(flags) < len(RACES):
+            raise DataError(f"{source}: must have a column 'race' or the flags of six races")
+        decoded["race"] = race_mask(piece, dialect, {name: name for name in RACES})
+    return frame.drop(columns=flags).assign(**decoded)
+
+
+def race_mask(piece: forms.Piece, dialect: Dialect, names: Mapping[str, str]) -> IntArray:
+    """Return the bit mask of six flags, of which one at least is set."""
+    mask = np.zeros(len(piece), dtype=np.int64)
+    for place, race in enumerate(RACES):
+        mask += dialect.decode(piece, names[race], race) << place
+    piece.check(names["white"], mask > 0, "yes where no other race is")
+    return mask
+
+
+_ORDER = ("block", "geoid_tract", "sex", "age", "agebin", "race", *RACES, "hisp", "pik")
+_MOST_AGE = 110
+
+
+def iter_record_form(
+    path: str | Path,
+    *,
+    dialect: str | None = None,
+    state: str | None = None,
+    chunk: int = forms.CHUNK,
+) -> Iterator[Records]:
+    """Yield person records in the common form, a piece at a time.
+
+    Schema ``sf1-person``; ``agebin`` and ``pik`` are kept.
+
+    Parameters
+    ----------
+    path : path-like
+        A Parquet file, or a CSV file (also gzip or ZIP).  Columns, in any order: ``block`` (or
+        ``geoid_block``; 15 digits, or a whole number whose leading zero was lost), ``sex``,
+        ``age`` (0 to 110), ``race`` (bit mask 1 to 63) or the six flags ``white``, ``black``,
+        ``aian``, ``asian``, ``nhopi``, ``sor``, ``hisp`` (or ``hispanic``), and if wanted
+        ``geoid_tract`` (which must be that of the block), ``agebin`` (0 to 37, the age groups of
+        the block tables) and ``pik``.
+    dialect : str
+        What the codes of sex, of Hispanic origin and of the flags mean: ``schema`` (sex 0 male, 1
+        female; the others 0 no, 1 yes), ``archive`` (sex 1 male, 0 female; the others 0 no, 1 yes:
+        the numeric files of the published reconstruction experiment), ``pums`` (sex 1 male, 2
+        female; hisp 1 no, 2 to 24 yes; races 0 no, 1 yes) or ``labels`` (``male`` and ``female``,
+        ``N`` and ``Y``, in any case).  It is never guessed; only a Parquet file of this package
+        says it itself.
+    state : str, optional
+        FIPS code or postal abbreviation of the state that every block must lie in.
+    chunk : int, optional
+        Rows in memory at a time.
+    """
+    source = forms.one_source(path, ".csv", ".parquet")
+    rows = check.integer(chunk, "chunk", lower=1)
+    place = forms.state_code(state)
+    parquet = source.base.endswith(".parquet")
+    if parquet and source.member is not None:
+        raise DataError(f"{source.name}: must not be in an archive")
+    coding = named_dialect(dialect, source.name, said_by_file(source.path))
+    reader = _parquet_pieces if parquet else _text_pieces
+    for piece, names in reader(source, rows):
+        yield _records(piece, names, coding, place)
+
+
+def read_record_form(
+    path: str | Path, *, dialect: str | None = None, state: str | None = None
+) -> Records:
+    r"""Return all person records of a file in the common form, of schema ``sf1-person``.
+
+    Parameters
+    ----------
+    path, dialect, state
+        As for :func:`iter_record_form`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from bayesrisk.census import read_record_form
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "records.csv")
+    ...     _ = file.write_text("block,sex,age,race,hisp\n10730051031000,1,30,3,0\n")
+    ...     print(read_record_form(file, dialect="schema").table.to_pylist())
+    [{'block': '010730051031000', 'sex': 1, 'age': 30, 'race': 3, 'hisp': 0}]
+    """
+    return forms.joined(iter_record_form(path, dialect=dialect, state=state), path)
+
+
+def _names(header: Iterable[str], source: forms.Source) -> dict[str, str]:
+    """Return the file's name of each column; refuse unknown and missing ones."""
+    names: dict[str, str] = {}
+    for name in header:
+        usual = ALIASES.get(name.lower(), name.lower())
+        if usual not in _ORDER or usual in names:
+            raise DataError(
+                f"{source.name}: column {quote(name)}: must be one of {', '.join(_ORDER)}, "
+                "each once"
+            )
+        names[usual] = name
+    flags = [race for race in RACES if race in names]
+    if ("race" in names) == bool(flags):
+        raise DataError(f"{source.name}: must have a column 'race' or the flags of six races")
+    needed = ("block", "sex", "age", "hisp", *(RACES if flags else ("race",)))
+    for name in needed:
+        if name not in names:
+            raise DataError(f"{source.name}: must have a column {name!r}; has {', '.join(header)}")
+    return names
+
+
+def _text_pieces(source: forms.Source, chunk: int) -> Iterator[tuple[forms.Piece, dict[str, str]]]:
+    header = forms.header_names(source)
+    names = _names(header, source)
+    for piece in forms.csv_pieces(source, header, wanted=header, chunk=chunk):
+        yield piece, names
+
+
+def _parquet_pieces(
+    source: forms.Source, chunk: int
+) -> Iterator[tuple[forms.Piece, dict[str, str]]]:
+    with opened(source.path) as (_, schema):
+        names = _names(schema.names, source)
+    kinds = dict.fromkeys(names.values(), ("number", "text"))
+    start = 0
+    for table in read_batches(source.path, chunk, kinds):
+        yield forms.Piece(source.name, start, table), names
+        start += table.num_rows
+
+
+def _blocks(piece: forms.Piece, column: str, state: str | None) -> pa.Array:
+    values = piece.table.column(column)
+    if pa.types.is_integer(values.type):
+        piece.whole(column, 10**12, 10**15 - 1)
+    elif not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        raise DataError(f"{piece.name}: column {column!r}: must be digits, got type {values.type}")
+    values = values.cast(pa.string())
+    # Fourteen digits are a number that lost its leading zero; nothing else is filled up.
+    lost = pc.equal(pc.binary_length(values), 14)
+    text = pc.if_else(lost, pc.utf8_lpad(values, 15, "0"), values)
+    blocks = piece.replace(column, text).matrix(column, 15)
+    forms.check_state(piece, column, blocks, state)
+    return forms.texts(blocks)
+
+
+def _check_tract(piece: forms.Piece, column: str, blocks: pa.Array) -> None:
+    """Refuse a tract that is not the block's."""
+    values = piece.table.column(column).cast(pa.string())
+    lost = pc.equal(pc.binary_length(values), 10)
+    tracts = pc.if_else(lost, pc.utf8_lpad(values, 11, "0"), values)
+    equal = pc.fill_null(pc.equal(tracts, pc.utf8_slice_codeunits(blocks, 0, 11)), False)
+    piece.check(column, equal.to_numpy(), "the first 11 digits of the block")
+
+
+def age_group(age: IntArray) -> IntArray:
+    """Return the age group, 0 to 37, of ages."""
+    return np.asarray(np.searchsorted(AGE_BIN_STARTS, age, side="right") - 1)
+
+
+def _records(
+    piece: forms.Piece, names: Mapping[str, str], dialect: Dialect, state: str | None
+) -> Records:
+    flags = "race" not in names
+    columns = {
+        "block": _blocks(piece, names["block"], state),
+        "sex": dialect.decode(piece, names["sex"], "sex"),
+        "age": piece.whole(names["age"], 0, _MOST_AGE),
+        "race": race_mask(piece, dialect, names) if flags else piece.whole(names["race"], 1, 63),
+        "hisp": dialect.decode(piece, names["hisp"], "hisp"),
+    }
+    if "geoid_tract" in names:
+        _check_tract(piece, names["geoid_tract"], columns["block"])
+    if "agebin" in names:
+        group = piece.whole(names["agebin"], 0, len(AGE_BIN_STARTS) - 1)
+        piece.check(names["agebin"], group == age_group(columns["age"]), "the group of the age")
+        columns["agebin"] = group
+    arrays = {k: v if k == "block" else pa.array(v.astype(np.int16)) for k, v in columns.items()}
+    if "pik" in names:
+        arrays["pik"] = piece.table.column(names["pik"]).cast(pa.string())
+    return Records(Schema.named("sf1-person"), pa.table(arrays))
+
+
+def write_record_form(
+    records: Records | Iterable[Records], path: str | Path, *, dialect: str
+) -> None:
+    """Write person records in the common form.
+
+    Parameters
+    ----------
+    records : Records or iterable of Records
+        Schema ``sf1-person``; a column ``pik`` is kept, others are left out.
+    path : path-like
+        File to be made; it must not exist.  ``.parquet`` gets the race as a bit mask, the block as
+        a whole number and ``agebin``, and says its dialect; ``.csv`` gets the form of the published
+        reconstruction experiment, with ``geoid_block`` of 15 digits and a flag for each race.
+    dialect : str
+        How sex, Hispanic origin and flags are written, as for :func:`iter_record_form`.
+
+    Examples
+    --------
+    >>> write_record_form([], "records.txt", dialect="schema")
+    Traceback (most recent call last):
+    bayesrisk.exceptions.ArgumentError: path must end in .csv or .parquet, got 'records.txt'
+    """
+    target = check.path(path, "path")
+    coding = named_dialect(dialect, "the file to be made")
+    pieces = forms.schema_pieces(records, "sf1-person")
+    if target.suffix.lower() == ".csv":
+        _write_text(pieces, target, coding)
+    elif target.suffix.lower() == ".parquet":
+        _write_parquet(pieces, target, coding)
+    else:
+        raise ArgumentError(f"path must end in .csv or .parquet, got {quote(str(path))}")
+
+
+def _first(pieces: Iterator[Records]) -> tuple[Iterator[Records], list[str]]:
+    """Return the pieces, and the key that the first of them has, if it has one."""
+    first = next(pieces, None)
+    if first is None:
+        raise ArgumentError("records must have at least one piece, got none")
+    return chain([first], pieces), ["pik"] if "pik" in first.table.column_names else []
+
+
+def _coded(piece: Records, dialect: Dialect, extra: list[str]) -> dict[str, pa.Array]:
+    """Return sex, Hispanic origin and the key as they are written."""
+    coded = {name: dialect.encode(piece.codes(name), name) for name in ("sex", "hisp")}
+    return coded | {name: piece.table.column(name) for name in extra}
+
+
+def _write_text(records: Iterator[Records], target: Path, dialect: Dialect) -> None:
+    pieces, extra = _first(records)
+
+    def rows(piece: Records) -> pa.Table:
+        race = piece.codes("race")
+        flags = {n: dialect.encode(race >> place & 1, n) for place, n in enumerate(RACES)}
+        block, age = piece.table.column("block"), piece.codes("age")
+        coded = _coded(piece, dialect, extra)
+        return pa.table({"geoid_block": block, "age": age, **flags, **coded})
+
+    names = ["geoid_block", "sex", "age", *RACES, "hisp", *extra]
+    forms.write_table(target, names, map(rows, pieces))
+
+
+def _write_parquet(records: Iterator[Records], target: Path, dialect: Dialect) -> None:
+    pieces, extra = _first(records)
+    names = ["block", "sex", "age", "agebin", "race", "hisp", *extra]
+    metadata = {METADATA: dialect.name.encode()}
+    writer: pq.ParquetWriter | None = None
+    with forms.new_file(target) as stream:
+        for piece in pieces:
+            age = piece.codes("age")
+            columns = {
+                "block": pc.cast(piece.table.column("block"), pa.int64()),
+                "age": pa.array(age.astype(np.int16)),
+                "agebin": pa.array(age_group(age).astype(np.int8)),
+                "race": pa.array(piece.codes("race").astype(np.int8)),
+                **{name: _small(v) for name, v in _coded(piece, dialect, extra).items()},
+            }
+            table = pa.table(columns).select(names).replace_schema_metadata(metadata)
+            writer = writer or pq.ParquetWriter(stream, table.schema)
+            writer.write_table(table)
+        if writer is not None:
+            writer.close()
+
+
+def _small(values: pa.Array) -> pa.Array:
+    """Return whole numbers in a byte each, texts as they are."""
+    return values.cast(pa.int8()) if pa.types.is_integer(values.type) else values

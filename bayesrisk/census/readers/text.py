@@ -1,0 +1,800 @@
+"""Text files of every reader: bytes, a piece at a time; columns and fixed widths; tables of pieces.
+
+Nothing is unpacked to disk.  A member of an archive may be 256 GiB long at most, and beyond 64 MiB
+at most 200 times as long as its compressed form: no census file comes near either bound.  A fault
+names file, row (or line), column and value.  Rows are counted from 1, the header not among them.
+Text stays text until a column is asked for as whole numbers, so that no leading zero is lost.
+"""
+
+import re
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+from scipy import sparse
+
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.delimited import (
+    TextStream,
+    WithoutComments,
+    check_ratio,
+    csv_tables,
+    header_fields,
+    open_unpacked,
+    split_line,
+)
+from bayesrisk._base.disk.text import MISSING, gather, named, open_regular
+from bayesrisk._base.validation import BoolArray, ByteArray, IntArray, TextArray
+from bayesrisk.exceptions import (
+    ArgumentError,
+    DataError,
+    DataWarning,
+    MissingDependencyError,
+    quote,
+)
+from bayesrisk.tables import PublishedTables, Records, Table, Workload
+from bayesrisk.tables.published import joined as joined_tables
+from bayesrisk.tables.records import record_pieces
+from bayesrisk.tables.workload import Key
+
+#: Bytes of a member of an archive.
+MAX_MEMBER = 2**38
+#: Rows of a sheet, which is what Excel has, and bytes of one.
+MAX_ROWS = 2**20
+MAX_ROW = 2**22
+_ROW = re.compile(rb"<(?:[\w.-]+:)?(?:row|si)[\s/>]")
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_COMMENTS = 1000  # lines above a header
+# How files begin that are no text, whatever they are called, and what to do.
+_BINARY = {
+    b"\xd0\xcf\x11\xe0": "an Excel file of the old form (.xls): save it as .xlsx or as CSV",
+    b"PK\x03\x04": "a ZIP archive or a workbook: its name must end in .zip or .xlsx",
+    b"PAR1": "a Parquet file: its name must end in .parquet",
+    b"\x1f\x8b": "a gzip file: its name must end in .gz",
+    b"\xff\xfe": "text in UTF-16: save it as CSV UTF-8",
+    b"\xfe\xff": "text in UTF-16: save it as CSV UTF-8",
+}
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a ZIP archive."""
+    with open_regular(path) as packed:
+        with named(str(path)):
+            archive = zipfile.ZipFile(packed)
+        with archive:
+            yield archive
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, or one member of an archive."""
+
+    path: Path
+    member: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the source in messages."""
+        return str(self.path) if self.member is None else f"{self.path}/{self.member}"
+
+    @property
+    def base(self) -> str:
+        """Its own name in lower case, without folder and without the ending of compression."""
+        base = (self.member or self.path.name).rsplit("/", 1)[-1].lower()
+        return base.removesuffix(".gz")
+
+    @contextmanager
+    def raw(self) -> Iterator[tuple[BinaryIO, int | None]]:
+        """Open the bytes as they are; with them, how many they are compressed, if they are."""
+        with named(self.name):
+            if self.member is not None:
+                with open_archive(self.path) as archive:
+                    info = _member(archive, self.member, self.name)
+                    with archive.open(info) as stream:
+                        yield cast("BinaryIO", stream), info.compress_size
+            else:
+                with open_unpacked(self.path, self.name) as opened:
+                    yield opened
+
+    @contextmanager
+    def open(self) -> Iterator[TextStream]:
+        """Open the lines."""
+        with self.raw() as (stream, packed):
+            yield TextStream(stream, self.name, packed)
+
+    def read(self, most: int) -> bytes:
+        """Return all bytes of a small file."""
+        with self.raw() as (stream, _):
+            raw = stream.read(most + 1)
+        if len(raw) > most:
+            raise DataError(f"{self.name}: must be at most {most} bytes long, got more")
+        return raw
+
+
+def _member(archive: zipfile.ZipFile, member: str, name: str) -> zipfile.ZipInfo:
+    """Return the entry of a member that may be read."""
+    try:
+        info = archive.getinfo(member)
+    except KeyError as error:
+        raise DataError(f"{name}: is not in the archive") from error
+    if info.compress_type not in _METHODS:
+        raise DataError(
+            f"{name}: must be packed by DEFLATE or not at all, got method {info.compress_type}"
+        )
+    if info.file_size > MAX_MEMBER:
+        raise DataError(f"{name}: must be at most {MAX_MEMBER} bytes long, got {info.file_size}")
+    check_ratio(name, info.file_size, info.compress_size)
+    return info
+
+
+def list_sources(path: str | Path) -> list[Source]:
+    """Return the files of a folder, the members of an archive, or the file itself."""
+    place = check.path(path, "path")
+    with named(str(place)):
+        if place.is_dir():
+            return [Source(file) for file in sorted(place.iterdir()) if file.is_file()]
+        if not place.exists():
+            raise DataError(f"{place}: no such file")
+        if place.suffix.lower() != ".zip":
+            return [Source(place)]
+        with open_archive(place) as archive:
+            members = [info for info in archive.infolist() if info.filename]
+            return [Source(place, info.filename) for info in members if not info.is_dir()]
+
+
+def find_source(path: str | Path, match: Callable[[str], bool], kind: str) -> Source:
+    """Return the only file below ``path`` whose own name matches."""
+    sources = list_sources(path)
+    fitting = [source for source in sources if match(source.base)]
+    if len(fitting) == 1:
+        return fitting[0]
+    listing = ", ".join(source.base for source in sources[:10]) or "nothing"
+    raise DataError(f"{path}: must hold exactly one {kind}, got {len(fitting)} among: {listing}")
+
+
+def one_source(path: str | Path, *endings: str) -> Source:
+    """Return a file as it is, or the only member of an archive or folder with such an ending."""
+    place = check.path(path, "path")
+    with named(str(place)):
+        several = place.is_dir() or place.suffix.lower() == ".zip"
+    if several:
+        return find_source(place, lambda base: base.endswith(endings), " or ".join(endings))
+    return list_sources(place)[0]
+
+
+def blocks(source: Source, size: int) -> Iterator[bytes]:
+    """Yield whole lines in pieces of about ``size`` bytes."""
+    rest = b""
+    with source.open() as stream:
+        while data := stream.read(size):
+            cut = data.rfind(b"\n") + 1
+            if cut == 0:
+                rest += data
+                continue
+            whole, rest = rest + data[:cut], data[cut:]
+            yield whole
+        stream.check_end()
+
+
+def first_lines(source: Source, comment: str | None) -> tuple[int, bytes]:
+    """Return the number of comment lines above the header, and the header."""
+    mark = None if comment is None else comment.encode()
+    with source.open() as stream:
+        for skipped in range(_COMMENTS):
+            line = stream.readline()
+            for start, description in _BINARY.items():
+                if skipped == 0 and line.startswith(start):
+                    raise DataError(f"{source.name}: cannot be read as text, is {description}")
+            if mark is None or not line.removeprefix(b"\xef\xbb\xbf").startswith(mark):
+                if line:
+                    return skipped, line
+                raise DataError(f"{source.name}: must have a header line, got none")
+    raise DataError(f"{source.name}: must have a header line among the first {_COMMENTS}")
+
+
+def sheet_rows(source: Source) -> Iterator[list[str]]:
+    """Yield the rows of the first sheet of an Excel workbook as text; a blank cell is empty."""
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise MissingDependencyError(
+            f"{source.name}: an Excel workbook needs openpyxl: pip install 'bayesrisk[excel]', or "
+            "save it as CSV"
+        ) from error
+    with open_archive(source.path) as archive:
+        for info in archive.infolist():
+            _check_part(archive, info.filename, f"{source.name}/{info.filename}")
+    # Every kind of error means that it is no workbook.
+    with named(source.name, also=(Exception,)), open_regular(source.path) as packed:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and extensions that are not kept
+            book = openpyxl.load_workbook(packed, read_only=True, data_only=True)
+        try:
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # they are often wrong
+            for place, row in enumerate(sheet.iter_rows(values_only=True)):
+                if place == MAX_ROWS:  # those that the file leaves out are counted, too
+                    raise DataError(f"{source.name}: must have at most {MAX_ROWS} rows, got more")
+                yield [_cell_text(value) for value in row]
+        finally:
+            book.close()
+
+
+def _check_part(archive: zipfile.ZipFile, member: str, name: str) -> None:
+    """Refuse a part with too many rows or texts, or one too long, before they are held whole."""
+    info = _member(archive, member, name)
+    if info.file_size <= MAX_ROW or member.startswith("xl/media/"):
+        return
+    rows, run, rest = 0, 0, b""
+    with named(name), archive.open(info) as stream:
+        while data := stream.read(CHUNK):
+            text = rest + data
+            cut = max(text.rfind(b"<"), 0)  # the last tag may go on
+            text, rest = text[:cut], text[cut:]
+            places = [match.start() for match in _ROW.finditer(text)]
+            rows += len(places)
+            longest = max(np.diff([-run, *places, cut + len(rest)]))
+            run = cut - places[-1] if places else run + cut
+            if rows > MAX_ROWS or longest > MAX_ROW:
+                rule = f"at most {MAX_ROWS} rows, of at most {MAX_ROW} bytes each"
+                raise DataError(f"{name}: must have {rule}, got more")
+
+
+def _cell_text(value: object) -> str:
+    if value is None:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def new_file(path: str | Path) -> AbstractContextManager[BinaryIO]:
+    """Open a file that takes its name only once all is written."""
+    return disk.whole_file(check.path(path, "path"), new=True)
+
+
+def write_table(
+    path: str | Path,
+    columns: Iterable[str],
+    tables: Iterable[pa.Table],
+    *,
+    delimiter: str = ",",
+    above: str = "",
+    quotes: bool = False,
+) -> None:
+    """Write a header and tables with these columns to a new file."""
+    names = list(columns)
+    options = pyarrow.csv.WriteOptions(
+        include_header=False, delimiter=delimiter, quoting_style="needed" if quotes else "none"
+    )
+    with new_file(path) as stream:
+        stream.write((above + delimiter.join(names) + "\n").encode())
+        for table in tables:
+            if not table.num_rows:
+                continue
+            try:
+                pyarrow.csv.write_csv(table.select(names), stream, options)
+            except pa.ArrowInvalid as error:
+                rule = f"records must hold no text with {delimiter!r}"
+                raise ArgumentError(f"{rule}: {error}") from error
+
+
+# Columns of text and of lines of fixed width, checked; tables and records made of pieces.
+
+#: Rows in memory at a time, where the caller does not say.
+CHUNK = 2**18
+_ASCII_ZERO = 48
+_OTHER_LENGTH = re.compile(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Rows of a table as they stand in a file."""
+
+    name: str
+    start: int
+    table: pa.Table
+    places: IntArray | None = None  # of the rows after ``start``, where they are not all
+    unit: str = "row"  # what messages call one
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def fail(self, column: str, row: int, rule: str) -> DataError:
+        """Return the error for a value that breaks ``rule``."""
+        value = self.table.column(column)[row].as_py()
+        place = self.start + (row if self.places is None else int(self.places[row]))
+        location = f"{self.name}: {self.unit} {place + 1}, column {column!r}"
+        return DataError(f"{location}: must be {rule}, got {quote(value)}")
+
+    def check(self, column: str, good: BoolArray, rule: str) -> None:
+        """Raise for the first row that is not good."""
+        if not good.all():
+            raise self.fail(column, int(np.argmin(good)), rule)
+
+    def whole(self, column: str, low: int, high: int, *, rule: str | None = None) -> IntArray:
+        """Return a column of whole numbers within bounds; ``rule`` says them in messages."""
+        values = self.table.column(column)
+        if self.unit == "line":  # where blanks fill a field up on the left
+            values = pc.utf8_ltrim(values, " ")
+        rule = rule or f"a whole number in [{low}, {high}]"
+        if values.null_count:
+            raise self.fail(column, int(np.argmax(values.is_null().to_numpy())), rule)
+        try:
+            numbers: IntArray = values.cast(pa.int64()).to_numpy().astype(np.int64, copy=False)
+        except pa.ArrowInvalid:
+            raise self.fail(column, _first_unreadable(values), rule) from None
+        self.check(column, (numbers >= low) & (numbers <= high), rule)
+        return numbers
+
+    def codes(self, column: str, allowed: Collection[int]) -> IntArray:
+        """Return a column of codes out of a list."""
+        values = np.sort(np.fromiter(allowed, dtype=np.int64))
+        numbers = self.whole(column, int(values[0]), int(values[-1]))
+        if values.size != values[-1] - values[0] + 1:
+            listed = ", ".join(str(v) for v in values)
+            self.check(column, np.isin(numbers, values), f"one of {listed}")
+        return numbers
+
+    def text(self, column: str, width: int, rule: str) -> ByteArray:
+        """Return a column of text, all of one width, a row of characters each."""
+        values = one_array(self.table.column(column))
+        # A null is -1 characters long.
+        self.check(column, pc.fill_null(pc.binary_length(values), -1).to_numpy() == width, rule)
+        return characters(values, width)
+
+    def matrix(self, column: str, width: int) -> ByteArray:
+        """Return a column of digits, all of one width, a row of characters each."""
+        field = self.text(column, width, f"{width} digits")
+        self.check(column, all_digits(field), f"{width} digits")
+        return field
+
+    def equals(self, column: str, text: str) -> BoolArray:
+        """Return which values are a text."""
+        equal: BoolArray = pc.equal(self.table.column(column), text).to_numpy()
+        return equal
+
+    def take(self, rows: IntArray) -> "Piece":
+        """Return some of the rows; messages tell their own numbers."""
+        places = rows if self.places is None else self.places[rows]
+        return replace(self, table=self.table.take(pa.array(rows)), places=places)
+
+    def replace(self, column: str, values: pa.Array) -> "Piece":
+        """Return the piece with a column changed."""
+        place = self.table.column_names.index(column)
+        return replace(self, table=self.table.set_column(place, column, values))
+
+
+class Faults:
+    """Values that cannot be: refused, or, ``on_error`` being "missing", counted by reason."""
+
+    def __init__(self, on_error: str) -> None:
+        self.lenient = check.choice(on_error, "on_error", ("refuse", "missing")) == "missing"
+        self.counts: Counter[tuple[str, str]] = Counter()
+
+    def missing(
+        self, piece: Piece, column: str, good: BoolArray, rule: str, reason: str = ""
+    ) -> BoolArray:
+        """Return which values are missing; raise for the first where the file is refused."""
+        bad = ~good
+        if bad.any():
+            if not self.lenient:
+                error = piece.fail(column, int(np.argmax(bad)), rule)
+                raise DataError(f"{error}; {MISSING} keeps such values as missing")
+            self.counts[column, reason or f"not {rule}"] += int(bad.sum())
+        return bad
+
+    def cell_counts(self, piece: Piece, column: str, table: str) -> tuple[IntArray, BoolArray]:
+        """Return counts of a table, 0 where they are missing, and where they are."""
+        values = piece.table.column(column)
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy()))
+            rule = f"a count: '.' says that {table} is not published at this level"
+            raise piece.fail(column, row, rule)
+        rule = f"a whole number in [0, {check.MAX_COUNT}]"
+        if pa.types.is_string(values.type):
+            digits = pc.match_substring_regex(values, "^[0-9]{1,18}$")
+            values = pc.if_else(digits, values, "-1").cast(pa.int64())
+        numbers: IntArray = pc.fill_null(values, -1).to_numpy().astype(np.int64)
+        good = (numbers >= 0) & (numbers <= check.MAX_COUNT)
+        bad = self.missing(piece, column, good, rule)
+        return (np.where(bad, 0, numbers) if bad.any() else numbers), bad
+
+    def warn(self, source: str) -> None:
+        """Warn of values that are missing, counted by column and reason."""
+        if self.counts:
+            listed = "; ".join(
+                f"column {column!r}: {reason} ({times} rows)"
+                for (column, reason), times in self.counts.items()
+            )
+            text = f"{source}: values that cannot be are missing: {listed}"
+            warnings.warn(DataWarning(text, self.counts), stacklevel=3)
+
+
+def _first_unreadable(values: pa.ChunkedArray) -> int:
+    """Return the place of the first value that is no whole number: bisection, on failure only."""
+    low, high = 0, len(values)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            values.slice(low, middle - low).cast(pa.int64())
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
+
+
+def one_array(values: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    array = values.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.chunk(0) if array.num_chunks else pa.array([], array.type)
+    return array
+
+
+def characters(values: pa.Array, width: int) -> ByteArray:
+    """Return the bytes of texts that are all of one length, a row each."""
+    n = len(values)
+    if n == 0:
+        return np.zeros((0, width), dtype=np.uint8)
+    buffers = values.buffers()
+    offsets = np.frombuffer(buffers[1], dtype=np.int32)[values.offset : values.offset + n + 1]
+    data = np.frombuffer(buffers[2], dtype=np.uint8)[int(offsets[0]) : int(offsets[-1])]
+    return data.reshape(n, width)
+
+
+def all_digits(field: ByteArray) -> BoolArray:
+    """Return which rows of characters are digits only."""
+    good: BoolArray = np.logical_and.reduce((field - np.uint8(_ASCII_ZERO)) <= 9, axis=1)
+    return good
+
+
+def texts(matrix: ByteArray) -> pa.Array:
+    """Return a matrix of ASCII characters as an array of text without copying it twice."""
+    n, width = matrix.shape
+    offsets = np.arange(n + 1, dtype=np.int32) * np.int32(width)
+    data = np.ascontiguousarray(matrix)
+    return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def header_names(source: Source, *, delimiter: str = ",", comment: str | None = None) -> list[str]:
+    """Return the names of the columns, each once; delimiters at the end name none."""
+    line = first_lines(source, comment)[1]
+    return header_fields(line, source.name, delimiter, errors="replace", without_blank=True)
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """The form of columns of text.
+
+    ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out,
+    ``kind`` is the type of columns of text, and ``blank`` columns at the end, where there is no
+    header that does not name them, must be empty.
+    """
+
+    delimiter: str = ","
+    comment: str | None = None
+    header: bool = True
+    quotes: bool = True
+    nulls: Sequence[str] = ()
+    skip: int = 0
+    blank: int = 0
+    kind: pa.DataType = pa.string()  # noqa: RUF009  (a type without state)
+
+
+def csv_pieces(
+    source: Source,
+    names: list[str],
+    *,
+    wanted: list[str],
+    chunk: int,
+    whole: Collection[str] = (),
+    form: TextForm = TextForm(),
+) -> Iterator[Piece]:
+    """Yield the wanted columns, ``chunk`` rows at a time; at least one piece, if empty.
+
+    They are text, but for those in ``whole``, which are parsed as whole numbers at once.
+    """
+    delimiter, nulls = form.delimiter, form.nulls
+    above, blank = 0, form.blank
+    if form.header:
+        comments, line = first_lines(source, form.comment)
+        text = line.decode("utf-8", errors="replace").rstrip("\n")
+        fields = split_line(text, source.name, delimiter)
+        named_fields = [i for i, field in enumerate(fields, 1) if field.strip()]
+        above, blank = comments + 1, len(fields) - max(named_fields, default=0)
+    unnamed = [f"column {len(names) + place + 1}, without a name" for place in range(blank)]
+    plain = replace(form, kind=pa.string())
+    reread = partial(csv_pieces, source, names, wanted=wanted, chunk=chunk, form=plain)
+    kinds = pa.schema([(n, pa.int64() if n in whole else form.kind) for n in [*names, *unnamed]])
+    columns = [*wanted, *unnamed]
+    schema = pa.schema([kinds.field(name) for name in columns])
+    with named(source.name), source.open() as stream, _located(source, whole, nulls, reread):
+        for _ in range(above + form.skip):
+            stream.readline()
+        rest = stream if form.comment is None else WithoutComments(stream, form.comment.encode())
+        tables = csv_tables(
+            rest, kinds, wanted=columns, nulls=nulls, delimiter=delimiter, quotes=form.quotes
+        )
+        start, buffer, rows = 0, [schema.empty_table()], 0
+        for table in tables:
+            buffer.append(table)
+            rows += table.num_rows
+            while rows >= chunk:
+                stacked = pa.concat_tables(buffer)
+                yield _without(Piece(source.name, start, stacked.slice(0, chunk)), unnamed)
+                start, rows, buffer = start + chunk, rows - chunk, [stacked.slice(chunk)]
+        stream.check_end()
+        if rows or start == 0:
+            yield _without(Piece(source.name, start, pa.concat_tables(buffer)), unnamed)
+
+
+def _without(piece: Piece, unnamed: list[str]) -> Piece:
+    """Return the piece without columns that have no name, which must be empty."""
+    for name in unnamed:
+        empty = pc.equal(pc.binary_length(piece.table.column(name)), 0)
+        piece.check(name, empty.to_numpy(), "empty")
+    return Piece(piece.name, piece.start, piece.table.drop_columns(unnamed)) if unnamed else piece
+
+
+@contextmanager
+def _located(
+    source: Source,
+    whole: Collection[str],
+    nulls: Sequence[str],
+    reread: Callable[[], Iterator[Piece]],
+) -> Iterator[None]:
+    """Name the row of what the parser refuses; for a value, in a second pass as text."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        if match := _OTHER_LENGTH.search(str(error)):
+            number, expected, actual = match.groups()
+            place = "" if number is None else f" {number}"
+            raise DataError(
+                f"{source.name}: row{place}: must have {expected} columns, got {actual}"
+            ) from None
+        if "conversion error" not in str(error):
+            raise
+        for piece in reread():
+            for name in whole:
+                present = ~np.isin(piece.table.column(name).to_numpy(), list(nulls))
+                piece.take(np.flatnonzero(present)).whole(name, -(2**63), 2**63 - 1)
+        raise
+
+
+def digit_matrix(code: IntArray, width: int) -> ByteArray:
+    """Return the last ``width`` digits of whole numbers as characters, a row each."""
+    matrix = np.empty((code.size, width), dtype=np.uint8)
+    rest = code
+    for place in range(width - 1, -1, -1):
+        rest, digit = np.divmod(rest, 10)
+        matrix[:, place] = digit + _ASCII_ZERO
+    return matrix
+
+
+# Lines of fixed width as a matrix of bytes, from which columns are cut and numbers made.
+
+_NEWLINE = 10
+
+
+class Lines(NamedTuple):
+    """Some lines of a file of fixed width."""
+
+    name: str
+    before: int
+    buffer: ByteArray
+    starts: IntArray
+    lengths: IntArray
+
+    def text(self, start: int, stop: int, rows: IntArray) -> ByteArray:
+        """Return a column of some lines, a row of characters each."""
+        short = self.lengths[rows] < stop
+        if short.any():
+            row = int(rows[np.argmax(short)])
+            raise DataError(
+                f"{self.name}: line {self.before + row + 1}: must have at least {stop} "
+                f"characters, got {self.lengths[row]}"
+            )
+        if rows.size == 0:
+            return np.zeros((0, stop - start), dtype=np.uint8)
+        # A view of every window of that width; rows are picked from it in one pass.
+        windows = np.lib.stride_tricks.sliding_window_view(self.buffer, stop - start)
+        picked: ByteArray = windows[self.starts[rows] + start]
+        return picked
+
+    def piece(self, fields: Mapping[str, tuple[int, int]], rows: IntArray | None = None) -> Piece:
+        """Return columns of some lines: the first character, from 0, and the one after the last."""
+        rows = np.arange(self.starts.size) if rows is None else rows
+        cut = {name: self.text(start, stop, rows) for name, (start, stop) in fields.items()}
+        # What is no ASCII is no code of these files, and must not become broken text.
+        columns = {name: texts(np.where(m < 128, m, ord("?")).astype(np.uint8))
+                   for name, m in cut.items()}  # fmt: skip
+        return Piece(self.name, self.before, pa.table(columns), rows, "line")
+
+
+def line_pieces(source: Source, size: int) -> Iterator[Lines]:
+    """Yield the lines of a file in pieces of about ``size`` bytes."""
+    before = empty = 0
+    for block in blocks(source, size):
+        buffer = np.frombuffer(block, dtype=np.uint8)
+        ends = np.flatnonzero(buffer == _NEWLINE)
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        lengths = ends - starts
+        last = int(np.max(np.flatnonzero(lengths), initial=-1)) + 1
+        if last and empty:
+            raise DataError(f"{source.name}: line {before}: must hold something, is empty")
+        # Lines at the end of a file may be empty.
+        empty += ends.size - last
+        if last:
+            yield Lines(source.name, before, buffer, starts[:last], lengths[:last])
+        before += ends.size
+
+
+# Records that come in pieces: taken apart for writers, put together for readers.
+
+
+def schema_pieces(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
+    """Yield records one by one, each of the schema that a writer asks for."""
+    for piece in record_pieces(records):
+        if piece.schema.name != schema:
+            raise ArgumentError(
+                f"records must have the schema {schema!r}, got {quote(piece.schema.name)}"
+            )
+        yield piece
+
+
+def joined(pieces: Iterable[Records], path: str | Path) -> Records:
+    """Return the pieces of a file, at least one, as one; refuse what is too long to be held."""
+    source = str(check.path(path, "path"))
+    parts = gather(pieces, lambda piece: int(piece.table.nbytes), source)
+    if len(parts) == 1:
+        return parts[0]
+    return Records(parts[0].schema, pa.concat_tables([piece.table for piece in parts]))
+
+
+# Published tables that come in pieces: made from cells read, checked by totals, put together.
+
+
+def place_texts(matrix: ByteArray) -> TextArray:
+    """Return rows of ASCII characters as texts."""
+    n, width = matrix.shape
+    if width == 0:
+        return np.full(n, "", dtype="<U1")
+    return np.ascontiguousarray(matrix).view(f"S{width}").reshape(n).astype(f"<U{width}")
+
+
+def piece_of_tables(
+    workload: Workload,
+    geoids: Mapping[str, TextArray],
+    counts: Mapping[Key, IntArray],
+    missing: Mapping[Key, BoolArray],
+) -> PublishedTables:
+    """Return the tables of some places, given in any order with a row of counts each.
+
+    Counts that are ``missing`` are suppressed.
+    """
+    order = {level: np.argsort(places) for level, places in geoids.items()}
+    return PublishedTables(
+        workload,
+        {level: geoids[level][rows] for level, rows in order.items()},
+        {key: sparse.csr_array(counts[key][order[key[0]]]) for key in workload.tables},
+        {key: sparse.csr_array(bad[order[key[0]]]) for key, bad in missing.items() if bad.any()},
+    )
+
+
+def table_counts(
+    piece: Piece, columns: Sequence[str], table: Table, faults: Faults
+) -> tuple[IntArray, BoolArray]:
+    """Return the counts of a table and which are missing.
+
+    A column beyond those of the cells is their total, which they must add up to if all are there.
+    """
+    pairs = [faults.cell_counts(piece, column, table.name) for column in columns]
+    values, missing = (np.stack(part, axis=1) for part in zip(*pairs, strict=True))
+    size = len(table.cells)
+    if len(columns) > size:
+        equal = (values[:, size] == values[:, :size].sum(axis=1)) | missing.any(axis=1)
+        piece.check(columns[size], equal, f"the sum of the cells of {table.name}")
+    return values[:, :size], missing[:, :size]
+
+
+def combined(pieces: Iterable[PublishedTables], path: str | Path) -> PublishedTables:
+    """Return the tables of all pieces of a file; no place may be in two of them."""
+    return joined_tables(gather(pieces, _bytes, str(check.path(path, "path"))))
+
+
+def _bytes(tables: PublishedTables) -> int:
+    """Return the bytes of tables: each place, and value and cell of each count but zeros."""
+    counts = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in tables.counts.values())
+    return int(counts + sum(places.nbytes for places in tables.geoids.values()))
+
+
+def check_distinct(
+    codes: IntArray, places: IntArray | int, name: str, unit: str, column: str
+) -> None:
+    """Refuse a place that is there twice.
+
+    ``places`` are its rows or lines, from 1, or the first of them where one follows another.  What
+    is right takes as much memory again as the codes; what is wrong takes more.
+    """
+    ordered = np.sort(codes)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return
+    order = np.argsort(codes, kind="stable")
+    repeat = int(np.argmax(codes[order][1:] == codes[order][:-1]))
+    first, second = order[repeat], order[repeat + 1]
+    rows = np.arange(places, places + codes.size) if isinstance(places, int) else places
+    raise DataError(
+        f"{name}: {unit} {rows[second]}, column {column!r}: must be a place that is there "
+        f"once, got that of {unit} {rows[first]} again"
+    )
+
+
+_STATES = (
+    "AL01 AK02 AZ04 AR05 CA06 CO08 CT09 DE10 DC11 FL12 GA13 HI15 ID16 IL17 IN18 IA19 KS20 KY21 "
+    "LA22 ME23 MD24 MA25 MI26 MN27 MS28 MO29 MT30 NE31 NV32 NH33 NJ34 NM35 NY36 NC37 ND38 OH39 "
+    "OK40 OR41 PA42 RI44 SC45 SD46 TN47 TX48 UT49 VT50 VA51 WA53 WV54 WI55 WY56 PR72"
+)
+#: FIPS code of each state and of Puerto Rico by its postal abbreviation.
+STATES = MappingProxyType({entry[:2]: entry[2:] for entry in _STATES.split()})
+_STATE_CODES = np.zeros(100, dtype=bool)
+_STATE_CODES[[int(code) for code in STATES.values()]] = True
+_WIDTHS = (2, 3, 6, 4)  # state, county, tract, block
+
+
+def state_code(state: str | None) -> str | None:
+    """Return the FIPS code of a state given by code or postal abbreviation."""
+    if state is None or (isinstance(state, str) and state in STATES.values()):
+        return state
+    if isinstance(state, str) and state.upper() in STATES:
+        return STATES[state.upper()]
+    raise ArgumentError(f"state must be a FIPS code or a postal abbreviation, got {quote(state)}")
+
+
+def state_of_name(base: str) -> str | None:
+    """Return the state that a file is of by its name, as in ``2020_ppmf_person_VT.csv``."""
+    last = base.split(".")[0].rsplit("_", 1)[-1].upper()
+    return STATES.get(last) if "_" in base else None
+
+
+def known_states(matrix: ByteArray) -> BoolArray:
+    """Return which codes begin with the digits of a state."""
+    tens, ones = matrix[:, 0] - np.uint8(48), matrix[:, 1] - np.uint8(48)
+    mask: BoolArray = _STATE_CODES[tens.astype(np.int64) * 10 + ones]
+    return mask
+
+
+def check_state(piece: Piece, column: str, codes: ByteArray, state: str | None) -> None:
+    """Refuse codes, a row of digits each, of no state, or of another one than ``state``."""
+    piece.check(column, known_states(codes), "in a state or Puerto Rico")
+    if state is not None:
+        wanted = np.frombuffer(state.encode(), dtype=np.uint8)
+        piece.check(column, (codes[:, :2] == wanted).all(axis=1), f"in state {state}")
+
+
+def block_column(piece: Piece, columns: Sequence[str], state: str | None) -> pa.Array:
+    """Return the 15-digit codes of state, county, tract, block group and block.
+
+    The block group must be the first digit of the block.
+    """
+    state_column, county, tract, group, block = columns
+    parts = [
+        piece.matrix(column, width)
+        for column, width in zip((state_column, county, tract, block), _WIDTHS, strict=True)
+    ]
+    whole = np.hstack(parts)
+    equal = piece.matrix(group, 1)[:, 0] == whole[:, 11]
+    piece.check(group, equal, f"the first digit of {block!r}")
+    check_state(piece, state_column, whole, state)
+    return texts(whole)

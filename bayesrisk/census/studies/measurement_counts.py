@@ -1,0 +1,574 @@
+"""The posterior of every count of a noisy measurement file, consistent along the spine.
+
+For each cell of one query the counts of all units are a tree: a place counts what the places in it
+count.  Noisy answers, invariant totals and bounds of every level of the tree are used at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.display import number
+from bayesrisk._base.validation import MAX_COUNT, FloatArray, IntArray, TextArray
+from bayesrisk.accounting import census_2020_budget
+from bayesrisk.census.readers.geocodes import SPINE_WIDTHS
+from bayesrisk.census.readers.nmf import reader as nmf_reader
+from bayesrisk.census.readers.nmf.reader import NoisyMeasurements
+from bayesrisk.census.readers.nmf.rows import cell_labels
+from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.experiments.runs.engine import Study, drawing, findings, origin, table
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.inference import Tree, tree_posterior
+from bayesrisk.inference.tree.posterior import TreePosterior
+from bayesrisk.plotting.attacks import draw_numbers
+
+_NODES = 2**19  # nodes times cells of a shard, about
+_LEVELS = (0.05, 0.95)  # of the interval in the output
+#: Production budgets that a run may name.
+_BUDGETS = ("pl94-us", "pl94-pr")
+
+
+@dataclass(frozen=True, eq=False)
+class MeasurementSource:
+    """A folder of noisy measurements, for the cells of one query in the units of one level.
+
+    ``target`` is for every cell of the histogram the cell of the query, of which there are
+    ``n_cells``; None where axes are not known.  ``atoms`` are the constraints that are understood.
+    """
+
+    nmf: NoisyMeasurements
+    level: str
+    query: str
+    n_cells: int
+    target: IntArray | None
+    atoms: nmf_reader.Atoms
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the names and contents of the folder's files."""
+        folder, total = self.nmf.folder, hashlib.sha256()
+        try:
+            for file in sorted(p for p in folder.rglob("*.parquet") if p.is_file()):
+                name = file.relative_to(folder).as_posix()
+                total.update(f"{name} {disk.digest(file)}\n".encode())
+        except OSError as error:
+            raise DataError(f"{folder}: cannot be read: {error}") from error
+        return total.hexdigest()
+
+    @property
+    def above(self) -> tuple[str, ...]:
+        """Levels around that of the units, coarse to fine."""
+        return self.nmf.levels[: self.nmf.levels.index(self.level)]
+
+    def known_cells(self) -> tuple[IntArray, IntArray]:
+        """Return the cell of the query and the atom of every cell of a histogram that is known."""
+        if self.target is None or self.atoms.cell_atoms is None:
+            raise DataError(f"{self.nmf.folder}: axes of the histogram must be known, but are not")
+        return self.target, self.atoms.cell_atoms
+
+    def state(self, code: str) -> str:
+        """Return the state of a unit: the beginning of its geocode; nothing for the nation."""
+        wide = self.nmf.widths.get("State", SPINE_WIDTHS["State"])
+        return "" if self.level == "US" else code[:wide]
+
+    def width(self, level: str) -> int:
+        """Return the characters of a geocode of a level; 0 for the nation."""
+        return self.nmf.widths.get(level, 0)
+
+    def answers(self, level: str, units: TextArray) -> nmf_reader.QueryRows | None:
+        """Return the noisy answers to the query in a range of sorted units, if there are any."""
+        width = self.width(level)
+        low, high = str(units[0])[:width], str(units[-1])[:width]
+        return nmf_reader.rows_between(self.nmf, level, "DPQuery", low, high, (self.query,)).get(
+            self.query
+        )
+
+    def check_listed(self, level: str, answered: TextArray, listed: TextArray) -> None:
+        """Refuse noisy answers of units that the constraints of the folder leave out."""
+        missing = np.setdiff1d(answered, listed)
+        if missing.size:
+            raise DataError(
+                f"{self.nmf.folder}: {level} {missing[0]} has a noisy answer, but the constraints "
+                "do not list it: copy the whole Constraint folder, or none"
+            )
+
+    def bounds(
+        self, units: TextArray, level: str, target: IntArray | None, *, around: bool = True
+    ) -> nmf_reader.CellBounds:
+        """Return the bounds that constraints set to cells of sorted units of a level.
+
+        With ``around`` the constraints of the units around them count too.
+        """
+        if target is None or not units.size:  # cells of which nothing is known
+            return nmf_reader.CellBounds(
+                np.zeros(units.size, dtype=np.int64),
+                np.zeros((1, self.n_cells), dtype=np.int64),
+                np.full((1, self.n_cells), MAX_COUNT),
+                np.full((1, self.n_cells), -1, dtype=np.int16),
+                (),
+                np.ones((1, self.atoms.size), dtype=np.bool_),
+            )
+        rows = []
+        # Its own constraints first: of two that say the same, they are named.
+        for other in reversed(self.nmf.levels[: self.nmf.levels.index(level) + 1]):
+            width = self.width(other)
+            if (other != level and not around) or (other != "US" and not width):
+                continue
+            low, high = str(units[0])[:width], str(units[-1])[:width]
+            constraints = nmf_reader.rows_between(self.nmf, other, "Constraint", low, high)
+            rows.append(("" if other == level else f"{other} ", width, constraints))
+        return nmf_reader.cell_bounds(
+            self.atoms, target, units, rows, f"{self.nmf.folder}: {level}"
+        )
+
+
+def _finest(nmf: NoisyMeasurements, queries: dict[str, tuple[str, ...]], level: str) -> str:
+    """Return the query with most cells: the detailed one where there is one."""
+    if "detailed" in queries:
+        return "detailed"
+    sizes = {}
+    for name, answers in queries.items():
+        labels = cell_labels(nmf.universe, answers)
+        sizes[name] = 0 if labels is None else int(labels.max()) + 1
+    if not sizes:
+        raise DataError(f"{nmf.folder}: level {level} must have noisy answers, got none")
+    return max(sizes, key=lambda name: sizes[name])
+
+
+def read_source(
+    folder: str, level: str, query: str | None, budget: str | None
+) -> MeasurementSource:
+    """Return a folder for one query, by default the one with most cells."""
+    nmf = NoisyMeasurements.open(folder)
+    if budget is not None:
+        product, region = check.choice(budget, "budget", _BUDGETS).split("-")
+        universe = nmf.universe.name
+        if not universe.startswith(product):
+            raise ArgumentError(
+                f"budget must be that of the folder's product, {universe}, got {budget}"
+            )
+        kind = universe.removeprefix(f"{product}-")
+        rho = census_2020_budget(product, region=region.upper(), universe=kind)
+        nmf = NoisyMeasurements.open(folder, budget=rho)
+    check.choice(level, "level", nmf.levels)
+    queries = nmf_reader.definitions(nmf, level, "DPQuery")
+    name = _finest(nmf, queries, level) if query is None else query
+    if name not in queries:
+        raise ArgumentError(
+            f"query must be one of {'; '.join(queries) or 'none'} at level {level}, "
+            f"got {quote(name)}{check.did_you_mean(name, queries)}"
+        )
+    target = cell_labels(nmf.universe, queries[name])
+    stated: dict[str, tuple[str, ...]] = {}
+    for other in nmf.levels[: nmf.levels.index(level) + 1]:
+        for constraint, answers in nmf_reader.definitions(nmf, other, "Constraint").items():
+            if stated.setdefault(constraint, answers) != answers:
+                names = ", ".join(stated[constraint])
+                raise DataError(
+                    f"{nmf.folder}: constraint {constraint} must ask {names} at every level, "
+                    f"got {', '.join(answers)} at {other}"
+                )
+    if target is None:
+        cells = next(nmf.iter_values(level, name)).values.shape[1]
+    else:
+        cells = int(target.max()) + 1
+    return MeasurementSource(
+        nmf, level, name, cells, target, nmf_reader.Atoms(nmf.universe, stated)
+    )
+
+
+_cached_source = functools.lru_cache(maxsize=1)(
+    read_source
+)  # the shards of a run all read one folder
+
+
+@dataclass(frozen=True)
+class NoisyStudy(Study):
+    """A study of one folder of noisy measurements, and of the units of one level."""
+
+    measurements: str | Path
+    _: KW_ONLY
+    query: str | None = None
+    level: str = "Block"
+    budget: str | None = None
+    made_up: bool = False
+
+    caches: ClassVar[Sequence[Any]] = (_cached_source,)
+    inputs: ClassVar = ("measurements",)
+    summary: ClassVar = True
+
+    def _source(self) -> MeasurementSource:
+        folder = check.path(self.measurements, "measurements")
+        check.text(self.level, "level")
+        if self.query is not None:
+            check.text(self.query, "query")
+        if self.budget is not None:
+            check.choice(self.budget, "budget", _BUDGETS)
+        return _cached_source(str(folder), self.level, self.query, self.budget)
+
+
+# -----------------------------------------------------------------------------
+# Trees of counts, one for each cell of a query.
+
+
+class Spine:
+    """The units below one of the top level, with noisy answers and bounds of one query there."""
+
+    def __init__(self, source: MeasurementSource, top: str, unit: str) -> None:
+        self.source = source
+        below = "" if top == "US" else unit
+        levels = source.nmf.levels
+        self.units: dict[str, TextArray] = {}
+        for level in levels[levels.index(top) : levels.index(source.level) + 1]:
+            units, _ = nmf_reader.units_between(source.nmf, level, below, below)
+            if units.size:
+                self.units[level] = units
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return sum(units.size for units in self.units.values())
+
+    def trees(self, first: int, last: int) -> Iterator[tuple[Tree, pd.DataFrame]]:
+        """Yield the tree of each cell, and its table with the level of each node."""
+        levels, nmf = list(self.units), self.source.nmf
+        parts = [
+            (level, self._parents(above, level), self._evidence(level))
+            for above, level in zip((None, *levels), levels, strict=False)
+        ]
+        for cell in range(first, last):
+            tables = []
+            for level, parents, (noisy, sigma2, bounds) in parts:
+                lower, upper = (x[bounds.pattern, cell] for x in (bounds.lower, bounds.upper))
+                counts = pd.Series(noisy[:, cell], dtype="Int64").where(np.isfinite(sigma2))
+                columns = {
+                    "node": self.units[level],
+                    "parent": parents,
+                    "noisy_count": counts,
+                    "sigma2": sigma2,
+                    "lower": lower,
+                    "upper": pd.Series(upper, dtype="Int64").where(upper < MAX_COUNT),
+                    "level": level,
+                }
+                tables.append(pd.DataFrame(columns))
+            frame = pd.concat(tables, ignore_index=True)
+            try:
+                tree = Tree.from_frame(frame)
+            except DataError as error:
+                stated = (nmf_reader.definitions(nmf, level, "Constraint") for level in nmf.levels)
+                names = ", ".join(sorted(set().union(*stated)))
+                raise DataError(
+                    f"{nmf.folder}: query {self.source.query}, cell {cell}, constraints "
+                    f"{names or 'none'}: {error}"
+                ) from error
+            yield tree, frame
+
+    def _parents(self, above: str | None, level: str) -> NDArray[np.object_]:
+        """Return the unit of the level above that holds each; None for the top."""
+        units = self.units[level]
+        if above is None:
+            return np.full(units.size, None, dtype=object)
+        above_units = self.units[above]
+        if above == "US":
+            return np.full(units.size, above_units[0], dtype=object)
+        codes = units.astype(f"U{self.source.width(above)}")
+        lost = np.flatnonzero(nmf_reader.positions(codes, above_units) < 0)
+        if lost.size:
+            raise DataError(
+                f"{self.source.nmf.folder}: unit {units[lost[0]]} of level {level} must lie in a "
+                f"{above} of the folder, got none {quote(str(codes[lost[0]]))}"
+            )
+        return codes.astype(object)
+
+    def _evidence(self, level: str) -> tuple[IntArray, FloatArray, nmf_reader.CellBounds]:
+        """Return noisy counts, scales (NaN for no answer) and bounds of a level."""
+        source, units = self.source, self.units[level]
+        noisy = np.zeros((units.size, source.n_cells), dtype=np.int64)
+        sigma2 = np.full(units.size, np.nan)
+        rows = source.answers(level, units)
+        if rows is not None:
+            source.check_listed(level, rows.geocodes, units)
+            if rows.values.shape[1] != source.n_cells:
+                raise DataError(
+                    f"{source.nmf.folder}: {source.query} must have {source.n_cells} cells at "
+                    f"level {level} as at {source.level}, got {rows.values.shape[1]}"
+                )
+            place = nmf_reader.positions(units, rows.geocodes)
+            noisy[place >= 0] = rows.values[place[place >= 0]]
+            sigma2[place >= 0] = rows.sigma2[place[place >= 0]]
+        return noisy, sigma2, source.bounds(units, level, source.target, around=False)
+
+
+def _check_levels(source: MeasurementSource, top: str) -> MeasurementSource:
+    """Return a source whose query counts the same cells from its level up to the top one."""
+    levels, level, query = source.nmf.levels, source.level, source.query
+    check.choice(top, "top", levels)
+    if levels.index(top) > levels.index(level):
+        raise ArgumentError(f"top must be level {level} or a coarser one, got {top}")
+    for other in levels[levels.index(top) : levels.index(level)]:
+        answers = nmf_reader.definitions(source.nmf, other, "DPQuery").get(query)
+        labels = None if answers is None else cell_labels(source.nmf.universe, answers)
+        if labels is not None and not np.array_equal(labels, source.known_cells()[0]):
+            raise DataError(
+                f"{source.nmf.folder}: query {query} must count the same cells at level {other} "
+                f"as at {level}, got {', '.join(answers or ())}"
+            )
+    return source
+
+
+def measurement_posterior(
+    measurements: str | Path,
+    *,
+    query: str = "total",
+    cell: int = 0,
+    unit: str | None = None,
+    level: str = "Block",
+    top: str = "State",
+    budget: str | None = None,
+    leaf_prior: Any = "flat",
+) -> TreePosterior:
+    """Return the posterior of one count in every place below a unit, given the whole folder.
+
+    Parameters
+    ----------
+    measurements : path-like
+        Folder of a product of noisy measurement files.
+    query : str, default "total"
+        Query whose noisy answers are used, at every level that has them.
+    cell : int, default 0
+        Which of its counts, in C order of its shape.
+    unit : str, optional
+        Geocode of the top unit; by default the only one.
+    level, top : str, default "Block" and "State"
+        Finest and coarsest level.
+    budget : {"pl94-us", "pl94-pr"}, optional
+        Production budget: exact scales of the noise.
+    leaf_prior : LeafPrior, CountLaw, sequence of CountLaw, or "flat"
+        Belief about each count of the finest level before the release, as for
+        :func:`tree_posterior`.
+
+    Notes
+    -----
+    Memory: about 2 KiB for each unit of the finest level.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from bayesrisk.census import write_nmf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sample = write_nmf(folder + "/US_Person_PL_PROD", rng=1)
+    ...     belief = measurement_posterior(sample.folder, unit="057")
+    >>> bool(belief.mean[0] == sample.counts["State"][0].sum())  # an exact total
+    True
+    """
+    check.text(query, "query")
+    folder = str(check.path(measurements, "measurements"))
+    source = _check_levels(read_source(folder, level, query, budget), top)
+    cell = check.integer(cell, "cell", lower=0, upper=source.n_cells - 1)
+    units, _ = nmf_reader.units_between(source.nmf, top)
+    if unit is None and units.size != 1:
+        raise ArgumentError(f"unit must be given: level {top} has {units.size} units")
+    chosen = str(units[0]) if unit is None else check.text(unit, "unit")
+    if chosen not in units:
+        raise ArgumentError(
+            f"unit must be a geocode of level {top}, got {quote(chosen)}"
+            f"{check.did_you_mean(chosen, units.tolist())}"
+        )
+    tree, _ = next(Spine(source, top, chosen).trees(cell, cell + 1))
+    return tree_posterior(tree, leaf_prior=leaf_prior)
+
+
+@dataclass(frozen=True)
+class MeasurementCountsStudy(NoisyStudy):
+    """The posterior of the counts of one query in every place, for :func:`run`.
+
+    Every cell of the query has a tree of its own, from the top level to the finest, and
+    :func:`tree_posterior` answers it exactly under a flat prior: noisy answers of all levels,
+    totals and bounds that the constraints state, non-negative counts that add up.
+
+    A complete run has ``counts.parquet`` with a row for each unit and cell (``geocode``,
+    ``level``, ``cell``, ``noisy_count`` and ``sigma2`` of its own answer, ``lower`` and ``upper``,
+    the posterior's ``mean``, ``sd``, ``mode``, ``at_least_one``, the quantiles ``q05`` and
+    ``q95``, and ``truncation_bound``), and ``summary.json`` with the facts of the run: ``query``,
+    ``level``, ``top``, and by level the number of ``counts``, how many are ``exact`` (one count is
+    possible), ``sd``, the root of the mean variance in persons, and ``noise_sd``, the root of the
+    mean scale sigma2 of the level's own noise (None where it has no answers); and
+    ``truncation_bound``, the largest bound on the mass cut off a posterior.
+
+    Parameters
+    ----------
+    measurements : path-like
+        Folder of a product of noisy measurement files.
+    query : str, default "total"
+        Query whose counts are asked for; its noisy answers are used, no other's.
+    level : str, default "Block"
+        Finest level.
+    top : str, default "State"
+        Coarsest level: each of its units is a tree, and what levels above say is not used.  An
+        exact count of the top makes that no loss, as that of the population of a state.
+    budget : {"pl94-us", "pl94-pr"}, optional
+        Production budget: exact scales of the noise, instead of those found from variances.
+    made_up : bool, default False
+        Whether the people do not exist, as in a sample: the report says so.
+
+    Notes
+    -----
+    Memory: a tree, about 2 KiB for each unit of the finest level below one of the top level, and
+    a shard of at most about 2**19 rows (or one cell of one tree).  A finer ``top`` needs less.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from bayesrisk.experiments import run
+    >>> from bayesrisk.census import write_nmf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sample = write_nmf(folder + "/US_Person_PL_PROD", rng=1)
+    ...     summary = run(MeasurementCountsStudy(sample.folder), folder + "/counts")
+    >>> summary.exact["State"], summary.sd["Block"] < summary.noise_sd["Block"]
+    (3, True)
+    """
+
+    _: KW_ONLY
+    query: str = "total"
+    top: str = "State"
+
+    layout = Layout(
+        "run on the counts of noisy measurements", kinds=("tally", "counts"), merged=("counts",)
+    )
+
+    @functools.cached_property
+    def config(self) -> Mapping[str, Any]:
+        """Checked settings, the digest of the folder, and unit and range of cells of each shard."""
+        check.text(self.query, "query")
+        source = _check_levels(self._source(), self.top)
+        parts = []
+        for state in nmf_reader.state_prefixes(source.nmf, self.top):
+            for unit in nmf_reader.units_between(source.nmf, self.top, state, state)[0].tolist():
+                cells = max(1, _NODES // Spine(source, self.top, unit).size)
+                for first in range(0, source.n_cells, cells):
+                    parts.append((unit, first, min(first + cells, source.n_cells)))
+        if not parts:
+            raise DataError(f"{source.nmf.folder}: level {self.top} must have units, got none")
+        return self.configuration(measurements=source.digest, parts=tuple(parts), shards=len(parts))
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return the posteriors of a shard, and a tally of them by level."""
+        unit, first, last = self.config["parts"][shard]
+        spine = Spine(self._source(), self.top, unit)
+        cells = [
+            _rows(tree_posterior(tree, leaf_prior="flat"), cell, frame)
+            for cell, (tree, frame) in enumerate(spine.trees(first, last), start=first)
+        ]
+        counts = pd.concat(cells, ignore_index=True)
+        schema = pa.schema([(name, _TYPES.get(name, pa.float64())) for name in counts.columns])
+        return {
+            "tally": pa.Table.from_pandas(_tally(counts), preserve_index=False),
+            "counts": pa.Table.from_pandas(counts, schema=schema, preserve_index=False),
+        }
+
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
+        """Return the report."""
+        rows = [
+            {
+                "level": level,
+                "counts": size,
+                "known exactly": facts["exact"][level],
+                "standard deviation": facts["sd"][level],
+                "of its own noise": facts["noise_sd"][level] or np.nan,
+            }
+            for level, size in facts["counts"].items()
+        ]
+        numbers = draw_numbers(facts["counts"], "counts")
+        return findings(
+            "Noisy measurements: what all levels together say about each count",
+            [
+                f"{sum(facts['counts'].values()):,} counts of {facts['query']} have a posterior, "
+                f"from {facts['top']} to {facts['level']}.",
+                *(
+                    f"{row['level']}: the standard deviation is "
+                    f"{number(row['standard deviation'])}, that of its own noise "
+                    f"{number(row['of its own noise'])}."
+                    for row in rows
+                ),
+            ],
+            source=origin(self.config, "posteriors"),
+            settings=self.config,
+            figures=[drawing(numbers, "Counts that have a posterior, by level.")],
+            tables=[table(pd.DataFrame(rows), "Counts of each level")],
+        )
+
+    def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
+        """Return numbers of counts, and standard deviations, by level."""
+        finished, bound = folder.finished(), 0.0
+        rows: dict[Any, dict[Any, Any]] = {}
+        if finished:
+            tally = folder.frame("tally", finished)
+            bound = float(tally.pop("truncation_bound").max())
+            sums: dict[Any, dict[Any, Any]] = tally.groupby("level").sum().to_dict(orient="index")
+            rows = {level: sums[level] for level in self._source().nmf.levels if level in sums}
+        return {
+            **{name: self.config[name] for name in ("query", "level", "top")},
+            "counts": {level: int(row["n"]) for level, row in rows.items()},
+            "exact": {level: int(row["exact"]) for level, row in rows.items()},
+            "sd": {
+                level: float(np.sqrt(row["variance"] / row["n"])) for level, row in rows.items()
+            },
+            "noise_sd": {
+                level: float(np.sqrt(row["noise"] / row["measured"])) if row["measured"] else None
+                for level, row in rows.items()
+            },
+            "truncation_bound": bound,
+        }
+
+
+_TYPES = {
+    "geocode": pa.string(),
+    "level": pa.string(),
+    "cell": pa.int32(),
+    **dict.fromkeys(("noisy_count", "lower", "upper", "mode", "q05", "q95"), pa.int64()),
+}
+
+
+def _rows(result: TreePosterior, cell: int, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the posterior of a cell in every unit, in the order of the frame."""
+    order = result.tree.names.get_indexer(pd.Index(frame["node"]))
+    low, high = result.quantile(_LEVELS)
+    posterior = {
+        "mean": result.mean,
+        "sd": result.sd,
+        "mode": result.mode,
+        "at_least_one": result.at_least_one,
+        "q05": low,
+        "q95": high,
+    }
+    rows = frame[["node", "level"]].rename(columns={"node": "geocode"}).assign(cell=cell)
+    evidence = frame[["noisy_count", "sigma2", "lower", "upper"]]
+    rows = rows.join(evidence).assign(**{name: x[order] for name, x in posterior.items()})
+    return rows.assign(truncation_bound=result.truncation_bound)
+
+
+def _tally(counts: pd.DataFrame) -> pd.DataFrame:
+    """Return sums by level, which add up over shards."""
+    measured_counts = counts.assign(
+        exact=counts["sd"] == 0.0,
+        variance=counts["sd"] ** 2,
+        noise=counts["sigma2"].fillna(0.0),
+        measured=counts["sigma2"].notna(),
+        n=1,
+    )
+    sums = measured_counts.groupby("level", sort=True)[
+        ["n", "exact", "variance", "noise", "measured"]
+    ].sum()
+    bound = measured_counts.groupby("level", sort=True)["truncation_bound"].max()
+    return sums.astype({"exact": "int64"}).assign(truncation_bound=bound).reset_index()

@@ -1,0 +1,594 @@
+"""The risk of every unit and cell of a noisy measurement file, as a study in shards of units.
+
+Two noisy values are of the same count when the same people can be in both: when the cells that
+constraints leave open, of all units, are the same on both sides.  So in a block without group
+quarters the count of a race is seen by the query of that race alone as well as by the detailed
+one, and the only college of a tract is seen by the tract's answer too.  Nothing is assumed: a
+value of which this cannot be proved is not used.
+
+A noisy count is a whole number, so for one noise scale the answers without constraints are a
+short table: a cell costs a look-up, and how often each count occurs is counted on the way.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from bayesrisk._base import display, validation as check
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk.census.readers.nmf import reader as nmf_reader
+from bayesrisk.census.readers.nmf.rows import cell_labels
+from bayesrisk.census.studies.measurement_counts import MeasurementSource, NoisyStudy
+from bayesrisk.exceptions import DataError, quote
+from bayesrisk.experiments.runs.engine import drawing, findings, origin, table
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.inference.count.measurements import MeasurementTables
+from bayesrisk.inference.count.posterior import bayes_rule
+from bayesrisk.plotting import plot_noisy_measurements
+
+_CHUNK = 2**13  # units of which all bounds are in memory
+_KEPT = 2**12  # pairs of cells that are kept, by pattern
+_CURVE = 120  # thresholds of the curve
+_CELLS = 2**20  # of a shard, about
+_SEVERAL = "several"  # constraints that settle a cell together
+_NO_CELLS = np.empty(0, dtype=np.int64)
+_SETTLED = "settled "
+_COUNTED = pa.schema(
+    {"sigma2": pa.float64(), "noisy_count": pa.int64(), "cells": pa.int64()}.items()
+)
+_TALLY = pa.schema({"name": pa.string(), "cells": pa.int64()}.items())
+
+# -----------------------------------------------------------------------------
+# All noisy values of the same count: which they are, and what they say together.
+
+
+def same_count(
+    target: IntArray, other: IntArray, live: BoolArray, elsewhere: BoolArray
+) -> tuple[IntArray, IntArray]:
+    """Return cells of a query, and the cells of another one that count the same people.
+
+    ``target`` and ``other`` are for every cell of the histogram the cell of either query, -1 for
+    none; ``live`` is where somebody of the unit can be, ``elsewhere`` where somebody of another
+    unit can be whom the other query counts too.  Cells that nobody can be in are in no pair.
+    """
+    n, m = int(target.max()) + 1, int(other.max()) + 1
+    size = np.bincount(target[live & (target >= 0)], minlength=n)
+    counted = np.bincount(other[(live | elsewhere) & (other >= 0)], minlength=m)
+    mixed = np.bincount(other[elsewhere & (other >= 0)], minlength=m) > 0
+    pairs_live = live & (target >= 0) & (other >= 0)
+    first = np.full(n, -1, dtype=np.int64)
+    first[target[pairs_live]] = other[pairs_live]
+    shared = np.bincount(
+        target[pairs_live][first[target[pairs_live]] == other[pairs_live]], minlength=n
+    )
+    cells = np.flatnonzero((size > 0) & (shared == size))
+    partner = first[cells]
+    equal = (counted[partner] == size[cells]) & ~mixed[partner]
+    return cells[equal], partner[equal]
+
+
+class CellSurroundings(NamedTuple):
+    """The units of a state, sorted, and who else can be in the places around each.
+
+    Where constraints do not list the units some may be missing, and places say nothing.  For each
+    usable level above, ``places`` are its complete places, sorted, and ``keys`` and ``counts`` say
+    for ``place * atoms + atom`` how many of the units can have somebody in the atom.
+    """
+
+    units: TextArray
+    listed: bool
+    keys: dict[str, IntArray]
+    counts: dict[str, IntArray]
+    places: dict[str, TextArray]
+
+
+@functools.lru_cache(maxsize=1)
+def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSurroundings:
+    """Return the units of a state and their surroundings; once for each process and state.
+
+    A place counts only where it is complete: each unit that constraints list below it has a unit
+    of the level in question.
+    """
+    units, listed = nmf_reader.units_between(source.nmf, source.level, state, state)
+    if listed:
+        answered, _ = nmf_reader.units_between(source.nmf, source.level, state, state, ("DPQuery",))
+        source.check_listed(source.level, answered, units)
+    places: dict[str, TextArray] = {}
+    broken: TextArray = np.empty(0, dtype="U1")
+    for level in reversed(source.above if combine and listed else ()):
+        if level == "US":
+            continue
+        width = source.width(level)
+        mine = np.unique(units.astype(f"U{width}"))
+        listed_units, level_listed = nmf_reader.units_between(source.nmf, level, state, state)
+        if not level_listed:
+            continue
+        lost = np.setdiff1d(mine, listed_units)
+        if lost.size:
+            inside = units[units.astype(f"U{width}") == lost[0]]
+            raise DataError(
+                f"{source.nmf.folder}: unit {inside[0]} of level {source.level} must lie in a "
+                f"{level} that the constraints list, got none {quote(str(lost[0]))}"
+            )
+        empty = np.setdiff1d(listed_units, mine)
+        broken = np.unique(np.concatenate([broken.astype(f"U{width}"), empty]))
+        places[level] = np.setdiff1d(listed_units, broken)
+    keys: dict[str, IntArray] = {}
+    counts: dict[str, IntArray] = {}
+    if places and source.target is not None:
+        unit, atom = _live_atoms(source, units)
+        for level, complete in places.items():
+            place = nmf_reader.positions(units.astype(f"U{source.width(level)}"), complete)[unit]
+            inside = place >= 0
+            keys[level], counts[level] = np.unique(
+                place[inside] * source.atoms.size + atom[inside], return_counts=True
+            )
+    return CellSurroundings(units, listed, keys, counts, places)
+
+
+def _live_atoms(source: MeasurementSource, units: TextArray) -> tuple[IntArray, IntArray]:
+    """Return the pairs of a unit and an atom in which somebody of it can be."""
+    owners, atoms = [], []
+    for start in range(0, units.size, _CHUNK):
+        chunk = units[start : start + _CHUNK]
+        bounds = source.bounds(chunk, source.level, source.atoms.cell_atoms)
+        unit, atom = np.nonzero(bounds.live[bounds.pattern])
+        owners.append(unit + start)
+        atoms.append(atom)
+    return np.concatenate(owners), np.concatenate(atoms)
+
+
+def _siblings(
+    source: MeasurementSource, near: CellSurroundings, level: str, codes: TextArray, live: BoolArray
+) -> tuple[IntArray, BoolArray]:
+    """Return which units lie in a usable place, and in which atoms others of it can be."""
+    atoms = source.atoms.size
+    place = nmf_reader.positions(codes.astype(f"U{source.width(level)}"), near.places[level])
+    inside = np.flatnonzero(place >= 0)
+    places, place_number = np.unique(place[inside], return_inverse=True)
+    total = np.zeros((places.size, atoms), dtype=np.int64)
+    keys, counts = near.keys[level], near.counts[level]
+    for row, number in enumerate(places.tolist()):
+        part = slice(*np.searchsorted(keys, [number * atoms, (number + 1) * atoms]))
+        total[row, keys[part] - number * atoms] = counts[part]
+    return inside, total[place_number.reshape(-1)] > live[inside]
+
+
+class Evidence:
+    """Log likelihood of one more against the known count, and the number of values added up.
+
+    Both arrays have shape (units, cells).
+    """
+
+    def __init__(self, units: int, cells: int, known_count: int) -> None:
+        self.log_ratio = np.zeros((units, cells))
+        self.values = np.zeros((units, cells), dtype=np.int16)
+        self._known_count = known_count
+
+    def add(self, units: IntArray, cells: IntArray, counts: IntArray, sigma2: FloatArray) -> None:
+        """Add one noisy value for each of some units and cells: (y - k - 1/2) / sigma2."""
+        index = np.ix_(units, cells)
+        self.log_ratio[index] += ((counts - self._known_count) - 0.5) / sigma2[:, None]
+        self.values[index] += 1
+
+
+def combined_evidence(
+    source: MeasurementSource,
+    near: CellSurroundings,
+    units: TextArray,
+    bounds: nmf_reader.CellBounds,
+    known_count: int,
+) -> Evidence:
+    """Return the evidence of all queries of all usable levels about the cells of some units."""
+    out = Evidence(units.size, source.n_cells, known_count)
+    live = bounds.live[bounds.pattern]
+    target, cell_number = source.known_cells()
+    labelled = functools.cache(functools.partial(cell_labels, source.nmf.universe))
+
+    @functools.lru_cache(maxsize=_KEPT)
+    def pairs(answers: tuple[str, ...], pattern: bytes) -> tuple[IntArray, ...]:
+        labels = labelled(answers)
+        if labels is None:
+            return _NO_CELLS, _NO_CELLS
+        mine, siblings = np.split(np.frombuffer(pattern, dtype=np.bool_), 2)
+        return same_count(target, labels, mine[cell_number], siblings[cell_number])
+
+    for level in (*near.places, source.level):
+        inside, siblings = np.arange(units.size), np.zeros_like(live)
+        if level != source.level:
+            inside, siblings = _siblings(source, near, level, units, live)
+        if not inside.size:
+            continue
+        codes = units[inside].astype(f"U{source.width(level)}")
+        patterns, group = np.unique(
+            np.concatenate([live[inside], siblings], axis=1), axis=0, return_inverse=True
+        )
+        low, high = str(codes[0]), str(codes[-1])  # sorted as the units are
+        for rows in nmf_reader.rows_between(source.nmf, level, "DPQuery", low, high).values():
+            row = nmf_reader.positions(codes, rows.geocodes)
+            for number, pattern in enumerate(patterns):
+                mine = np.flatnonzero((group.reshape(-1) == number) & (row >= 0))
+                cells, partner = _NO_CELLS, _NO_CELLS
+                if mine.size:
+                    cells, partner = pairs(rows.answers, pattern.tobytes())
+                if cells.size:
+                    answered = row[mine]
+                    counts = rows.values[np.ix_(answered, partner)]
+                    out.add(inside[mine], cells, counts, rows.sigma2[answered])
+    return out
+
+
+# -----------------------------------------------------------------------------
+# One shard: posterior, ratio, constraints and evidence of the cells of some units.
+
+
+@dataclass
+class _Cells:
+    """Answers for every unit and cell; the first axis of ``alone`` and ``joint`` has both numbers.
+
+    ``alone`` is from the noisy count of the query, NaN where there is none; ``joint`` is from all
+    values and the constraints, NaN where more people are in the cell than the adversary knows.
+    """
+
+    units: TextArray
+    counts: IntArray
+    measured: BoolArray
+    alone: FloatArray
+    joint: FloatArray
+    evidence: Evidence
+    bounds: nmf_reader.CellBounds
+
+    @property
+    def settled(self) -> BoolArray:
+        """In which cells of each pattern constraints leave one count."""
+        return np.equal(self.bounds.upper, self.bounds.lower)
+
+    def constraint(self, number: int) -> str:
+        """Return the name of the constraint that settles a cell."""
+        return self.bounds.kinds[number] if number >= 0 else _SEVERAL
+
+    def tally(self, exceeds: Sequence[float]) -> dict[str, int]:
+        """Return counts of cells that add up over shards."""
+        bounds, settled = self.bounds, self.settled
+        times = np.bincount(bounds.pattern, minlength=len(bounds.upper))
+        tally: Counter[str] = Counter()
+        for number in np.unique(bounds.kind[settled]).tolist() if settled.any() else []:
+            cells = (settled & (bounds.kind == number)).sum(axis=1)
+            tally[_SETTLED + self.constraint(number)] += int(times @ cells)
+        tally["strengthened"] = int((self.evidence.values > 1).sum())
+        tally["contradicted"] = int(np.isnan(self.joint[1]).sum())
+        empty = (bounds.upper == 0)[bounds.pattern]
+        for limit in exceeds:
+            above = self.alone[1] > limit  # False where there is no answer
+            tally[f"empty {limit!r}"] = int((above & empty).sum())
+            tally[f"above {limit!r}"] = int((self.joint[1] > limit).sum())
+        return dict(sorted(tally.items()))
+
+    def table(self) -> pa.Table:
+        """Return one row for each unit and cell."""
+        bounds, (n, cells) = self.bounds, self.counts.shape
+        place = np.repeat(np.arange(n, dtype=np.int32), cells)
+        absent = np.repeat(~self.measured, cells)
+        settled = self.settled[bounds.pattern].reshape(-1)
+        used, codes = np.unique(bounds.kind[bounds.pattern].reshape(-1), return_inverse=True)
+        names = [self.constraint(number) for number in used.tolist()]
+        settling = pa.array(codes.reshape(-1).astype(np.int32), mask=~settled)
+        wrong = np.isnan(self.joint[1]).reshape(-1)
+        pair = ("posterior", "risk_ratio")
+        return pa.table(
+            {
+                "geocode": pa.DictionaryArray.from_arrays(
+                    pa.array(place), pa.array(self.units.tolist(), pa.string())
+                ),
+                "cell": np.tile(np.arange(cells, dtype=np.int32), n),
+                "noisy_count": pa.array(self.counts.reshape(-1), mask=absent),
+                **{
+                    name: pa.array(values.reshape(-1), mask=absent)
+                    for name, values in zip(pair, self.alone, strict=True)
+                },
+                **{
+                    f"{name}_with_constraints": pa.array(values.reshape(-1), mask=wrong)
+                    for name, values in zip(pair, self.joint, strict=True)
+                },
+                "values": self.evidence.values.reshape(-1),
+                "settled_by": pa.DictionaryArray.from_arrays(
+                    settling, pa.array(names, pa.string())
+                ),
+            }
+        )
+
+
+def _joint(
+    prior: float,
+    known_count: int,
+    bounds: nmf_reader.CellBounds,
+    evidence: Evidence,
+    alone: FloatArray,
+) -> FloatArray:
+    """Return posterior and ratio given all values and the constraints; NaN where k is wrong."""
+    joint = np.empty_like(alone)
+    # Where the query's own value is all there is, numbers without constraints hold to the bit.
+    # (In a unit that has an answer its own value is always among those of the count.)
+    single = (evidence.values == 1) & ~np.isnan(alone[1])
+    rest = ~single
+    for out, numerator, separate in zip(joint, (prior, 1.0), alone, strict=True):
+        part = np.empty(int(rest.sum()))
+        bayes_rule(-evidence.log_ratio[rest], prior, numerator, part)
+        out[rest] = part
+        out[single] = separate[single]
+        full = bounds.upper <= known_count
+        sure = bounds.lower == known_count + 1
+        wrong = bounds.lower > known_count + 1
+        for mask, value in ((full, 0.0), (sure, numerator / prior), (wrong, np.nan)):
+            if mask.any():
+                out[mask[bounds.pattern]] = value
+    return joint
+
+
+@dataclass(frozen=True)
+class MeasurementsStudy(NoisyStudy):
+    r"""Posterior and risk ratio of every unit and cell of noisy measurements, for :func:`run`.
+
+    .. math:: \pi(y) = \operatorname{expit}\Big(\operatorname{logit} p
+        + \sum_m \frac{2 (y_m - k) - 1}{2 \sigma_m^2}\Big), \quad r(y) = \pi(y) / p
+
+    The adversary knows everyone in the unit but the target: ``known_count`` others are in the
+    cell, and the target is in it with probability ``prior``.  The same two numbers serve every
+    cell.  ``posterior`` and ``risk_ratio`` are from the noisy count of the query alone;
+    ``posterior_with_constraints`` and ``risk_ratio_with_constraints`` also from the constraints
+    in the folder, and, unless one query is asked for, from all noisy values m that are proved to
+    be of the same count, of other queries and of larger places.
+
+    A complete run has ``risk.parquet`` (a row for each unit and cell: ``geocode``, ``cell``,
+    ``noisy_count``, the four columns above, ``values``, the number of noisy values added up, and
+    ``settled_by``, the constraint that fixes the count) and ``summary.json`` with the facts of the
+    run: the settings; ``units`` with a noisy
+    answer to the query, ``unmeasured`` ones (None where no constraints list the units) and the
+    ``cells`` of those with one; ``settled``, cells whose count a constraint fixes, by constraint
+    (``several`` where it needs more than one); ``strengthened``, cells with more than one value;
+    ``contradicted``, cells in which more people are than ``known_count`` and one; ``ignored``,
+    constraints with a recode that is not known.  ``exceedance`` has for each ``risk_ratio`` of
+    ``exceeds`` the ``cells`` whose ratio by the query's own noise is above, those that the noise
+    alone would give if every true count were the known count (``expected_known``, with the
+    standard deviation ``error_known``) or one more (``expected_one_more``,
+    ``error_one_more``), those ``proved_empty``, and ``cells_with_constraints`` above;
+    ``curve`` the first six of these for ratios from 1 to the largest.
+
+    Parameters
+    ----------
+    measurements : path-like
+        Folder of a product, such as ``US_Person_PL_PROD``.
+    prior : float
+        Probability p that the target is in the cell, in (0, 1).
+    known_count : int, default 0
+        Others known to be in the cell, k.
+    level : str, default "Block"
+        Level of the spine.
+    query : str, optional
+        One query alone.  By default the cells are those of the detailed query (else of the one
+        with most cells), and every noisy value of their counts is used.
+    exceeds : sequence of float, default (1.5,)
+        Risk ratios for which cells above are counted, > 0.
+    budget : {"pl94-us", "pl94-pr"}, optional
+        Production budget: exact scales of the noise, instead of those found from variances.
+    made_up : bool, default False
+        Whether the people do not exist, as in a sample: the report says so.
+    units_per_shard : int, optional
+        Units of a shard; by default enough for about a million cells.
+
+    Notes
+    -----
+    Where constraints leave no room for the target (an upper bound of at most k) the posterior is
+    0; where they say that there are k + 1 it is 1; where they say that there are more, the known
+    count is wrong, and both columns are missing.  Memory: a shard, and for each state one number
+    for every pair of a unit and a group of cells in which somebody of it can be.  Files whose rows
+    are sorted by unit are read about once; of others each shard reads its state's.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from bayesrisk.experiments import run
+    >>> from bayesrisk.census import write_nmf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sample = write_nmf(folder + "/US_Person_PL_PROD", rng=1)
+    ...     study = MeasurementsStudy(sample.folder, prior=0.1, level="Tract")
+    ...     summary = run(study, folder + "/risk")
+    >>> summary.complete, summary.cells == 2016 * summary.units
+    (True, True)
+    """
+
+    _: KW_ONLY
+    prior: float
+    known_count: int = 0
+    exceeds: Sequence[float] = (1.5,)
+    units_per_shard: int | None = None
+
+    caches: ClassVar = (*NoisyStudy.caches, surroundings)
+    layout = Layout(
+        "run on noisy measurements", kinds=("counted", "tally", "risk"), merged=("risk",)
+    )
+
+    @functools.cached_property
+    def config(self) -> Mapping[str, Any]:
+        """Checked settings, the digest of the folder, and first and last unit of each shard."""
+        prior = check.scalar(check.probability(self.prior, "prior"), "prior")
+        known_count = check.integer(self.known_count, "known_count", lower=0)
+        limits = tuple(
+            check.scalar(limit, "exceeds", lower=0.0, bounds="()")
+            for limit in check.items(self.exceeds, "exceeds")
+        )
+        if self.units_per_shard is not None:
+            check.integer(self.units_per_shard, "units_per_shard", lower=1)
+        source = self._source()
+        ranges = _ranges(source, self.units_per_shard or max(1, _CELLS // source.n_cells))
+        return self.configuration(
+            measurements=source.digest,
+            query=source.query,
+            combine=self.query is None,
+            prior=prior,
+            known_count=known_count,
+            exceeds=limits,
+            ranges=ranges,
+            shards=len(ranges),
+        )
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return cells, how often each noisy count occurs, and a tally of a shard."""
+        source, config = self._source(), self.config
+        prior, known_count = config["prior"], config["known_count"]
+        low, high = config["ranges"][shard]
+        near = surroundings(source, source.state(low), config["combine"])
+        units = near.units[slice(*np.searchsorted(near.units, [low, high + ":"]))]
+        measured_answers = source.answers(source.level, units)
+        row = (
+            np.full(units.size, -1)
+            if measured_answers is None
+            else nmf_reader.positions(units, measured_answers.geocodes)
+        )
+        absent = {"unmeasured": int((row < 0).sum())} if near.listed else {}
+        if not config["combine"]:  # units without an answer have nothing to be judged by
+            units, row = units[row >= 0], row[row >= 0]
+        bounds = source.bounds(units, source.level, source.target)
+        shape = units.size, source.n_cells
+        counts, alone = np.zeros(shape, dtype=np.int64), np.full((2, *shape), np.nan)
+        tables, evidence = MeasurementTables(prior, known_count), Evidence(*shape, known_count)
+        measured = np.flatnonzero(row >= 0)
+        if measured_answers is not None and measured.size:
+            counts[measured], sigma2 = (
+                measured_answers.values[row[measured]],
+                measured_answers.sigma2[row[measured]],
+            )
+            for out, answers in zip(alone, tables.look_up(counts[measured], sigma2), strict=True):
+                out[measured] = answers.reshape(measured.size, -1)
+            evidence.add(measured, np.arange(source.n_cells), counts[measured], sigma2)
+        if config["combine"] and source.target is not None:
+            evidence = combined_evidence(source, near, units, bounds, known_count)
+        joint = _joint(prior, known_count, bounds, evidence, alone)
+        cells = _Cells(units, counts, row >= 0, alone, joint, evidence, bounds)
+        tally = cells.tally(config["exceeds"]) | {"units": measured.size} | absent
+        return {
+            "counted": pa.table(list(tables.counted()), schema=_COUNTED),
+            "tally": pa.table([list(tally), list(tally.values())], schema=_TALLY),
+            "risk": cells.table(),
+        }
+
+    def sentences(self, facts: Mapping[str, Any]) -> list[str]:
+        """Return the answer of a run."""
+        k, units = facts["known_count"], f"{facts['units']:,} units ({facts['level']})"
+        kinds = "; ".join(f"{cells:,} by {name}" for name, cells in facts["settled"].items())
+        joint_texts, one_more = (
+            [
+                f"{display.number(row[f'expected_{n}'])} +- {row[f'error_{n}']:.3g}"
+                for row in facts["exceedance"]
+            ]
+            for n in ("known", "one_more")
+        )
+        sentences = [
+            f"{row['cells']:,} of {facts['cells']:,} noisy counts make it more than "
+            f"{row['risk_ratio']:g} times as probable that one more person is in the cell, where "
+            f"noise alone makes it {a} if nobody is (a true count of {k}) and {b} if somebody "
+            f"always is. Of them {row['proved_empty']:,} are proved empty by constraints; with "
+            f"constraints {row['cells_with_constraints']:,} are above."
+            for row, a, b in zip(facts["exceedance"], joint_texts, one_more, strict=True)
+        ]
+        sentences.append(f"Cells whose count constraints fix: {kinds or 'none'}.")
+        if facts["combine"]:
+            sentences.append(f"Several noisy values add up in {facts['strengthened']:,} cells.")
+        if facts["contradicted"]:
+            sentences.append(
+                f"In {facts['contradicted']:,} cells constraints say that more than {k + 1} are "
+                "there."
+            )
+        if facts["ignored"]:
+            unused = ", ".join(facts["ignored"])
+            sentences.append(f"Constraints with recodes not known are not used: {unused}.")
+        without = (
+            f"; {facts['unmeasured']:,} more have no noisy answer" if facts["unmeasured"] else ""
+        )
+        sentences.append(f"{units}, {facts['query']}, prior {facts['prior']:g}{without}.")
+        return sentences
+
+    def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
+        """Return the report."""
+        k, rows = facts["known_count"], facts["exceedance"]
+        ratios = [row["risk_ratio"] for row in rows]
+        axes = plot_noisy_measurements(pd.DataFrame(facts["curve"]), ratios)
+        return findings(
+            "Noisy measurements: what each noisy count says about one more person",
+            self.sentences(facts),
+            source=origin(self.config, "posteriors"),
+            settings=self.config,
+            figures=[drawing(axes, "Cells above a risk ratio, and what noise alone would give.")],
+            tables=[table(pd.DataFrame(rows), "Cells above each risk ratio")],
+            words={
+                "risk ratio": "the probability that one more person than is known is in the cell, "
+                "after the release over before it. 1 says that nothing was learned.",
+                "known count": f"people of the cell whom the adversary knows: {k}.",
+            },
+        )
+
+    def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
+        """Return counts of units and cells in the finished shards."""
+        config, tally = self.config, Counter[str]()
+        counted: Counter[tuple[float, int]] = Counter()
+        for shard in folder.finished():
+            for row in folder.read_part(shard, "tally").to_pylist():
+                tally[row["name"]] += row["cells"]
+            part = folder.read_part(shard, "counted").to_pydict()
+            for sigma2, value, cells in zip(*part.values(), strict=True):
+                counted[sigma2, value] += cells
+        tables = MeasurementTables(config["prior"], config["known_count"])
+        keys = sorted(counted)
+        tables.add([s for s, _ in keys], [y for _, y in keys], [counted[key] for key in keys])
+        exceedance = _rows(tables.exceedance(config["exceeds"]))
+        for row in exceedance:
+            limit = repr(row["risk_ratio"])
+            row["proved_empty"] = tally[f"empty {limit}"]
+            row["cells_with_constraints"] = tally[f"above {limit}"]
+        top = max(tables.largest_ratio(), 1.0 + 1e-9)
+        names = ("level", "query", "combine", "prior", "known_count")
+        return {
+            **{name: config[name] for name in names},
+            "units": tally["units"],
+            "unmeasured": tally.get("unmeasured"),
+            "cells": tables.cells,
+            "settled": {
+                name.removeprefix(_SETTLED): cells
+                for name, cells in sorted(tally.items())
+                if name.startswith(_SETTLED)
+            },
+            "strengthened": tally["strengthened"],
+            "contradicted": tally["contradicted"],
+            "ignored": self._source().atoms.ignored,
+            "exceedance": exceedance,
+            "curve": _rows(tables.exceedance(np.geomspace(1.0, top, _CURVE).tolist())),
+        }
+
+
+def _ranges(source: MeasurementSource, units_per_shard: int) -> tuple[tuple[str, str], ...]:
+    """Return first and last unit of each shard; no shard is in two states.
+
+    One state's geocodes are in memory at a time.
+    """
+    ranges = []
+    for state in nmf_reader.state_prefixes(source.nmf, source.level):
+        units, _ = nmf_reader.units_between(source.nmf, source.level, state, state)
+        for start in range(0, units.size, units_per_shard):
+            part = units[start : start + units_per_shard]
+            ranges.append((str(part[0]), str(part[-1])))
+    if not ranges:
+        raise DataError(f"{source.nmf.folder}: level {source.level} must have units, got none")
+    return tuple(ranges)
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, float]]:
+    """Return rows as plain numbers, for JSON."""
+    return [{str(k): v for k, v in row.items()} for row in frame.to_dict(orient="records")]
