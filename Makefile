@@ -102,7 +102,7 @@ ratios: $(VENV)/.dev
 
 # Beside other tools, whose versions do not fit into .venv; writes the tables that the docs show.
 bench-peers: $(PEERS)/.peers
-	PYTHONPATH=$(CURDIR)/benchmarks:$(CURDIR)/tests $(PEERS)/bin/python -m peers --to docs/reference
+	PYTHONPATH=$(CURDIR)/benchmarks:$(CURDIR)/tests:$(CURDIR)/tests/support $(PEERS)/bin/python -m peers --to docs/reference
 
 # Notebooks are executed by the build, and an error in one is an error of the build.
 docs: $(VENV)/.dev

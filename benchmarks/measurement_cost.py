@@ -23,6 +23,7 @@ from bayesrisk.census import MeasurementsStudy, write_nmf
 from bayesrisk.experiments import run
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from command_memory import RUN
 from peak_memory import run_and_measure
 

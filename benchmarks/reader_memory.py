@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from large_files import MAKERS, MORE, PREPARE, READ_MANY, WHOLE, bytes_of
 from peak_memory import run_and_time
 

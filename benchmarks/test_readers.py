@@ -19,6 +19,7 @@ from bayesrisk.census import (
 )
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from oracles import readers as oracle
 
 ROWS, FEW = 200_000, 20_000

@@ -16,6 +16,7 @@ from bayesrisk.release import RangeSpec, RoundingSpec
 from bayesrisk.tables import Workload, tabulate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from oracles.reconstruction import people, person_tables, published_program
 
 

@@ -21,6 +21,7 @@ from bayesrisk.exceptions import DataWarning
 from bayesrisk.tables import Workload, tabulate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from oracles import hud_files, readers as oracle
 
 ROWS = 50_000

@@ -243,7 +243,7 @@ def test_detailed_county(benchmark, measured, levels):
     prepare = "sys.path[:0] = sys.argv[1:3]; import test_topdown as it\n"
     prepare += "prepared = it.detailed_county(sys.argv[3:])"
     here = Path(__file__).parent
-    words = prepare, "answer = it.draw(prepared)", here, here.parent / "tests", *levels
+    words = prepare, "answer = it.draw(prepared)", here, here.parent / "tests" / "support", *levels
     blocks, kilobytes, seconds = benchmark.pedantic(run_and_time, words, rounds=1)
     assert blocks == 612
     which = "four levels" if len(levels) > 1 else "blocks alone"

@@ -13,6 +13,7 @@ from test_nmf import CELLS, UNITS, measurements
 from bayesrisk.census import readers
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 from oracles.readers import person_records
 
 ROWS = 500_000

@@ -13,6 +13,7 @@ from bayesrisk.reconstruction import reconstruct
 from bayesrisk.reconstruction.records.problem import published_problem
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 from oracles.reconstruction import people, person_tables
 
 

@@ -169,7 +169,7 @@ if __name__ == "__main__":
 def test_workers_that_hold_their_interpreter_end_with_the_command(number, tmp_path):
     """Not even the thread that waits for the end of the parent runs in these workers."""
     (tmp_path / "study.py").write_text(STUCK, encoding="ascii")
-    paths = os.pathsep.join(map(str, (_ROOT, _ROOT / "tests")))
+    paths = os.pathsep.join(map(str, (_ROOT, _ROOT / "tests" / "support")))
     command = subprocess.Popen(
         [sys.executable, tmp_path / "study.py", tmp_path, tmp_path / "out"],
         env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.PIPE, text=True,

@@ -17,7 +17,7 @@ from studies import contents
 from bayesrisk import run
 from bayesrisk.exceptions import ArgumentError, OutputError, ShardError, WorkerError
 
-TESTS = Path(__file__).parents[2]
+TESTS = Path(__file__).parents[2] / "support"
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX systems")
 
 
@@ -170,7 +170,7 @@ if __name__ == "__main__":
 
 
 def start(*command, **options):
-    path = os.pathsep.join([str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(TESTS), str(TESTS.parents[1]), os.environ.get("PYTHONPATH", "")])
     known = {**os.environ, "PYTHONPATH": path, "DASK_DISTRIBUTED__ADMIN__LOW_LEVEL_LOG_LENGTH": "0"}
     return subprocess.Popen([sys.executable, *map(str, command)], env=known, text=True, **options)
 

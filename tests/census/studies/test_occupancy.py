@@ -17,7 +17,7 @@ from bayesrisk.exceptions import ArgumentTypeError, DataError
 from bayesrisk.experiments.published_attack import read_households, read_sample
 from bayesrisk.tables import Records, Schema
 
-HERE, STEED = "tests/experiments/test_occupancy.py", "Steed et al."
+HERE, STEED = "tests/census/studies/test_occupancy.py", "Steed et al."
 
 SMALL = OccupancyStudy(seeds=(3, 4), blocks=12, solutions=3, noisy_solutions=2, sample_blocks=200)
 
