@@ -428,7 +428,8 @@ def old_names():
                 node.module, node.module.replace("occupancy.", "reconstruction.occupancy.")
             )
             for alias in node.names:
-                yield f"bayesrisk.{module}", alias.name
+                if alias.name not in ("NationStudy", "SimulatedPopulation"):  # in NAMES
+                    yield f"bayesrisk.{module}", alias.name
 
 
 @pytest.mark.parametrize(("module", "name"), sorted(set(old_names())))
@@ -440,7 +441,7 @@ def test_what_moved_to_the_wing_is_found_by_its_old_dotted_name(module, name):
 def test_packages_give_what_they_listed_before():
     for package, names in moves.NAMES.items():
         face = importlib.import_module(package)
-        assert set(names).isdisjoint(face.__all__)
+        assert set(names).isdisjoint(getattr(face, "__all__", ()))
         for name in names:
             wanted = bayesrisk.census if package == "bayesrisk" else getattr(bayesrisk.census, name)
             assert getattr(face, name) is wanted

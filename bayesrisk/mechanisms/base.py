@@ -130,7 +130,7 @@ class BaseMechanism(ABC):
         What is published of a place of this level, and of those inside it, depends on nothing
         outside, and a published table of a coarser level is the sum over these places.  A release
         may then be made of one after the other
-        (:class:`~bayesrisk.census.studies.by_place.ReleaseStudy`).
+        (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
 
         Examples
         --------

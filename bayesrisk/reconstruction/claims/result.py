@@ -78,6 +78,8 @@ class Claims(AttackResult, Tabular):
         if they were.
     """
 
+    stated_by = "bayesrisk.risk.statements.results:stated_by_claims"
+
     claims: pd.DataFrame
     blocks: pd.DataFrame
     rows: pd.DataFrame

@@ -65,6 +65,8 @@ class Reconstruction(AttackResult, Tabular):
         Version of bayesrisk.
     """
 
+    stated_by = "bayesrisk.risk.statements.results:stated_by_reconstruction"
+
     problem: Problem
     scope: str
     status: tuple[str, ...]

@@ -9,6 +9,7 @@ from audits import EVERYBODY, SCHEMA, SWAP, homes, town
 from oracles import audit as oracle, occupancy, record_law
 from random_places import place
 
+from bayesrisk.census.studies.occupancy_beliefs import ViolationAttack
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
@@ -29,12 +30,7 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     infer,
 )
-from bayesrisk.risk.audit.attacks import (
-    MajorityAttack,
-    ViolationAttack,
-    infer_by_attack,
-    place_tables,
-)
+from bayesrisk.risk.audit.attacks import MajorityAttack, infer_by_attack, place_tables
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)

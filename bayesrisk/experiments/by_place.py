@@ -11,9 +11,9 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -25,11 +25,10 @@ from scipy import sparse
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.parquet import spill, spilled
 from bayesrisk._base.display import arrow_table
+from bayesrisk._base.old_names import moved
 from bayesrisk._base.randomness import named_stream
 from bayesrisk._base.validation import TextArray
 from bayesrisk._version import __version__
-from bayesrisk.census.population.simulate import Nation
-from bayesrisk.census.population.summary import population_sums, summary_of_sums
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -93,8 +92,8 @@ def split_by_place(
     Examples
     --------
     >>> import tempfile
-    >>> from bayesrisk.census import simulate_population
-    >>> people = simulate_population("tract", rng=1)
+    >>> from bayesrisk import datasets
+    >>> people = datasets.load_microdata("synthetic-county")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     split_by_place(people, folder, level="tract")
     ...     again = Microdata.read(folder)
@@ -381,7 +380,7 @@ class TabulationStudy(Study):
     Parameters
     ----------
     records : path-like
-        Microdata by place, as :class:`NationStudy` or :func:`split_by_place` makes it.
+        Microdata by place, as :func:`split_by_place` makes it.
     workload : Workload
         Tables to count, at least one of a level inside the parts.  Those of coarser levels are sums
         over the parts, in a part of their own.
@@ -647,59 +646,7 @@ def _diagnostics(parts: Sequence[Mapping[str, float]], totals: Sequence[str]) ->
     return facts
 
 
-# A synthetic nation as a study: microdata by county, no county held longer than it is drawn.
+if not TYPE_CHECKING:
 
-
-class _NationFolder(PlaceFolder):
-    holds: ClassVar[str] = "microdata"
-
-
-@dataclass(frozen=True)
-class NationStudy(Study):
-    """A synthetic nation by county, for :func:`~bayesrisk.run`.
-
-    ``nation`` says how many blocks, and how they are drawn.  A complete run is microdata by place,
-    which :class:`TabulationStudy` counts part by part and :meth:`Microdata.read` reads as a
-    whole.  The summary has ``population``, a
-    :class:`~bayesrisk.census.population.summary.PopulationSummary` beside the published figures.
-    Memory: one county in every worker.
-    """
-
-    nation: Nation
-    seed: int
-
-    layout = replace(PLACES, kinds=("sums", "index"))
-    _store: ClassVar = _NationFolder
-
-    @functools.cached_property
-    def config(self) -> dict[str, Any]:
-        """Blocks with those without people, digest of the settings, seed, number of counties."""
-        check.instance(self.nation, Nation, "nation")
-        text = json.dumps(asdict(self.nation.spec), sort_keys=True)
-        return {
-            "blocks": self.nation.blocks,
-            "settings": hashlib.sha256(text.encode()).hexdigest(),
-            "seed": check.integer(self.seed, "seed", lower=0),
-            "shards": self.nation.counties,
-            "version": __version__,
-            **exchange.made_up_mark(True),
-        }
-
-    def compute(self, shard: int) -> dict[str, Any]:
-        """Return a county, and what it adds to the figures of the nation."""
-        county = self.nation.county(shard, seed=self.seed)
-        code = self.nation.code(shard)
-        part = PlacePart(code, county, np.asarray(county.geoids()), len(code))
-        sums = population_sums(cast(Records, county.persons), county)
-        return {"part": part, "sums": arrow_table(pd.DataFrame([sums]))}
-
-    def results(self, folder: RunFolder) -> dict[str, bytes]:
-        """Return the index."""
-        return cast(PlaceFolder, folder).index("county", None)
-
-    def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
-        """Return the figures of a complete nation."""
-        if not complete:
-            return {"population": None}
-        sums = pa.concat_tables([folder.read_part(n, "sums") for n in range(self.shards)])
-        return {"population": summary_of_sums(sums.to_pandas().sum(skipna=False).to_dict())}
+    def __getattr__(name: str) -> object:
+        return moved(__name__, name)

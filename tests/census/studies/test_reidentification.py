@@ -12,14 +12,14 @@ from audits import contents
 from persons import persons
 from studies import run_reconstruction
 
-from bayesrisk.exceptions import ArgumentError, DataError, OutputError, PartFileError
-from bayesrisk.experiments.reconstruction import RowsByPlace, read_reconstruction
-from bayesrisk.experiments.reidentification import (
+from bayesrisk.census.studies.reidentification import (
     PersonFile,
     link_counties,
     proved_blocks,
     write_reidentification,
 )
+from bayesrisk.exceptions import ArgumentError, DataError, OutputError, PartFileError
+from bayesrisk.experiments.reconstruction import RowsByPlace, read_reconstruction
 from bayesrisk.risk import reidentify
 from bayesrisk.risk.linkage.agreement import agreement_rates
 from bayesrisk.tables import Records, Schema, Workload, tabulate

@@ -10,11 +10,12 @@ from studies import contents, run_reconstruction
 from bayesrisk import run
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.simulate import Nation
-from bayesrisk.census.studies.by_place import NationStudy, TabulationStudy, split_by_place
+from bayesrisk.census.studies import reidentification as linked_counties
+from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.reidentification import write_reidentification
 from bayesrisk.exceptions import DataError, PartFileError
-from bayesrisk.experiments import reidentification as linked_counties
+from bayesrisk.experiments.by_place import TabulationStudy, split_by_place
 from bayesrisk.experiments.reconstruction import RowsByPlace, read_reconstruction
-from bayesrisk.experiments.reidentification import write_reidentification
 from bayesrisk.risk import reidentify
 from bayesrisk.tables import Microdata, Records, Workload
 
