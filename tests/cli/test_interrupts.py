@@ -136,7 +136,7 @@ def test_while_modules_are_being_loaded(module, number):
 def test_a_second_request_ends_at_once():
     code = (
         "import signal, sys, threading, time\n"
-        "from bayesrisk import _interrupts\n"
+        "from bayesrisk._base import interrupts\n"
         "with interrupts.heeded():\n"
         "    try:\n"
         "        signal.raise_signal(signal.SIGINT)\n"

@@ -77,7 +77,7 @@ def test_two_writers_of_one_process_number(tmp_path):
 KILLED = """
 import os, sys
 from bayesrisk._base import disk
-with _files.{}(sys.argv[1]{}) as made:
+with disk.{}(sys.argv[1]{}) as made:
     os._exit(9)
 """
 

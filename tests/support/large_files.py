@@ -34,7 +34,7 @@ P1 = Workload.named("sf1-block").select(tables=["P1"])
 TWO = Workload.named("sf1-block").select(tables=["P1", "P14"])
 PL94 = Workload.named("pl94-tables").select(tables=["P1"])
 DHC = Workload.named("dhc-block").select(tables=["P1"])
-read = bayesrisk.census.readers
+read = bayesrisk.census
 
 
 def known_persons(file):

@@ -26,13 +26,13 @@ def test_what_is_too_long_to_be_held_is_refused_at_once(read, tmp_path):
     with (tmp_path / "long.csv").open("wb") as stream:
         stream.truncate(5 * 2**30)
     with pytest.raises(DataError, match=r"long.csv: lines must be at most 1048576 bytes"):
-        getattr(bayesrisk.census.readers, f"read_{read}")(tmp_path / "long.csv", **options)
+        getattr(bayesrisk.census, f"read_{read}")(tmp_path / "long.csv", **options)
     archive = tmp_path / "long.zip"
     with zipfile.ZipFile(archive, "w") as made:
         made.writestr("inner.csv", "block\n")
         made.infolist()[0].file_size = 5 * 2**30  # the directory is written at the end
     with pytest.raises(DataError, match=r"long.zip/inner.csv: must be at most 200 times"):
-        getattr(bayesrisk.census.readers, f"read_{read}")(archive, **options)
+        getattr(bayesrisk.census, f"read_{read}")(archive, **options)
 
 
 def test_what_has_become_too_long_is_refused(tmp_path, monkeypatch):
