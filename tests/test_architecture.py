@@ -66,8 +66,8 @@ ROOMS = {
         "count intervals mechanism microdata | linkage membership two_levels | statements | audit"
     ),
     "tables": (
-        "_documents likelihoods | schema | _grammar records | workload | exchange reading linked |"
-        " change microdata | published"
+        "_documents likelihoods | schema | _grammar records | cells | workload |"
+        " exchange reading linked | change microdata | published"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}
