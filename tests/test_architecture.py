@@ -43,8 +43,8 @@ ZONES = [
 # stands for all rooms that are not named, so that another mechanism needs no line here.
 ROOMS = {
     "_base": (
-        "frames interrupts old_names | compiling disk display randomness | validation | highs lazy"
-        " plugins"
+        "frames interrupts old_names | compiling disk display randomness | validation | doors highs"
+        " lazy plugins"
     ),
     "census.occupancy": "statistics | solutions | detection",
     "census.population": "spec | simulate summary years",
@@ -630,8 +630,9 @@ PUBLIC_WORDS = {
     "mechanisms.swapping.mechanism": ["within"],
     "release.release": ["others"],
     "risk.audit.adversaries": ["known"],
-    "risk.count.accuracy": ["found"],
-    "risk.count.several_levels": ["given", "others"],
+    "risk.count.blocks": ["found"],
+    "risk.count.distribution": ["given", "others"],
+    "risk.count.epsilon": ["found"],
     "risk.microdata": ["found", "unique_original_found"],
     "risk.statements.results": ["known"],
     "risk.statements.statements": ["of"],
