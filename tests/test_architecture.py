@@ -59,7 +59,7 @@ ROOMS = {
     "census.population": "spec | simulate summary years",
     "census.readers": "geocodes text | *",
     "census.studies": "by_place measurement_counts occupancy_risk | measurement_risk occupancy",
-    "accounting": "budget | conversion",
+    "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
     "cli": "base recipes | records | attacks release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (

@@ -31,7 +31,7 @@ _MOST_VALUES = 2**21  # of all counts together, that are listed
 _MOST_PAIRS = 2**23  # values that are merged at a time
 _SMALL = 44.0  # what is left out is smaller than the answer by this logarithm
 _UNIFORMS = 8  # uniform laws whose sum is the further loss
-KAPPA = 1e-5  # its largest size
+KAPPA = 1e-4  # its largest size
 
 
 class Pair(NamedTuple):
@@ -68,7 +68,7 @@ class LossList:
         counts = sum(p.times for p in parts)
         largest = max(1.0, float(np.abs(loss[[0, -1]]).max()))
         #: Rounding of a loss, of sums and of what was merged; and of a probability, as a share.
-        self.shift = 24.0 * _ULP * largest * (counts + 1)
+        self.shift = 8.0 * _ULP * largest * (counts + 1)
         sizes = sum(p.times * math.log2(p.values.loss.size + 2) for p in parts)
         self.share = _ULP * (64.0 + 32.0 * counts + 4.0 * sizes + 8.0 * largest)
         self._delta, self._weight = np.empty(loss.size), np.empty(loss.size)
@@ -129,7 +129,7 @@ def _sum(loss: FloatArray, mass: FloatArray, part: LossPart) -> tuple[FloatArray
     values = np.add.outer(loss, part.values.loss).ravel()
     order = np.argsort(values, kind="stable")
     values, chance = values[order], np.multiply.outer(mass, part.values.mass).ravel()[order]
-    width = 8.0 * _ULP * max(1.0, float(np.abs(values[[0, -1]]).max()))
+    width = 4.0 * _ULP * max(1.0, float(np.abs(values[[0, -1]]).max()))
     kept = kernels.merge(values, chance, width)
     return values[:kept].copy(), chance[:kept].copy()
 
@@ -210,7 +210,7 @@ def _best_tilt(parts: Sequence[LossPart], epsilon: float) -> float:
         tilt = math.exp(log_tilt)
         return log_moment(parts, tilt) - tilt * epsilon - math.log(tilt * (tilt + 1.0))
 
-    return math.exp(float(minimize_scalar(size, bounds=(-3.0, 7.0), method="bounded").x))
+    return math.exp(float(minimize_scalar(size, bounds=(-1.5, 7.0), method="bounded").x))
 
 
 def logistic(parts: Sequence[LossPart], shift: float) -> Pair:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _ULP = 2.0**-52
 _MOST_CHANGE = 10**4
-_WIDTH = 1e-8  # of delta, as a share, with which a line that is there is taken
+_WIDTH = 1e-6  # of delta, as a share, with which a line that is there is taken
 _MOST_LINES = 8
 _ROUGH = 1e-3  # further loss of lines that only look for the place
 _GAP = 1e-4  # distance of two losses between which a slope is taken
@@ -151,7 +151,7 @@ class PrivacyLoss(Tabular):
 
     @property
     def rho(self) -> float:
-        """zCDP budget of the counts with discrete Gaussian noise; NaN where others are among them."""
+        """ZCDP budget of the counts with discrete Gaussian noise; NaN where others are among them."""
         parts = self.parts
         if not all(isinstance(part.law, DiscreteGaussian) for part in parts):
             return math.nan
@@ -167,12 +167,20 @@ class PrivacyLoss(Tabular):
         return LossList.of(self.parts)
 
     @cached_property
+    def _backward(self) -> PrivacyLoss:
+        return self.reversed
+
+    @cached_property
     def _lines(self) -> list[LossLine]:
         return []
 
     def _delta(self, epsilon: float) -> Pair:
         if self._list is not None:
             return self._list.delta(epsilon)
+        if epsilon < 0.0:
+            # (1 - r)+ = 1 - r + (r - 1)+, with r = exp(epsilon - L), in the other order
+            odds, other = math.exp(epsilon), self._backward._delta(-epsilon)
+            return Pair(*(1.0 - odds * (1.0 - end) for end in other)).with_endless(0.0, 4.0 * _ULP)
         best = Pair(0.0, 1.0)
         for k in range(len(self._lines) + 1):
             if k == len(self._lines):  # none of them is good here
@@ -260,9 +268,24 @@ class PrivacyLoss(Tabular):
         One minus this is the trade-off function of f-DP (Dong, Roth and Su 2022).
         """
         rates = check.real_array(false_positive_rate, "false_positive_rate", lower=0.0, upper=1.0)
-        grid = np.linspace(-self._ceiling(1e-12), self._ceiling(1e-12), _POINTS)
-        curve = [self._delta(float(e)) for e in grid]
-        return _ends([_least(float(a), grid, curve) for a in rates.ravel()], rates.shape)
+        return _ends([self._power(rate) for rate in rates.ravel().tolist()], rates.shape)
+
+    def _power(self, rate: float) -> Pair:
+        """Return the ends of the least value of a convex function of x = exp(epsilon), near it."""
+        from scipy.optimize import minimize_scalar  # slow to import
+
+        if rate in (0.0, 1.0):
+            endless, lost = endless_mass(self.parts)
+            return Pair(max(endless - lost, 0.0), endless + lost) if rate == 0.0 else Pair(1.0, 1.0)
+        top = self._ceiling(1e-3 * min(rate, 1.0 - rate)) + 1.0
+        found = minimize_scalar(
+            lambda e: math.exp(e) * rate + self._delta(e).upper,
+            bounds=(-top, top),
+            method="bounded",
+            options={"xatol": 1e-6},
+        )
+        points = float(found.x) + _GAP * np.arange(-2, 3)
+        return _least(rate, np.exp(points), [self._delta(e) for e in points.tolist()])
 
     def posterior(self, prior: ArrayLike) -> PosteriorLaw:
         """Return the law of the posterior of whoever sees all counts and knows all others.
@@ -440,9 +463,6 @@ class PosteriorLaw(Tabular):
         return frame
 
 
-_POINTS = 401
-
-
 def _ends(pairs: list[Pair], shape: tuple[int, ...]) -> Ends:
     table = np.array(pairs, dtype=float).reshape(*shape, 2)
     return Ends(check.answer(table[..., 0]), check.answer(table[..., 1]))
@@ -462,26 +482,28 @@ def _crossing(function: Callable[[float], float], level: float, low: float, high
     return float(brentq(excess, low, high, xtol=1e-13, rtol=8.0 * _ULP))
 
 
-def _least(rate: float, grid: FloatArray, curve: list[Pair]) -> Pair:
-    """Return the ends of min over epsilon of exp(epsilon) rate + delta, a convex function of exp(epsilon).
+def _least(rate: float, x: FloatArray, curve: list[Pair]) -> Pair:
+    """Return the ends of the least value of rate x + delta, convex in x, near five points.
 
-    The least value on the grid is an upper end; between two points the function lies above the
-    lines through the points beside them.
+    The function lies above the lines through two neighbouring points, beyond them.  So the line
+    through the two points on each side bounds it in the middle and, where it rises outwards,
+    outside.
     """
-    x = np.exp(grid)
     low, high = (np.array([pair[side] for pair in curve]) + rate * x for side in (0, 1))
-    k = int(np.argmin(high))
-    bound = min(float(low[0]), float(low[-1])) if k in (0, grid.size - 1) else math.inf
-    for j in range(max(k - 2, 1), min(k + 2, grid.size - 2)):
-        # The minimum lies beside the least point: lines from the left and from the right.
-        left = (low[j] - high[j - 1]) / (x[j] - x[j - 1])
-        right = (high[j + 2] - low[j + 1]) / (x[j + 2] - x[j + 1])
-        if left >= 0.0 or right <= 0.0:
-            bound = min(bound, float(low[j]), float(low[j + 1]))
-        else:
-            at = (low[j + 1] - right * x[j + 1] - low[j] + left * x[j]) / (left - right)
-            bound = min(bound, float(low[j] + left * (at - x[j])))
-    return Pair(max(bound, rate), min(float(high[k]), 1.0))
+    falls = (low[0] - high[1]) / (x[1] - x[0])  # at least so much, to the right
+    rises = (low[4] - high[3]) / (x[4] - x[3])
+    most = min(float(high.min()), 1.0)
+    if falls <= 0.0 or rises <= 0.0:
+        return Pair(rate, most)
+    # In the middle, from x[1] to x[3], no function value is below the crossing of two lines.
+    falls, rises = (high[0] - low[1]) / (x[1] - x[0]), (high[4] - low[3]) / (x[4] - x[3])
+    at = (low[1] - low[3] + falls * x[1] + rises * x[3]) / (falls + rises)
+    least = float(low[1] - falls * (at - x[1]))
+    # Between the outer two points on each side, the line through the inner two bounds it.
+    for one, two, out in ((1, 2, 0), (3, 2, 4)):
+        slope = max((high[two] - low[one]) / abs(x[two] - x[one]), 0.0)
+        least = min(least, float(low[one] - slope * abs(x[out] - x[one])), float(low[out]))
+    return Pair(max(least, rate), most)
 
 
 def _alike(counts: Iterable[tuple[CountLaw, int, int]]) -> tuple[LossPart, ...]:
