@@ -39,7 +39,7 @@ def transform(
     least: float,
     out: FloatArray,
 ) -> None:
-    """Fill ``out`` with log |f(t)|, arg f(t) and the error of both, at t = k step, k from ``first``.
+    """Fill ``out`` with log |f(t)|, arg f(t) and the error of both at t = first step, ....
 
     f(t) = M(tilt + i t) / M(tilt), with M(s) = E exp(s L) a product over independent counts.  For
     a discrete Gaussian, by Poisson's summation with u = s change,
@@ -129,7 +129,7 @@ def excesses(loss: FloatArray, mass: FloatArray, delta: FloatArray, weight: Floa
 
 @kernel
 def merge(loss: FloatArray, mass: FloatArray, width: float) -> int:
-    """Merge sorted values within ``width`` of the first of them, in place; return the rest's size."""
+    """Merge sorted values within ``width`` of the first of them; return how many are left."""
     kept, begin = 0, loss[0]
     for k in range(1, loss.size):
         if loss[k] - begin <= width:

@@ -69,11 +69,12 @@ class LossPart:
             reach = int(np.ceil(_REACH * np.sqrt(v))) + 1
             noise = np.arange(-reach, reach + 1)
             # loss = (2 change noise + change**2) / (2 sigma2)
-            loss, mass = (noise + 0.5 * d) * (d / v), np.asarray(law.pmf(noise), float)
-            return Values(*(a if d > 0 else a[::-1] for a in (loss, mass)), 0.0)
+            loss = np.asarray((noise + 0.5 * d) * (d / v), float)
+            mass = np.asarray(law.pmf(noise), float)
+            return Values(loss[:: d // abs(d)], mass[:: d // abs(d)], 0.0)
         if isinstance(law, DiscreteLaplace):
             # loss = (|x| - |x - change|) / b, constant beyond 0 and beyond the change
-            x, b = np.arange(abs(d) + 1), float(law.scale)
+            x, b = np.arange(abs(d) + 1.0), float(law.scale)
             mass = np.asarray(law.pmf(x - abs(d)), float)
             mass[0], mass[-1] = float(law.sf(abs(d) - 1)), float(law.sf(-1))
             return Values((2.0 * x - abs(d)) / b, mass, 0.0)
@@ -82,7 +83,7 @@ class LossPart:
         x = np.arange(first + d, last + d + 1)
         present, absent = (np.asarray(table.pmf(x - move), float) for move in (d, 0))
         finite = (present > 0.0) & (absent > 0.0)
-        loss = np.log(present[finite]) - np.log(absent[finite])
+        loss = np.asarray(np.log(present[finite]) - np.log(absent[finite]), float)
         order = np.argsort(loss, kind="stable")
         return Values(loss[order], present[finite][order], float(present[absent == 0.0].sum()))
 

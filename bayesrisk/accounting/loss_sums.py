@@ -1,13 +1,14 @@
 r"""Sums over the law of a privacy loss, between two ends: of a list of its values, or by inversion.
 
-Where the counts together have few values, these are added.  Otherwise, with :math:`M(s) = E e^{sL}`,
+Where the counts together have few values, these are added.  Otherwise, with
+:math:`M(s) = E e^{sL}`,
 
 .. math:: \delta(\epsilon) = E(1 - e^{\epsilon - L})_+ =
     \frac{1}{2 \pi i} \int_{\lambda - i\infty}^{\lambda + i\infty}
     \frac{M(s)\, e^{-s\epsilon}}{s\,(s + 1)}\, ds, \quad \lambda > 0,
 
-by the trapezoid rule with a step h.  It adds the values of the integral at epsilon plus multiples of
-:math:`2 \pi / h`, which M bounds.  A tiny further loss Y, with :math:`E e^Y = 1` and
+by the trapezoid rule with a step h.  It adds the values of the integral at epsilon plus multiples
+of :math:`2 \pi / h`, which M bounds.  A tiny further loss Y, with :math:`E e^Y = 1` and
 :math:`|Y| \le \kappa`, makes the integrand small where the line is cut off.  With it delta is too
 large, by Jensen's inequality, and the convexity of delta in :math:`e^\epsilon` bounds by how much.
 
@@ -80,9 +81,9 @@ class LossList:
         if math.prod(min(p.values.loss.size, 64) for p in parts) > 64 * _MOST_PAIRS:
             return None
         loss, mass = np.zeros(1), np.ones(1)
+        if any(part.values.loss.size == 0 for part in parts):  # every loss is endless
+            return cls(parts, loss, np.zeros(1))
         for part in sorted(parts, key=lambda p: p.times * p.values.loss.size):
-            if part.values.loss.size == 0:
-                return None
             for _ in range(part.times):
                 if loss.size * part.values.loss.size > _MOST_PAIRS:
                     return None
@@ -190,8 +191,10 @@ class LossLine:
     def delta(self, epsilon: float) -> Pair:
         """Return the ends of E (1 - exp(epsilon - L))+.
 
-        With D(E) = delta, convex in E = exp(epsilon), and its average U over E exp(Y): D <= U, and
-        U(E) <= (1 - a - b) D(E) + a U(E exp(reach)) + b U(E exp(-reach)), by straight lines above D.
+        Let D(E) = delta, convex in E = exp(epsilon), and U its average over E exp(Y).  Then
+        D <= U, and by straight lines above D
+
+            U(E) <= (1 - a - b) D(E) + a U(E exp(reach)) + b U(E exp(-reach)).
         """
         here = self._smooth(epsilon)
         right, left = (self._smooth(epsilon + side * self.reach) for side in (1.0, -1.0))

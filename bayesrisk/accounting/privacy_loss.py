@@ -2,8 +2,8 @@ r"""The law of the privacy loss of a whole release, and what follows from it.
 
 The loss is :math:`L = \log P(\mathrm{release} \mid \mathrm{present}) - \log P(\mathrm{release} \mid
 \mathrm{absent})`, with the record there; counts with independent noise add their losses.  Epsilon,
-delta and tests of membership are sums over its law, and so are beliefs: whoever knows all others has
-logit(posterior) = logit(prior) + L.  Every number comes as two ends that enclose it.
+delta and tests of membership are sums over its law, and so are beliefs: whoever knows all others
+has logit(posterior) = logit(prior) + L.  Every number comes as two ends that enclose it.
 
 Source: Dwork and Rothblum (2016, arXiv:1603.01887); Sommer, Meiser and Mohammadi (2019).
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from bayesrisk._base.display import Tabular, displayed, number
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk._base.validation import FloatAnswer, FloatArray
 from bayesrisk.accounting.budget import census_2020_budget
+from bayesrisk.accounting.conversion import rho_to_epsilon
 from bayesrisk.accounting.loss_parts import LossPart
 from bayesrisk.accounting.loss_sums import (
     LossLine,
@@ -123,14 +124,15 @@ class PrivacyLoss(Tabular):
             the law of one count; or several counts: ``[law, (law, -1), ...]``, a law with its
             change, which is 1 where none is given.
         sensitivity : {"add-remove", "change-one"}, optional
-            Whether the record comes or goes, or changes: then it moves two counts of each table.  By
-            default what the mechanism states, and ``"change-one"`` for a budget.
+            Whether the record comes or goes, or changes: then it moves two counts of each table.
+            By default what the mechanism states, and ``"change-one"`` for a budget.
         """
         if sensitivity is not None:
             check.choice(sensitivity, "sensitivity", tuple(_MOVED))
         if isinstance(source, str):
             source = census_2020_budget(source)
         spec = getattr(source, "spec", source)
+        counts: list[tuple[CountLaw, int, int]]
         if isinstance(source, pd.DataFrame):
             if "sigma2" not in source:
                 raise ArgumentError(f"source must have a column 'sigma2', got {list(source)}")
@@ -147,11 +149,13 @@ class PrivacyLoss(Tabular):
                 "source must be a release, a mechanism, a frame with sigma2, the name of a budget, "
                 f"a law of noise or a sequence of these, got {quote(source)}"
             )
+        if not counts:
+            raise ArgumentError("source must have counts with independent noise, got none")
         return cls(_alike(counts))
 
     @property
     def rho(self) -> float:
-        """ZCDP budget of the counts with discrete Gaussian noise; NaN where others are among them."""
+        """Budget rho of zCDP if all noise is discrete Gaussian, else NaN."""
         parts = self.parts
         if not all(isinstance(part.law, DiscreteGaussian) for part in parts):
             return math.nan
@@ -240,7 +244,7 @@ class PrivacyLoss(Tabular):
         near = top
         for _ in range(3):
             line = LossLine(self.parts, near, _ROUGH)
-            near = _crossing(lambda e, line=line: line.delta(e).upper, delta, 0.0, top)
+            near = _crossing(partial(_upper, line), delta, 0.0, top)
         return max(near - 1e-3, 0.0), min(near + 1e-3, top)
 
     def _ceiling(self, delta: float) -> float:
@@ -253,7 +257,7 @@ class PrivacyLoss(Tabular):
             (log_moment(self.parts, t) + 1e-9 - math.log(left)) / t
             for t in np.geomspace(0.01, 1e3, 50).tolist()
         ]
-        return max(min(bounds), 0.0)
+        return max(float(min(bounds)), 0.0)
 
     @property
     def advantage(self) -> Ends:
@@ -269,6 +273,28 @@ class PrivacyLoss(Tabular):
         """
         rates = check.real_array(false_positive_rate, "false_positive_rate", lower=0.0, upper=1.0)
         return _ends([self._power(rate) for rate in rates.ravel().tolist()], rates.shape)
+
+    def curve(self) -> tuple[FloatArray, FloatArray, float]:
+        """Return false and true positive rates of the best tests, from 0 to 1, and their error.
+
+        The tests reject where the loss exceeds a limit: at each of its values, or at 401 limits
+        where the values are too many to be listed.
+        """
+        if self._list is not None:
+            loss, mass = self._list.loss[::-1], self._list.mass[::-1]
+            true = self._list.endless + np.concatenate([[0.0], np.cumsum(mass)])
+            with np.errstate(divide="ignore"):
+                false = np.concatenate([[0.0], np.cumsum(np.exp(np.log(mass) - loss))])
+            error = 2.0 * self._list.lost + self._list.share + self._list.shift
+        else:
+            top = self._ceiling(1e-12)
+            limits = np.linspace(top, -top, 401)
+            tails = [(self._tail(x), self._backward._tail(-x)) for x in limits.tolist()]
+            true = np.array([0.5 * (p.lower + p.upper) for p, _ in tails])
+            false = np.array([1.0 - 0.5 * (q.lower + q.upper) for _, q in tails])
+            error = max(max(p.upper - p.lower, q.upper - q.lower) for p, q in tails)
+        ends = [np.concatenate([[0.0], np.clip(rate, 0.0, 1.0), [1.0]]) for rate in (false, true)]
+        return ends[0], ends[1], error
 
     def _power(self, rate: float) -> Pair:
         """Return the ends of the least value of a convex function of x = exp(epsilon), near it."""
@@ -317,7 +343,7 @@ class PrivacyLoss(Tabular):
         return logistic(self.parts, shift) if self._list is None else self._list.logistic(shift)
 
     def _quantile(self, level: float) -> Pair:
-        """Return the ends of the least x with P(L > x) <= 1 - level, to 1e-9 where they are not exact."""
+        """Return the ends of the least x with P(L > x) <= 1 - level, widened by at most 1e-10."""
         top = self._ceiling(0.5 * (1.0 - level)) + 1.0
         bottom = -self.reversed._ceiling(0.25 * min(level, 1.0 - level)) - 1.0
         ends = []
@@ -332,7 +358,7 @@ class PrivacyLoss(Tabular):
         return Pair(*ends)
 
     def scaled(self, factor: float) -> PrivacyLoss:
-        """Return the law of the same counts with all variances, or squared scales, times a factor."""
+        """Return the law with all variances times a factor: a scale grows with its root."""
         scale = check.scalar(factor, "factor", lower=1e-12, upper=1e12)
         return PrivacyLoss(
             tuple(replace(part, law=_scaled(part.law, scale)) for part in self.parts)
@@ -356,23 +382,30 @@ class PrivacyLoss(Tabular):
         counts = sum(part.times for part in self.parts)
         epsilon, half = self.epsilon(1e-10), self.posterior(0.1)
         return [
-            f"A record moves {counts:,} noisy counts: epsilon {number(float(epsilon))} at delta 1e-10.",
-            f"Somebody who knows all others and believed 10 % believes {number(float(half.mean))} on "
-            "average after the release, if the record is there.",
+            f"A record moves {counts:,} noisy counts; epsilon is {number(float(epsilon))} at delta "
+            "1e-10.",
+            "Somebody who knows all others, and believed 10 % before, believes "
+            f"{number(float(half.mean))} on average after the release, if the record is there.",
         ]
 
     def to_frame(self) -> pd.DataFrame:
-        """Return epsilon and its ends at delta 1e-5, 1e-6, ..., 1e-12."""
-        deltas = 10.0 ** -np.arange(5, 13)
-        return pd.DataFrame({"delta": deltas}).join(
-            self.epsilon(deltas).to_frame().add_prefix("epsilon_")
-        )
+        """Return epsilon, between its ends, at delta from 1e-2 to 1e-12.
+
+        Beside it stand the tight and the simple conversion of rho, where all noise is Gaussian.
+        """
+        delta = 10.0 ** -np.arange(2, 13)
+        frame = pd.DataFrame({"delta": delta})
+        frame = frame.join(self.epsilon(delta).to_frame().add_prefix("epsilon_"))
+        if not math.isnan(rho := self.rho):
+            for name in ("tight", "bun-steinke"):
+                frame[f"rho_{name.replace('-', '_')}"] = rho_to_epsilon(rho, delta, method=name)
+        return frame
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw delta against epsilon, beside the conversions of rho."""
+        """Draw epsilon against delta, beside the conversions of rho."""
         from bayesrisk.plotting.counts import plot_privacy_loss  # slow to import
 
-        return plot_privacy_loss(self, ax=ax)
+        return plot_privacy_loss(self.to_frame(), ax=ax)
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,7 +464,7 @@ class PosteriorLaw(Tabular):
         return _ends([self.loss._tail(x) for x in losses.ravel().tolist()], losses.shape)
 
     def tail_of_ratio(self, ratio: ArrayLike) -> Ends:
-        """Return P(posterior / prior > value) for values > 0; 0 where prior times value is 1 or more."""
+        """Return P(posterior / prior > value) for values > 0."""
         points = check.real_array(ratio, "ratio", lower=0.0, upper=1e300, bounds="(]")
         check.broadcast(ratio=points, prior=self.prior)
         value, prior = np.broadcast_arrays(points * self.prior, self.prior)
@@ -466,6 +499,10 @@ class PosteriorLaw(Tabular):
 def _ends(pairs: list[Pair], shape: tuple[int, ...]) -> Ends:
     table = np.array(pairs, dtype=float).reshape(*shape, 2)
     return Ends(check.answer(table[..., 0]), check.answer(table[..., 1]))
+
+
+def _upper(line: LossLine, epsilon: float) -> float:
+    return line.delta(epsilon).upper
 
 
 def _crossing(function: Callable[[float], float], level: float, low: float, high: float) -> float:
@@ -518,10 +555,6 @@ def _alike(counts: Iterable[tuple[CountLaw, int, int]]) -> tuple[LossPart, ...]:
             before = found[kind].times if kind in found else 0
             found.setdefault(kind, LossPart(law, change, times))
             found[kind] = replace(found[kind], times=before + times)
-    if not found:
-        raise ArgumentError(
-            "source must have at least one noisy count that a record moves, got none"
-        )
     return tuple(found.values())
 
 
