@@ -70,6 +70,7 @@ class LossList:
         largest = max(1.0, float(np.abs(loss[[0, -1]]).max()))
         #: Rounding of a loss, of sums and of what was merged; and of a probability, as a share.
         self.shift = 8.0 * _ULP * largest * (counts + 1)
+        self._alone = counts == 1
         sizes = sum(p.times * math.log2(p.values.loss.size + 2) for p in parts)
         self.share = _ULP * (64.0 + 32.0 * counts + 4.0 * sizes + 8.0 * largest)
         self._delta, self._weight = np.empty(loss.size), np.empty(loss.size)
@@ -100,7 +101,9 @@ class LossList:
 
     def delta(self, epsilon: float) -> Pair:
         """Return the ends of E (1 - exp(epsilon - L))+."""
-        low, high = (self._at(epsilon + side * self.shift) for side in (1.0, -1.0))
+        # Of one count, losses near epsilon are rounded in proportion to themselves.
+        shift = 4.0 * _ULP * (1.0 + abs(epsilon)) if self._alone else self.shift
+        low, high = (self._at(epsilon + side * shift) for side in (1.0, -1.0))
         pair = Pair(low * (1.0 - self.share), high * (1.0 + self.share))
         return pair.with_endless(self.endless, self.lost)
 
