@@ -79,6 +79,9 @@ class LossList:
     @classmethod
     def of(cls, parts: Sequence[LossPart]) -> LossList | None:
         """Return the list, or None where there are too many values."""
+        if len(parts) == 1 and parts[0].times == 1 and np.all(np.diff(parts[0].values.loss) > 0.0):
+            if parts[0].values.loss.size:
+                return cls(parts, *parts[0].values[:2])
         if math.prod(min(p.values.loss.size, 64) for p in parts) > 64 * _MOST_PAIRS:
             return None
         loss, mass = np.zeros(1), np.ones(1)
@@ -106,6 +109,26 @@ class LossList:
         low, high = (self._at(epsilon + side * shift) for side in (1.0, -1.0))
         pair = Pair(low * (1.0 - self.share), high * (1.0 + self.share))
         return pair.with_endless(self.endless, self.lost)
+
+    def epsilon(self, delta: float) -> Pair:
+        """Return the ends of the least epsilon >= 0 that keeps delta, which inverts ``delta``."""
+        wide = 64.0 * _ULP
+        goals = (
+            (delta + self.lost - self.endless * (1.0 - wide)) / (1.0 - self.share),
+            (delta - self.lost - self.endless * (1.0 + wide)) / (1.0 + self.share),
+        )
+        ends = []
+        for goal, side in zip(goals, (-1.0, 1.0), strict=True):
+            k = int(np.searchsorted(-self._delta, -goal, side="left"))
+            if k == self.loss.size:  # a negative goal
+                ends.append(math.inf)
+                continue
+            # goal = delta[k] + weight[k] (1 - exp(epsilon - loss[k]))
+            share = (goal - self._delta[k]) / self._weight[k] if self._weight[k] else 1.0
+            at = float(self.loss[k]) + math.log1p(-share) if share < 1.0 else -math.inf
+            shift = 8.0 * _ULP * (1.0 + abs(at)) + (0.0 if self._alone else self.shift)
+            ends.append(max(at + side * shift, 0.0) if math.isfinite(at) else 0.0)
+        return Pair(*ends)
 
     def tail(self, loss: float) -> Pair:
         """Return the ends of P(L > loss)."""

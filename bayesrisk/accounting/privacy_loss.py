@@ -224,10 +224,12 @@ class PrivacyLoss(Tabular):
         return _ends([self._epsilon(float(d)) for d in points.ravel()], points.shape)
 
     def _epsilon(self, delta: float) -> Pair:
+        if self._list is not None:
+            return self._list.epsilon(delta)
         top = self._ceiling(delta)
         if not math.isfinite(top):
             return Pair(math.inf, math.inf)
-        low, high = (0.0, top) if self._list is not None else self._near(delta, top)
+        low, high = self._near(delta, top)
         upper = _crossing(lambda e: self._delta(e).upper, delta, low, high)
         lower = _crossing(lambda e: self._delta(e).lower, delta, low, high)
         # A root is one to its own rounding: walk to where the inequality holds.
