@@ -45,7 +45,7 @@ ZONES = [
 ROOMS = {
     "_base": (
         "frames interrupts old_names wings | compiling disk display randomness | validation"
-        " | highs lazy plugins"
+        " | doors highs lazy plugins"
     ),
     "census.cli": "*",
     "census.occupancy": "statistics | solutions | detection",
@@ -55,7 +55,7 @@ ROOMS = {
         "measurement_counts nation occupancy_risk reidentification"
         " | measurement_risk occupancy_attack occupancy_beliefs | occupancy"
     ),
-    "accounting": "budget | conversion",
+    "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
     "cli": "base recipes | records | attacks release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": ("runs | by_place sweep | reconstruction sweep_document | audit *"),
@@ -68,8 +68,8 @@ ROOMS = {
         "count intervals mechanism microdata | linkage membership two_levels | statements | audit"
     ),
     "tables": (
-        "_documents likelihoods | schema | _grammar records | workload | exchange reading linked |"
-        " change microdata | published"
+        "_documents likelihoods | schema | _grammar records | cells | workload |"
+        " exchange reading linked | change microdata | published"
     ),
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}
@@ -632,8 +632,9 @@ PUBLIC_WORDS = {
     "mechanisms.swapping.mechanism": ["within"],
     "release.release": ["others"],
     "risk.audit.adversaries": ["known"],
-    "risk.count.accuracy": ["found"],
-    "risk.count.several_levels": ["given", "others"],
+    "risk.count.blocks": ["found"],
+    "risk.count.distribution": ["given", "others"],
+    "risk.count.epsilon": ["found"],
     "risk.microdata": ["found", "unique_original_found"],
     "risk.statements.results": ["known"],
     "risk.statements.statements": ["of"],

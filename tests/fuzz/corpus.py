@@ -10,10 +10,10 @@ import zipfile
 from collections import namedtuple
 from functools import cache
 
+import agency_forms
 import numpy as np
 import openpyxl
 import pandas as pd
-from files import agency_forms
 from oracles import hud_files, readers as oracle
 from studies import run_reconstruction, run_sweep
 

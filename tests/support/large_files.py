@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from files.agency_forms import write_ipums_1940
+from agency_forms import write_ipums_1940
 from oracles import hud_files, readers as oracle
 from pyarrow import parquet
 from scipy import sparse

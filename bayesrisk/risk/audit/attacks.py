@@ -14,7 +14,6 @@ from scipy import sparse
 from bayesrisk._base.plugins import Registry
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.inference import RecordPrior
-from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.reconstruction import Status, reconstruct, verify_claims
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import (
@@ -74,10 +73,9 @@ class RecordsAttack:
     def __init__(self, tables: PublishedTables) -> None:
         level = tables.workload.levels[-1]
         reconstruction = reconstruct(tables, scope=level, nearest=True, taken_as_true=True)
-        space = reconstruction.problem.space
         self.engine = str(reconstruction.status[0])
         self.proof = reconstruction.status[0] == Status.UNIQUE
-        self._cells = Classes(space.schema, space.bins)
+        self._cells = reconstruction.problem.space
         self._count = reconstruction.histogram().toarray()[0]
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:

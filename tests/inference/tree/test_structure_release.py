@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from files.agency_forms import write_pl94
+from agency_forms import write_pl94
 
 from bayesrisk import ArgumentError, MechanismSpec, Release, Tree, Workload, tree_posterior
 from bayesrisk.census import read_pl94

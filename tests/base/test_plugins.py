@@ -35,7 +35,7 @@ from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import REGISTRY as SOLVERS
 from bayesrisk.risk.audit.attacks import REGISTRY as METHODS, STATEMENTS
 
-PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 CONCLUSIONS = [METHODS, STATEMENTS, POPULATIONS]
 ALL = [MECHANISMS, SAMPLERS, ATTACKS, EXECUTORS, SOLVERS, *CONCLUSIONS]
 MADE = {
@@ -343,7 +343,7 @@ def test_the_command_names_a_plug_in_and_leaves_nothing(name, tmp_path):
         "globals().update({f'FAILING_{name}': given[0] for name, given in FAILING.items()})\n"
     )
     (tmp_path / "r.csv").write_text("block,sex\n" + "1,F\n2,M\n" * 9)
-    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parent / "support")])
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1] / "support")])
     command = [sys.executable, "-m", "bayesrisk", "release", "r.csv", "--mechanism", name]
     done = subprocess.run(
         [*command, "-o", "out", "-q"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths},

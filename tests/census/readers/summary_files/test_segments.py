@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from files.agency_forms import write_nhgis
+from agency_forms import write_nhgis
 from oracles import readers as oracle
 from scipy import sparse
 

@@ -4,7 +4,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from files.agency_forms import write_dhc, write_pl94, write_sf1
+from agency_forms import write_dhc, write_pl94, write_sf1
 from oracles import readers as oracle
 from scipy import sparse
 

@@ -15,7 +15,7 @@ from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
 from bayesrisk.tables.reading.reading import read as read_layouts
 from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
 
-LAYOUTS = Path(__file__).parents[1] / "files" / "layouts"
+LAYOUTS = Path(__file__).parents[2] / "files" / "layouts"
 MOST = 2**52
 
 

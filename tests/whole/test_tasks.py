@@ -2,7 +2,7 @@
 
 Own noisy measurements are in ``test_measurements.py``, own columns in ``test_own_records.py``,
 other published files in ``test_attack.py``, and the installed plug-in in
-``tests/mechanisms/test_plug_in.py``.  Blocks of pages are run as they stand there.
+``tests/mechanisms/test_registry_plug_in.py``.  Blocks of pages are run as they stand there.
 """
 
 import itertools
