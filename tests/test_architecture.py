@@ -63,7 +63,8 @@ ROOMS = {
     "cli": "base recipes | records | attacks release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "runs | sweep | reconstruction sweep_document | audit published_attack * | reidentification"
+        "runs pages | sweep | reconstruction sweep_document sweep_report |"
+        " audit published_attack * | reidentification"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "samplers | base | registry coarsening | *",
