@@ -35,7 +35,7 @@ from bayesrisk.exceptions import (
 )
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, config_digest
-from bayesrisk.risk.count.accuracy import LAWS, NoiseRisk
+from bayesrisk.risk.count.noise_laws import LAWS, NoiseRisk
 
 _TEXTS = ("scenario", "noise", "rho_name", "prior_text", "conditionals", "target", "quantity")
 _WHOLE = ("levels", "group_count", "n_siblings", "known_count", "noisy_count")
@@ -271,9 +271,10 @@ def _table(study: SweepStudy, numbers: range) -> pa.Table:
     """Return the rows of some settings, by their numbers."""
     points = _points(study)
     settings, values = [], []
+    priors = np.array([prior.value for prior in study.prior])
     for number in numbers:
         noise, sensitivity, rho = study.settings[number]
-        law = LAWS[noise](rho.value, sensitivity.value)
+        law = LAWS[noise](rho.value, sensitivity.value, priors)
         settings.append((noise, sensitivity.value, rho.name or None, rho.value, law.parameter))
         for name, some in zip(study.quantities, points, strict=True):
             # A value alone, or also its error and what that rests on.
@@ -321,16 +322,16 @@ def _value(study: SweepStudy, number: int, law: NoiseRisk, name: str) -> Any:
     """Return a quantity at all its points in a setting."""
     _, sensitivity, rho = study.settings[number]
     priors, offsets = np.array([prior.value for prior in study.prior]), np.array(study.released)
-    if name in law.averages:
-        return law.averages[name](prior=priors)
+    if name in ("decision_accuracy", "decision_baseline"):
+        return getattr(law.question.accuracy(), name.removeprefix("decision_"))
     if name in _AVERAGES:
-        return getattr(law.accuracy(prior=priors), name.removeprefix("decision_"))
+        return getattr(law.question, name.removesuffix("_probability"))()
     if name == "epsilon":
         return law.epsilon(study.delta or 0.5)
     if name == "simulated_marginal_posterior":
         seed = np.random.SeedSequence(study.seed, spawn_key=(number,))
-        mean, error = law.simulated(priors, study.releases, np.random.default_rng(seed))
-        return mean, error, law.effective_releases(priors, study.releases)
+        mean, error = law.simulated(study.releases, np.random.default_rng(seed))
+        return mean, error, law.effective_releases(study.releases)
     if name in _IN_GROUP:
         return [_two_levels(study, number, name, kind) for kind in study.hierarchy.conditionals]
     if name.startswith("multilevel"):
@@ -344,7 +345,7 @@ def _value(study: SweepStudy, number: int, law: NoiseRisk, name: str) -> Any:
     # Only y - k matters, and so every target has the same.
     if name == "release_probability":
         return np.tile(law.noise.pmf(offsets - 1), len(study.targets))
-    posterior = np.array([law.posterior(offsets, prior=prior) for prior in priors])
+    posterior = law.posteriors(offsets)
     posterior = posterior / priors[:, None] if name == "risk_ratio" else posterior
     return np.tile(posterior, len(study.targets))
 
