@@ -58,7 +58,9 @@ ROOMS = {
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
     "cli": "base recipes | records | attacks release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
-    "experiments": ("runs | by_place sweep | reconstruction sweep_document | audit *"),
+    "experiments": (
+        "runs pages | by_place sweep | reconstruction sweep_document sweep_report | audit *"
+    ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "samplers | base | registry coarsening | *",
     "plotting": "_canvas | attacks audit counts",

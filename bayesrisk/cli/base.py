@@ -374,7 +374,7 @@ FragmentOption = Annotated[
 def write_fragment(report: Path) -> None:
     """Write a report as a part of another page, beside it."""
     from bayesrisk._base.disk import write_bytes
-    from bayesrisk.experiments.runs.engine import fragment
+    from bayesrisk.experiments.pages import fragment
 
     page = fragment(report.read_text("utf-8")).encode()
     write_bytes(report.with_name(report.name.replace("report", "fragment")), page)

@@ -229,7 +229,7 @@ def _report(output: Path, runner: base.RunOptions) -> str:
     import pandas as pd
 
     from bayesrisk._version import __version__
-    from bayesrisk.experiments.runs.engine import drawing, findings, table
+    from bayesrisk.experiments.pages import drawing, findings, table
     from bayesrisk.plotting.attacks import draw_numbers
 
     release = _contents(output, lambda _: None)  # what may be published alone

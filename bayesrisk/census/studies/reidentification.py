@@ -23,8 +23,9 @@ from bayesrisk._base.validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.census.readers import record_form
 from bayesrisk.exceptions import ArgumentError, DataError, quote as quoted
+from bayesrisk.experiments import pages
+from bayesrisk.experiments.pages import Figure, Folded, Heading, Part, Prose, marked
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
-from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.folder import config_digest
 from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
 from bayesrisk.reconstruction.registry import Status
@@ -490,7 +491,7 @@ def _abridged(table: pd.DataFrame) -> pd.DataFrame:
         text = table[name].map(lambda value: "–" if pd.isna(value) else f"{value:.1f}")
         table = table.assign(**{str(name): text.astype("str")})
     if "left_out_ratio" in table:
-        table = engine.rounded(table)
+        table = pages.rounded(table)
     return table.head(_ROWS)
 
 
@@ -731,31 +732,93 @@ def _write(
     tables = report_tables(sums, rates, seed)
     for name, table in tables.items():
         disk.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
-    page = engine.render(
-        "reidentification.html",
+    answer: list[Part] = []
+    parts: list[Part] = [_question(sums, config["taken_as_true"])]
+    for name in links.attackers:
+        mine = rates[(rates["attacker"] == name) & (rates["blocks"] == "all")]
+        answer += _answer(mine, name, links.confidence)
+        parts += _attacker(mine, name, figure_folder, links)
+    every = [pages.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()]
+    page = pages.render(
+        "Re-identification of reconstructed records",
+        answer,
+        [
+            *parts,
+            Heading("The records and the truth"),
+            *_figures(sums, tables.get("variability"), figure_folder),
+            Folded(f"All tables ({len(every)})", every),
+            Prose("reidentification_reading.html"),
+        ],
         made_up=config.get(MADE_UP, False),
-        confidential=confidential,
-        title="Re-identification of reconstructed records",
-        confidence=f"{links.confidence:.0%}",
-        records=sums.records,
-        statuses=dict(sums.statuses.most_common()),
-        taken_as_true=config["taken_as_true"],
-        attackers=[_attacker(rates, name, figure_folder, links) for name in links.attackers],
-        figures=_figures(sums, tables.get("variability"), figure_folder),
-        tables=[engine.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()],
+        warning=marked(pages.CONFIDENTIAL) if confidential else "",
         source=f"Seed {seed}.",
         settings_title="The reconstruction",
         settings=json.dumps(config, indent=2),
     )
-    disk.write_bytes(folder / "report.html", page.encode())
+    disk.write_bytes(folder / "report.html", page)
     return rates
 
 
+def _question(sums: LinkageSums, taken_as_true: bool) -> str:
+    statuses = ", ".join(f"{count:,} {status}" for status, count in sums.statuses.most_common())
+    text = (
+        "The question: how many reconstructed records can be linked to known persons, how many of "
+        "these links are right, and how much of that is due to the persons' own records? There are "
+        f"{sums.records:,} reconstructed records; blocks: {statuses}."
+    )
+    if taken_as_true:
+        text += (
+            " The published counts need not be true and were taken as true: what is called unique "
+            "or proved here is so if they were."
+        )
+    return text
+
+
+def _answer(rates: pd.DataFrame, attacker: str, confidence: float) -> list[Part]:
+    """Return how many links of one attacker are right, also to nonmodal people."""
+    everybody = (rates["block_size"] == "All") & (rates["source"] == SOURCE)
+    panels = rates[everybody].set_index("panel").to_dict(orient="index")
+    return [
+        marked(
+            "<b>Attacker {}.</b> {}",
+            attacker, _verdict(panels["all"], "known persons", confidence),
+        ),
+        "Nonmodal people, of whom the block's composition says little: "
+        + _verdict(panels["nonmodal"], "them", confidence),
+    ]  # fmt: skip
+
+
+def _verdict(row: Mapping[Any, Any], whom: str, confidence: float) -> str:
+    """Return how many links are right, and how much of that guessing explains."""
+    if not row["putative"]:
+        return f"No record could be linked to {whom}."
+    low, high = row["precision_lower"], row["precision_upper"]
+    text = (
+        f"Of {row['putative']:,} links to {whom}, {row['confirmed']:,} are confirmed: "
+        f"{row['precision']:.1%} ({confidence:.0%} interval {low:.1%} to {high:.1%})."
+    )
+    if not np.isnan(row["left_out"]):
+        text += (
+            " A guesser who knows the others of the block, but not the target's own record, is "
+            f"right in {row['left_out']:.1%}."
+        )
+    low, high = row["left_out_ratio_lower"], row["left_out_ratio_upper"]
+    if row["left_out_ratio"] < 1e9:
+        text += f" The links are right {row['left_out_ratio']:.2f} times as often"
+        if not np.isnan(low) and high < 1e9:
+            text += f" (interval {low:.2f} to {high:.2f}): " + (
+                "more than guessing explains" if low > 1
+                else "less often than guessing" if high < 1
+                else "no difference from guessing is shown"
+            )  # fmt: skip
+        text += "."
+    return text
+
+
 def _attacker(
-    rates: pd.DataFrame, attacker: str, folder: Path, links: ReidentificationSums
-) -> dict[str, Any]:
+    mine: pd.DataFrame, attacker: str, folder: Path, links: ReidentificationSums
+) -> list[Part]:
     """Return the section of one attacker: rates of the records, beside those of the guessers."""
-    mine = rates[(rates["attacker"] == attacker) & (rates["blocks"] == "all")]
     overall = mine[mine["block_size"] == "All"]
     everybody = overall.loc[overall["panel"] == "all", _SHOWN].rename(columns=_HEADS)
     caption = f"Rates, beside those of the guessers; intervals of {links.confidence:.0%}"
@@ -769,27 +832,19 @@ def _attacker(
                 f"Precision by block size, {panel} targets, and its ratio to what a guesser "
                 "reaches without the target's record"
             )
-            figures.append(engine.figure(figure, folder / f"precision-{number}-{panel}", label))
-    attacker_rates = overall[overall["source"] == SOURCE].set_index("panel")
-    return {
-        "name": attacker,
-        "rates": attacker_rates.loc["all"].to_dict(),
-        "nonmodal": attacker_rates.loc["nonmodal"].to_dict(),
-        "table": engine.table(engine.rounded(everybody), caption),
-        "figures": figures,
-    }
+            figures.append(pages.figure(figure, folder / f"precision-{number}-{panel}", label))
+    rows = pages.table(pages.rounded(everybody), caption)
+    return [Heading(f"Attacker: {attacker}"), *figures, Folded("The rates", [rows])]
 
 
-def _figures(
-    sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path
-) -> list[engine.Figure]:
+def _figures(sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path) -> list[Figure]:
     """Return the figures of the records and the truth."""
     inferred = linkage.MajorityInference(sums.majority, (SOURCE,))
     curves = plotting.plot_majority(pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS))
     caption = "Majority inference from the reconstructed records: precision over the population"
-    figures = [engine.figure(curves, folder / "majority", caption)]
+    figures = [pages.figure(curves, folder / "majority", caption)]
     if quantiles is not None:
         axes = plotting.plot_variability(quantiles)
         caption = "Solution variability over the population"
-        figures.append(engine.figure(axes, folder / "variability", caption))
+        figures.append(pages.figure(axes, folder / "variability", caption))
     return figures
