@@ -130,7 +130,7 @@ def _nodes(text: str | None, usual: int | None) -> int | None:
     """Return the limit of nodes, a whole number, or None."""
     nodes = _limit(text, usual)
     if nodes is not None and not nodes.isdecimal():
-        raise ArgumentError(f"node_limit must be a whole number or none, got {quote(nodes)}")
+        raise ArgumentError("node_limit", "must be a whole number or none", got=nodes)
     return None if nodes is None else int(nodes)
 
 
@@ -205,7 +205,7 @@ def reidentify(
     files = dict(zip(names, paths, strict=True))
     truth = base.data_path(truth, base.MICRODATA, "persons.parquet")
     if len(files) < len(attacker):
-        raise ArgumentError(f"attacker files must have different names, got {sorted(files)}")
+        raise ArgumentError("attacker", "files must have different names", shown=sorted(files))
     with base.progress(quiet=quiet or as_json, title="reidentify", unit="steps") as advance:
         result = write_reidentification(
             folder,
@@ -565,7 +565,7 @@ def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
     from bayesrisk.experiments.audit.populations import SimulatedPopulation
 
     changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
-    with base.called("name", "simulate"), base.called("n_blocks", "blocks"):
+    with base.renamed({"name": "simulate", "n_blocks": "blocks"}):
         return SimulatedPopulation(
             br.census.population_spec(entry["simulate"], **changes), entry["seed"]
         )
@@ -586,11 +586,11 @@ def _study(
         or [a for a in workload.schema.names if a not in background]
     )
     for name in background:  # also where nobody who asks knows them
-        with base.called("attribute", "--known"):
+        with base.renamed({"attribute": "--known"}):
             workload.schema.attribute(name)
     schema = document.get("schema") or None
     if isinstance(schema, str):
-        with base.called("name", "--schema"):
+        with base.renamed({"name": "--schema"}):
             schema = base.load_schema(schema)
     return br.experiments.AuditStudy(
         population,
@@ -631,8 +631,9 @@ def _workload(
     workload = usual_tables(sources, document, quiet=quiet, census=census)
     if not isinstance(document.get("schema"), str | None) and workload.schema.size > MOST_KINDS:
         raise ArgumentError(
-            f"columns must make at most {MOST_KINDS} kinds of records, got {workload.schema.size}: "
-            "name fewer with --columns, or fewer groups with --cut"
+            "columns",
+            f"must make at most {MOST_KINDS} kinds of records",
+            shown=f"{workload.schema.size}: name fewer with --columns, or fewer groups with --cut",
         )
     return workload
 
@@ -657,7 +658,7 @@ def _methods(texts: list[str] | None) -> list[str]:
 
     methods = base.names(texts) or [METHODS[0]]
     for name in methods:
-        with base.called("method", "--method"):
+        with base.renamed({"method": "--method"}):
             choice(name, "method", METHODS)
     return methods
 
@@ -667,7 +668,7 @@ def _adversaries(texts: list[str] | None, background: list[str]) -> list["Advers
 
     adversaries = []
     for name in base.names(texts) or list(_ATTACKS):
-        with base.called("name", "--attack"):
+        with base.renamed({"name": "--attack"}):
             knows = background if name == "linker" else ()
             adversaries.append(Adversary.named(name, known=knows))
     return adversaries
@@ -729,7 +730,7 @@ def attack_(
     reading = reading.accepted() if accept else reading
     reading.confirmed()
     if output is None:
-        raise ArgumentError("output must be a folder, got none")
+        raise ArgumentError("output", "must be a folder", shown="none")
     limit = base.optional_number(time_limit, "time_limit")
     quiet = quiet or as_json
     with (

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
@@ -105,7 +104,7 @@ def _schema(
     from bayesrisk.census.readers.record_form import file_columns, missing_columns, said_by_file
 
     if document.get("schema"):
-        with base.called("name", "--schema"):
+        with base.renamed({"name": "--schema"}):
             schema = base.load_schema(document["schema"])
         return None if schema.name in br.Schema.available() else schema
     if document.get("dialect") or document.get("geography"):
@@ -247,11 +246,9 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "br.census
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {quote(name)}{advice}")
         settings[name] = value if kinds[name] is str else base.number(value, f"--set {name}")
-    with ExitStack() as names:
-        names.enter_context(base.called("name", "--preset"))
-        for name in settings:
-            by_set = any(text.partition("=")[0] == name for text in changes)
-            names.enter_context(base.called(name, f"--set {name}" if by_set else "--blocks"))
+    given = {"name": "--preset", "n_blocks": "--blocks"}
+    given |= {name: f"--set {name}" for name in (text.partition("=")[0] for text in changes)}
+    with base.renamed(given):
         return br.census.population_spec(preset, **settings)
 
 
@@ -332,17 +329,15 @@ def simulate(
 
 def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
     """Return the stylised law of change, with rates that are given as NAME=RATE."""
-    with base.called("years", "--years"):
+    with base.renamed({"years": "--years"}):
         law = br.census.stylised_change(years)
     parts = [text.partition("=") for text in changes]
     for name, equals, _ in parts:
         if not equals or name not in law.schema.names:
             attributes = ", ".join(n for n in law.schema.names if n != law.age)
             raise ArgumentError(f"--change must be NAME=RATE of {attributes}, got {quote(name)}")
-    with ExitStack() as names:
-        for name, _, _ in parts:
-            names.enter_context(base.called(f"changes[{name!r}]", f"--change {name}"))
-        names.enter_context(base.called("changes", "--change"))
+    given = {"changes": "--change"} | {f"changes[{n!r}]": f"--change {n}" for n, _, _ in parts}
+    with base.renamed(given):
         rates = {name: base.number(rate, f"--change {name}") for name, _, rate in parts}
         return dataclasses.replace(law, changes=rates)
 
@@ -358,7 +353,7 @@ def _nation(
     from bayesrisk.census.population.simulate import Nation
     from bayesrisk.census.studies.by_place import NationStudy
 
-    with base.called("scale", "--scale"):
+    with base.renamed({"scale": "--scale"}):
         nation = Nation.scaled(1.0 if scale is None else base.number(scale, "--scale"), settings)
     summary = runner.run(NationStudy(nation, seed), output, "simulate")
     run = {k: v for k, v in summary.to_dict().items() if k != "population"}
@@ -553,8 +548,8 @@ def _counted(
 
 
 _ONE_PLACE = (
-    "every record is compared with every other one, so give those of one place, such as one folder "
-    "part-CODE of microdata by place"
+    ": every record is compared with every other one, so give those of one place, such as one "
+    "folder part-CODE of microdata by place"
 )
 
 
@@ -581,7 +576,7 @@ def first_look(
     """Count sample uniques, special uniques and small classes of microdata."""
     source = base.record_path(records)
     data: pd.DataFrame | br.Records
-    with base.reworded(IN_PIECES, _ONE_PLACE):
+    with base.advised(IN_PIECES, _ONE_PLACE):
         if keys is None:
             data, chosen, sensitive = _file_records(source, schema, choices, sensitive)
         else:
@@ -700,7 +695,7 @@ def convert_file(
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
     rows_read = base.progress(quiet=quiet or as_json, title="convert-file", unit="rows")
-    named = base.reworded(MISSING, "--on-error missing")
+    named = base.advised(MISSING, "; --on-error missing keeps such values as missing")
     with named, rows_read as bar, base.warnings_as_lines() as notices:
         advance = base.counter(bar)
         if form in _TABLES:
@@ -736,7 +731,7 @@ def _frames(source: Path, form: Form, options: FormOptions) -> Iterator[Any]:
     if form is Form.IPUMS:
         if (ddi := options.codebook) is None:
             raise ArgumentError("--codebook must be given for --from ipums: the DDI file (.xml)")
-        with base.called("person_kind", "--person-kind"):
+        with base.renamed({"person_kind": "--person-kind"}):
             frame = br.census.read_ipums(source, ddi=ddi, person_kind=options.person_kind)
         yield pa.Table.from_pandas(frame, preserve_index=False)
         return
@@ -758,9 +753,9 @@ def _tables(
 
     if options.workload is None:
         raise ArgumentError("--workload must be given for tables, such as sf1-block")
-    with base.called("name", "--workload"):
+    with base.renamed({"name": "--workload"}):
         chosen = br.Workload.named(options.workload, levels=options.level or None)
-    with base.called("tables", "--table"):
+    with base.renamed({"tables": "--table"}):
         chosen = chosen.select(tables=options.table) if options.table else chosen
     settings: dict[str, Any] = {"workload": chosen, "on_error": options.on_error or "refuse"}
     if form is Form.NHGIS:

@@ -60,8 +60,9 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, Float
     reach = np.sqrt((_REACH + float(np.ptp(ripple))) / precision) + 1.0
     if not reach < MAX_CELLS:
         raise ArgumentError(
-            f"rho_block and rho_group must leave noise of fewer than {MAX_CELLS} values, "
-            f"got {reach:g}"
+            "rho_block",
+            f"and rho_group must leave noise of fewer than {MAX_CELLS} values",
+            shown=f"{reach:g}",
         )
     x = np.arange(-int(reach), int(reach) + 1)
     log_weight = ripple[x % ripple.size] - precision * x.astype(float) ** 2
@@ -281,10 +282,8 @@ def read_question(
     for name, precision in (("rho_block", two_levels.block), ("rho_group", two_levels.group)):
         bad = (precision > 0.0) & ((precision < 1e-30) | (precision > 1e99))
         if bad.any():
-            raise ArgumentError(
-                f"{name} / sensitivity**2 must be 0 or in [1e-30, 1e99], "
-                f"got {check.describe_first(precision, bad)}"
-            )
+            rule = "/ sensitivity**2 must be 0 or in [1e-30, 1e99]"
+            raise ArgumentError(name, rule, shown=check.describe_first(precision, bad))
     arrays = {
         "group_count": group,
         "block_count": block,
@@ -313,9 +312,7 @@ def check_truth(settings: Settings, arrays: dict[str, Any], name: str) -> None:
         )
     bad = group < block
     if bad.any():
-        raise ArgumentError(
-            f"{name} must be >= block_count, got {check.describe_first(group, bad)}"
-        )
+        raise ArgumentError(name, "must be >= block_count", shown=check.describe_first(group, bad))
     if settings.group_prior.flat or settings.published:
         return
     possible = settings.group_prior.allowed
@@ -324,7 +321,7 @@ def check_truth(settings: Settings, arrays: dict[str, Any], name: str) -> None:
         rule = f"possible under group_prior ({possible[0]} to {possible[-1]})"
         if settings.known_total is not None:
             rule = f"known_total = {settings.known_total}"
-        raise ArgumentError(f"{name} must be {rule}, got {check.describe_first(group, bad)}")
+        raise ArgumentError(name, f"must be {rule}", shown=check.describe_first(group, bad))
 
 
 def without_hierarchy(question: Question, *, decision: bool) -> FloatArray:

@@ -235,7 +235,7 @@ def group_setting(
     if bad.any():
         value = check.describe_first(np.broadcast_to(k, bad.shape), bad)
         count = check.describe_first(np.broadcast_to(n, bad.shape), bad)
-        raise ArgumentError(f"known_count must be < group_count, {count}, got {value}")
+        raise ArgumentError("known_count", f"must be < group_count, {count}", shown=value)
     return n, m, k
 
 
@@ -310,7 +310,7 @@ def postprocessed_posterior(
     bad = a > n
     if bad.any():
         value = check.describe_first(np.broadcast_to(a, bad.shape), bad)
-        raise ArgumentError(f"released must be <= group_count, got {value}")
+        raise ArgumentError("released", "must be <= group_count", shown=value)
     inner = np.broadcast_shapes(a.shape, n.shape, m.shape, k.shape, precision.shape)
     laws = sum_laws(precision, m + 1, exact=exact, shape=inner)
     change = np.empty(inner)

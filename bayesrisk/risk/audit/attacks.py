@@ -263,14 +263,15 @@ def check_occupancy(workload: Workload, name: str) -> None:
     missing = [one for one in LIMITED if one not in schema.names]
     if missing:
         raise ArgumentError(
-            f"{name} must not name occupancy for schema {schema.name!r}: its records have no "
-            f"{', '.join(missing)}, so that they are no households with an occupancy limit"
+            name,
+            f"must not name occupancy for schema {schema.name!r}: its records have no "
+            f"{', '.join(missing)}, so that they are no households with an occupancy limit",
         )
     lost = [table for table in TABLES.values() if (level, table) not in workload.tables]
     if lost:
         raise ArgumentError(
-            f"{name} must not name occupancy for these tables: {quote(level)} has no "
-            f"{', '.join(lost)}"
+            name,
+            f"must not name occupancy for these tables: {quote(level)} has no {', '.join(lost)}",
         )
 
 

@@ -18,7 +18,7 @@ from bayesrisk._base.validation import FloatAnswer, FloatArray, Number
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.kernels import REACH
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 from bayesrisk.inference.count.posterior import count_posterior, threshold_offset
 
 # -----------------------------------------------------------------------------
@@ -277,9 +277,9 @@ def single_noise(noise: NoiseLaw | Noise, name: str) -> NoiseLaw:
     """Return the law of one noise, or refuse what is none."""
     law = noise.law() if isinstance(noise, Noise) else noise
     if not isinstance(law, NoiseLaw):
-        raise ArgumentTypeError(f"{name} must have logpmf, ppf and isf, got {quote(noise)}")
+        raise ArgumentTypeError(name, "must have logpmf, ppf and isf", got=noise)
     if np.asarray(law.ppf(0.5)).ndim:
-        raise ArgumentError(f"{name} must be a single law, got {quote(noise)}")
+        raise ArgumentError(name, "must be a single law", got=noise)
     return law
 
 

@@ -27,7 +27,7 @@ from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, Noise
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.distributions.kernels import REACH, LogTable, log_table
-from bayesrisk.exceptions import ArgumentError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.count import postprocessed as kernels
 from bayesrisk.inference.count.measurements import MAX_SIBLINGS, exact_wanted, sum_laws
 from bayesrisk.risk.count.accuracy import (
@@ -750,7 +750,7 @@ def rho_for_risk(
         )
     if measure == "average":
         if probability is not None:
-            raise ArgumentError(f"probability belongs with 'quantile', got {quote(probability)}")
+            raise ArgumentError("probability", "belongs with 'quantile'", got=probability)
         return _average_limit(bound, p, m) * delta**2
     if probability is None:
         raise ArgumentError("measure='quantile' needs a probability, got None")
