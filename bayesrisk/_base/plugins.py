@@ -1,10 +1,12 @@
 """Choosing by name: the package's own, registered ones, and plug-ins of other packages.
 
 A plug-in is named in an entry-point group of its package.  One that fails to load is skipped with
-a warning.  The package's own are listed in its code and nowhere else, so that they are there
-whatever the installation says.  Foreign code runs behind a wall, which names what fails there.
+a warning.  The package's own are listed in its code, those of a wing in the ``entry_points.txt`` of
+its folder: they are there whatever the installation says.  Foreign code runs behind a wall, which
+names what fails there.
 """
 
+import configparser
 import copyreg
 import functools
 import inspect
@@ -12,6 +14,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
@@ -29,13 +32,22 @@ from bayesrisk.exceptions import (
 T = TypeVar("T")
 
 
+@functools.cache
+def wing_points() -> dict[str, dict[str, str]]:
+    """Return the entry points of the wings: folders of the package that no other part imports."""
+    points = configparser.ConfigParser(delimiters="=", interpolation=None)
+    points.optionxform = str  # type: ignore[assignment, method-assign]
+    points.read(sorted(Path(__file__).parents[1].glob("*/entry_points.txt")), encoding="utf-8")
+    return {group: dict(points[group]) for group in points.sections()}
+
+
 class Registry(Generic[T]):
     """Factories of one kind of thing, by name.
 
     ``kind`` is the name in messages, and the entry-point group is ``bayesrisk.KINDs``; ``builtin``
-    has the package's own as ``module:attribute``, loaded when they are asked for, and nothing
-    replaces them; whatever is made follows ``protocol``, which ``needs`` says in words, and its
-    methods return what ``results`` says.
+    has the package's own as ``module:attribute``, its wings' among them, loaded when they are asked
+    for, and nothing replaces them; whatever is made follows ``protocol``, which ``needs`` says in
+    words, and its methods return what ``results`` says.
     """
 
     def __init__(
@@ -47,7 +59,8 @@ class Registry(Generic[T]):
         needs: str,
         results: Mapping[str, type] = MappingProxyType({}),
     ) -> None:
-        self.kind, self.builtin, self.group = kind, dict(builtin), f"bayesrisk.{kind}s"
+        self.kind, self.group = kind, f"bayesrisk.{kind}s"
+        self.builtin = {**builtin, **wing_points().get(self.group, {})}
         self._protocol, self._needs, self._results = protocol, needs, tuple(results.items())
         self._registered: dict[str, Callable[..., T]] = {}
 

@@ -17,8 +17,8 @@ from bayesrisk.cli.records import MOST_KINDS, ColumnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError, quote
 
 if TYPE_CHECKING:
+    from bayesrisk.census.population.simulate import SimulatedPopulation
     from bayesrisk.experiments.audit.choosing import ProtectionGoal
-    from bayesrisk.experiments.audit.populations import SimulatedPopulation
     from bayesrisk.experiments.runs.engine import RunSummary
     from bayesrisk.risk.audit import Adversary
 
@@ -194,7 +194,7 @@ def reidentify(
     quiet: base.QuietOption = False,
 ) -> None:
     """Link records to known persons, confirm the links, and compare with guessing."""
-    from bayesrisk.experiments.reidentification import write_reidentification
+    from bayesrisk.census.studies.reidentification import write_reidentification
 
     paths = [base.data_path(file, base.MICRODATA, "persons.parquet") for file in attacker]
     # A sample is called by its name: the file is persons.parquet in each.
@@ -304,7 +304,7 @@ def study(
 ) -> None:
     """Protect households in several ways, attack each, and judge what the attack finds."""
     from bayesrisk._base import validation as check
-    from bayesrisk.experiments.published_attack import read_households, read_sample
+    from bayesrisk.census.studies.occupancy_attack import read_households, read_sample
     from bayesrisk.tables.exchange import Partitions
 
     settings = options.synthetic()
@@ -366,7 +366,7 @@ def attack(
     sample: SampleOption = None,
 ) -> None:
     """Find blocks of published statistics that must hold a household above the limit."""
-    from bayesrisk.experiments.published_attack import OccupancyAttackStudy
+    from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 
     study = OccupancyAttackStudy(
         base.data_path(blocks, "published statistics"),
@@ -562,7 +562,7 @@ def _called(path: Path) -> str:
 def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
     if "records" in entry:
         return base.record_path(Path(entry["records"]))
-    from bayesrisk.experiments.audit.populations import SimulatedPopulation
+    from bayesrisk.census.population.simulate import SimulatedPopulation
 
     changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
     with base.renamed({"name": "simulate", "n_blocks": "blocks"}):
@@ -654,12 +654,12 @@ def _protections(recipes: list[Any] | None) -> list["br.experiments.Protection"]
 
 def _methods(texts: list[str] | None) -> list[str]:
     from bayesrisk._base.validation import choice
-    from bayesrisk.risk.audit import METHODS
+    from bayesrisk.risk.audit import METHODS, available_methods
 
     methods = base.names(texts) or [METHODS[0]]
     for name in methods:
         with base.renamed({"method": "--method"}):
-            choice(name, "method", METHODS)
+            choice(name, "method", available_methods())
     return methods
 
 

@@ -713,7 +713,7 @@ def split_records(
 ) -> Iterator[Path]:
     """Provide records put down by place beside an output, and remove them at the end."""
     from bayesrisk._base import disk
-    from bayesrisk.census.studies.by_place import split_by_place
+    from bayesrisk.experiments.by_place import split_by_place
 
     with disk.scratch_folder(output) as folder:
         with renamed({"level": "--by", "places": "--places"}):

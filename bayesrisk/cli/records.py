@@ -351,7 +351,7 @@ def _nation(
 ) -> None:
     """Make a nation by county, as a run in shards."""
     from bayesrisk.census.population.simulate import Nation
-    from bayesrisk.census.studies.by_place import NationStudy
+    from bayesrisk.census.studies.nation import NationStudy
 
     with base.renamed({"scale": "--scale"}):
         nation = Nation.scaled(1.0 if scale is None else base.number(scale, "--scale"), settings)
@@ -492,7 +492,7 @@ def tabulate(
 
 def _by_place(source: Path, wanted: "br.Workload", output: Path, runner: base.RunOptions) -> None:
     """Count microdata by place, a part at a time."""
-    from bayesrisk.census.studies.by_place import TabulationStudy
+    from bayesrisk.experiments.by_place import TabulationStudy
 
     summary = runner.run(TabulationStudy(source, wanted), output, "tabulate")
     lines = [f"{len(wanted.tables)} tables of {wanted.n_cells} cells in {output}"]

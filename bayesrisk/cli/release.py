@@ -269,7 +269,7 @@ def _report(output: Path, runner: base.RunOptions) -> str:
 
 def _by_place(request: _Request, source: Path) -> None:
     """Release microdata by place, a part at a time."""
-    from bayesrisk.census.studies.by_place import ReleaseStudy
+    from bayesrisk.experiments.by_place import ReleaseStudy
 
     output, runner = request.output, request.runner
     listing: Any = _OCCUPIED if request.places == _OCCUPIED else None

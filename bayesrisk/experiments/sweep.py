@@ -38,8 +38,8 @@ from bayesrisk.exceptions import (
 from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, config_digest
-from bayesrisk.risk.count.accuracy import LAWS, NoiseRisk
 from bayesrisk.risk.count.blocks import Scenario
+from bayesrisk.risk.count.noise_laws import LAWS, NoiseRisk
 
 _Columns = dict[str, Any]
 
@@ -284,7 +284,9 @@ def _setting(
     study: SweepStudy, index: int, noise: str, sensitivity: Budget, rho: Budget
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one (noise, sensitivity, rho), whatever its place among the shards."""
-    law = LAWS[noise](rho.value, sensitivity.value)
+    law = LAWS[noise](
+        rho.value, sensitivity.value, np.array([prior.value for prior in study.prior])
+    )
     rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(index,)))
     shared = {
         "scenario": study.scenario,
@@ -316,16 +318,17 @@ def _rows(
     study: SweepStudy, law: NoiseRisk, quantity: str, shared: _Columns, rng: np.random.Generator
 ) -> Iterator[_Columns]:
     """Yield the columns of one quantity that are not the same for the whole setting."""
-    priors = np.array([prior.value for prior in study.prior])
     offsets = np.array(study.released)
-    by_prior: _Columns = {"prior": priors, "prior_text": [prior.name for prior in study.prior]}
+    by_prior: _Columns = {
+        "prior": np.array([prior.value for prior in study.prior]),
+        "prior_text": [prior.name for prior in study.prior],
+    }
     if quantity == "epsilon":
         yield {"value": [float(law.epsilon(study.delta or 0.5))]}
     elif quantity == "release_probability":
         yield _released(study, np.asarray(law.noise.pmf(offsets - 1)))
     elif quantity in ("posterior", "risk_ratio"):
-        for prior in study.prior:
-            value = law.posterior(offsets, prior=prior.value)
+        for prior, value in zip(study.prior, law.posteriors(offsets), strict=True):
             if quantity == "risk_ratio":
                 value = value / prior.value
             columns = {"prior": prior.value, "prior_text": prior.name}
@@ -335,15 +338,15 @@ def _rows(
     elif quantity.startswith("hierarchical"):
         yield from _by_hierarchy(study, shared, quantity)
     elif quantity == "simulated_marginal_posterior":
-        mean, error = law.simulated(priors, study.releases, rng)
-        effective = law.effective_releases(priors, study.releases)
+        mean, error = law.simulated(study.releases, rng)
+        effective = law.effective_releases(study.releases)
         columns = {"standard_error": error, "effective_releases": effective}
         yield {**by_prior, "value": mean, **columns}
     elif quantity in ("decision_accuracy", "decision_baseline"):
-        value = getattr(law.accuracy(prior=priors), quantity.removeprefix("decision_"))
+        value = getattr(law.question.accuracy(), quantity.removeprefix("decision_"))
         yield {**by_prior, "value": np.asarray(value, dtype=float)}
     else:
-        value = law.averages[quantity](prior=priors)
+        value = getattr(law.question, quantity.removesuffix("_probability"))()
         yield {**by_prior, "value": np.asarray(value, dtype=float)}
 
 

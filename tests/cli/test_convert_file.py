@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from files.agency_forms import write_ipums_1940, write_nhgis, write_sf1
+from agency_forms import write_ipums_1940, write_nhgis, write_sf1
 from oracles import readers as oracle
 from typer.testing import CliRunner
 
@@ -149,7 +149,7 @@ def test_progress_in_lines(tmp_path, monkeypatch, seconds):
 
 def test_tables_of_2020_and_an_attack_on_them(tmp_path):
     """Segments of both files and an extract of NHGIS become folders that the attacks take."""
-    from files.agency_forms import write_dhc, write_nhgis, write_pl94
+    from agency_forms import write_dhc, write_nhgis, write_pl94
 
     blocks = [f"50001000100{b}" for b in RNG.integers(1000, 1003, 12)]
     voters = oracle.pl94_records(RNG, 12).replace(block=blocks)

@@ -29,9 +29,10 @@ from bayesrisk.census.occupancy.solutions import reconstruct_occupancy
 from bayesrisk.census.occupancy.statistics import HouseholdLaw, occupancy_statistics
 from bayesrisk.census.population.simulate import simulate_population
 from bayesrisk.census.population.spec import population_spec
-from bayesrisk.census.studies import by_place, occupancy_risk as risk
+from bayesrisk.census.studies import occupancy_risk as risk
+from bayesrisk.census.studies.occupancy_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
-from bayesrisk.experiments.published_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
+from bayesrisk.experiments import by_place
 from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder, config_digest

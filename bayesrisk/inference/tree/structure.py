@@ -76,7 +76,7 @@ def release_frame(release: Release, table: str, cell: str, place: str | None) ->
     return pd.concat(pieces, ignore_index=True)
 
 
-_MAX_PRECISION = 1e280  # as in `_validation`: beyond that nothing changes
+_MAX_PRECISION = 1e280  # as in `_base.validation`: beyond that nothing changes
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ def test_four_times_as_many_counties_take_no_more_memory(tmp_path):
 #: Sorts a file of records into counties and says how many there are.
 _SPLIT = """
 from pathlib import Path
-from bayesrisk.census.studies.by_place import split_by_place
+from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.tables import Schema, iter_records
 split_by_place(iter_records(sys.argv[1], schema=Schema.named("pl94")), sys.argv[2])
 answer = len(list(Path(sys.argv[2]).glob("part-*")))

@@ -8,9 +8,10 @@ from peak_memory import run_and_measure
 from bayesrisk import make_mechanism, run
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.simulate import Nation
-from bayesrisk.census.studies.by_place import NationStudy, ReleaseStudy, TabulationStudy
+from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.exceptions import ArgumentError, DataError, ShardError
-from bayesrisk.experiments.published_attack import OccupancyAttackStudy
+from bayesrisk.experiments.by_place import ReleaseStudy, TabulationStudy
 from bayesrisk.tables import Microdata, PublishedTables, Schema, Workload, tabulate
 
 SMALL = population_spec(
@@ -77,7 +78,7 @@ def test_what_is_not_there_is_said_before_a_folder_is_made(made, tmp_path):
 _ATTACK = """
 import tracemalloc
 import pyarrow as pa
-from bayesrisk.experiments.published_attack import OccupancyAttackStudy
+from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 study = OccupancyAttackStudy(sys.argv[1], blocks_per_shard=100)
 tracemalloc.start()
 for shard in range(study.shards):

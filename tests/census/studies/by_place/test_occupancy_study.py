@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 from bayesrisk import run
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.simulate import Nation
-from bayesrisk.census.studies.by_place import NationStudy, split_by_place
+from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.census.studies.occupancy import OccupancyStudy
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
+from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.tables import Microdata
 
 SMALL = population_spec(

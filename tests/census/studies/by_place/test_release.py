@@ -12,7 +12,7 @@ from bayesrisk import Release, make_mechanism, run
 from bayesrisk._base.randomness import named_stream
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.simulate import Nation
-from bayesrisk.census.studies.by_place import NationStudy, ReleaseStudy, split_by_place
+from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -21,6 +21,7 @@ from bayesrisk.exceptions import (
     OutputError,
     ShardError,
 )
+from bayesrisk.experiments.by_place import ReleaseStudy, split_by_place
 from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.mechanisms import BaseMechanism, Protected
 from bayesrisk.release import MechanismSpec, TrueCounts
