@@ -190,14 +190,14 @@ def _whole(request: _Request, source: Path) -> None:
         if isinstance(pieces, br.Microdata):
             people = pieces
         else:
-            with base.reworded(IN_PIECES, base.FILE_BY_PLACE):
+            with base.advised(IN_PIECES, base.FILE_BY_PLACE):
                 people = joined(pieces, source)
         count_step()
         mark = base.made_up_mark(source)
         if mark:
             people = dataclasses.replace(br.tables.microdata.as_microdata(people), made_up=True)
         listing = {} if request.places is None else {"places": request.places}
-        with base.called("places", "--places"):
+        with base.renamed({"places": "--places"}):
             release = request.protection.release(
                 people, workload=request.workload, rng=request.seed, **listing
             )
@@ -274,7 +274,7 @@ def _by_place(request: _Request, source: Path) -> None:
     output, runner = request.output, request.runner
     listing: Any = _OCCUPIED if request.places == _OCCUPIED else None
     study = ReleaseStudy(source, request.workload, request.protection, request.seed, listing)
-    with base.called("places", "--places"):
+    with base.renamed({"places": "--places"}):
         summary = runner.run(study, output, "release")
     _warn(summary.simulation, request.protection.spec)
     lines = []
@@ -314,7 +314,7 @@ def _mechanism(
     )
 
     option = "--mechanism" if options.mechanism else f"{options.config}: mechanism"
-    with base.called("name of the mechanism", option), base.called("protection", option):
+    with base.renamed({"name of the mechanism": option, "protection": option}):
         name, parameters = read_recipe(document["mechanism"])
         parameters = with_settings(
             parameters | document.get("parameters", {}), options.settings or [], "--set"
@@ -325,10 +325,10 @@ def _mechanism(
             )
             return make_mechanism(name, **parameters)
         except ArgumentError as error:
-            if not str(error).startswith(f"mechanism {name!r}: "):
+            if not error.rule.startswith(f"{name!r}: "):
                 raise
-            text = f"{error}; give each as {name}:KEY=VALUE,KEY=VALUE or by --set KEY=VALUE"
-            raise type(error)(text) from error
+            advice = f"; give each as {name}:KEY=VALUE,KEY=VALUE or by --set KEY=VALUE"
+            raise error.advised(advice) from error
 
 
 def _households(source: Path) -> bool:
@@ -345,7 +345,7 @@ def _audited(
     from bayesrisk.experiments.audit import audited_protection
 
     folder, name = str(options.from_audit), str(options.protection)
-    with base.called("protection", "--protection"):
+    with base.renamed({"protection": "--protection"}):
         protection, workload, schema, identical = audited_protection(folder, name, records=source)
     if not identical:
         base.say(f"Warning: {source} is not what was audited in {folder}")

@@ -10,7 +10,7 @@ import typer
 import bayesrisk as br
 from bayesrisk._version import __version__
 from bayesrisk.cli import base
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior
@@ -53,7 +53,7 @@ def risk(
         raise ArgumentError(
             f"give exactly one of --rho and --sigma2, got rho={rho}, sigma2={sigma2}"
         )
-    with base.called("scenario_name", "--scenario"):
+    with base.renamed({"scenario_name": "--scenario"}):
         result = br.block_risk(
             [[base.number(count, "noisy_count")] for count in noisy_count],
             rho=base.optional_number(rho, "rho"),
@@ -109,7 +109,7 @@ class RiskLimit:
         if self.prior is None:
             raise ArgumentError("--max-risk needs a --prior, got none")
 
-        with base.called("limit", "--max-risk"):
+        with base.renamed({"limit": "--max-risk"}):
             return br.risk.rho_for_risk(
                 limit,
                 prior=base.number(self.prior, "prior"),
@@ -218,10 +218,10 @@ def _group_prior(text: str) -> "br.FiniteLaw | None":
     if text == "flat":
         return None
     if kind != "truncated" or not digits.isascii() or not digits.isdigit():
-        raise ArgumentError(f"group_prior must be flat or truncated:MAX, got {quote(text)}")
+        raise ArgumentError("group_prior", "must be flat or truncated:MAX", got=text)
     count = int(digits) if len(digits) < 20 else 10**20
     if count >= _MAX_GROUP:
-        raise ArgumentError(f"group_prior must name a count below {_MAX_GROUP}, got {quote(text)}")
+        raise ArgumentError("group_prior", f"must name a count below {_MAX_GROUP}", got=text)
     return br.FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
 
 
