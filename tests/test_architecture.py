@@ -56,7 +56,7 @@ ROOMS = {
         " | measurement_risk occupancy_attack occupancy_beliefs | occupancy"
     ),
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
-    "cli": "base recipes | records | attacks release risk | app",
+    "cli": "base recipes | records whole_release | attacks release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "runs pages | by_place sweep | reconstruction sweep_document sweep_report | audit *"

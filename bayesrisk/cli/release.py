@@ -248,6 +248,7 @@ def _report(output: Path, runner: base.RunOptions) -> str:
         [
             f"{every:,} counts in {len(tables):,} tables are released, {stated} of them exactly; "
             f"the protection is {release['mechanism']}{budget}.",
+            *_privacy(release),
             f"Published exactly: {'; '.join(_exactly(release))}.",
             *(f"{n:,} of the counts: {law}." for law, n in laws.items()),
             *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in release["diagnostics"].items()),
@@ -417,6 +418,7 @@ def verify_release(
     lines = [
         f"{folder} is whole: a release by {contents['mechanism']}, {contents['parameters']}",
         chance,
+        *_privacy(contents),
         *_measured(contents["diagnostics"]),
         "Published exactly:",
         f"  the list of places ({places}): {_PLACES[contents['list_of_places']]}",
@@ -463,6 +465,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         "mechanism": spec.mechanism,
         "parameters": ", ".join(parameters) or "no parameters",
         "rho": _rho(spec.parameters),
+        "epsilon": _epsilon(spec),
         "simulation": simulation,
         "random": any(law.random for law in laws.values()),
         "diagnostics": dict(diagnostics),
@@ -481,6 +484,24 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         ],
         "other_files": _foreign_files(folder),
     }
+
+
+def _privacy(release: Mapping[str, Any]) -> list[str]:
+    """Return a sentence with epsilon of the whole release, if its law is known."""
+    if release["epsilon"] is None:
+        return []
+    return [
+        f"For one record, all noisy counts together have epsilon {release['epsilon']:.6g} at delta "
+        "1e-10, by the law of their privacy loss."
+    ]
+
+
+def _epsilon(spec: "br.MechanismSpec") -> float | None:
+    """Return epsilon at delta 1e-10 by the law of the privacy loss; None without such a law."""
+    try:
+        return float(br.accounting.PrivacyLoss.of(spec).epsilon(1e-10).upper)
+    except ArgumentError:
+        return None
 
 
 def _rho(parameters: Mapping[str, Any]) -> float | None:

@@ -9,7 +9,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._version import __version__
-from bayesrisk.cli import base
+from bayesrisk.cli import base, whole_release
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class RiskLimit:
     """A limit on the risk ratio that a budget shall keep."""
 
     max_risk: Annotated[str | None, "Risk ratio that the average release shall keep."] = None
-    prior: Annotated[str | None, "With --max-risk: prior of the truth."] = None
+    prior: Annotated[str | None, "With --max-risk or a release: prior of the truth."] = None
     probability: Annotated[
         str | None, "With --max-risk: not the average but this quantile shall keep it."
     ] = None
@@ -121,6 +121,9 @@ class RiskLimit:
 
 def convert(
     limit: RiskLimit,
+    release: Annotated[
+        str | None, typer.Argument(help="Folder of a release, or a budget: pl94, dhc.")
+    ] = None,
     rho: Annotated[str | None, "zCDP budget."] = None,
     sigma2: Annotated[str | None, "Scale of discrete Gaussian noise."] = None,
     epsilon: Annotated[str | None, "Budget of approximate DP."] = None,
@@ -129,11 +132,22 @@ def convert(
     method: Annotated[str, "Conversion between zCDP and DP: tight or bun-steinke."] = "tight",
     as_json: base.JsonOption = False,
 ) -> None:
-    """Convert between rho, sigma2, epsilon and delta: give one, or a limit on the risk."""
+    """Convert rho, sigma2, epsilon and delta, or say what a whole release tells of a record."""
     from bayesrisk._base import validation as check
     from bayesrisk.accounting.budget import SENSITIVITIES
 
     change = base.parse_sensitivity(sensitivity)
+    if release is not None:
+        if (rho, sigma2, limit.max_risk, limit.probability) != (None,) * 4:
+            raise ArgumentError("a release goes with --epsilon or --delta, and --prior, alone")
+        document, lines = whole_release.answer(
+            release,
+            epsilon=base.optional_number(epsilon, "epsilon"),
+            delta=base.optional_number(delta, "delta"),
+            prior=base.optional_number(limit.prior, "prior"),
+        )
+        base.print_answer(document, lines, as_json=as_json)
+        return
     budget, scale = base.optional_number(rho, "rho"), base.optional_number(sigma2, "sigma2")
     target, failure = base.optional_number(epsilon, "epsilon"), base.optional_number(delta, "delta")
     allowed = limit.max_risk is not None
