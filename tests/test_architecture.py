@@ -53,7 +53,7 @@ ROOMS = {
         "measurement_counts nation occupancy_risk reidentification"
         " | measurement_risk occupancy_attack occupancy_beliefs | occupancy"
     ),
-    "accounting": "budget | conversion",
+    "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
     "cli": "base recipes | records | attacks release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": ("runs | by_place sweep | reconstruction sweep_document | audit *"),
