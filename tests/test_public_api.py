@@ -441,6 +441,8 @@ def test_names_that_moved_are_where_the_migration_page_says():
 def old_names():
     """Return the names of the version before that the wing of censuses took, and their objects."""
     stub = Path(bayesrisk.census.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    files = (names for home, names in moves.NAMES.items() if home.count(".") > 1)
+    named = {name for names in files for name in names}
     for node in ast.parse(stub).body:
         if isinstance(node, ast.ImportFrom):
             old = {v.removeprefix("census."): k for k, v in moves.MODULES.items()}
@@ -448,7 +450,7 @@ def old_names():
                 node.module, node.module.replace("occupancy.", "reconstruction.occupancy.")
             )
             for alias in node.names:
-                if alias.name not in ("NationStudy", "SimulatedPopulation"):  # in NAMES
+                if alias.name not in named:
                     yield f"bayesrisk.{module}", alias.name
 
 

@@ -45,6 +45,7 @@ NAMES = {
         "occupancy_variability",
         "reconstruct_occupancy",
     ),
+    "bayesrisk.tables.schema": ("household_cells", "household_valid"),
     "bayesrisk.risk": ("occupancy_block_risk", "occupancy_linkage"),
 }
 

@@ -6,7 +6,6 @@ its folder: they are there whatever the installation says.  Foreign code runs be
 names what fails there.
 """
 
-import configparser
 import copyreg
 import functools
 import inspect
@@ -14,11 +13,11 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from bayesrisk._base import interrupts, validation as check
+from bayesrisk._base.wings import wing_points
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -30,15 +29,6 @@ from bayesrisk.exceptions import (
 )
 
 T = TypeVar("T")
-
-
-@functools.cache
-def wing_points() -> dict[str, dict[str, str]]:
-    """Return the entry points of the wings: folders of the package that no other part imports."""
-    points = configparser.ConfigParser(delimiters="=", interpolation=None)
-    points.optionxform = str  # type: ignore[assignment, method-assign]
-    points.read(sorted(Path(__file__).parents[1].glob("*/entry_points.txt")), encoding="utf-8")
-    return {group: dict(points[group]) for group in points.sections()}
 
 
 class Registry(Generic[T]):
@@ -81,9 +71,7 @@ class Registry(Generic[T]):
 
     def make(self, name: str, /, *arguments: object, **parameters: Any) -> T:
         """Return the object of a name, made with these arguments and checked."""
-        # To look for plug-ins is to read the metadata of every installed package: some 10 ms.
-        if not isinstance(name, str) or not (name in self.builtin or name in self._registered):
-            check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+        self._check(name)
         factory = self._find(name)
         subject = self.subject(name)
         with Wall(subject):
@@ -125,8 +113,13 @@ class Registry(Generic[T]):
 
     def factory(self, name: str) -> Callable[..., T]:
         """Return the factory of a name."""
-        check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+        self._check(name)
         return self._find(name)
+
+    def _check(self, name: object) -> None:
+        # To look for plug-ins is to read the metadata of every installed package: some 10 ms.
+        if not isinstance(name, str) or not (name in self.builtin or name in self._registered):
+            check.choice(name, f"name of the {self.kind}", tuple(self.available()))
 
     def _find(self, name: str) -> Callable[..., T]:
         """Return the factory: the package's own first, then registered ones, then plug-ins."""

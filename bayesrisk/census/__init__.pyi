@@ -9,6 +9,10 @@ from .occupancy.statistics import (
     HouseholdLaw as HouseholdLaw,
     occupancy_statistics as occupancy_statistics,
 )
+from .population.households import (
+    household_cells as household_cells,
+    household_valid as household_valid,
+)
 from .population.simulate import (
     SimulatedPopulation as SimulatedPopulation,
     simulate_population as simulate_population,

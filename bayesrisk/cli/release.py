@@ -179,7 +179,7 @@ class _Request:
 
 def _whole(request: _Request, source: Path) -> None:
     """Release all records at once."""
-    from bayesrisk.census.readers.text import joined
+    from bayesrisk.tables.records import joined
 
     output, runner = request.output, request.runner
     quiet = runner.quiet or runner.as_json

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from oracles import privacy_loss as oracle
 
-from bayesrisk import ArgumentError, make_mechanism
+from bayesrisk import ArgumentError, Workload, make_mechanism
 from bayesrisk.accounting import (
     PrivacyLoss,
     census_2020_budget,
@@ -17,6 +17,7 @@ from bayesrisk.accounting import (
     rho_to_epsilon,
 )
 from bayesrisk.accounting.loss_sums import LossLine, LossList, logistic
+from bayesrisk.datasets import load_microdata
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, FiniteLaw
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.risk import marginal_posterior, tradeoff_curve
@@ -148,7 +149,7 @@ def rounded_losses(parts, unit, up):
 def test_many_counts_lie_between_losses_rounded_down_and_up():
     budget = census_2020_budget("pl94").query("level == 'Block' or level == 'County'")
     law = PrivacyLoss.of(budget)
-    assert LossList.of(law.parts) is None
+    assert LossList.listed(law.parts) is None
     low, high = (rounded_losses(law.parts, 2e-3, up) for up in (False, True))
     found = law.delta(np.arange(6))
     assert np.all(np.array(low) - 1e-12 <= found.upper)
@@ -217,6 +218,15 @@ def test_a_release_states_its_counts():
     one = PrivacyLoss.of(mechanism, sensitivity="add-remove")
     assert one.rho == pytest.approx(3 / 32)
     assert one.epsilon(1e-6).upper < law.epsilon(1e-6).lower
+
+
+def test_a_table_without_noise_has_no_law():
+    tables = Workload.named("sf1-block").select(tables=["P8"])
+    released = make_mechanism("identity").release(
+        load_microdata("synthetic-county"), workload=tables, rng=1
+    )
+    with pytest.raises(ArgumentError, match="in every table"):
+        PrivacyLoss.of(released)
 
 
 def test_the_least_noise_that_keeps_a_promise():

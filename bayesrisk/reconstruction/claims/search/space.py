@@ -26,7 +26,7 @@ from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables import Table
 from bayesrisk.tables.cells import CellSpace, coarsest_cells, crossed_weights
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.schema import Schema, household_cells
+from bayesrisk.tables.schema import CELL_RULES, Schema
 
 #: Most possible cells that are listed.
 MAX_CELLS = 2_000_000
@@ -338,7 +338,7 @@ def _possible_cells(schema: Schema, rules: Rules) -> IntArray:
             )
         return np.arange(schema.size, dtype=np.int64)
     if rules.structural:
-        cells = household_cells()
+        cells = CELL_RULES.factory(schema.name)()
     else:  # every combination of the codes of occupied units, and the vacant units
         vacancy, shape = schema.names.index("vacancy"), schema.shape
         codes = [np.arange(1, size) for size in shape]

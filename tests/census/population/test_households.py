@@ -1,7 +1,7 @@
 import numpy as np
 
+from bayesrisk.census import household_cells, household_valid
 from bayesrisk.tables import Schema, Workload
-from bayesrisk.tables.schema import household_cells, household_valid
 
 ABOUT = Schema.named("household-dhc")
 CELLS = household_cells()
