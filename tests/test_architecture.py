@@ -24,6 +24,7 @@ ZONES = [
     {"tables"},
     {"release"},
     {"interfaces"},
+    {"constraints"},
     {"mechanisms"},
     {"inference"},
     {"reconstruction"},
@@ -57,6 +58,7 @@ ROOMS = {
     ),
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
     "cli": "base recipes | records whole_release | attacks release risk | app",
+    "constraints": "rows | narrow",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "runs pages | by_place sweep | reconstruction sweep_document sweep_report | audit *"
@@ -76,7 +78,7 @@ ROOMS = {
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}
 # Code of the adversary, and what it must not know: who holds records, who draws, who judges.
-ADVERSARY = {"census.occupancy", "inference", "reconstruction"}
+ADVERSARY = {"census.occupancy", "constraints", "inference", "reconstruction"}
 CUSTODIAN = {
     "census",
     "census.population",

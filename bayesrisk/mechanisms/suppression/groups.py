@@ -390,20 +390,6 @@ def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> In
     return index.astype(np.int64)
 
 
-def equal_rows(matrix: sparse.csr_array, hidden: BoolArray) -> IntArray:
-    """Return a number for each row, the same for rows that are equal and equally hidden."""
-    matrix = sparse.csr_array(matrix)
-    matrix.sort_indices()
-    numbers: dict[tuple[bytes, bytes, bool], int] = {}
-    labels = []
-    ends = matrix.indptr.tolist()
-    for row, mask in enumerate(hidden.tolist()):
-        span = slice(ends[row], ends[row + 1])
-        key = matrix.indices[span].tobytes(), matrix.data[span].tobytes(), mask
-        labels.append(numbers.setdefault(key, len(numbers)))
-    return np.array(labels, dtype=np.int64)
-
-
 def endless_variables(bounded: sparse.csr_array, ties: sparse.csr_array) -> BoolArray:
     """Return the variables that can grow without end, alone or with others.
 

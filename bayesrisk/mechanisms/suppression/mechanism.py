@@ -13,6 +13,8 @@ from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk._base.highs import WarmProgram
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk.constraints.narrow import ENDLESS
+from bayesrisk.constraints.rows import equal_rows, first_of
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.suppression.groups import (
@@ -20,10 +22,9 @@ from bayesrisk.mechanisms.suppression.groups import (
     PlaceGroup,
     Structure,
     endless_variables,
-    equal_rows,
     table_structure,
 )
-from bayesrisk.mechanisms.suppression.ranges import ENDLESS, as_floats, group_ranges, some_histogram
+from bayesrisk.mechanisms.suppression.ranges import as_floats, group_ranges, some_histogram
 from bayesrisk.release import MechanismSpec, SuppressedCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
@@ -60,8 +61,8 @@ class _Choice:
         self._protection = protection
         counted = np.flatnonzero(~group.tie)
         # Cells that the same variables make up have one count, and are withheld together.
-        self._row_class = equal_rows(group.matrix[counted], np.zeros(len(counted), dtype=np.bool_))
-        first = np.unique(self._row_class, return_index=True)[1]
+        self._row_class = equal_rows(group.matrix[counted])
+        first = first_of(self._row_class)
         self._rows = sparse.csr_array(group.matrix[counted[first]])
         self._ties = sparse.csr_array(group.matrix[np.flatnonzero(group.tie)])
         self._columns = sparse.csc_array(self._rows)

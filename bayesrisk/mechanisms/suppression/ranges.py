@@ -9,8 +9,10 @@ from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.highs import WarmProgram
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk.constraints.narrow import ENDLESS, narrow_sparse
+from bayesrisk.constraints.rows import equal_rows, first_of
 from bayesrisk.exceptions import DataError
-from bayesrisk.mechanisms.suppression.groups import PlaceGroup, endless_variables, equal_rows
+from bayesrisk.mechanisms.suppression.groups import PlaceGroup, endless_variables
 
 # Smallest and largest whole value of linear forms: linear programs, proved in whole numbers.
 #
@@ -20,8 +22,6 @@ from bayesrisk.mechanisms.suppression.groups import PlaceGroup, endless_variable
 # not meet, a variable is split at a fraction and both halves are looked at.
 
 
-#: A bound that is none.
-ENDLESS = 2**62
 #: How far HiGHS may be off a whole number; only proposals depend on it.
 _SNAP = 1e-6
 #: Largest whole number that a solution or the terms of a bound may have: products stay exact.
@@ -261,7 +261,7 @@ def group_ranges(
     matrix = group.matrix
     # Cells that the same variables make up have one count.
     row_class = equal_rows(matrix[counted], group.hidden[counted])
-    first = np.unique(row_class, return_index=True)[1]
+    first = first_of(row_class)
     hidden = group.hidden[counted][first]
     rows = np.concatenate([counted[first], np.flatnonzero(group.tie)])
     hidden = np.concatenate([hidden, np.zeros(int(group.tie.sum()), dtype=np.bool_)])
@@ -290,79 +290,19 @@ def group_ranges(
 
 def _narrow(system: _System) -> None:
     """Pass bounds from rows to variables until they settle; refuse what contradicts itself."""
-    entries = system.matrix.tocoo()
-    row, column = (part.astype(np.int64) for part in entries.coords)
-    weight = entries.data
-    for _ in range(_SWEEPS):
-        low, high = _reach(system, column, weight)
-        size = system.matrix.shape[0]
-        # What the other entries of the row leave, at least and at most.
-        rest = _rest(row, low, size), _rest(row, high, size)
-        above = _minus(system.row_high[row], rest[0])
-        below = _minus(system.row_low[row], rest[1])
-        top, bottom = np.where(weight > 0, above, -below), np.where(weight > 0, below, -above)
-        factor = abs(weight)
-        top = np.where(abs(top) < ENDLESS, top // factor, top)
-        bottom = np.where(abs(bottom) < ENDLESS, -(-bottom // factor), bottom)
-        new_low, new_high = system.low.copy(), system.high.copy()
-        np.maximum.at(new_low, column, bottom)
-        np.minimum.at(new_high, column, top)
-        if np.array_equal(new_low, system.low) and np.array_equal(new_high, system.high):
-            break
-        system.low, system.high = new_low, new_high
-        if np.any(new_low > new_high):
-            break
-    low, high = _reach(system, column, weight)
-    size = system.matrix.shape[0]
-    bottom, top = _total(row, low, size), _total(row, high, size)
-    if (
-        np.any(system.low > system.high)
-        or np.any(bottom > system.row_high)
-        or np.any(top < system.row_low)
-    ):
+    row_ends, ends = (system.row_low, system.row_high), (system.low, system.high)
+    left = narrow_sparse(system.matrix, row_ends, ends, _SWEEPS)
+    if left is None:
         raise DataError(
             f"{_CONTRADICT}, or what is assumed of hidden ones (least, most): they do not add up"
         )
-    system.row_low = np.maximum(system.row_low, bottom)
-    system.row_high = np.minimum(system.row_high, top)
-
-
-def _reach(system: _System, column: IntArray, weight: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the least and the most that each entry adds to its row."""
-    low, high = _times(system.low[column], weight), _times(system.high[column], weight)
-    return np.minimum(low, high), np.maximum(low, high)
-
-
-def _times(bound: IntArray, weight: IntArray) -> IntArray:
-    endless = abs(bound) >= ENDLESS
-    return np.where(endless, np.sign(weight) * bound, np.where(endless, 0, bound) * weight)
+    rows, system.low, system.high = left
+    system.row_low = np.maximum(system.row_low, rows.least)
+    system.row_high = np.minimum(system.row_high, rows.most)
 
 
 def _minus(bound: IntArray, rest: IntArray) -> IntArray:
-    """Return a bound less the rest of its row, endless where either is."""
-    endless, far = abs(bound) >= ENDLESS, abs(rest) >= ENDLESS
-    plain = np.where(endless | far, 0, bound) - np.where(endless | far, 0, rest)
-    return np.where(endless, bound, np.where(far, -rest, plain))
-
-
-def _total(row: IntArray, values: IntArray, size: int) -> IntArray:
-    """Return sums by row; endless bounds of one kind have one sign."""
-    far = abs(values) >= ENDLESS
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, row, np.where(far, 0, values))
-    total[row[far]] = values[far]
-    return total
-
-
-def _rest(row: IntArray, values: IntArray, size: int) -> IntArray:
-    """Return for each entry the sum of the other entries of its row."""
-    far = abs(values) >= ENDLESS
-    finite = np.where(far, 0, values)
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, row, finite)
-    count = np.bincount(row, far, size).astype(np.int64)[row] - far
-    endless = values[far][0] if far.any() else 0
-    return np.where(count > 0, endless, total[row] - finite)
+    return np.where(np.abs(bound) >= ENDLESS, bound, bound - rest)
 
 
 def _settled(

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, IntArray, TextArray
-from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED, UNCOUNTED, UNLIMITED
+from bayesrisk.reconstruction.records.kernels import HIDDEN, UNCOUNTED, UNLIMITED
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
     CountRanges,
@@ -33,6 +33,7 @@ from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import Limits
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend, solver_and_limits
 from bayesrisk.tables.cells import CellSpace
+from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import SeveralTables
 from bayesrisk.tables.workload import Workload
 
@@ -573,7 +574,7 @@ def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> l
 
 
 def count_bounds(
-    tables: SeveralTables,
+    tables: SeveralTables | Problem,
     *,
     scope: str | None = None,
     queries: Workload | None = None,
@@ -593,7 +594,7 @@ def count_bounds(
     ----------
     tables : PublishedTables, or sequence of them, or mapping by name
         Tables of true counts, or of counts that limit the true ones; noisy counts do not.  Of one
-        release, or of several of the same people.
+        release, or of several of the same people; or their problem, as a reconstruction has it.
     scope : str, optional
         The level whose tables are taken together, with those of finer levels: by default the finest
         level, every place by itself.

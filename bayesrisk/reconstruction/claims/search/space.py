@@ -5,7 +5,6 @@ once; the tables are put together by the attributes that they cross, so that whe
 zero rules out a cell takes one look-up for each such family of tables.
 """
 
-import hashlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from bayesrisk._base.compiling import kernel
 from bayesrisk._base.validation import BoolArray, CodeArray, IntArray
+from bayesrisk.constraints.rows import columns_of, equal_rows, first_of, largest_alone
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
@@ -496,44 +496,18 @@ def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conf
     empty = (np.diff(rows.indptr) == 0) & (low > 0)
     if empty.any():
         return Conflict("all possible records are ruled out by zeros", chosen[empty])
-    most, loose = _largest_numbers(columns, low, np.where(limited, high, UNBOUNDED))
+    most, enough = largest_alone(columns_of(columns), low, np.where(limited, high, UNBOUNDED))
+    # More of a class without a largest number than fills its rows would take the place of others.
+    loose = most == UNBOUNDED
+    most = np.where(loose, enough, most)
     # A row without a largest count has as many as its classes together can have.
     high = np.where(limited, high, np.maximum(rows @ most, low))
-    kept_rows = _different_rows(rows, low, high)
+    kept_rows = first_of(equal_rows(rows, low, high))
     model = IntegerModel(
         np.zeros(most.size, np.int64), most, rows[kept_rows], low[kept_rows], high[kept_rows]
     )
     query = chosen[kept_rows]
     return BlockSystem(cells, order, start, query, chosen, loose, ~limited[kept_rows], model)
-
-
-def _largest_numbers(
-    columns: sp.csc_array, low: IntArray, high: IntArray
-) -> tuple[IntArray, BoolArray]:
-    """Return the largest number of records of each class, and which classes have no largest.
-
-    A class that is in no row with a largest count is given as many records as fill the rows that
-    it is in all by itself: more would only take the place of others.
-    """
-    if not columns.shape[1]:
-        return np.zeros(0, np.int64), np.zeros(0, np.bool_)
-    row, weight, first = columns.indices, columns.data, columns.indptr[:-1]
-    # y_g <= u_r / w_rg in every row r of class g.
-    most = np.minimum.reduceat(high[row] // weight, first)
-    loose = np.minimum.reduceat(high[row], first) == UNBOUNDED
-    enough = np.maximum.reduceat(-(-low[row] // weight), first)
-    return np.where(loose, enough, most), loose
-
-
-def _different_rows(rows: sp.csr_array, low: IntArray, high: IntArray) -> IntArray:
-    """Return rows without repetitions; rows that are equal but for their counts are both kept."""
-    first_rows: dict[tuple[bytes, int, int], int] = {}
-    for row in range(rows.shape[0]):
-        part = slice(rows.indptr[row], rows.indptr[row + 1])
-        key = hashlib.sha256(rows.indices[part].tobytes())
-        key.update(rows.data[part].tobytes())
-        first_rows.setdefault((key.digest(), int(low[row]), int(high[row])), row)
-    return np.array(sorted(first_rows.values()), dtype=np.int64)
 
 
 # -----------------------------------------------------------------------------
