@@ -23,7 +23,7 @@ PACKAGE = "bayesrisk"
 #: Marks of tests that are not run, and folders whose change is about them.
 LEFT_OUT = {
     "slow": (),
-    "command": (f"{PACKAGE}/cli", "tests/cli"),
+    "command": (f"{PACKAGE}/cli", f"{PACKAGE}/census/cli", "tests/cli", "tests/census/cli"),
     "fuzz": ("tests/fuzz",),
     "whole": (f"{PACKAGE}/experiments", f"{PACKAGE}/census/studies", "tests/whole", "tests/real"),
 }
@@ -89,10 +89,8 @@ def mirrored(test: str, more: tuple[str, ...] = ()) -> tuple[str, ...]:
         return (found,)
     if found and "_".join(words) == folder[-1]:
         return inside(found)
-    return tuple(
-        name for name in inside("cli")
-        if folder == ("cli",) and "_".join(words) in functions(modules()[name])
-    )  # fmt: skip
+    commands = inside(".".join(folder)) if folder[-1:] == ("cli",) else ()
+    return tuple(name for name in commands if "_".join(words) in functions(modules()[name]))
 
 
 @functools.cache
@@ -108,8 +106,8 @@ def inside(folder: str) -> tuple[str, ...]:
 
 
 def functions(file: str) -> set[str]:
-    """Return the public functions of a file."""
-    return {n.name for n in tree_of(file).body if isinstance(n, ast.FunctionDef)}
+    """Return the names of the functions of a file, without underscores at an end."""
+    return {n.name.strip("_") for n in tree_of(file).body if isinstance(n, ast.FunctionDef)}
 
 
 @functools.cache

@@ -10,14 +10,11 @@ import re
 import sys
 import time
 import warnings
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
@@ -377,7 +374,7 @@ FragmentOption = Annotated[
 def write_fragment(report: Path) -> None:
     """Write a report as a part of another page, beside it."""
     from bayesrisk._base.disk import write_bytes
-    from bayesrisk.experiments.runs.engine import fragment
+    from bayesrisk.experiments.pages import fragment
 
     page = fragment(report.read_text("utf-8")).encode()
     write_bytes(report.with_name(report.name.replace("report", "fragment")), page)
@@ -525,8 +522,7 @@ def _option(parameter: inspect.Parameter) -> inspect.Parameter:
         one = inner[0]  # of a list, or of what may be None
     if isinstance(option, OptionInfo) and one is not bool:
         option, word = copy.copy(option), _WORD_OF_TYPE.get(one, "NAME")
-        choices = "|".join(one) if issubclass(one, Enum) else ""
-        option.metavar = choices or _WORD_OF.get(parameter.name, word)
+        option.metavar = _WORD_OF.get(parameter.name, word)
     return parameter.replace(annotation=Annotated[kind, option])
 
 
@@ -682,13 +678,12 @@ def record_pieces(
 ) -> "br.Microdata | Iterator[br.Records]":
     """Return the microdata of a folder, or the pieces of a file of records.
 
-    These are in the schema that is named, or else in that of the tables.  Where it is
-    ``sf1-person``, codes may be those of a dialect: the one that is said or that the file says of
+    These are in the schema that is named, or else in that of the tables.  Where there are other
+    codings of it, codes may be those of a dialect: the one that is said or that the file says of
     itself, and of a file whose columns are not the schema's one of them must say it.
     """
-    from bayesrisk.census.readers.record_form import coding_of_file
     from bayesrisk.tables.exchange import Partitions
-    from bayesrisk.tables.records import CHUNK, iter_records
+    from bayesrisk.tables.records import CODINGS, iter_records
 
     if path.is_dir():
         check_folder_names_its_own(schema, dialect)
@@ -698,17 +693,19 @@ def record_pieces(
     if isinstance(schema, str):
         with called("name", "--schema"):
             record_schema = load_schema(schema, geography=wanted.geography.name)
-    if record_schema.name != "sf1-person":
+    if record_schema.name not in CODINGS.builtin:
         if dialect is not None:
+            schemas = " or ".join(CODINGS.builtin)
             raise ArgumentError(
-                f"--dialect goes with records of the schema sf1-person, got {record_schema.name}"
+                f"--dialect goes with records of the schema {schemas}, got {record_schema.name}"
             )
         return iter_records(path, schema=record_schema)
+    codings = CODINGS.make(record_schema.name)
     with called("dialect", "--dialect"):
-        coding = coding_of_file(path, dialect)
+        coding = codings.coding(path, dialect)
     if coding is None:
         return iter_records(path, schema=record_schema)
-    return br.census.iter_record_form(path, dialect=coding, chunk=CHUNK)
+    return codings.pieces(path, coding)
 
 
 @contextmanager
@@ -722,7 +719,7 @@ def split_records(
 ) -> Iterator[Path]:
     """Provide records put down by place beside an output, and remove them at the end."""
     from bayesrisk._base import disk
-    from bayesrisk.census.studies.by_place import split_by_place
+    from bayesrisk.experiments.by_place import split_by_place
 
     with disk.scratch_folder(output) as folder:
         with called("level", "--by"), called("places", "--places"):
@@ -782,15 +779,3 @@ def load_schema(name: str, *, geography: str | None = None) -> "br.Schema":
     if name.endswith(".toml"):
         return br.Schema.read(name)
     return br.Schema.named(name, geography=geography)
-
-
-@contextmanager
-def measurement_folder(argument: Path) -> Iterator[Path]:
-    """Provide the folder of noisy measurements that an argument names, a sample's unpacked."""
-    sample = data_path(argument, MEASUREMENTS)
-    if sample is argument:
-        yield argument
-        return
-    with TemporaryDirectory() as folder, zipfile.ZipFile(sample) as archive:
-        archive.extractall(folder)  # our own, its bytes checked
-        yield next(path for path in sorted(Path(folder).iterdir()) if path.is_dir())

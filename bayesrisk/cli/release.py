@@ -179,7 +179,7 @@ class _Request:
 
 def _whole(request: _Request, source: Path) -> None:
     """Release all records at once."""
-    from bayesrisk.census.readers.text import joined
+    from bayesrisk.tables.records import joined
 
     output, runner = request.output, request.runner
     quiet = runner.quiet or runner.as_json
@@ -229,7 +229,7 @@ def _report(output: Path, runner: base.RunOptions) -> str:
     import pandas as pd
 
     from bayesrisk._version import __version__
-    from bayesrisk.experiments.runs.engine import drawing, findings, table
+    from bayesrisk.experiments.pages import drawing, findings, table
     from bayesrisk.plotting.attacks import draw_numbers
 
     release = _contents(output, lambda _: None)  # what may be published alone
@@ -269,7 +269,7 @@ def _report(output: Path, runner: base.RunOptions) -> str:
 
 def _by_place(request: _Request, source: Path) -> None:
     """Release microdata by place, a part at a time."""
-    from bayesrisk.census.studies.by_place import ReleaseStudy
+    from bayesrisk.experiments.by_place import ReleaseStudy
 
     output, runner = request.output, request.runner
     listing: Any = _OCCUPIED if request.places == _OCCUPIED else None

@@ -27,7 +27,8 @@ from bayesrisk._base.disk.parquet import opened, read_batches, read_frame
 from bayesrisk._base.display import arrow_table, displayed
 from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
-from bayesrisk.experiments.runs.engine import Study, drawing, findings, origin, table
+from bayesrisk.experiments.pages import drawing, findings, origin, table
+from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.plotting.attacks import draw_numbers
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record

@@ -72,6 +72,33 @@ def plot_risk(
 
 
 @canvas.styled
+def plot_privacy_loss(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Return epsilon by delta, of a release's own law and by conversion of its rho.
+
+    One panel, delta on a logarithmic axis.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``delta``, ``epsilon_lower`` and ``epsilon_upper``, and where rho is known
+        ``rho_tight`` and ``rho_bun_steinke``, as ``PrivacyLoss.to_frame`` returns them.
+    ax : matplotlib.axes.Axes, optional
+    """
+    frame = canvas.require(frame, ("delta", "epsilon_lower", "epsilon_upper"))
+    axes = canvas.panel(ax, 5.2, 3.3)
+    for name, text, style in (
+        ("rho_bun_steinke", "simple conversion of rho", ":"),
+        ("rho_tight", "tight conversion of rho", "--"),
+        ("epsilon_upper", "law of the release", "-"),
+    ):
+        if name in frame:
+            axes.plot(frame["delta"], frame[name], style, label=text)
+    axes.set(xscale="log", xlabel=r"$\delta$", ylabel=r"$\epsilon$", ylim=(0.0, None))
+    axes.legend()
+    return axes
+
+
+@canvas.styled
 def plot_correct_decision(
     frame: pd.DataFrame, *, budgets: Mapping[str, float] | None = None, ax: Axes | None = None
 ) -> Axes:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from bayesrisk._base.disk import parquet as _parquet
 from bayesrisk._base.disk.delimited import header_fields, open_text, text_tables
 from bayesrisk._base.disk.text import gather, named
 from bayesrisk._base.display import Tabular
+from bayesrisk._base.plugins import Registry
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.tables.schema import MISSING, Attribute, Schema
@@ -54,7 +55,7 @@ def _refuse_other_coding(file: Path, schema: Schema) -> bool:
     if schema.name == "sf1-person" and name != b"schema":
         raise DataError(
             f"{file}: says that its codes are of the dialect {quote(name.decode('latin-1'))}, not "
-            "those of the schema 'sf1-person': read it with readers.read_record_form"
+            "those of the schema 'sf1-person': read it with census.read_record_form"
         )
     return SCHEMA_NAME in metadata
 
@@ -381,6 +382,39 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     for table in read_batches(file, schema, chunk):
         yield Records(schema, table, source=str(file), first_row=start)
         start += table.num_rows
+
+
+def joined(pieces: Iterable[Records], path: str | Path) -> Records:
+    """Return the pieces of a file, at least one, as one; refuse what is too long to be held."""
+    source = str(check.path(path, "path"))
+    parts = gather(pieces, lambda piece: int(piece.table.nbytes), source)
+    if len(parts) == 1:
+        return parts[0]
+    return Records(parts[0].schema, pa.concat_tables([piece.table for piece in parts]))
+
+
+@runtime_checkable
+class RecordCodings(Protocol):
+    """Other codings of records of a schema than its own: those that files of them are written in.
+
+    ``describes`` says whether a file says that it is of one, or looks so; ``coding`` which one it
+    is, by its ``name`` if there is one, and None for that of the schema; ``pieces`` reads it.
+    """
+
+    def describes(self, file: Path) -> bool:
+        """Return whether a file has such records."""
+
+    def coding(self, file: Path, name: str | None) -> str | None:
+        """Return the coding of a file."""
+
+    def pieces(self, file: Path, coding: str) -> Iterator[Records]:
+        """Yield the records of a file in the codes of the schema."""
+
+
+#: Other codings of records, by the name of the schema.
+CODINGS: Registry[RecordCodings] = Registry(
+    "coding", builtin={}, protocol=RecordCodings, needs="describes(), coding() and pieces()"
+)
 
 
 def _column(values: object, name: str) -> Any:

@@ -10,7 +10,7 @@ from importlib import resources
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,9 @@ from numpy.typing import ArrayLike
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk._base.frames import pandas as pd
-from bayesrisk._base.validation import BoolArray, IntArray, TextArray
+from bayesrisk._base.old_names import moved
+from bayesrisk._base.plugins import Registry
+from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError, quote
 
 # -----------------------------------------------------------------------------
@@ -510,102 +512,15 @@ def _built_in_schema(name: str, geography: str | None) -> Schema:
     return Schema.from_dict({**values, "geography": geography or values["geography"]})
 
 
-# -----------------------------------------------------------------------------
-# Structural rules of household records: which combinations of the ten columns can exist.
-
-
 #: First ages of the 38 groups that the block tables of the 2010 Summary File 1 tell apart (Abowd et
 #: al. 2023, Table S3): single years to 21, then those of table P12.
 AGE_BIN_STARTS = (*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
-#: Detailed types that each household type can have (codes of ``household-dhc``): couples with own
-#: children, or living together with relatives, are families.
-TYPES = {1: (1, 2), 2: (3, 4, 10, 11), 3: (3, 4, 6, 7), 4: (9,), 5: (4, 12), 6: (5,), 7: (4, 8)}
-_ALONE = (5, 9)
-_COUPLE_WITH_CHILDREN = (1, 3)
-_COUPLE = (2, 4)
-_PARENT = (6, 10)
-_SENIOR = 7  # code of hhage from which the householder is 65 or over
-_NO, _YES = 1, 2
-#: The columns that the rules tie together; the others are free in an occupied unit.
-TIED = ("size", "type", "detailed_type", "under_18", "over_65", "hhage")
+#: Functions that return the cells which records of a schema can be in, by its name; of others all.
+CELL_RULES: Registry[IntArray] = Registry(
+    "cell-rule", builtin={}, protocol=np.ndarray, needs="numbers of cells"
+)
 
+if not TYPE_CHECKING:
 
-def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
-    """Return which housing units keep the structural rules.
-
-    A unit is vacant if and only if its household columns are absent (0).  Living alone, size 1
-    and the detailed type "alone" are one thing; a senior householder makes a household with
-    seniors; own children are people under 18; and a household has room for everybody whom its
-    types and columns imply.
-
-    Parameters
-    ----------
-    codes : mapping of str to array_like of int
-        The ten columns of schema ``household-dhc``; shapes broadcast.
-
-    Notes
-    -----
-    The rules leave 1,902 combinations of size, types, under 18, 65 and over and age, times 56 of
-    tenure, Hispanic origin and race, and 7 vacant cells: 106,519 of 71,884,800 cells.
-
-    Examples
-    --------
-    >>> unit = dict(tenure=3, vacancy=0, size=[1, 2], type=6, detailed_type=5, under_18=1,
-    ...             over_65=1, hispanic=1, hhage=2, race=1)
-    >>> household_valid(unit).tolist()
-    [True, False]
-    """
-    schema = Schema.named("household-dhc")
-    indices = schema.indices(schema.cell_index(codes))
-    household = [indices[name] for name in schema.names if name != "vacancy"]
-    absent = np.logical_and.reduce([values == 0 for values in household])
-    present = np.logical_and.reduce([values > 0 for values in household])
-    valid: BoolArray = np.where(indices["vacancy"] > 0, absent, present & _composed(indices))
-    return valid
-
-
-def household_cells() -> IntArray:
-    """Return the cells of schema ``household-dhc`` that keep the structural rules.
-
-    Examples
-    --------
-    >>> len(household_cells())
-    106519
-    """
-    schema = Schema.named("household-dhc")
-    tied = np.meshgrid(*(np.arange(1, schema.attribute(n).size) for n in TIED), indexing="ij")
-    codes = {name: axis.ravel() for name, axis in zip(TIED, tied, strict=True)}
-    keep = _composed(codes)
-    occupied = {name: values[keep][:, None] for name, values in codes.items()}
-    free = ("tenure", "hispanic", "race")
-    axes = np.meshgrid(*(np.arange(1, schema.attribute(n).size) for n in free), indexing="ij")
-    occupied |= {name: axis.ravel()[None, :] for name, axis in zip(free, axes, strict=True)}
-    homes = schema.cell_index({**occupied, "vacancy": 0})
-    empty = schema.cell_index({**dict.fromkeys(schema.names, 0), "vacancy": np.arange(1, 8)})
-    return np.sort(np.concatenate([homes.ravel(), empty]))
-
-
-def _composed(codes: Mapping[str, IntArray]) -> BoolArray:
-    """Return whether size, types, under 18, 65 and over and age go together."""
-    size, detailed = codes["size"], codes["detailed_type"]
-    pair = np.zeros((8, 13), dtype=np.bool_)
-    for kind, details in TYPES.items():
-        pair[kind, list(details)] = True
-    child, senior = codes["under_18"] == _YES, codes["over_65"] == _YES
-    head = codes["hhage"] >= _SENIOR
-    other = senior & ~head  # somebody else is 65 or over
-    alone = np.isin(detailed, _ALONE)
-    parents = np.isin(detailed, _COUPLE_WITH_CHILDREN)
-    single = np.isin(detailed, _PARENT)
-    # A partner may be the other senior; a couple that is a family has a relative besides.
-    family = (detailed == 4) & np.isin(codes["type"], (2, 3))
-    couple = np.where(family, 3, 2 + child)
-    least = np.select(
-        [alone, parents, np.isin(detailed, _COUPLE), single],
-        [1, 3, couple, 2 + other],
-        default=np.maximum(2, 1 + child + other),
-    )
-    fits = np.where(alone, (size == 1) & ~child & (senior == head), size >= least)
-    valid: BoolArray = pair[codes["type"], detailed] & fits
-    valid &= (senior | ~head) & (child | ~(parents | single))
-    return valid
+    def __getattr__(name: str) -> object:
+        return moved(__name__, name)

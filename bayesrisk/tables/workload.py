@@ -18,6 +18,7 @@ from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, quote
 from bayesrisk.tables._grammar import Key as Key, Table, described, distinct_tables, parsed
+from bayesrisk.tables.cells import code_kinds, joint_kinds
 from bayesrisk.tables.schema import Schema, definition, definition_names
 
 # -----------------------------------------------------------------------------
@@ -65,7 +66,7 @@ def _order(names: Sequence[str], tables: Tables) -> list[str]:
     for name in names:
         maps = [table.classes[name][1] for table, _ in tables if name in table.factors]
         if maps:
-            sizes[name] = int(_numbered(maps).max())
+            sizes[name] = int(joint_kinds(maps).max())
     return sorted(sizes, key=lambda name: sizes[name])
 
 
@@ -89,16 +90,8 @@ def _grouped(tables: Tables, *, pairs: bool) -> list[Tables]:
 
 def _refined(group: Tables) -> dict[str, IntArray]:
     """Return, for each attribute, the class of every code that the tables do not tell apart."""
-    return {
-        name: _numbered([table.classes[name][1] for table, _ in group])
-        for name in group[0][0].factors
-    }
-
-
-def _numbered(maps: Sequence[IntArray]) -> IntArray:
-    """Return the classes that several classifications make together, numbered from 0."""
-    inverse: IntArray = np.unique(np.stack(maps), axis=1, return_inverse=True)[1]
-    return inverse.reshape(-1)
+    tables = [table for table, _ in group]
+    return {n: code_kinds(tables, n, f.shape[1]) for n, f in tables[0].factors.items()}
 
 
 def _entries(classes: dict[str, IntArray], *, pairs: bool) -> int:
@@ -178,7 +171,7 @@ class _Search:
         for depth, name in enumerate(order):
             users = [i for i, term in enumerate(terms) if name in term.scope]
             classes = [terms[i].classes[name] for i in users]
-            codes = np.unique(_numbered(classes), return_index=True)[1]
+            codes = np.unique(joint_kinds(classes), return_index=True)[1]
             maps = {i: labels[codes] for i, labels in zip(users, classes, strict=True)}
             if pairs:
                 x, y = np.divmod(np.arange(len(codes) ** 2), len(codes))

@@ -26,21 +26,27 @@ from bayesrisk.exceptions import (
     BayesRiskWarning,
     PluginError,
 )
+from bayesrisk.experiments.audit.populations import REGISTRY as POPULATIONS
 from bayesrisk.experiments.runs.executors import REGISTRY as EXECUTORS, ProcessExecutor
 from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
 from bayesrisk.mechanisms.samplers import REGISTRY as SAMPLERS
 from bayesrisk.reconstruction.registry import REGISTRY as ATTACKS
 from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.reconstruction.solvers.model import REGISTRY as SOLVERS
+from bayesrisk.risk.audit.attacks import REGISTRY as METHODS, STATEMENTS
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
-ALL = [MECHANISMS, SAMPLERS, ATTACKS, EXECUTORS, SOLVERS]
-METHODS = {
+CONCLUSIONS = [METHODS, STATEMENTS, POPULATIONS]
+ALL = [MECHANISMS, SAMPLERS, ATTACKS, EXECUTORS, SOLVERS, *CONCLUSIONS]
+MADE = {
     "mechanism": "release",
     "sampler": "draw",
     "attack": "run",
     "executor": "submit",
     "solver": "solve",
+    "method": "weights",
+    "statement": "labels",
+    "population": "__call__",
 }
 
 
@@ -91,8 +97,8 @@ def test_the_packages_own_load_without_an_installation(each, points):
     for name in each.builtin:
         factory = EntryPoint(name, each.builtin[name], each.group).load()
         # A rule of an agency is made by a function without parameters.
-        made = factory if isinstance(factory, type) else factory()
-        assert hasattr(made, METHODS[each.kind])
+        made = factory if isinstance(factory, type) or each is POPULATIONS else factory()
+        assert hasattr(made, MADE[each.kind])
 
 
 def test_the_packages_own_are_made_without_a_look_at_other_packages(runners, monkeypatch):

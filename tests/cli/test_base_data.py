@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from bayesrisk import datasets as samples
-from bayesrisk.cli.base import MICRODATA, data_path, measurement_folder
+from bayesrisk.census.cli.measurements import measurement_folder
+from bayesrisk.cli.base import MICRODATA, data_path
 from bayesrisk.exceptions import ArgumentError
 
 

@@ -9,7 +9,7 @@ import pytest
 from oracles.readers import person_records
 
 import bayesrisk as br
-from bayesrisk.census.studies.by_place import split_by_place
+from bayesrisk.experiments.by_place import split_by_place
 
 #: Below the words that they share, what is asked and what is said; ``|3`` where data are at fault.
 CASES = """

@@ -5,9 +5,9 @@ from typer.testing import CliRunner
 
 from bayesrisk._base.disk import text
 from bayesrisk.census import simulate_population
-from bayesrisk.census.studies.by_place import split_by_place
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import DataError
+from bayesrisk.experiments.by_place import split_by_place
 
 TABLES = ["--tables", "sf1-block", "--only", "P1"]
 RELEASE = ["release", "--mechanism", "identity", *TABLES]

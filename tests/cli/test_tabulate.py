@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from bayesrisk.census.studies.by_place import split_by_place
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
+from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.release import Release
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Workload, tabulate
 

@@ -16,8 +16,8 @@ import pytest
 from oracles.mechanisms import AGES, PEOPLE, TOTAL, people_workload
 
 from bayesrisk import Release, make_mechanism, run
-from bayesrisk.census.studies.by_place import ReleaseStudy, split_by_place
 from bayesrisk.exceptions import ArgumentError, ShapeError
+from bayesrisk.experiments.by_place import ReleaseStudy, split_by_place
 from bayesrisk.mechanisms import BaseMechanism, Protected, available_mechanisms
 from bayesrisk.release import MechanismSpec
 from bayesrisk.tables import Microdata, Records, tabulate

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import bayesrisk as br
 from bayesrisk.census import detect_occupancy, occupancy_statistics
-from bayesrisk.census.studies.by_place import ReleaseStudy, select_levels, split_by_place
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.experiments.by_place import ReleaseStudy, select_levels, split_by_place
 from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.reconstruction import find_claims, make_attack, verify_claims
 from bayesrisk.reconstruction.claims.result import generate_claims

@@ -11,9 +11,9 @@ import pytest
 import bayesrisk as br
 from bayesrisk._base import validation as check
 from bayesrisk.census.occupancy.statistics import OccupancyStatistics
-from bayesrisk.census.studies.by_place import split_by_place
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskError, ShapeError, quote
 from bayesrisk.experiments import Protection
+from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.reconstruction.claims.result import ClaimOptions
 from bayesrisk.reconstruction.linkage import Persons

@@ -27,7 +27,8 @@ from bayesrisk.census.readers.nmf import reader as nmf_reader
 from bayesrisk.census.readers.nmf.reader import NoisyMeasurements
 from bayesrisk.census.readers.nmf.rows import cell_labels
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.experiments.runs.engine import Study, drawing, findings, origin, table
+from bayesrisk.experiments.pages import drawing, findings, origin, table
+from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference import Tree, tree_posterior
 from bayesrisk.inference.tree.posterior import TreePosterior

@@ -29,10 +29,11 @@ from bayesrisk.census.occupancy.solutions import reconstruct_occupancy
 from bayesrisk.census.occupancy.statistics import HouseholdLaw, occupancy_statistics
 from bayesrisk.census.population.simulate import simulate_population
 from bayesrisk.census.population.spec import population_spec
-from bayesrisk.census.studies import by_place, occupancy_risk as risk
+from bayesrisk.census.studies import occupancy_risk as risk
+from bayesrisk.census.studies.occupancy_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
-from bayesrisk.experiments.published_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
-from bayesrisk.experiments.runs import engine
+from bayesrisk.experiments import by_place, pages
+from bayesrisk.experiments.pages import Folded, Heading, Points, Prose, marked
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder, config_digest
 from bayesrisk.interfaces import Mechanism
@@ -271,25 +272,69 @@ class OccupancyResults:
         for name in ("putative", "hits"):  # expected ones
             ends[name] = ends[name].map("{:.1f}".format).astype("str")
         separate = self.table[self.table["infeasible_as"] == "apart"]
-        page = engine.render(
-            "occupancy.html",
-            made_up=config.get("made_up", False),
-            title="Blocks with households above the occupancy limit",
-            confidence=confidence,
-            rows=separate.to_dict(orient="records"),
-            words=PROTECTION_WORDS,
-            parts=config["parts"],
-            figures=[engine.figure(axes, images / "blocks", caption)],
-            tables=[
-                engine.table(_totals(self.table), f"Flagged blocks, {pooled}"),
-                engine.table(engine.rounded(ends), "Linkage of all flagged households"),
+        tables = [
+            pages.table(_totals(self.table), f"Flagged blocks, {pooled}"),
+            pages.table(pages.rounded(ends), "Linkage of all flagged households"),
+        ]
+        page = pages.render(
+            "Blocks with households above the occupancy limit",
+            _answer(separate.to_dict(orient="records"), confidence),
+            [
+                *_question(config["parts"]),
+                Heading("Flagged blocks"),
+                pages.figure(axes, images / "blocks", caption),
+                Folded("The numbers", tables),
+                Prose("occupancy_reading.html"),
             ],
+            made_up=config.get("made_up", False),
             source=f"Configuration {config_digest(config)}.",
             settings_title="The study",
             settings=json.dumps(config, indent=2),
         )
-        disk.write_bytes(path / "report.html", page.encode())
+        disk.write_bytes(path / "report.html", page)
         return path / "report.html"
+
+
+def _answer(rows: list[dict[Any, Any]], confidence: str) -> list[pages.Part]:
+    """Return what is flagged under each protection, and how much of it is right."""
+    points: list[str] = []
+    for row in rows:
+        words = PROTECTION_WORDS[row["protection"]]
+        said = "no block is flagged."
+        if row["putative"]:
+            low, high = row["precision_lower"], row["precision_upper"]
+            said = (
+                f"{row['putative']:,} blocks are flagged, and {row['confirmed']:,} of them hold "
+                f"one: precision {row['precision']:.0%} ({confidence} interval {low:.0%} to "
+                f"{high:.0%}), where flagging blindly has {row['precision_baseline']:.0%}. "
+                f"{row['recall']:.0%} of the blocks with one are found, where flagging as many "
+                f"blindly finds {row['recall_baseline']:.0%}."
+            )
+        if row["infeasible"]:
+            said += (
+                f" For {row['infeasible']:,} blocks no households fit the tables, so that nothing "
+                "is said of them."
+            )
+        points.append(marked("<b>{}:</b> {}", words[:1].upper() + words[1:], said))
+    first = (
+        f"{rows[0]['violating']:,} of {rows[0]['blocks']:,} blocks hold a subsidised household "
+        "above the occupancy limit. From published tables alone the adversary flags blocks that "
+        "must hold one:"
+    )
+    return [first, Points(points)]
+
+
+def _question(parts: int) -> list[pages.Part]:
+    first = (
+        "The question: can an adversary who reads only what was published say which blocks hold a "
+        "subsidised household with more people than its bedrooms allow, and which protection "
+        "prevents that?"
+    )
+    places = (
+        f"The households of {parts:,} places are protected and attacked place by place, and judged "
+        "together: each place has its own swaps, at the same rate, and its own random numbers."
+    )
+    return [first, *[places] * (parts > 1)]
 
 
 #: Columns of the totals in the page, and their heads there where they have others.

@@ -22,7 +22,6 @@ from bayesrisk._base.disk.delimited import read_own_csv
 from bayesrisk._base.disk.text import read_json
 from bayesrisk._base.display import arrow_table, displayed
 from bayesrisk._base.validation import IntArray
-from bayesrisk.census.studies.by_place import open_index
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.experiments.audit import choosing
 from bayesrisk.experiments.audit.populations import (
@@ -42,6 +41,7 @@ from bayesrisk.experiments.audit.populations import (
 from bayesrisk.experiments.audit.report import audit_files, check_totals
 from bayesrisk.experiments.audit.screen import audit_brief
 from bayesrisk.experiments.audit.words import error_text
+from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.mechanisms.meanings import meaning

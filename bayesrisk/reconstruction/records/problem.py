@@ -14,12 +14,12 @@ from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED
 from bayesrisk.reconstruction.records.system import (
-    CellSpace,
     CellSystem,
     Coupling,
     cell_systems,
     sparse_columns,
 )
+from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.published import PublishedTables, SeveralTables, read_tables
 from bayesrisk.tables.workload import Workload
 

@@ -65,6 +65,8 @@ class Reconstruction(AttackResult, Tabular):
         Version of bayesrisk.
     """
 
+    stated_by = "bayesrisk.risk.statements.results:stated_by_reconstruction"
+
     problem: Problem
     scope: str
     status: tuple[str, ...]
@@ -316,8 +318,7 @@ def record_form(reconstruction: Reconstruction) -> pd.DataFrame:
     for name in space.schema.names:
         if space.is_whole(name):
             continue
-        first = np.unique(space.bins[name], return_index=True)[1]
-        youngest = first[frame.pop(f"{name}bin")] + space.schema.attribute(name).first
+        youngest = space.first[name][frame.pop(f"{name}bin")] + space.schema.attribute(name).first
         # Records of the least deviation have nothing from larger places: there it is -1.
         ages = frame[name].to_numpy() if name in frame else np.full(len(frame), -1)
         frame[name] = np.where(ages < 0, youngest, ages)

@@ -462,6 +462,8 @@ class MajorityInference(AttackResult, Tabular):
         Names of the releases, in order, and the version of bayesrisk.
     """
 
+    stated_by = "bayesrisk.risk.statements.results:stated_by_majority"
+
     blocks: pd.DataFrame
     releases: tuple[str, ...]
     version: str = __version__

@@ -30,7 +30,6 @@ from bayesrisk.reconstruction.linkage import (
     person_frame,
     race_ethnicity,
 )
-from bayesrisk.reconstruction.records.system import CellSpace
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import (
@@ -43,6 +42,7 @@ from bayesrisk.risk.intervals import (
 from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, WITHOUT, size_class
 from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked, risk_ratio
 from bayesrisk.tables import Schema
+from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.microdata import OCCUPIED
 
 if TYPE_CHECKING:
@@ -84,9 +84,8 @@ def attributes_asked(
 
 def coarsened(space: CellSpace, index: Mapping[str, IntArray]) -> dict[str, IntArray]:
     """Return codes, given counted from 0, with one for all that the tables do not tell apart."""
-    least = {name: np.unique(space.bins[name], return_index=True)[1] for name in index}
     return {
-        name: least[name][space.bins[name][codes]] + space.schema.attribute(name).first
+        name: space.first[name][space.bins[name][codes]] + space.schema.attribute(name).first
         for name, codes in index.items()
     }
 

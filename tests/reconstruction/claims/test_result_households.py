@@ -12,13 +12,12 @@ from oracles import claims as oracle
 from solver_cases import WrongPresolve
 
 from bayesrisk import Release, datasets as samples, make_mechanism, simulate_population, tabulate
-from bayesrisk.census import population_spec
+from bayesrisk.census import household_cells, population_spec
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.mechanisms import available_mechanisms
 from bayesrisk.reconstruction import available_attacks, claim_sentences, find_claims, make_attack
 from bayesrisk.reconstruction.claims.search import decide as _decide
 from bayesrisk.tables import Workload
-from bayesrisk.tables.schema import household_cells
 
 DHC = Workload.named("household-dhc")
 NAMES = DHC.schema.names

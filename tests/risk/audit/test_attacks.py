@@ -9,6 +9,7 @@ from audits import EVERYBODY, SCHEMA, SWAP, homes, town
 from oracles import audit as oracle, occupancy, record_law
 from random_places import place
 
+from bayesrisk.census.studies.occupancy_beliefs import ViolationAttack
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
@@ -18,8 +19,10 @@ from bayesrisk.risk.audit import (
     Adversary,
     AuditedPopulation,
     AuditQuestion,
+    attacks,
     audit_measures,
     audit_targets,
+    available_methods,
     population,
 )
 from bayesrisk.risk.audit.adversaries import (
@@ -29,12 +32,7 @@ from bayesrisk.risk.audit.adversaries import (
     TargetQuestion,
     infer,
 )
-from bayesrisk.risk.audit.attacks import (
-    MajorityAttack,
-    ViolationAttack,
-    infer_by_attack,
-    place_tables,
-)
+from bayesrisk.risk.audit.attacks import MajorityAttack, infer_by_attack, place_tables
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)
@@ -439,3 +437,46 @@ def test_occupancy_is_refused_where_tables_are_not_of_households():
         AuditQuestion(few, ("size",), EVERYBODY[:1], **asked)
     with pytest.raises(ArgumentError, match="stated must not name occupancy for schema 'people'"):
         _ = AuditQuestion(WORKLOAD, ("over_limit",), EVERYBODY[:1], 3.0)
+
+
+def test_a_statement_that_is_no_attribute_is_known_to_nobody():
+    with pytest.raises(ArgumentError, match="known must be one of size"):
+        AuditQuestion(HOMES, ("race_ethnicity",), [Adversary("linker", ("over_limit",))], 3.0)
+
+
+class Quarters:
+    """Says of everybody that the first value has three chances of four, the second one."""
+
+    engine, proof = "quarters", True
+
+    def __init__(self, tables):
+        self.people = int(tables.count("block", "P1", str(tables.geoids["block"][0])).sum())
+
+    def weights(self, question, prior):
+        return np.r_[3.0, 1.0, np.zeros(question.values - 2)] if self.people > 1 else None
+
+    @staticmethod
+    def check(workload):
+        if "P1" not in workload.at("block"):
+            raise ArgumentError("methods must not be quarters without P1")
+
+
+def test_a_method_of_another_package_is_asked_as_the_packages_own(monkeypatch):
+    monkeypatch.setattr(attacks.REGISTRY, "_registered", {"quarters": Quarters})
+    assert available_methods() == (*METHODS, "quarters")
+    asked = {"concentration": 3.0, "methods": ("quarters",)}
+    question = AuditQuestion(HOMES, ("size",), EVERYBODY[:1], **asked)
+    of = AuditedPopulation(homes(1, 12, 4, races=2), question, seed=1)
+    none = make_mechanism("identity")
+    told = of.statements("none", "none", 0, none, of.release("none", 0, none), np.arange(12))
+    assert set(told["attack"]) == {"quarters"}
+    assert set(told["engine"]) == {"quarters"}
+    assert set(told["status"]) == {"proved"}
+    values = told["statement"].map({"1": 0.75, "2": 0.25}).fillna(0.0)
+    np.testing.assert_allclose(told["posterior"], values, atol=1e-12)
+    # Without the target one person is left in some places, of whom nothing is said.
+    silent = told["without"] == told["prior"]
+    np.testing.assert_allclose(told["without"], values.where(~silent, told["prior"]), atol=1e-12)
+    assert 0 < silent.sum() < len(told)
+    with pytest.raises(ArgumentError, match="without P1"):
+        AuditQuestion(HOMES.select(tables=["H3"]), ("size",), EVERYBODY[:1], **asked)
