@@ -1,4 +1,4 @@
-"""What a whole release tells about one record, by the law of its privacy loss."""
+"""Evidence of a whole release about one record, by the law of its privacy loss."""
 
 import math
 from pathlib import Path
@@ -31,6 +31,8 @@ def answer(
     source: str, *, epsilon: float | None, delta: float | None, prior: float | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return epsilon or delta, and beliefs, of a release: as a document and in lines."""
+    import numpy as np
+
     if epsilon is not None and delta is not None:
         raise ArgumentError("give --epsilon or --delta of a release, not both")
     law = law_of(source)
@@ -51,15 +53,10 @@ def answer(
             first += f"; the conversion of its rho, {law.rho:.6g}, gives {tight:.6g}"
     priors = _PRIORS if prior is None else (prior,)
     beliefs = law.posterior(priors)
+    columns = (beliefs.mean, beliefs.ratio, beliefs.decision_error)
     rows = [
         {"prior": p, "posterior": m, "risk_ratio": r, "wrong_guesses": w}
-        for p, m, r, w in zip(
-            priors,
-            beliefs.mean.value,
-            beliefs.ratio.value,
-            beliefs.decision_error.value,
-            strict=True,
-        )
+        for p, m, r, w in zip(priors, *(np.ravel(ends.value) for ends in columns), strict=True)
     ]
     document["rows"] = rows
     lines = [
