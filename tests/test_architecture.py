@@ -24,6 +24,7 @@ ZONES = [
     {"tables"},
     {"release"},
     {"interfaces"},
+    {"constraints"},
     {"mechanisms"},
     {"inference"},
     {"reconstruction"},
@@ -60,6 +61,9 @@ ROOMS = {
     "census.readers": "geocodes text | *",
     "census.studies": "by_place measurement_counts occupancy_risk | measurement_risk occupancy",
     "accounting": "budget | conversion",
+    "constraints": (
+        "model | solvers certificates | search | highs _pulp | sifting refutation | ends"
+    ),
     "cli": "base recipes | records | attacks release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
@@ -68,7 +72,7 @@ ROOMS = {
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "samplers | base | registry coarsening | *",
     "plotting": "_canvas | attacks audit counts",
-    "reconstruction": "check_proof linkage registry | solvers | records | claims | *",
+    "reconstruction": "check_proof linkage registry | records | claims | *",
     "release": "release",
     "risk": (
         "count intervals mechanism microdata | linkage membership two_levels | statements | audit"
@@ -80,7 +84,7 @@ ROOMS = {
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}
 # Code of the adversary, and what it must not know: who holds records, who draws, who judges.
-ADVERSARY = {"census.occupancy", "inference", "reconstruction"}
+ADVERSARY = {"constraints", "census.occupancy", "inference", "reconstruction"}
 CUSTODIAN = {
     "census",
     "census.population",

@@ -22,12 +22,12 @@ from bayesrisk._base.display import arrow_table, displayed
 from bayesrisk._base.validation import IntArray
 from bayesrisk._version import __version__
 from bayesrisk.census.readers import record_form
+from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, DataError, quote as quoted
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs import engine
 from bayesrisk.experiments.runs.folder import config_digest
 from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
-from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.linkage import reidentification as linkage
 from bayesrisk.risk.linkage.agreement import (
     MODAL,
