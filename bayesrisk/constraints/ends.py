@@ -119,14 +119,6 @@ class Ends:
             new = self._find(self._sum(chosen), None)[1]
             fruitless, share = (0 if new else fruitless + 1), _SHARE
 
-    def _reach_many(self) -> None:
-        """Look for solutions that reach many ends at once."""
-        rng, fruitless, share = np.random.default_rng(0), 0, 1.0
-        while fruitless < _FRUITLESS and self.open.size and not self._deadline.late:
-            chosen = self.open[rng.random(self.open.size) <= share]
-            new = self._find(self._sum(chosen), None)[1]
-            fruitless, share = (0 if new else fruitless + 1), _SHARE
-
     def reach_together(self, side: IntArray) -> None:
         """Look for solutions that bring all open ends of a side to their goals at once.
 

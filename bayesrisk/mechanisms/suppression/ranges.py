@@ -138,7 +138,7 @@ def _settled(
     proved = np.ones(len(targets), dtype=np.bool_)
     for part in _parts(model, targets):
         # What is fixed is counted apart; an end that there is not is not looked for.
-        index, fixed, none = part.index, part.fixed, endless[part.index]
+        index, fixed, none = part.number, part.fixed, endless[part.number]
         high = np.where(none, -ENDLESS, _minus(upper[index], fixed))
         ends = Ends(
             part.model, part.linear, part.forms, (lower[index] - fixed, high), part.star,
@@ -156,11 +156,11 @@ def _settled(
 class _RowPart(NamedTuple):
     """A part of a model that has no open variable in common with others.
 
-    ``index`` says which of the rows wanted are ``forms`` of its ``variables``, beside what is
+    ``number`` says which of the rows wanted are ``forms`` of its ``variables``, beside what is
     ``fixed`` of them; ``star`` is a solution, None if the search for one gave up.
     """
 
-    index: IntArray
+    number: IntArray
     variables: IntArray
     model: IntegerModel
     forms: sparse.csr_array
