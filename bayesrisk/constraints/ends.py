@@ -47,7 +47,7 @@ def solve_beyond(
     return "none" if answer.status == Status.INFEASIBLE else "unknown", None
 
 
-class Ends:
+class FormEnds:
     """Largest values of forms, and of their negatives: what is proved, and reached.
 
     The first half of all arrays is of the forms, the second of their negatives; ``goal`` is what no
@@ -225,7 +225,7 @@ def row_ends(
     )
     begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
     linear = Sifted(lean, begin, deadline=deadline)
-    ends = Ends(model, linear, rows, (low, high), star, solver=solver, deadline=deadline)
+    ends = FormEnds(model, linear, rows, (low, high), star, solver=solver, deadline=deadline)
     ends.settle()
     most, least = np.split(ends.goal, 2)
     above, below = np.split(ends.goal == ends.reached, 2)

@@ -12,7 +12,6 @@ from bayesrisk.interfaces import Attack
 
 _OWN = {
     "claims": "bayesrisk.reconstruction.claims.result:ClaimsAttack",
-    "occupancy": "bayesrisk.census.occupancy.detection:OccupancyAttack",
     "reconstruction": "bayesrisk.reconstruction.records.reconstruction:ReconstructionAttack",
 }
 REGISTRY: Registry[Attack] = Registry(

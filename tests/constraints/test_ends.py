@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from bayesrisk.constraints.ends import Ends, row_ends
+from bayesrisk.constraints.ends import FormEnds, row_ends
 from bayesrisk.constraints.highs import HighsWarm
 from bayesrisk.constraints.model import IntegerModel
 from bayesrisk.constraints.solvers import Deadline, make_solver
@@ -40,7 +40,7 @@ def test_ends_are_those_of_all_solutions(asked):
             sums = points @ forms.T
             far = np.full(3, 4 * TOP * model.low.size)
             linear = HighsWarm(model, np.zeros(model.low.size), primal=True)
-            ends = Ends(model, linear, sp.csr_array(forms), (-far, far), star, nodes=500)
+            ends = FormEnds(model, linear, sp.csr_array(forms), (-far, far), star, nodes=500)
             ends.settle()
             assert np.array_equal(ends.goal, ends.reached)
             high, low = ends.goal[:3], -ends.goal[3:]
@@ -55,7 +55,7 @@ def test_ends_that_are_not_settled_are_bounds():
         forms = rng.integers(-2, 3, (3, model.low.size))
         sums, far = points @ forms.T, np.full(3, 4 * TOP * model.low.size)
         linear = HighsWarm(model, np.zeros(model.low.size), primal=True)
-        ends = Ends(model, linear, sp.csr_array(forms), (-far, far), None, nodes=1)
+        ends = FormEnds(model, linear, sp.csr_array(forms), (-far, far), None, nodes=1)
         ends.settle()
         assert np.all(ends.goal[:3] >= sums.max(axis=0))
         assert np.all(-ends.goal[3:] <= sums.min(axis=0))

@@ -31,7 +31,7 @@ from bayesrisk.constraints.solvers import (
     SolverResult,
     solver_and_limits,
 )
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 
 _METHODS = ("exact", "perturbed")
 _ERRORS = ("none", "absolute", "squared")
@@ -207,9 +207,7 @@ def reconstruct_occupancy(
     check.flag(likelihood, "likelihood")
     check.choice(error, "error", _ERRORS)
     if (method == "perturbed") != (scale is not None):
-        raise ArgumentError(
-            f"scale must be given for perturbed objectives only, got {quote(scale)}"
-        )
+        raise ArgumentError("scale", "must be given for perturbed objectives only", got=scale)
     if scale is not None:
         scale = check.scalar(scale, "scale", lower=0.0, upper=100.0, bounds="(]")
     backend, limits = solver_and_limits(solver, time_limit)

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.validation import BoolArray, IntArray
-from bayesrisk.constraints.ends import Ends
+from bayesrisk.constraints.ends import FormEnds
 from bayesrisk.constraints.highs import HighsWarm
 from bayesrisk.constraints.model import ENDLESS, IntegerModel, equal_rows
 from bayesrisk.exceptions import DataError
@@ -140,7 +140,7 @@ def _settled(
         # What is fixed is counted apart; an end that there is not is not looked for.
         index, fixed, none = part.number, part.fixed, endless[part.number]
         high = np.where(none, -ENDLESS, _minus(upper[index], fixed))
-        ends = Ends(
+        ends = FormEnds(
             part.model, part.linear, part.forms, (lower[index] - fixed, high), part.star,
             nodes=_NODES,
         )  # fmt: skip

@@ -3,133 +3,25 @@
 import bisect
 import functools
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from bayesrisk._base.disk.text import read_bytes
-from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.roles import Cell
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.texts import interval, key, listing, sex, span, total_word
+from bayesrisk.tables.reading.sums import Ends, Groups, LabelSums
+from bayesrisk.tables.reading.texts import interval, is_date, key, listing, sex, span, total_word
 
 REST = "others"  # the label of records that a total counts and no other row does
-_TREE_BYTES, _MOST_ENTRIES = 2**22, 2**24
+_TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
-Ends = tuple[int, int]
-
-# -----------------------------------------------------------------------------
-# Sums: what the numbers say of labels that may add up to another.
-
-
-class LabelSums:
-    """Counts by the labels of one variable, in groups that have all other labels in common.
-
-    A row for each group and a column for each label, of the smallest and the largest count; the
-    label of a count that has none of the variable is empty.
-    """
-
-    def __init__(self, name: str, cells: Sequence[Cell], ends: Sequence[Ends]) -> None:
-        groups: dict[frozenset[tuple[str, str]], int] = {}
-        self.column: dict[str, int] = {}
-        both_ends: dict[tuple[int, int], Ends] = {}
-        for cell, end in zip(cells, ends, strict=True):
-            context = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
-            label = key(cell.labels.get(name, ""))
-            positions = (
-                groups.setdefault(context, len(groups)),
-                self.column.setdefault(label, len(self.column)),
-            )
-            low, high = both_ends.get(positions, (0, UNBOUNDED))
-            both_ends[positions] = (max(low, end[0]), min(high, end[1]))
-        # Where few labels have a count in each group, sums say nothing, and there is no room.
-        shape = (len(groups), len(self.column))
-        shape = shape if shape[0] * shape[1] <= _MOST_ENTRIES else (0, shape[1])
-        self.low, self.high = np.zeros(shape, np.int64), np.full(shape, UNBOUNDED)
-        self.present = np.zeros(shape, np.bool_)
-        if shape[0]:
-            rows, columns = np.array(list(both_ends)).T
-            self.low[rows, columns], self.high[rows, columns] = np.array(list(both_ends.values())).T
-            self.present[rows, columns] = True
-        self.bounded = self.present & (self.high < UNBOUNDED)
-
-    @property
-    def enough(self) -> int:
-        """The number of groups whose sums show a total: two where counts are not exact."""
-        return 1 + bool((self.low < self.high)[self.bounded].any())
-
-    @property
-    def implied(self) -> bool:
-        """Whether some counts have no label of the variable, and so count all."""
-        return "" in self.column
-
-    def part_sums(self, parts: Sequence[str]) -> tuple[IntArray, IntArray, IntArray]:
-        """Return for each group the sums of the ends of parts, and how many are known."""
-        positions = [self.column[p] for p in parts]
-        bounded = self.bounded[:, positions]
-        high = np.where(bounded, self.high[:, positions], 0).sum(axis=1)
-        return self.low[:, positions].sum(axis=1), high, bounded.sum(axis=1)
-
-    def judged(
-        self, low: IntArray, high: IntArray, full: BoolArray, total: str
-    ) -> tuple[int, int, int]:
-        """Return in how many groups a sum says something, fits, and is too large.
-
-        ``low`` and ``high`` are the ends of the sum of the parts, ``full`` where all are known.  A
-        sum that fits says something if what is open is at most half of the total, so that few
-        other numbers would fit; one that does not fit always does.
-        """
-        column = self.column[total]
-        stated, least, most = self.bounded[:, column], self.low[:, column], self.high[:, column]
-        fit = (low <= most) & (high >= least)
-        tells = (most > 0) & (2 * (high - low + most - least) <= most)
-        above = stated & (low > most)
-        telling = stated & full & (tells | ~fit) | above
-        return int(telling.sum()), int((telling & fit & ~above).sum()), int(above.sum())
-
-    def adds_up(self, parts: Sequence[str], total: str) -> tuple[int, int, int]:
-        """Return the judgement of :meth:`judged` on some parts."""
-        low, high, bounded = self.part_sums(parts)
-        return self.judged(low, high, bounded == len(parts), total)
-
-    def run_sizes(self, label: str, rest: Sequence[str]) -> list[int]:
-        """Return of how many of the labels that follow the sums are those of a label, in order.
-
-        In two groups or more, and in none otherwise.
-        """
-        positions, column = [self.column[k] for k in rest], self.column[label]
-        bounded = np.logical_and.accumulate(self.bounded[:, positions], axis=1)
-        low = self.low[:, positions].cumsum(axis=1)
-        high = np.where(self.bounded[:, positions], self.high[:, positions], 0).cumsum(axis=1)
-        stated = self.bounded[:, [column]]
-        least, most = self.low[:, [column]], self.high[:, [column]]
-        fit = (low <= most) & (high >= least)
-        tells = (most > 0) & (2 * (high - low + most - least) <= most)
-        good = (stated & bounded & tells & fit).sum(axis=0)
-        wrong = (stated & ((bounded & ~fit) | (low > most))).sum(axis=0)
-        return [int(i) + 1 for i in np.flatnonzero((good > 1) & (wrong == 0)) if i]
-
-    def exceeded(self) -> set[str]:
-        """Return the labels below another one in some group: they count not all."""
-        if not self.present.size:
-            return set()
-        low = np.where(self.present, self.low, -1)
-        largest = low.max(axis=1)
-        alone = (low == largest[:, None]).sum(axis=1) == 1
-        second = np.where(low == largest[:, None], -1, low).max(axis=1)
-        largest_other = np.where((low == largest[:, None]) & alone[:, None], second[:, None],
-                          largest[:, None])  # fmt: skip
-        less = (self.present & (largest_other > self.high)).any(axis=0)
-        return {label for label, column in self.column.items() if less[column]}
-
-
-# -----------------------------------------------------------------------------
-# Variables.
+#: Sums hold by chance in one case of 2**4, or in one of as many as are looked at times that.
+_BITS = 4
 
 
 class TableVariable:
@@ -206,13 +98,11 @@ def _leaves(label: str, children: Mapping[str, list[str]]) -> list[str]:
 
 
 class _Evidence(NamedTuple):
-    """The parts of each subtotal, the total, and in how many groups the numbers show it."""
+    """The parts of each subtotal, the total, and the groups in which the numbers show it."""
 
     children: dict[str, list[str]]
     totals: list[str]
-    telling: int
-    good: int
-    above: int
+    groups: Groups = Groups()
 
 
 def variables(
@@ -223,19 +113,32 @@ def variables(
     for cell in cells:
         for name, label in cell.labels.items():
             texts.setdefault(name, {}).setdefault(cell.file, {})[label] = None
+    labels = {n: list(dict.fromkeys(x for f in fs.values() for x in f)) for n, fs in texts.items()}
+    choices = {name: _label_rules(name, rules) for name in texts}
+    said: list[Mapping[str, str]] = [cell.labels for cell in cells]
+    evidence, sums = _all_evidence(labels, choices, said, ends, {})
+    if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
+        totals = {name: one.totals for name, one in evidence.items()}
+        evidence, sums = _all_evidence(labels, choices, said, ends, totals)
     results = {}
     for name, files in texts.items():
-        labels = list(dict.fromkeys(x for file in files.values() for x in file))
-        choices, tree = _label_rules(name, rules)
-        sums = LabelSums(name, cells, ends)
-        evidence = _evidence(name, labels, choices, tree, sums)
-        one = TableVariable(labels, choices, evidence.children, evidence.totals)
-        _judge(name, one, evidence, sums, rules)
-        results[name] = one
-        if not one.separate:
-            _ask_spellings(name, one, files, choices, rules)
+        inner, found = choices[name][0], evidence[name]
+        one = results[name] = TableVariable(labels[name], inner, found.children, found.totals)
+        _judge(name, one, found, sums[name], rules)
+        if one.totals or not one.separate:
+            _ask_spellings(name, one, files, inner, rules)
     _ask_same(texts, results, rules)
     return results
+
+
+def _all_evidence(
+    labels: Mapping[str, list[str]],
+    choices: Mapping[str, tuple[dict[str, str], dict[str, list[str]]]],
+    said: Sequence[Mapping[str, str]], ends: Sequence[Ends], totals: Mapping[str, Sequence[str]],
+) -> tuple[dict[str, _Evidence], dict[str, LabelSums]]:  # fmt: skip
+    """Return what the numbers show of each variable."""
+    sums = {name: LabelSums(name, said, ends, totals) for name in labels}
+    return {n: _evidence(n, x, *choices[n], sums[n]) for n, x in labels.items()}, sums
 
 
 def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:
@@ -275,24 +178,22 @@ def _evidence(
     below = {k for parts in children.values() for k in parts}
     top = [k for k in top if k not in below]
     whole = all(interval(x) is not None for x in labels if not words.get(key(x), 1))
-    if not whole and len(sums.low) and len(top) <= _MOST_RUNS:
+    if not whole and len(sums.low) and len(top) <= _MOST_RUNS and not all(map(is_date, top)):
         children |= _runs(top, words, sums)
     totals = [k for k, v in choices.items() if v == "all"]
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
         parts = children.pop(top[0])
-        return _Evidence(children, top, *sums.adds_up(parts, top[0]))
+        return _Evidence(children, top, sums.adding_up(parts)(top[0]))
     parts = top
     if whole and len(top) > 1:  # of nested ages the smallest groups add up
         ages = [k for k in top if not words[k] and interval(k)]
         parts = [k for k in ages if not any(_inside(o, k) for o in ages if o != k)]
-    evidence = _Evidence(children, totals, 0, 0, 0)
+    evidence = _Evidence(children, totals)
     if not totals:
         evidence = _total(children, top, parts, words, sums, whole=whole)
-    if totals or (sums.implied and not evidence.telling):
+    if totals or (sums.implied and not evidence.groups.telling):
         rest = [k for k in parts if k not in evidence.totals]
-        return _Evidence(
-            children, evidence.totals, *sums.adds_up(rest, totals[0] if totals else "")
-        )
+        return evidence._replace(groups=sums.adding_up(rest)(totals[0] if totals else ""))
     return evidence
 
 
@@ -301,26 +202,22 @@ def _total(
     words: Mapping[str, int], sums: LabelSums, *, whole: bool,
 ) -> _Evidence:  # fmt: skip
     """Return the label that is the sum of all others, or is called so and may be."""
-    low, high, bounded = sums.part_sums(parts)
-    inside, smaller = {*parts}, sums.exceeded()
-    best = _Evidence(children, [], 0, 0, 0)
+    judge, smaller, inside = sums.adding_up(parts), sums.exceeded(), {*parts}
+    best, found = _Evidence(children, []), list[_Evidence]()
     for label in sorted(top, key=lambda k: -words[k]):
-        size, column = len(parts) - (label in inside), sums.column[label]
-        if not size or label in smaller or (whole and not words[label]):
+        size, word = len(parts) - (label in inside), words[label]
+        if not size or label in smaller or (whole and not word):
             continue
-        inner = label in inside
-        telling, good, above = sums.judged(
-            low - inner * sums.low[:, column],
-            high - inner * np.where(sums.bounded[:, column], sums.high[:, column], 0),
-            bounded - inner * sums.bounded[:, column] == size,
-            label,
-        )
-        word = words[label]
-        if telling == good and good >= (1 if word else 2) and (word == 2 or size > 1):
-            return _Evidence(children, [label], telling, good, above)
+        groups = judge(label)
+        holds = groups.telling == groups.good >= (1 if word else 2)
+        holds = holds and groups.bits >= (_BITS + math.log2(len(top)), 2, 0)[word]
+        if holds and word == 2:
+            return _Evidence(children, [label], groups)
+        if holds and size > 1:
+            found.append(_Evidence(children, [label], groups))
         if word == 2 and not best.totals:
-            best = _Evidence(children, [label], telling, good, above)
-    return best
+            best = _Evidence(children, [label], groups)
+    return found[0] if len(found) == 1 else best  # equal ones could each be the total
 
 
 def _inside(small: str, large: str) -> bool:
@@ -354,8 +251,8 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
         after = itertools.takewhile(begins, codes[first:])
         coded = [k for k in after if k in top] if label in top else []
         if len(coded) > 1:
-            telling, good, _ = sums.adds_up(coded, label)
-            if telling == good > 0:
+            groups = sums.adding_up(coded)(label)
+            if groups.telling == groups.good > 0:
                 take(label, coded)
     for ahead in (True, False):
         for label in list(reversed(top)) if ahead else list(top):
@@ -367,7 +264,8 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
                     else top[max(positions - 40, 0) : positions][::-1]
                 )
                 end = next((i for i, k in enumerate(rest) if words[k] == 2), len(rest))
-                sizes = sums.run_sizes(label, rest[:end]) if end > 1 else []
+                bits = _BITS + math.log2(len(top) * len(rest)) if rest else 0.0
+                sizes = sums.run_sizes(label, rest[:end], bits) if end > 1 else []
                 if sizes and sizes[0] + 1 < len(top):
                     take(label, rest[: sizes[0]])
     return children
@@ -388,12 +286,14 @@ def _judge(
         line += "; no total: each is taken by itself" * one.separate
         rules.lines.append(line)
         return
-    kind = "complete"
-    settled = evidence.good == evidence.telling and evidence.good >= sums.enough
-    if settled and "totals" not in rules.choices:
-        line += f" (the sums hold in {evidence.good} of {evidence.telling} groups)"
+    groups = evidence.groups
+    shown = groups.exact > 0 and groups.bits >= _BITS
+    settled = groups.good == groups.telling and (groups.good > 0 if one.exhaustive else shown)
+    if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
+        kind = "complete"
+        line += f" (the sums hold in {groups.good} of {groups.telling} groups)"
     else:
-        kind = _totals_rule(name, one, evidence, rules)
+        kind = _totals_rule(name, one, groups, rules)
     if kind == "separate":
         one.separate = True
         line += "; labels may overlap: each is taken by itself"
@@ -403,38 +303,27 @@ def _judge(
     rules.lines.append(line)
 
 
-def _totals_rule(name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules) -> str:
+def _totals_rule(name: str, one: TableVariable, groups: Groups, rules: ReadingRules) -> str:
     """Return whether labels are complete, partial or separate, where numbers do not show it."""
-    plain = f"totals.{name}"
-    if plain in rules.choices or (evidence.telling and evidence.good < evidence.telling):
-        overlap = not one.exclusive and (evidence.above or _overlapping(one.first))
-        guess = "separate" if overlap else "partial"
+    plain, short = f"totals.{name}", groups.telling - groups.good
+    if plain in rules.choices or "totals" in rules.choices:
+        return rules.choices.get(plain, rules.choices.get("totals", ""))
+    if one.exclusive and short and not groups.above:  # the total counts others: that is sure
+        return "partial"
+    if one.exhaustive and not short:
+        text = "the labels of all variables make up their totals, and files count the same records"
+        return rules.ask("totals", "complete", text)
+    guess = "partial" if one.exclusive else "separate"
+    text = f"too few groups show whether the labels of {name} make up its total"
+    if short:
         text = (
-            f"the labels of {name} do not make up its total in "
-            f"{evidence.telling - evidence.good} of {evidence.telling} groups: partial if they "
-            "exclude each other and the total counts others, "
-            "separate if they may overlap"
+            f"the labels of {name} do not make up its total in {short} of {groups.telling} groups"
         )
-        if one.exclusive and not evidence.above and plain not in rules.choices:
-            return rules.choices.get("totals", guess)
-        return rules.choices.get("totals", "") or rules.ask(plain, guess, text)
-    if not one.exclusive and _overlapping(one.first) and "totals" not in rules.choices:
-        text = f"the labels of {name} may overlap: complete if they exclude each other"
-        return rules.ask(plain, "separate", text)
-    if one.totals and not one.exhaustive and "totals" not in rules.choices:
-        text = (
-            f"too few groups show whether the labels of {name} make up its total: complete if "
-            "they do, partial if the total may count others"
-        )
-        return rules.ask(plain, "partial", text)
-    text = "the labels of each variable make up its totals, and all files count the same records"
-    return rules.ask("totals", "complete", text)
-
-
-def _overlapping(first: Mapping[str, str]) -> bool:
-    """Return whether a label begins with another: "X alone or in combination", "X alone"."""
-    keys = [k for k in first if not total_word(k)]
-    return any(a != b and b.startswith(a) and len(a) > 0 for a in keys for b in keys)
+    text += (
+        ": complete if they do, partial if they exclude each other and the total may count others, "
+        "separate if they may overlap"
+    )
+    return rules.ask(plain, guess, text)
 
 
 def _ask_spellings(

@@ -1,9 +1,9 @@
 """Roles of columns: which are labels, which counts, and which neither; from numbers, then names."""
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations, product
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +11,7 @@ from typing import NamedTuple
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import MOST, PATH, Sheet
+from bayesrisk.tables.reading.sums import judgement
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     NEGATIVE,
@@ -33,12 +34,14 @@ _RESERVED = re.compile(
     "sentence|stated|status|table"
 )
 _COUNT = re.compile(
-    r"(.*\b)?(counts?|numbers?|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
+    r"(.*\b)?(counts?|cnt|frequency|n|no of \w+|(obs|observation) value)|records|obs|values?|"
+    r"numbers?( of .*)?|"
     r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba"
 )
 _FLAG = re.compile(r"(.* )?(flags?|symbols?|annotations?)|((obs|observation) )?status( code)?")
 _NO_COUNT = re.compile(
     r".*(%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|average age|index|"
+    r"uptake|coverage|prevalence|"
     r"per 1[0 ,]*00|per capita)\b).*"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
@@ -53,14 +56,19 @@ _PERIOD = re.compile(
     r"annee|jaar|år|ano|año)( id)?"
 )
 _OTHERS = re.compile(
-    r".*\b(population|persons? at risk|area|density|lat(itude)?|lon(gitude)?|households?|change|"
+    r"pop( (cnt|count|size))?|"
+    r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
+    r".*\b(persons? at risk|area|density|lat(itude)?|lon(gitude)?|households?|change|"
     r"difference|moe|margin of error|se|standard error|(lower|upper).*|ci)\b.*"
 )
 _MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
-_THOUSANDS = re.compile(
-    r".*(['’`]000s?\b|\b(in )?(thousands?|1[, ]?000s|tsd\.?|milliers|tausend)\b).*", re.IGNORECASE
+_UNIT = re.compile(
+    r"[ (\[]*(['’`]000s?\b|\b(in )?(thousands?|1[, ]?000s|tsd\.?|milliers|tausend)\b)[)\]]?",
+    re.IGNORECASE,
 )
+#: Numbers that may be labels, if they tell rows apart.
+_LABELS = ("a period", "codes", "codes with leading zeros", "codes of labels")
 _CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
 
@@ -96,17 +104,6 @@ def cells(sheets: Sequence[Sheet], rules: ReadingRules) -> list[Cell]:
     return results
 
 
-def fits(parts: Sequence[tuple[int, int]], total: tuple[int, int]) -> tuple[bool, bool]:
-    """Return whether parts may add up to a total, and whether that they do says something.
-
-    Each is the smallest and largest count that a text allows.  It says something where what is
-    open is at most half of the total, so that few other numbers would fit.
-    """
-    low, high = sum(a for a, _ in parts), sum(b for _, b in parts)
-    open_ = high - low + total[1] - total[0]
-    return low <= total[1] and high >= total[0], total[1] > 0 and 2 * open_ <= total[1]
-
-
 class _Reader:
     """The columns of a sheet, and what each is."""
 
@@ -114,6 +111,8 @@ class _Reader:
         self.sheet, self.rules = sheet, rules
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         self.columns = [[row[i] for _, row in sheet.rows] for i in range(len(self.heads))]
+        if rules.choices.get("blank") == "above":
+            self.columns = [_filled(column) for column in self.columns]
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
         self.fixed = {
@@ -166,6 +165,7 @@ class _Reader:
         if _IDENTIFIER.fullmatch(head):
             return "codes"
         steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
+        every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
         if (
             steps
             and plain[0] < 2
@@ -177,7 +177,9 @@ class _Reader:
             return "a measure of something else"
         rising = len(plain) > 2 and plain[0] > 999 and plain == sorted({*plain})
         repeated = len({*texts}) < len(texts)
-        if (repeated or rising) and any(self.paired(i, j) for j in words):
+        if (repeated or rising or every) and any(
+            self.paired(i, j) and not all(map(str.isdecimal, self.columns[j])) for j in words
+        ):
             return "codes of labels"
         return ""
 
@@ -215,14 +217,7 @@ class _Reader:
                 self.reasons[i] = "numbers with decimals or below 0"
             elif _GROUP.fullmatch(head) and not _COUNT.fullmatch(head):
                 names[i] = head
-            elif head and all(t and not any(map(str.isalnum, t)) for t in self.columns[i]):
-                numeric.append(i)  # all are withheld
-            elif 2 * self.share(i) >= 1 and (
-                any(map(WHOLE.fullmatch, texts))
-                or any(map(POINTS.fullmatch, texts))
-                or (_COUNT.fullmatch(head) and any(map(self.like_count, texts)))
-                or any(noted(t) for t in texts)
-            ):
+            elif self._withheld(i) or (2 * self.share(i) >= 1 and self._numbers(head, texts)):
                 numeric.append(i)
             else:
                 names[i] = head.rpartition("!!")[2] or "category"
@@ -243,6 +238,23 @@ class _Reader:
         self._keep_apart(names, counts, choices)
         return self._titled(names, counts, flags, choices)
 
+    def _withheld(self, i: int) -> bool:
+        """Return whether all counts of a column are withheld: marks, as others are or by name."""
+        column, head = self.columns[i], self.heads[i]
+        if not head or not all(t and is_mark(t) for t in column):
+            return False
+        if not any(any(map(str.isalnum, t)) for t in column) or _COUNT.fullmatch(head):
+            return True
+        return any(
+            {*column} <= {*other} and 2 * self.share(j) >= 1 and any(map(WHOLE.fullmatch, other))
+            for j, other in enumerate(self.columns)
+        )
+
+    def _numbers(self, head: str, texts: Sequence[str]) -> bool:
+        """Return whether some texts are numbers: with a note or a range only where it is said."""
+        plain = any(WHOLE.fullmatch(t) or POINTS.fullmatch(t) or noted(t) for t in texts)
+        return plain or (_COUNT.fullmatch(head) is not None and any(map(self.like_count, texts)))
+
     @staticmethod
     def _flags(head: str, texts: Sequence[str]) -> bool:
         """Return whether a column holds flags beside counts: short codes or known marks."""
@@ -253,7 +265,7 @@ class _Reader:
 
     def _decimals(self, i: int, texts: Sequence[str]) -> bool:
         """Return whether numbers of a column have decimals, or are below 0."""
-        if _THOUSANDS.fullmatch(self.sheet.heads[i]):
+        if _UNIT.search(self.sheet.heads[i]):
             return False
         wrong = [t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
@@ -275,17 +287,18 @@ class _Reader:
         words = [i for i in names if i not in numeric]
         doubts = {i: self.doubt(i, words) for i in numeric}
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
+        labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
         named = [i for i in clear if _COUNT.fullmatch(self.heads[i])]
         if not named and len(clear) > 1:
-            for i in [i for i in clear[:-1] if self._needed(i, names)][:1]:
+            for i in [i for i in clear[:-1] if self._needed(i, names | labels)][:1]:
                 names[i] = self.heads[i] or "code"
                 clear.remove(i)
-        chosen = named[:1] or clear or [i for i in numeric if "zeros" not in doubts[i]]
+        chosen = named or clear or [i for i in numeric if doubts[i] not in _LABELS]
         for i in numeric:
             if i in chosen or i in names:
                 continue
-            if doubts[i] in ("a period", "codes", "codes with leading zeros", "codes of labels"):
+            if doubts[i] in _LABELS:
                 names[i] = self.heads[i] or "code"
             elif i in fixed:
                 self.reasons[i] = "the same in all rows"
@@ -297,15 +310,16 @@ class _Reader:
 
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether rows are told apart by a column, and not without it."""
-        rows = [tuple(row[j] for j in names) for _, row in self.sheet.rows]
-        return len({*rows}) < len(rows) == len({*zip(rows, self.columns[i], strict=True)})
+        columns, size = [self.columns[j] for j in names], len(self.columns[i])
+        without = len({*zip(*columns, strict=True)}) if columns else 1
+        return without < size == len({*zip(*columns, self.columns[i], strict=True)})
 
     def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether a column has another number in each row, which nothing else needs."""
-        column, rows = self.columns[i], [row for _, row in self.sheet.rows]
-        rest = {tuple(row[j] for j in names if j != i) for row in rows}
+        column = self.columns[i]
+        rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
         numbers = all(map(str.isdecimal, column))
-        return len(names) > 1 and numbers and len({*column}) == len(rows) == len(rest)
+        return len(names) > 1 and numbers and len({*column}) == len(column) == len(rest)
 
     def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
         """Take out columns that say nothing, and those that another one spells."""
@@ -313,7 +327,7 @@ class _Reader:
             if self.fixed[i] or (len({*self.columns[i]}) == 1 and total_word(self.columns[i][0])):
                 del names[i]
                 self.reasons[i] = f"always {self.columns[i][0]!r}"
-        for i, j in permutations([i for i in names if i not in choices], 2):
+        for i, j in itertools.permutations([i for i in names if i not in choices], 2):
             if i in names and j in names and self.paired(i, j) and self._worse(i) > self._worse(j):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}"
@@ -356,10 +370,8 @@ class _Reader:
     ) -> None:
         """Refuse rows of the same labels with other counts, which nothing tells apart."""
         first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
-        if self.rules.choices.get("blank") == "above":
-            return
-        for number, row in self.sheet.rows:
-            labels = tuple(row[i] for i in names)
+        for position, (number, row) in enumerate(self.sheet.rows):
+            labels = tuple(self.columns[i][position] for i in names)
             texts = [row[i] for i in counts]
             other = first.setdefault(labels, (number, texts))
             if other[1] != texts and all(labels):
@@ -407,14 +419,25 @@ class _Reader:
             return {}
         if len(numeric) == 1 and (names or PATH not in self.sheet.heads[numeric[0]]):
             return {numeric[0]: {}}
-        parts = self._parts({i: self.sheet.heads[i] for i in numeric})
+        heads = {i: _UNIT.sub("", self.sheet.heads[i]).strip() for i in numeric}
+        parts = self._parts({i: head or self.sheet.heads[i] for i, head in heads.items()})
         flat = all(len(part) < 2 for part in parts.values())
         kinds = {
             i: [_kind(label, depth) for depth, label in enumerate(part, 1)]
             for i, part in parts.items()
         }
-        # A total in a path counts all below; one side by side is a label like the others.
-        plain = {i: [total_word(p) == 2 for p in part] for i, part in parts.items()}
+        # A total in a path is a label among those of one variable at its depth; else it counts all.
+        words = {i: [total_word(p) == 2 for p in part] for i, part in parts.items()}
+        at: dict[int, set[str]] = {}
+        for i, word in words.items():
+            for depth, total in enumerate(word):
+                at.setdefault(depth, set()).update(() if total else kinds[i][depth : depth + 1])
+        one = {depth: next(iter(found)) for depth, found in at.items() if len(found) == 1}
+        plain = {i: [w and d not in one for d, w in enumerate(word)] for i, word in words.items()}
+        kinds = {
+            i: [one.get(d, kind) if words[i][d] else kind for d, kind in enumerate(part)]
+            for i, part in kinds.items()
+        }
         if flat and not self._side_by_side(parts, kinds):
             parts = {i: part or ["Total"] for i, part in parts.items()}
             one = {_kind(p[0], 1) for p in parts.values() if not total_word(p[0])}
@@ -422,6 +445,7 @@ class _Reader:
             kinds = {i: [kind] for i in parts}
             plain = {i: [False] for i in parts}
         columns = self.rules.columns
+        kinds = self._apart(kinds, parts)
         self.rules.kinds |= {k for ks in kinds.values() for k in ks}
         return {
             i: {
@@ -431,6 +455,24 @@ class _Reader:
             }
             for i, part in parts.items()
         }
+
+    def _apart(
+        self, kinds: Mapping[int, list[str]], parts: Mapping[int, list[str]]
+    ) -> dict[int, list[str]]:
+        """Return kinds of which no two files say the same of other labels."""
+        labels: dict[str, set[str]] = {}
+        for i, part in parts.items():
+            for kind, label in zip(kinds[i], part, strict=True):
+                labels.setdefault(kind, set()).update(() if total_word(label) else {key(label)})
+        names = {kind: kind for kind in labels}
+        for kind in [k for k in labels if k.startswith("category ")]:
+            number = int(kind.rpartition(" ")[2])
+            while (had := self.rules.labels.get(names[kind])) and not had & labels[kind]:
+                number += 1
+                names[kind] = f"category {number}"
+        for kind, name in names.items():
+            self.rules.labels.setdefault(name, set()).update(labels[kind])
+        return {i: [names[k] for k in ks] for i, ks in kinds.items()}
 
     @staticmethod
     def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
@@ -464,8 +506,9 @@ class _Reader:
         if len(groups) < 2 or len(totals) != 1 or min(map(len, groups.values())) < 2:
             return False
         for group in groups.values():
-            choices = [fits(parts_, total) for parts_, total in self._sums(group, totals[0])]
-            if not choices or not all(a for a, _ in choices) or not any(b for _, b in choices):
+            found = [judgement(*map(sum, zip(*parts_, strict=True)), *total)
+                     for parts_, total in self._sums(group, totals[0])]  # fmt: skip
+            if not found or not all(a for a, _ in found) or not any(b for _, b in found):
                 return False
         return True
 
@@ -484,15 +527,12 @@ class _Reader:
         """Yield the cells of the sheet."""
         names, counts, flags = self.roles()
         sheet, choices = self.sheet, self.rules.choices
-        units = {i: 1000 if _THOUSANDS.fullmatch(sheet.heads[i]) else 1 for i in counts}
+        units = {i: 1000 if _UNIT.search(sheet.heads[i]) else 1 for i in counts}
         keys: dict[tuple[tuple[str, str], ...], None] = {}
-        above: dict[str, str] = {}
-        for row, texts in sheet.rows:
+        for position, (row, texts) in enumerate(sheet.rows):
             labels: dict[str, str] = {}
             for column, name in names.items():
-                label = texts[column]
-                if not label and choices.get("blank") == "above":
-                    label = above.get(name, "")
+                label = self.columns[column][position]
                 if not label and (choices.get("blank") or any(total_word(t) == 2 for t in texts)):
                     label = "Total"
                 if not label:
@@ -501,7 +541,6 @@ class _Reader:
                         "have a label (blank=above or blank=total explains it, "
                         f"columns.{sheet.heads[column]}=ignored leaves the column out)"
                     )
-                above[name] = label
                 labels |= self._label(name, label)
             for column, more in counts.items():
                 text, flag = texts[column], next((texts[f] for f in flags if texts[f]), "")
@@ -544,10 +583,16 @@ class _Reader:
         every = [list(dict.fromkeys(dict(one).get(n, "") for one in keys)) for n in variables]
         if prod(map(len, every)) > MOST:
             raise DataError(f"{self.sheet.name}: must have at most {MOST} combinations of labels")
-        for one in product(*every):
+        for one in itertools.product(*every):
             labels = tuple((n, label) for n, label in zip(variables, one, strict=True) if label)
             if labels not in keys:
                 yield Cell(self.sheet.name, 0, "absent", dict(labels), "0")
+
+
+def _filled(column: Sequence[str]) -> list[str]:
+    """Return the texts of a column with those above where it is blank."""
+    filled = itertools.accumulate(column, lambda above, text: text or above)
+    return list(filled)
 
 
 def _kind(label: str, depth: int, name: str = "category") -> str:

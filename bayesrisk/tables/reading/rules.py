@@ -126,6 +126,7 @@ class ReadingRules:
         self.lines: list[str] = []
         self.questions: dict[str, tuple[str, str]] = {}
         self.kinds = set[str]()  # variables that headings were found to be of
+        self.labels: dict[str, set[str]] = {}  # of each kind, in the files so far
         self.columns = self.section("columns")
 
     def section(self, name: str) -> dict[str, str]:

@@ -201,6 +201,11 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
             _countlike(row[j]) or (not numbers and is_mark(row[j])) for j in numeric
         )
 
+    def stated(row: Sequence[str]) -> bool:
+        return data(row) or (
+            sum(map(bool, row)) > 1 and any(row[j] and is_mark(row[j]) for j in numeric)
+        )
+
     block, start = list[int](), None  # the first rows side by side of which one has a number
     for position, (_, row, size, _) in enumerate(full):
         if sum(map(bool, row)) > 1 and size <= width:
@@ -224,7 +229,8 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
             break
         head, first = joined, first + 1
     left = [(i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
-    last = max((i for i in range(first, len(full)) if data(full[i][1])), default=first - 1)
+    heads = [row for _, row, _, _ in full[start:first]] + [head]
+    last = max((i for i in range(first, len(full)) if stated(full[i][1])), default=first - 1)
     labels = [j for j in range(width) if j not in numeric]
     body, depths, beyond = [], [], False
     for position in range(first, len(full)):
@@ -232,7 +238,7 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
         if not any(row):
             beyond = beyond or position > last
             continue
-        if row == head or row == full[start][1]:
+        if row in heads:
             left.append((i, _short(row), "the headings again"))
             continue
         if size > width and not (position > last and _is_note(row)):
@@ -310,8 +316,13 @@ def _numeric(rows: Sequence[Sequence[str]], width: int) -> set[int]:
 
 
 def _withheld(texts: Sequence[str]) -> bool:
-    """Return whether all texts below the first are marks without letters."""
-    return len(texts) > 1 and all(t and not any(map(str.isalnum, t)) for t in texts[1:])
+    """Return whether all texts below the first are marks without letters, or one and the same."""
+    below = texts[1:]
+    return (
+        bool(below)
+        and all(map(is_mark, below))
+        and (not any(map(str.isalnum, "".join(below))) or (len({*below}) == 1 and len(below) > 1))
+    )
 
 
 def _joined(
@@ -329,9 +340,9 @@ def _joined(
             return []
     if not any(row[j] for j in below):
         return []
-    codes = [re.fullmatch(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*", text) is not None for text in head]
-    if all(code for code, text in zip(codes, head, strict=True) if text) and all(
-        b for a, b in zip(head, row, strict=True) if a
+    code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
+    if all(
+        bool(a) == bool(b) and (not a or code.fullmatch(a)) for a, b in zip(head, row, strict=True)
     ):
         return list(row)  # a row of codes, and the row of their labels
     if not any(a and not b for a, b in pairwise(head)):

@@ -29,8 +29,9 @@ _NOTED = re.compile(
 )
 _MARK = re.compile(
     r"[^\w\s]{0,4}[a-z]{0,2}[^\w\s]{0,2}|: [a-z]{1,2}|[a-z]\.[a-z]\.?|n/a|\[?low\]?|nan|null|none|"
-    r"missing|nil|suppressed|withheld|redacted|confidential|conf\.?|unreliable|"
-    r"not (?:available|applicable|shown|published|released|reported)",
+    r"missing|nil|masked|msk|conf\.?|unreliable|(?:\w+ ){0,2}(?:suppressed|withheld|redacted|"
+    r"confidential)|(?:\w+ )?(?:not|un)(?: |-)?(?:available|applicable|shown|published|released|"
+    r"reported|disclosed)",
     re.IGNORECASE,
 )
 DECIMAL = re.compile(r"[-−]?\d[\d,'’\u00a0 ]*\.\d*[1-9]\d*|[-−]?\d+,(?:\d{1,2}|\d{4,})")
@@ -39,23 +40,24 @@ NEGATIVE = re.compile(r"[-−]\d+(?:\.\d+)?")
 SHARE = re.compile(r"[-−]?\d+(?:[.,]\d+)? ?%")
 
 # Words for a total, in the languages of the statistical offices of Europe and the Commonwealth.
+_WHOM = (
+    r"(?:ages?|age ?groups?|age ?bands?|sex(?:es)?|genders?|persons?|people|population|pupils?|"
+    r"students?|patients?|cases?|deaths?|births?|households?|residents?|categor(?:y|ies)|groups?|"
+    r"areas?|regions?|count(?:y|ies)|districts?|states?|races?|ethnic(?:ities| groups?)|origins?|"
+    r"types?|values?|places?|schools?|individuals|respondents|causes?|diagnos[ei]s)"
+)
 _TOTALS = re.compile(
-    r"(?:grand |sub)?totals?\b.*|_t|tot(?:al)?e?|overall|all|both(?: sexes| genders)?|"
+    rf"(?:grand |sub)?totals?(?: of)?(?:[^\w ].*| ?[-–—:(\[,].*| (?:all )?{_WHOM})?|"
+    r"_t|tot(?:al)?e?|overall|all|both(?: sexes| genders)?|"
     r"insgesamt|gesamt|zusammen|summe|ensemble|totaal|totalt|in totale|i alt|yhteensä|samtals|"
     r"celkem|spolu|og[oó]łem|razem|összesen|toplam|ukupno|skupaj|iš viso|kopā|kokku|общо|всего|"
     r"всього|итого|σ[υύ]νολο|cyfanswm|iomlán|jumlah|所有|合计|总计|計|総数",
     re.IGNORECASE,
 )
-_ALL = re.compile(
-    r"(?:all|both|total of all)(?: the)? (?:ages?|age ?groups?|age ?bands?|sex(?:es)?|genders?|"
-    r"persons?|people|categor(?:y|ies)|groups?|areas?|regions?|count(?:y|ies)|districts?|states?|"
-    r"races?|ethnic(?:ities| groups?)|origins?|types?|values?|places?|schools?|pupils?|patients?|"
-    r"individuals|residents|respondents|causes?|diagnos[ei]s|households)",
-    re.IGNORECASE,
-)
+_ALL = re.compile(rf"(?:all|both|total of all)(?: the)? {_WHOM}", re.IGNORECASE)
 _PERHAPS = re.compile(
-    r"(?:all|both)(?! other)(?: [\w-]+){1,2}|.* totals?|persons|people|everybody|everyone|"
-    r"population|t|9+",
+    r"(?:all|both)(?! other)(?: [\w-]+){1,2}|.* totals?|totals? .*|persons|people|everybody|"
+    r"everyone|population|\\w{3,}wide|t|9+",
     re.IGNORECASE,
 )
 _SYNONYMS = {
@@ -126,6 +128,13 @@ def noted(text: str) -> Noted | None:
     """Return a count and the note beside it, for a text such as ``5(a)`` or ``12 [note 1]``."""
     match = _NOTED.fullmatch(text)
     return Noted(match[1], match[2] or match[3]) if match else None
+
+
+def is_date(text: str) -> bool:
+    """Return whether a text is a day, a month or a year."""
+    return (
+        re.fullmatch(r"(19|20)\d\d([-/.]?\d\d?){0,2}|\d\d?[-/.]\d\d?[-/.]\d{4}", text) is not None
+    )
 
 
 def is_mark(text: str) -> bool:

@@ -59,9 +59,14 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, _Law]:
     """Return the law of the plain counts of each file."""
     laws: dict[str, _Law] = {}
     files_by_question: dict[str, list[str]] = {}
-    for file in dict.fromkeys(cell.file for cell in cells):
-        rule = [cell for cell in cells if cell.file == file]
-        guess, reason = _guess(rule)
+    by_file: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_file.setdefault(cell.file, []).append(cell)
+    guesses = {file: _guess(part) for file, part in by_file.items()}
+    changed = max((g for g in guesses.values() if g[0].startswith("perturbed")), default=None)
+    for file, (guess, reason) in guesses.items():
+        if changed and guess == "exact":  # who changes the counts of one table changes all
+            guess, reason = changed
         name = f"counts.{Path(file).name}"
         text = rules.choices.get(name, rules.choices.get("counts", ""))
         if not text:

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from oracles.mechanisms import AGES, PEOPLE, SEX, people_workload, population, possible_counts
 from scipy import sparse
 
-from bayesrisk.constraints.ends import Ends
+from bayesrisk.constraints.ends import FormEnds
 from bayesrisk.constraints.highs import HighsWarm
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
@@ -168,9 +168,9 @@ def test_a_few_programs_reach_the_ends_of_many_cells(monkeypatch):
         tables = tabulate(data, people_workload(SEX, AGES, levels=("county", "tract", "block")))
         protected = Suppression(threshold=3).suppress(tables)
         found = []
-        for reach in (Ends.reach_together, lambda *_: None):
+        for reach in (FormEnds.reach_together, lambda *_: None):
             with monkeypatch.context() as patch:
-                patch.setattr(Ends, "reach_together", reach)
+                patch.setattr(FormEnds, "reach_together", reach)
                 solved.clear()
                 found.append(audit_suppression(protected, least=1).to_frame())
                 counts.append(len(solved))

@@ -1,0 +1,142 @@
+"""Sums between the labels of one variable: in which groups some add up to another."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.reading.texts import key
+
+_MOST_ENTRIES = 2**24
+Ends = tuple[int, int]
+_Number = TypeVar("_Number", int, IntArray)
+
+
+def judgement(low: _Number, high: _Number, least: _Number, most: _Number) -> tuple[bool, bool]:
+    """Return whether parts may add up to a total, and whether that they do says something.
+
+    The sum of the parts lies from ``low`` to ``high``, the total from ``least`` to ``most``.  It
+    says something where what is open is at most half of the total, so that few others would fit.
+    """
+    fit = (low <= most) & (high >= least)
+    return fit, (most > 0) & (2 * (high - low + most - least) <= most)
+
+
+class Groups(NamedTuple):
+    """Numbers of groups in which a sum says something, fits, is too large, and is exact.
+
+    ``bits`` is how unlikely it is that all fit by chance, as minus the logarithm to base 2.
+    """
+
+    telling: int = 0
+    good: int = 0
+    above: int = 0
+    exact: int = 0
+    bits: float = 0.0
+
+
+class LabelSums:
+    """Counts by the labels of one variable, in groups that have all other labels in common.
+
+    A row for each group and a column for each label, of the smallest and the largest count; the
+    label of a count that has none of the variable is empty, or that of its total.  ``totals`` are
+    labels of each variable that count all, and tell no groups apart.
+    """
+
+    def __init__(
+        self, name: str, labels: Sequence[Mapping[str, str]], ends: Sequence[Ends],
+        totals: Mapping[str, Sequence[str]],
+    ) -> None:  # fmt: skip
+        every = next(iter(totals.get(name, ())), "")
+        groups: dict[frozenset[tuple[str, str]], int] = {}
+        self.column: dict[str, int] = {}
+        both_ends: dict[tuple[int, int], Ends] = {}
+        for said, end in zip(labels, ends, strict=True):
+            spelled = [(n, key(x)) for n, x in said.items() if n != name]
+            context = frozenset((n, k) for n, k in spelled if k not in totals.get(n, ()))
+            label = key(said.get(name, every))
+            positions = (
+                groups.setdefault(context, len(groups)),
+                self.column.setdefault(label, len(self.column)),
+            )
+            low, high = both_ends.get(positions, (0, UNBOUNDED))
+            both_ends[positions] = (max(low, end[0]), min(high, end[1]))
+        # Where few labels have a count in each group, sums say nothing, and there is no room.
+        shape = (len(groups), len(self.column))
+        shape = shape if shape[0] * shape[1] <= _MOST_ENTRIES else (0, shape[1])
+        self.low, self.high = np.zeros(shape, np.int64), np.full(shape, UNBOUNDED)
+        self.present = np.zeros(shape, np.bool_)
+        if shape[0]:
+            rows, columns = np.array(list(both_ends)).T
+            self.low[rows, columns], self.high[rows, columns] = np.array(list(both_ends.values())).T
+            self.present[rows, columns] = True
+        self.bounded = self.present & (self.high < UNBOUNDED)
+        self.known = np.where(self.bounded, self.high, 0)  # the largest counts, 0 where unknown
+
+    @property
+    def implied(self) -> bool:
+        """Whether some counts have no label of the variable, and so count all."""
+        return "" in self.column
+
+    def judged(
+        self, low: IntArray, high: IntArray, full: BoolArray, total: str
+    ) -> list[NDArray[Any]]:
+        """Return the numbers of :class:`Groups` of sums, which may stand in several columns.
+
+        ``low`` and ``high`` are the ends of the sum of the parts, ``full`` where all are known.  A
+        sum that does not fit always says something.
+        """
+        column = [self.column[total]] if low.ndim > 1 else self.column[total]
+        stated, least, most = self.bounded[:, column], self.low[:, column], self.high[:, column]
+        fit, tells = judgement(low, high, least, most)
+        above = stated & (low > most)
+        telling = stated & full & (tells | ~fit) | above
+        good = telling & fit & ~above
+        exact = good & (low == high) & (least == most)
+        # Of the numbers up to the total so many fit; the total itself stands for their scale.
+        share = (high - low + most - least + 1.0) / (most + 1.0)
+        bits = np.where(good, -np.log2(np.where(good, share, 1.0)), 0.0)
+        return [groups.sum(axis=0) for groups in (telling, good, above, exact, bits)]
+
+    def adding_up(self, parts: Sequence[str]) -> Callable[[str], Groups]:
+        """Return the judgement on whether parts, but itself, add up to a label."""
+        positions, inside = [self.column[p] for p in parts], {*parts}
+        low, high = self.low[:, positions].sum(axis=1), self.known[:, positions].sum(axis=1)
+        number = self.bounded[:, positions].sum(axis=1)
+
+        def judge(label: str) -> Groups:
+            column, own = self.column[label], label in inside
+            full = number - own * self.bounded[:, column] == len(parts) - own
+            ends = low - own * self.low[:, column], high - own * self.known[:, column]
+            *numbers, bits = self.judged(*ends, full, label)
+            return Groups(*map(int, numbers), float(bits))
+
+        return judge
+
+    def run_sizes(self, label: str, rest: Sequence[str], bits: float) -> list[int]:
+        """Return of how many of the labels that follow the sums are those of a label, in order.
+
+        In two groups or more that together say so many bits, and in none otherwise.
+        """
+        positions = [self.column[k] for k in rest]
+        low, high = self.low[:, positions].cumsum(axis=1), self.known[:, positions].cumsum(axis=1)
+        full = np.logical_and.accumulate(self.bounded[:, positions], axis=1)
+        telling, good, _, _, said = self.judged(low, high, full, label)
+        shown = (good > 1) & (good == telling) & (said >= bits)
+        return [int(i) + 1 for i in np.flatnonzero(shown) if i]
+
+    def exceeded(self) -> set[str]:
+        """Return the labels below another one in some group: they count not all."""
+        if not self.present.size:
+            return set()
+        low = np.where(self.present, self.low, -1)
+        largest = low.max(axis=1)
+        alone = (low == largest[:, None]).sum(axis=1) == 1
+        second = np.where(low == largest[:, None], -1, low).max(axis=1)
+        largest_other = np.where((low == largest[:, None]) & alone[:, None], second[:, None],
+                          largest[:, None])  # fmt: skip
+        less = (self.present & (largest_other > self.high)).any(axis=0)
+        return {label for label, column in self.column.items() if less[column]}
