@@ -58,8 +58,11 @@ ROOMS = {
         " | measurement_risk occupancy_attack occupancy_beliefs reidentification | occupancy"
     ),
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
+    "constraints": (
+        "rows | model | narrow solvers certificates | search | highs _pulp | sifting refutation |"
+        " ends"
+    ),
     "cli": "base recipes | records whole_release | attacks release risk | app",
-    "constraints": "rows | narrow",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "runs pages | by_place sweep | reconstruction sweep_document sweep_report | audit *"
@@ -67,7 +70,7 @@ ROOMS = {
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "samplers | base | registry coarsening | *",
     "plotting": "_canvas | attacks audit counts",
-    "reconstruction": "check_proof linkage registry | solvers | records | claims | *",
+    "reconstruction": "check_proof linkage registry | records | claims | *",
     "release": "release",
     "risk": (
         "count intervals mechanism microdata | linkage membership two_levels | statements | audit"
@@ -79,7 +82,7 @@ ROOMS = {
 }
 RANK = {name: rank for rank, zone in enumerate(ZONES) for name in zone}
 # Code of the adversary, and what it must not know: who holds records, who draws, who judges.
-ADVERSARY = {"census.occupancy", "constraints", "inference", "reconstruction"}
+ADVERSARY = {"constraints", "census.occupancy", "inference", "reconstruction"}
 CUSTODIAN = {
     "census",
     "census.population",

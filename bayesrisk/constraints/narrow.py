@@ -12,15 +12,13 @@ times, looks at the rows that these are in (:func:`settle`), and can take all of
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
 from bayesrisk._base.validation import IntArray
+from bayesrisk.constraints.model import ENDLESS, IntegerModel
 from bayesrisk.constraints.rows import Columns, ProgramArrays, columns_of
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
-#: An end that is none, where sums of ends are not taken.
-ENDLESS = 2**62
 EVERY_PASS = 2**62
 
 
@@ -150,26 +148,25 @@ def _narrow_columns(
     return narrow_all(c, rows, unknown, low, high, passes)
 
 
-def narrow_sparse(
-    matrix: sp.csr_array, row_ends: tuple[IntArray, IntArray], ends: tuple[IntArray, IntArray],
-    passes: int,
-) -> tuple[RowEnds, IntArray, IntArray] | None:  # fmt: skip
-    """Return the rows with the sums of what is left, and both narrowed ends; None if nothing is.
+def narrowed(model: IntegerModel, passes: int = EVERY_PASS) -> IntegerModel | None:
+    """Return a model with the ends of variables, and of rows, that are left; None if nothing is.
 
-    Upper ends may be ``ENDLESS``, of unknowns with a weight of 1 or -1 in each row with an end.
+    Upper ends may be ``ENDLESS``, of variables with a weight of 1 or -1 in each row with an end.
     """
     # What has no end has one here that no sum of counts reaches.  The others of its rows may lower
     # it, by no more than half of that.
-    columns = columns_of(matrix)
+    columns = columns_of(model.rows)
     weight = np.bincount(columns.row, np.abs(columns.coef)).max(initial=1)
-    far = min(2**50, 2**61 // int(weight))
-    low, high = ends[0].copy(), np.where(ends[1] >= UNBOUNDED, far, ends[1])
-    rows = RowEnds(*row_ends, np.zeros_like(row_ends[0]), np.zeros_like(row_ends[0]))
+    far = min(ENDLESS // 4, 2**61 // int(weight))
+    low, high = model.low.copy(), np.where(model.high >= ENDLESS, far, model.high)
+    zeros = np.zeros((2, model.row_low.size), np.int64)
+    rows = RowEnds(model.row_low, model.row_high, *zeros)
     if _narrow_columns(columns, rows, np.arange(low.size), low, high, passes) >= 0:
         return None
     for end in (high, rows.most):
         end[end > far // 2] = ENDLESS
-    return rows, low, high
+    ends = np.maximum(model.row_low, rows.least), np.minimum(model.row_high, rows.most)
+    return IntegerModel(low, high, model.rows, *ends)
 
 
 # The rows that wait in a queue: components of programs, in which a search goes forth and back.

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
 from bayesrisk.constraints import narrow
-from bayesrisk.constraints.narrow import ENDLESS, RowEnds, SearchWork
+from bayesrisk.constraints.model import ENDLESS, IntegerModel
+from bayesrisk.constraints.narrow import RowEnds, SearchWork
 from bayesrisk.constraints.rows import ProgramArrays, columns_of
 
 SWEEPS = 20
@@ -102,7 +103,7 @@ def test_all_ways_come_to_what_plain_arithmetic_does(system):
     expected, ended = swept(matrix, row_ends, ends)
     low, high = ends[0].copy(), ends[1].copy()
     found = narrow.narrow_dense(matrix, *row_ends, low, high)
-    sparse = narrow.narrow_sparse(sp.csr_array(matrix), row_ends, ends, narrow.EVERY_PASS)
+    sparse = narrow.narrowed(IntegerModel(*ends, sp.csr_array(matrix), *row_ends))
     arrays, work = component(matrix, row_ends, ends)
     wrong = np.zeros(1, np.int64)
     narrow.propagate_components(arrays, work, wrong)
@@ -116,9 +117,9 @@ def test_all_ways_come_to_what_plain_arithmetic_does(system):
         assert not ended or expected is None
         return
     assert np.all((low <= fitting) & (fitting <= high))
-    for other in (sparse[1:], (work.low, work.high)):
+    for other in ((sparse.low, sparse.high), (work.low, work.high)):
         assert np.array_equal(other, (low, high))
-    assert np.array_equal(sparse[0].least, matrix @ low)
+    assert np.array_equal(sparse.row_low, np.maximum(row_ends[0], matrix @ low))
     assert np.array_equal(work.rows.most, matrix @ high)
     if ended:
         assert expected == (low.tolist(), high.tolist())
@@ -129,18 +130,18 @@ def test_all_ways_come_to_what_plain_arithmetic_does(system):
 def test_differences_and_numbers_without_an_end(system):
     matrix, row_ends, ends = system
     expected, ended = swept(matrix, [[*map(float_or_whole, side)] for side in row_ends], ends)
-    found = narrow.narrow_sparse(sp.csr_array(matrix), row_ends, ends, SWEEPS)
+    found = narrow.narrowed(IntegerModel(*ends, sp.csr_array(matrix), *row_ends), SWEEPS)
     if not ended:
         return
     assert (found is None) == (expected is None)
     if found is not None:
-        rows, low, high = found
-        assert expected == (low.tolist(), [*map(float_or_whole, high)])
-        ends_of_rows = [
+        assert expected == (found.low.tolist(), [*map(float_or_whole, found.high)])
+        sums = [
             sum(max(a * x, a * y) for a, x, y in zip(row, *expected, strict=True) if a)
             for row in matrix.tolist()
         ]
-        assert [*map(float_or_whole, rows.most)] == ends_of_rows
+        most = [min(float_or_whole(y), top) for y, top in zip(row_ends[1], sums, strict=True)]
+        assert [*map(float_or_whole, found.row_high)] == most
 
 
 @pytest.mark.parametrize("weight", [1, 2, 3])

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 
 from bayesrisk._base.compiling import kernel
 from bayesrisk._base.validation import BoolArray, CodeArray, IntArray
+from bayesrisk.constraints.certificates import proves_infeasible
+from bayesrisk.constraints.model import IntegerModel, Status
 from bayesrisk.constraints.rows import columns_of, equal_rows, first_of, largest_alone
+from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel
-from bayesrisk.reconstruction.solvers.branching import proves_infeasible
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables import Table
 from bayesrisk.tables.cells import CellSpace, coarsest_cells, crossed_weights
 from bayesrisk.tables.likelihoods import UNBOUNDED
@@ -502,6 +501,7 @@ def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conf
     most = np.where(loose, enough, most)
     # A row without a largest count has as many as its classes together can have.
     high = np.where(limited, high, np.maximum(rows @ most, low))
+    # Rows without repetitions; rows that are equal but for their counts are both kept.
     kept_rows = first_of(equal_rows(rows, low, high))
     model = IntegerModel(
         np.zeros(most.size, np.int64), most, rows[kept_rows], low[kept_rows], high[kept_rows]
@@ -539,7 +539,7 @@ def _contradiction(system: BlockSystem, deadline: Deadline) -> IntArray:
 
     Rows that all have one count are few, and each is tried.
     """
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+    from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
     every, model = np.arange(system.query.size), system.model
     if np.array_equal(model.row_low, model.row_high):
@@ -564,7 +564,7 @@ def _rows(system: BlockSystem, rows: IntArray) -> IntegerModel:
 
 def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
     """Return True if rows are proved to have no solution."""
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+    from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
     if not model.row_low.size:
         return False
