@@ -15,6 +15,7 @@ from bayesrisk import reconstruction
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._version import __version__
+from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments import pages
 from bayesrisk.experiments.pages import Part
@@ -24,7 +25,6 @@ from bayesrisk.reconstruction import Proofs
 from bayesrisk.reconstruction.claims.result import Claims, one_record, several
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, record_form
-from bayesrisk.reconstruction.registry import Status
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.reading.reading import TableReading
 
