@@ -72,27 +72,27 @@ def transform(
             zero = 1.0 + 2.0 * math.exp(-2.0 * math.pi**2 * v) * math.cos(angle)
             size += n * (math.log(theta) - math.log(zero))
             # The phase of exp((s**2 d**2 + s d**2) / 2 sigma2), s = tilt + i t, less whole periods.
-            turn = (tilt * near + 0.5 * t) * d * d / v
-            phase += n * (turn + math.atan2(imaginary, real))
+            rotation = (tilt * near + 0.5 * t) * d * d / v
+            phase += n * (rotation + math.atan2(imaginary, real))
             # Rounding: of the terms, of the sums, and of t within its period.
-            error += n * (16.0 + 8.0 / theta + 4.0 * abs(turn) + 4.0 * near * near * d * d / v)
+            error += n * (16.0 + 8.0 / theta + 4.0 * abs(rotation) + 4.0 * near * near * d * d / v)
             error += n * 4.0 * t * d * (10.0 / math.sqrt(v) + (1.0 + tilt) * d / v) + abs(phase)
         if not dead:
             for i in range(lists.times.size):
                 real, imaginary, spread = 0.0, 0.0, 0.0
                 for j in range(lists.ends[i], lists.ends[i + 1]):
-                    turn = t * lists.loss[j]
-                    real += lists.mass[j] * math.cos(turn)
-                    imaginary += lists.mass[j] * math.sin(turn)
-                    spread += lists.mass[j] * (8.0 + 2.0 * abs(turn))
+                    rotation = t * lists.loss[j]
+                    real += lists.mass[j] * math.cos(rotation)
+                    imaginary += lists.mass[j] * math.sin(rotation)
+                    spread += lists.mass[j] * (8.0 + 2.0 * abs(rotation))
                 spread += lists.ends[i + 1] - lists.ends[i]
-                own, n = math.sqrt(real * real + imaginary * imaginary), lists.times[i]
-                if size + n * math.log(min(own + spread * _ULP, 1.0)) < least:
-                    size, dead = size + n * math.log(min(own + spread * _ULP, 1.0)), True
+                modulus, n = math.sqrt(real * real + imaginary * imaginary), lists.times[i]
+                if size + n * math.log(min(modulus + spread * _ULP, 1.0)) < least:
+                    size, dead = size + n * math.log(min(modulus + spread * _ULP, 1.0)), True
                     break
-                size += n * math.log(own)
+                size += n * math.log(modulus)
                 phase += n * math.atan2(imaginary, real)
-                error += n * (8.0 + spread / own) + abs(phase)
+                error += n * (8.0 + spread / modulus) + abs(phase)
         out[k, 0] = min(size, 0.0)
         out[k, 1] = phase
         out[k, 2] = -1.0 if dead else error * _ULP
@@ -130,12 +130,12 @@ def excesses(loss: FloatArray, mass: FloatArray, delta: FloatArray, weight: Floa
 @kernel
 def merge(loss: FloatArray, mass: FloatArray, width: float) -> int:
     """Merge sorted values within ``width`` of the first of them; return how many are left."""
-    kept, begin = 0, loss[0]
+    count, begin = 0, loss[0]
     for k in range(1, loss.size):
         if loss[k] - begin <= width:
-            mass[kept] += mass[k]
+            mass[count] += mass[k]
         else:
-            kept += 1
-            loss[kept], mass[kept] = loss[k], mass[k]
+            count += 1
+            loss[count], mass[count] = loss[k], mass[k]
             begin = loss[k]
-    return kept + 1
+    return count + 1

@@ -70,14 +70,18 @@ class LossList:
         largest = max(1.0, float(np.abs(loss[[0, -1]]).max()))
         #: Rounding of a loss, of sums and of what was merged; and of a probability, as a share.
         self.shift = 8.0 * _ULP * largest * (counts + 1)
+        self._alone = counts == 1
         sizes = sum(p.times * math.log2(p.values.loss.size + 2) for p in parts)
         self.share = _ULP * (64.0 + 32.0 * counts + 4.0 * sizes + 8.0 * largest)
         self._delta, self._weight = np.empty(loss.size), np.empty(loss.size)
         kernels.excesses(loss, mass, self._delta, self._weight)
 
     @classmethod
-    def of(cls, parts: Sequence[LossPart]) -> LossList | None:
+    def listed(cls, parts: Sequence[LossPart]) -> LossList | None:
         """Return the list, or None where there are too many values."""
+        loss = parts[0].values.loss if len(parts) == 1 and parts[0].times == 1 else np.zeros(0)
+        if loss.size and np.all(np.diff(loss) > 0.0):
+            return cls(parts, *parts[0].values[:2])
         if math.prod(min(p.values.loss.size, 64) for p in parts) > 64 * _MOST_PAIRS:
             return None
         loss, mass = np.zeros(1), np.ones(1)
@@ -92,7 +96,7 @@ class LossList:
                     return None
         return cls(parts, loss, mass)
 
-    def _at(self, epsilon: float) -> float:
+    def _excess(self, epsilon: float) -> float:
         k = int(np.searchsorted(self.loss, epsilon, side="left"))
         if k == self.loss.size:
             return 0.0
@@ -100,9 +104,31 @@ class LossList:
 
     def delta(self, epsilon: float) -> Pair:
         """Return the ends of E (1 - exp(epsilon - L))+."""
-        low, high = (self._at(epsilon + side * self.shift) for side in (1.0, -1.0))
+        # Of one count, losses near epsilon are rounded in proportion to themselves.
+        shift = 4.0 * _ULP * (1.0 + abs(epsilon)) if self._alone else self.shift
+        low, high = (self._excess(epsilon + side * shift) for side in (1.0, -1.0))
         pair = Pair(low * (1.0 - self.share), high * (1.0 + self.share))
         return pair.with_endless(self.endless, self.lost)
+
+    def epsilon(self, delta: float) -> Pair:
+        """Return the ends of the least epsilon >= 0 that keeps delta, which inverts ``delta``."""
+        wide = 64.0 * _ULP
+        goals = (
+            (delta + self.lost - self.endless * (1.0 - wide)) / (1.0 - self.share),
+            (delta - self.lost - self.endless * (1.0 + wide)) / (1.0 + self.share),
+        )
+        ends = []
+        for goal, side in zip(goals, (-1.0, 1.0), strict=True):
+            k = int(np.searchsorted(-self._delta, -goal, side="left"))
+            if k == self.loss.size:  # a negative goal
+                ends.append(math.inf)
+                continue
+            # goal = delta[k] + weight[k] (1 - exp(epsilon - loss[k]))
+            share = (goal - self._delta[k]) / self._weight[k] if self._weight[k] else 1.0
+            point = float(self.loss[k]) + math.log1p(-share) if share < 1.0 else -math.inf
+            shift = 8.0 * _ULP * (1.0 + abs(point)) + (0.0 if self._alone else self.shift)
+            ends.append(max(point + side * shift, 0.0) if math.isfinite(point) else 0.0)
+        return Pair(*ends)
 
     def tail(self, loss: float) -> Pair:
         """Return the ends of P(L > loss)."""
@@ -131,8 +157,8 @@ def _sum(loss: FloatArray, mass: FloatArray, part: LossPart) -> tuple[FloatArray
     order = np.argsort(values, kind="stable")
     values, chance = values[order], np.multiply.outer(mass, part.values.mass).ravel()[order]
     width = 4.0 * _ULP * max(1.0, float(np.abs(values[[0, -1]]).max()))
-    kept = kernels.merge(values, chance, width)
-    return values[:kept].copy(), chance[:kept].copy()
+    count = kernels.merge(values, chance, width)
+    return values[:count].copy(), chance[:count].copy()
 
 
 class LossLine:
@@ -145,9 +171,9 @@ class LossLine:
         self.log_moment, self.twice = (log_moment(parts, k * self.tilt) for k in (1.0, 2.0))
         # One turn is so long that what comes along is small beside delta <= exp(log_bound).
         log_bound = self.log_moment - self.tilt * epsilon
-        further = max(self.twice - 2.0 * self.tilt * epsilon, 0.0)
-        self.turn = (_SMALL + 10.0 + max(-log_bound, 0.0) + further) / self.tilt
-        self.step = 2.0 * math.pi / self.turn
+        growth = max(self.twice - 2.0 * self.tilt * epsilon, 0.0)
+        self.period = (_SMALL + 10.0 + max(-log_bound, 0.0) + growth) / self.tilt
+        self.step = 2.0 * math.pi / self.period
         half = kappa / _UNIFORMS
         last = math.ceil(4.0 / half / self.step)
         self.nodes = transform(parts, self.tilt, self.step, last, -_SMALL - math.log(last + 1.0))
@@ -173,18 +199,18 @@ class LossLine:
 
     def _smooth(self, epsilon: float) -> Pair:
         """Return the ends of delta with the further loss."""
-        nodes, at = self.nodes, self.tilt * epsilon
-        scale = math.exp(self.log_moment - at)
+        nodes, point = self.nodes, self.tilt * epsilon
+        scale = math.exp(self.log_moment - point)
         angle = nodes.phase - nodes.t * epsilon
         terms = np.cos(angle) * self.kernel.real - np.sin(angle) * self.kernel.imag
         middle = scale * self.step / math.pi * math.fsum(terms)
         off = nodes.error + _ULP * (64.0 + 4.0 * np.abs(nodes.t * epsilon))
         error = scale * (self.step / math.pi * float(self.weight @ off) + self.left_out)
         # Delta is at most 1 below, and at most M(2 tilt) exp(-2 tilt epsilon) above.
-        above = math.exp(min(self.twice - 2.0 * at + 4.0 * self.tilt * self.reach, 700.0))
-        error += 2.0 * (1.0 + above) * math.exp(-self.tilt * self.turn)
+        above = math.exp(min(self.twice - 2.0 * point + 4.0 * self.tilt * self.reach, 700.0))
+        error += 2.0 * (1.0 + above) * math.exp(-self.tilt * self.period)
         error += abs(middle) * (
-            self.rounding + 64.0 * _ULP * (1.0 + abs(self.log_moment) + abs(at))
+            self.rounding + 64.0 * _ULP * (1.0 + abs(self.log_moment) + abs(point))
         )
         return Pair(max(middle - error, 0.0), min(middle + error, 1.0))
 
@@ -196,13 +222,13 @@ class LossLine:
 
             U(E) <= (1 - a - b) D(E) + a U(E exp(reach)) + b U(E exp(-reach)).
         """
-        here = self._smooth(epsilon)
+        smooth = self._smooth(epsilon)
         right, left = (self._smooth(epsilon + side * self.reach) for side in (1.0, -1.0))
         a, b = self.spread / math.expm1(self.reach), self.spread / -math.expm1(-self.reach)
         lower = (
-            (here.lower - a * right.upper - b * left.upper) / (1.0 - a - b) * (1.0 - 16.0 * _ULP)
+            (smooth.lower - a * right.upper - b * left.upper) / (1.0 - a - b) * (1.0 - 16.0 * _ULP)
         )
-        return Pair(max(lower, 0.0), here.upper).with_endless(self.endless, self.lost)
+        return Pair(max(lower, 0.0), smooth.upper).with_endless(self.endless, self.lost)
 
 
 def _best_tilt(parts: Sequence[LossPart], epsilon: float) -> float:
@@ -223,8 +249,8 @@ def logistic(parts: Sequence[LossPart], shift: float) -> Pair:
     one turn above, which are at most 1, and one below, which are at most E exp(L + shift).
     """
     half, whole = (log_moment(parts, tilt) for tilt in (0.5, 1.0))
-    turn = 2.0 * (_SMALL + 10.0 + max(whole + shift, 0.0) + abs(shift))
-    step = 2.0 * math.pi / turn
+    period = 2.0 * (_SMALL + 10.0 + max(whole + shift, 0.0) + abs(shift))
+    step = 2.0 * math.pi / period
     last = math.ceil((_SMALL + 10.0 + abs(shift) + abs(half)) / math.pi / step)
     nodes = transform(parts, 0.5, step, last, -_SMALL - 20.0 - abs(shift) - abs(half))
     scale = math.exp(half + 0.5 * shift)
@@ -234,7 +260,7 @@ def logistic(parts: Sequence[LossPart], shift: float) -> Pair:
     off = float(weight @ (nodes.error + _ULP * (32.0 + 8.0 * np.abs(nodes.t * shift))))
     tail = 4.0 * math.exp(-math.pi * last * step)
     error = scale * (step / math.pi * (off + math.pi * nodes.rest) + tail)
-    error += 2.0 * (1.0 + math.exp(min(whole + shift, 700.0))) * math.exp(-0.5 * turn)
+    error += 2.0 * (1.0 + math.exp(min(whole + shift, 700.0))) * math.exp(-0.5 * period)
     rounding = math.fsum(p.moment_error(0.5) for p in parts)
     error += abs(middle) * (rounding + 64.0 * _ULP * (1.0 + abs(half) + abs(shift)))
     return Pair(middle - error, middle + error).with_endless(*endless_mass(parts))

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,9 +41,6 @@ from bayesrisk.accounting.loss_sums import (
 from bayesrisk.distributions import CountLaw, DiscreteGaussian, DiscreteLaplace, Noise
 from bayesrisk.distributions.base import single_law
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
-
-if TYPE_CHECKING:
-    from bayesrisk.plotting import Axes
 
 _ULP = 2.0**-52
 _MOST_CHANGE = 10**4
@@ -125,7 +122,8 @@ class PrivacyLoss(Tabular):
             change, which is 1 where none is given.
         sensitivity : {"add-remove", "change-one"}, optional
             Whether the record comes or goes, or changes: then it moves two counts of each table.
-            By default what the mechanism states, and ``"change-one"`` for a budget.
+            By default what the mechanism states, and ``"change-one"`` for a budget.  A list of
+            places that depends on the records is taken as known.
         """
         if sensitivity is not None:
             check.choice(sensitivity, "sensitivity", tuple(_MOVED))
@@ -135,7 +133,7 @@ class PrivacyLoss(Tabular):
         counts: list[tuple[CountLaw, int, int]]
         if isinstance(source, pd.DataFrame):
             if "sigma2" not in source:
-                raise ArgumentError(f"source must have a column 'sigma2', got {list(source)}")
+                raise ArgumentError("source", "must have a column 'sigma2'", shown=list(source))
             moved = _MOVED[sensitivity or "change-one"]
             counts = [(DiscreteGaussian(float(v)), 1, moved) for v in source["sigma2"]]
         elif hasattr(spec, "noise") and hasattr(spec, "parameters"):
@@ -150,8 +148,8 @@ class PrivacyLoss(Tabular):
                 f"a law of noise or a sequence of these, got {quote(source)}"
             )
         if not counts:
-            raise ArgumentError("source must have counts with independent noise, got none")
-        return cls(_alike(counts))
+            raise ArgumentError("source", "must have counts with independent noise", shown="none")
+        return cls(_grouped(counts))
 
     @property
     def rho(self) -> float:
@@ -168,7 +166,7 @@ class PrivacyLoss(Tabular):
 
     @cached_property
     def _list(self) -> LossList | None:
-        return LossList.of(self.parts)
+        return LossList.listed(self.parts)
 
     @cached_property
     def _backward(self) -> PrivacyLoss:
@@ -224,10 +222,12 @@ class PrivacyLoss(Tabular):
         return _ends([self._epsilon(float(d)) for d in points.ravel()], points.shape)
 
     def _epsilon(self, delta: float) -> Pair:
+        if self._list is not None:
+            return self._list.epsilon(delta)
         top = self._ceiling(delta)
         if not math.isfinite(top):
             return Pair(math.inf, math.inf)
-        low, high = (0.0, top) if self._list is not None else self._near(delta, top)
+        low, high = self._near(delta, top)
         upper = _crossing(lambda e: self._delta(e).upper, delta, low, high)
         lower = _crossing(lambda e: self._delta(e).lower, delta, low, high)
         # A root is one to its own rounding: walk to where the inequality holds.
@@ -304,16 +304,16 @@ class PrivacyLoss(Tabular):
             endless, lost = endless_mass(self.parts)
             return Pair(max(endless - lost, 0.0), endless + lost) if rate == 0.0 else Pair(1.0, 1.0)
         top = self._ceiling(1e-3 * min(rate, 1.0 - rate)) + 1.0
-        found = minimize_scalar(
+        best = minimize_scalar(
             lambda e: math.exp(e) * rate + self._delta(e).upper,
             bounds=(-top, top),
             method="bounded",
             options={"xatol": 1e-6},
         )
-        points = float(found.x) + _GAP * np.arange(-2, 3)
+        points = float(best.x) + _GAP * np.arange(-2, 3)
         return _least(rate, np.exp(points), [self._delta(e) for e in points.tolist()])
 
-    def posterior(self, prior: ArrayLike) -> PosteriorLaw:
+    def posterior(self, prior: ArrayLike) -> BeliefLaw:
         """Return the law of the posterior of whoever sees all counts and knows all others.
 
         The record is there: logit(posterior) = logit(prior) + L.
@@ -324,7 +324,7 @@ class PrivacyLoss(Tabular):
             Probability before the release that the record is there, in (0, 1).
         """
         chance = check.real_array(prior, "prior", lower=0.0, upper=1.0, bounds="()")
-        return PosteriorLaw(self, chance)
+        return BeliefLaw(self, chance)
 
     def _tail(self, loss: float) -> Pair:
         """Return the ends of P(L > loss).
@@ -334,10 +334,10 @@ class PrivacyLoss(Tabular):
         """
         if self._list is not None:
             return self._list.tail(loss)
-        here, right, left = (self._delta(loss + side * _GAP) for side in (0.0, 1.0, -1.0))
-        least = max(here.lower - right.upper, 0.0) / math.expm1(_GAP)
-        most = max(left.upper - here.lower, 0.0) / -math.expm1(-_GAP)
-        return Pair(min(here.lower + least, 1.0), min(here.upper + most, 1.0))
+        centre, right, left = (self._delta(loss + side * _GAP) for side in (0.0, 1.0, -1.0))
+        least = max(centre.lower - right.upper, 0.0) / math.expm1(_GAP)
+        most = max(left.upper - centre.lower, 0.0) / -math.expm1(-_GAP)
+        return Pair(min(centre.lower + least, 1.0), min(centre.upper + most, 1.0))
 
     def _logistic(self, shift: float) -> Pair:
         return logistic(self.parts, shift) if self._list is None else self._list.logistic(shift)
@@ -374,8 +374,8 @@ class PrivacyLoss(Tabular):
         low, high = math.log(1e-6), math.log(1e9)
         while high - low > 1e-6:
             middle = 0.5 * (low + high)
-            kept = self.scaled(math.exp(middle))._delta(point).upper <= target
-            low, high = (low, middle) if kept else (middle, high)
+            safe = self.scaled(math.exp(middle))._delta(point).upper <= target
+            low, high = (low, middle) if safe else (middle, high)
         return math.exp(high)
 
     def _answer(self) -> list[str]:
@@ -401,15 +401,9 @@ class PrivacyLoss(Tabular):
                 frame[f"rho_{name.replace('-', '_')}"] = rho_to_epsilon(rho, delta, method=name)
         return frame
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw epsilon against delta, beside the conversions of rho."""
-        from bayesrisk.plotting.counts import plot_privacy_loss  # slow to import
-
-        return plot_privacy_loss(self.to_frame(), ax=ax)
-
 
 @dataclass(frozen=True, eq=False)
-class PosteriorLaw(Tabular):
+class BeliefLaw(Tabular):
     """The law of the posterior over releases, where the record is there.
 
     Attributes
@@ -481,10 +475,10 @@ class PosteriorLaw(Tabular):
         levels = check.real_array(probability, "probability", lower=0.0, upper=1.0, bounds="()")
         check.broadcast(probability=levels, prior=self.prior)
         level, logit = np.broadcast_arrays(levels, self._logit)
-        known = {p: self.loss._quantile(p) for p in set(level.ravel().tolist())}
+        quantiles = {p: self.loss._quantile(p) for p in set(level.ravel().tolist())}
         from scipy.special import expit  # slow to import
 
-        table = np.array([known[p] for p in level.ravel().tolist()]).reshape(*level.shape, 2)
+        table = np.array([quantiles[p] for p in level.ravel().tolist()]).reshape(*level.shape, 2)
         belief = expit(table + logit[..., None])
         return Ends(check.answer(belief[..., 0]), check.answer(belief[..., 1]))
 
@@ -534,8 +528,8 @@ def _least(rate: float, x: FloatArray, curve: list[Pair]) -> Pair:
         return Pair(rate, most)
     # In the middle, from x[1] to x[3], no function value is below the crossing of two lines.
     falls, rises = (high[0] - low[1]) / (x[1] - x[0]), (high[4] - low[3]) / (x[4] - x[3])
-    at = (low[1] - low[3] + falls * x[1] + rises * x[3]) / (falls + rises)
-    least = float(low[1] - falls * (at - x[1]))
+    point = (low[1] - low[3] + falls * x[1] + rises * x[3]) / (falls + rises)
+    least = float(low[1] - falls * (point - x[1]))
     # Between the outer two points on each side, the line through the inner two bounds it.
     for one, two, out in ((1, 2, 0), (3, 2, 4)):
         slope = max((high[two] - low[one]) / abs(x[two] - x[one]), 0.0)
@@ -543,19 +537,19 @@ def _least(rate: float, x: FloatArray, curve: list[Pair]) -> Pair:
     return Pair(max(least, rate), most)
 
 
-def _alike(counts: Iterable[tuple[CountLaw, int, int]]) -> tuple[LossPart, ...]:
+def _grouped(counts: Iterable[tuple[CountLaw, int, int]]) -> tuple[LossPart, ...]:
     """Return parts, with the counts whose losses have one law together."""
-    found: dict[tuple[object, ...], LossPart] = {}
+    groups: dict[tuple[object, ...], LossPart] = {}
     for law, change, times in counts:
         kind: tuple[object, ...] = (id(law), change)
         if isinstance(law, (DiscreteGaussian, DiscreteLaplace)):  # symmetric
             scale = law.sigma2 if isinstance(law, DiscreteGaussian) else law.scale
             kind = (type(law), float(scale), abs(change))
         if change:
-            before = found[kind].times if kind in found else 0
-            found.setdefault(kind, LossPart(law, change, times))
-            found[kind] = replace(found[kind], times=before + times)
-    return tuple(found.values())
+            before = groups[kind].times if kind in groups else 0
+            groups.setdefault(kind, LossPart(law, change, times))
+            groups[kind] = replace(groups[kind], times=before + times)
+    return tuple(groups.values())
 
 
 def _counts_of_laws(source: Sequence[object]) -> list[tuple[CountLaw, int, int]]:
@@ -571,6 +565,12 @@ def _counts_of_laws(source: Sequence[object]) -> list[tuple[CountLaw, int, int]]
 
 def _counts_of_spec(spec: Any, sensitivity: str | None) -> list[tuple[CountLaw, int, int]]:
     """Return the counts of a mechanism's or a release's tables that one record moves."""
+    for key, law in spec.tables.items():
+        if key not in spec.noise:
+            raise ArgumentError(
+                f"source must have independent noise in every table, got {law} in {'/'.join(key)}: "
+                "without it a record is seen for certain, or the law is not known"
+            )
     stated = spec.parameters.get("sensitivity")
     moved = _MOVED[sensitivity or stated or "change-one"]
     return [(noise.to_law(), 1, moved) for noise in spec.noise.values()]
@@ -581,6 +581,4 @@ def _scaled(law: CountLaw, factor: float) -> CountLaw:
         return DiscreteGaussian(float(law.sigma2) * factor)
     if isinstance(law, DiscreteLaplace):
         return DiscreteLaplace(float(law.scale) * math.sqrt(factor))
-    raise ArgumentError(
-        f"source must have Gaussian or Laplace noise to be scaled, got {quote(law)}"
-    )
+    raise ArgumentError("source", "must have Gaussian or Laplace noise to be scaled", got=law)

@@ -1,6 +1,7 @@
 """The law of the privacy loss of a release against enumeration, simulation and closed forms."""
 
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from oracles import privacy_loss as oracle
 
-from bayesrisk import ArgumentError, make_mechanism
+from bayesrisk import ArgumentError, Workload, make_mechanism
 from bayesrisk.accounting import (
     PrivacyLoss,
     census_2020_budget,
@@ -17,6 +18,7 @@ from bayesrisk.accounting import (
     rho_to_epsilon,
 )
 from bayesrisk.accounting.loss_sums import LossLine, LossList, logistic
+from bayesrisk.datasets import load_microdata
 from bayesrisk.distributions import DiscreteGaussian, DiscreteLaplace, FiniteLaw
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.risk import marginal_posterior, tradeoff_curve
@@ -148,7 +150,7 @@ def rounded_losses(parts, unit, up):
 def test_many_counts_lie_between_losses_rounded_down_and_up():
     budget = census_2020_budget("pl94").query("level == 'Block' or level == 'County'")
     law = PrivacyLoss.of(budget)
-    assert LossList.of(law.parts) is None
+    assert LossList.listed(law.parts) is None
     low, high = (rounded_losses(law.parts, 2e-3, up) for up in (False, True))
     found = law.delta(np.arange(6))
     assert np.all(np.array(low) - 1e-12 <= found.upper)
@@ -209,6 +211,29 @@ def test_noise_with_a_list_of_probabilities():
     assert encloses(law.reversed.delta(0.5), oracle.delta(back, 0.5))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_ends_enclose_fractions(seed):
+    """The advantage of noise with dyadic probabilities is a fraction, which ends must enclose."""
+    rng = np.random.default_rng(seed)
+    joint = {(): (Fraction(1), Fraction(1))}
+    counts = []
+    for _ in range(3):
+        weights = np.bincount(rng.integers(0, 4, 64), minlength=4)
+        change = int(rng.choice([-1, 1, 2]))
+        counts.append((FiniteLaw(0, weights / 64), change))
+        p = {x: Fraction(int(w), 64) for x, w in enumerate(weights)}
+        values = range(-2, 7)
+        joint = {
+            (*key, x): (present * p.get(x - change, Fraction(0)), absent * p.get(x, Fraction(0)))
+            for key, (present, absent) in joint.items()
+            for x in values
+        }
+    wanted = sum(max(present - absent, Fraction(0)) for present, absent in joint.values())
+    ends = PrivacyLoss.of(counts).advantage
+    assert Fraction(float(ends.lower)) <= wanted <= Fraction(float(ends.upper))
+    assert ends.width < 1e-11
+
+
 def test_a_release_states_its_counts():
     budgets = {"block": {"P1": "1/8", "P3": "1/16"}}
     mechanism = make_mechanism("discrete-gaussian", budgets=budgets, sensitivity="change-one")
@@ -217,6 +242,15 @@ def test_a_release_states_its_counts():
     one = PrivacyLoss.of(mechanism, sensitivity="add-remove")
     assert one.rho == pytest.approx(3 / 32)
     assert one.epsilon(1e-6).upper < law.epsilon(1e-6).lower
+
+
+def test_a_table_without_noise_has_no_law():
+    tables = Workload.named("sf1-block").select(tables=["P8"])
+    released = make_mechanism("identity").release(
+        load_microdata("synthetic-county"), workload=tables, rng=1
+    )
+    with pytest.raises(ArgumentError, match="in every table"):
+        PrivacyLoss.of(released)
 
 
 def test_the_least_noise_that_keeps_a_promise():

@@ -10,7 +10,7 @@ import pytest
 
 import bayesrisk
 from bayesrisk.cli.app import main
-from bayesrisk.experiments.runs.engine import fragment
+from bayesrisk.experiments.pages import fragment
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import bayesrisk as br
 from bayesrisk.cli.app import app
+from bayesrisk.experiments.pages import fragment
 from bayesrisk.experiments.reconstruction import read_reconstruction
-from bayesrisk.experiments.runs.engine import fragment
 
 COMMANDS = {
     "reconstruct": "reconstruct {}/tables -o {}/reconstruct --scope block --variability block",

@@ -21,7 +21,7 @@ from bayesrisk._base import disk
 from bayesrisk._base.disk.delimited import csv_bytes, guarded_table, own_text
 from bayesrisk.cli.app import app, main
 from bayesrisk.cli.base import print_answer, say
-from bayesrisk.experiments.runs.engine import findings, fragment, table
+from bayesrisk.experiments.pages import findings, fragment, table
 from bayesrisk.experiments.sweep_document import parse_config
 
 #: Those that a file in UTF-8 may have.

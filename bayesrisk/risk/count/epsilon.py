@@ -6,14 +6,12 @@ import numpy as np
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import FloatAnswer, Number
+from bayesrisk.accounting.privacy_loss import PrivacyLoss
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.discrete_laplace import noise_precision
 from bayesrisk.exceptions import ArgumentError, ShapeError
-from bayesrisk.risk.count.evidence import levels_law
 
-#: Share of delta whose releases may be left out: epsilon stays a lower bound.
-_SHARE = 1e-6
 _MAX_PRECISION = 1e3
 
 
@@ -116,10 +114,10 @@ def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> floa
     Returns
     -------
     float
-        Epsilon, in nats.  A lower bound for every promise with this delta, and for one person more
-        or less attained: for one count it is :func:`discrete_gaussian_epsilon`, of a delta smaller
-        by at most 1e-5 of it.  rho / sensitivity**2 is at most 1000, and the evidence of half of
-        the levels a list of at most 2**22 values.
+        Epsilon, in nats, rounded down: for one person more or less it is attained, and for one
+        count it is :func:`discrete_gaussian_epsilon`.  The lower end of
+        :meth:`~bayesrisk.accounting.PrivacyLoss.epsilon`, whose two ends are within 1e-7 of each
+        other.  rho / sensitivity**2 is at most 1000.
 
     Examples
     --------
@@ -134,9 +132,5 @@ def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> floa
             f"noise must have rho / sensitivity**2 <= {_MAX_PRECISION:g}, got {precision.max():g}"
         )
     failure = check.scalar(delta, "delta", lower=1e-12, upper=1.0, bounds="[)")
-    law = levels_law(np.atleast_1d(precision), present=True, left_out=_SHARE * failure)
-    if law.excess(0.0) <= failure:
-        return 0.0
-    from scipy.optimize import brentq  # slow to import
-
-    return float(brentq(lambda e: law.excess(e) - failure, 0.0, law.ends[1], xtol=1e-13))
+    noises = [DiscreteGaussian(0.5 / level) for level in np.atleast_1d(precision).tolist()]
+    return float(PrivacyLoss.of(noises).epsilon(failure).lower)

@@ -85,14 +85,6 @@ class EvidenceLaw:
         edge = limit + TIE * (1.0 + abs(limit))
         return float(pair_tail(edge, self.first, self.weights, self.second, self._lower)[1])
 
-    def excess(self, limit: float) -> float:
-        """Return the expectation of the positive part of 1 - exp(limit - evidence)."""
-        decay = np.exp(-self.second)
-        table = np.concatenate((np.cumsum((self.masses * decay)[::-1])[::-1], [0.0]))
-        weights = self.weights * np.exp(limit - self.first)
-        above = pair_tail(limit, self.first, self.weights, self.second, self._upper)[0]
-        return float(above - pair_tail(limit, self.first, weights, self.second, table)[0])
-
     def reached(self, limit: float, *, present: bool) -> float:
         """Return the chance that evidence reaches a limit, or does not; ties count one half."""
         slack = TIE * (1.0 + abs(limit))

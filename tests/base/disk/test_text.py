@@ -214,7 +214,7 @@ OF_OURS = {
         "cli/base.py",
         "tables/schema.py",
     ),
-    *("experiments/audit/report.py", "experiments/audit/study.py", "experiments/runs/engine.py"),
+    *("experiments/audit/report.py", "experiments/audit/study.py", "experiments/pages.py"),
     *("experiments/reconstruction.py", "experiments/runs/folder.py"),
     *("census/readers/summary_files/segments.py", "reconstruction/check_proof.py"),
     "reconstruction/proofs.py",

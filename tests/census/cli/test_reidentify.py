@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
-from bayesrisk.experiments.runs.engine import fragment
+from bayesrisk.experiments.pages import fragment
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 

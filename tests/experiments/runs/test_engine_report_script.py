@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import Browser, needs_browser
-from report_pages import HOSTILE, OCCUPANCY
+from report_pages import HOSTILE, hostile_report
 
 from bayesrisk import plotting
-from bayesrisk.experiments.runs import engine as html
+from bayesrisk.experiments import pages as html
 
 pytestmark = [needs_browser, pytest.mark.slow]
 
@@ -48,11 +48,9 @@ def page(tmp_path_factory):
     costs = pd.DataFrame({"protection": [NAMES[0], NAMES[2]], "error": [0.0, 2.0]})
     drawn = plotting.plot_audit(measures, costs)
     wide = pd.DataFrame(np.arange(60.0).reshape(3, 20), columns=[f"column {i}" for i in range(20)])
-    text = html.render(
-        "occupancy.html",
-        **OCCUPANCY,
-        figures=[html.figure(drawn, folder / "f", HOSTILE)],
-        tables=[html.table(frame, HOSTILE) for frame in (FRAME, wide, FRAME.iloc[:1])],
+    text = hostile_report(
+        [html.figure(drawn, folder / "f", HOSTILE)],
+        [html.table(frame, HOSTILE) for frame in (FRAME, wide, FRAME.iloc[:1])],
     )
     file = folder / "report.html"
     file.write_text(text, encoding="utf-8")

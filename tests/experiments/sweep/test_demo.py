@@ -9,8 +9,7 @@ from studies import run_sweep
 
 from bayesrisk import DiscreteGaussian, posterior_probability
 from bayesrisk.experiments import load_config, read_results, write_report
-from bayesrisk.experiments.runs import engine as pages
-from bayesrisk.experiments.sweep import simulation_check
+from bayesrisk.experiments.sweep_report import simulation_check
 from bayesrisk.risk.count.noise_laws import gaussian_risk
 
 SENTENCE = re.compile(
@@ -29,7 +28,7 @@ def said(html):
 
 def checked(config, results):
     """Return the numbers of the sentence about other results."""
-    return said(pages.render("sweep_check.html", check=simulation_check(config, results)))
+    return said(simulation_check(config, results))
 
 
 def plausible(median, within, sets):

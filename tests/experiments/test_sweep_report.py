@@ -57,6 +57,20 @@ def test_a_budget_of_the_census_comes_with_both_of_its_noises(document, tmp_path
     assert "rho = 0.2" in html  # that in the middle, where none has a name
 
 
+def test_two_names_of_one_budget_are_two_budgets_with_the_same_numbers(document, tmp_path):
+    """As where two products of the Census spend alike."""
+    document["grid"]["rho"] = [0.1, {"name": "a", "value": 1}, {"name": "b", "value": "1"}]
+    run_sweep(parse_config(document), tmp_path / "out")
+    html = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    tables = [
+        re.search(rf"<figcaption>{name}: rho = 1, .*?(<tbody>.*?</tbody>)", html, re.S)[1]
+        for name in "ab"
+    ]
+    assert tables[0] == tables[1]
+    assert tables[0].count("<tr>") == 2  # a row for each prior
+    assert "No other of the 2 marked budgets and 2 priors" in html
+
+
 def test_found_and_right_are_told_apart(document, tmp_path):
     """At prior 1/5 the target is hardly found, and "no" without a release is right in 80 %."""
     document["grid"]["prior"] = ["1/5"]
