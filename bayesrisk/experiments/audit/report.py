@@ -27,6 +27,7 @@ from bayesrisk.experiments.audit.screen import (
 )
 from bayesrisk.experiments.audit.words import (
     answers_text,
+    capital,
     error_text,
     interval_text,
     listed,
@@ -102,8 +103,15 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def _percent(*values: float) -> str:
-    return " / ".join("–" if math.isnan(value) else f"{100.0 * value:.1f}" for value in values)
+def _each(form: Callable[[Any], str]) -> Callable[..., str]:
+    """Return the text of several values beside each other, none as a dash."""
+    return lambda *values: " / ".join("–" if pd.isna(one) else form(one) for one in values)
+
+
+_percent = _each(lambda share: f"{100.0 * share:.1f}")
+_answers = _each(answers_text)
+_widths = _each(lambda width: "no limit" if math.isinf(width) else _plain(width))
+_plains = _each(_plain)
 
 
 def _ends(name: str) -> str:
@@ -131,10 +139,6 @@ def _factors(*values: float) -> str:
     return " / ".join(interval_text(value, low, high) for value, low, high in thirds)
 
 
-def _answers(*values: float) -> str:
-    return " / ".join("–" if math.isnan(value) else answers_text(value) for value in values)
-
-
 def _error(value: float, low: float, high: float) -> str:
     one = error_text(value)  # of a single release
     return one if math.isnan(low) else interval_text(value, low, high, error_text, math.inf)
@@ -144,12 +148,8 @@ def _share(part: float, whole: float) -> str:
     return "–" if math.isnan(part) else f"{part:,.0f} of {whole:,.0f}"
 
 
-def _widths(*values: float) -> str:
-    return " / ".join("no limit" if math.isinf(value) else _plain(value) for value in values)
-
-
-def _plains(*values: object) -> str:
-    return " / ".join(map(_plain, values))
+def _named(*names: str) -> list[Column]:
+    return [(name, name, _plain) for name in names]
 
 
 _WHO = (POPULATION, "protection", "attack", "adversary", "group")
@@ -173,13 +173,12 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
         ("after over without: half / 1 in 10 / 1 in 100", "ratio_50 ratio_90 ratio_99", _plains),
     ]),
     "Every two protections compared": ("comparisons", [
-        ("against", "against", _plain),
+        *_named("against"),
         ("times the remaining answers", "factor lower upper", interval_text),
         ("more people doubled", _ends("doubled"), _more),
         ("more people proved", _ends("proved"), _more),
         ("interval and verdict of", "scope", _plain),
-        ("p", "p", _plain),
-        ("verdict", "verdict", _plain),
+        *_named("p", "verdict"),
         ("releases that would tell", "needed", _plain),
         ("people asked that would tell", "needed_people", _plain),
     ]),
@@ -189,8 +188,7 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
         ("right: before / without / after (%)", _three("right"), _percent),
         ("Brier score", "brier", _plain),
         ("false and certain", "false", _plain),
-        ("places", "places", _plain),
-        ("releases", "releases", _plain),
+        *_named("places", "releases"),
         ("error: people / releases / chains (%)",
          "error_people error_releases error_chains", _percent),
     ]),
@@ -210,17 +208,13 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
         ("ends proved and reached", "decided counts", _share),
     ]),
     "Every check": ("checks", [
-        ("check", "check", _plain),
-        ("against", "against", _plain),
+        *_named("check", "against"),
         ("failed / compared", "failed compared", _plains),
-        ("value", "value", _plain),
-        ("bound", "bound", _plain),
-        ("power", "power", _plain),
-        ("verdict", "verdict", _plain),
+        *_named("value", "bound", "power", "verdict"),
     ]),
     "Who is most at risk, for the custodian's eyes": ("at-risk", [
         ("person (row)", "target", _plain),
-        ("place", "place", _plain),
+        *_named("place"),
         ("after over without", "ratio", _plain),
         ("its standard error", "error", _plain),
         ("without / after (%)", "without posterior", _percent),
@@ -281,8 +275,7 @@ def proofs_text(proofs: pd.DataFrame) -> str:
     ):
         if names:
             sentences.append(before + listed(names) + after)
-    text = "; ".join(sentences)
-    return text[:1].upper() + text[1:]
+    return capital("; ".join(sentences))
 
 
 def people_at_risk(targets: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFrame:
