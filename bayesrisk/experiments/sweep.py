@@ -225,7 +225,7 @@ def sweep(study: SweepStudy) -> pd.DataFrame:
     ...     "quantities": ["marginal_risk"], "grid": {"rho": [0.1, 1.0], "prior": [0.1]},
     ... })
     >>> sweep(study)[["rho", "prior", "value"]].round(4).values.tolist()
-    [[0.1, 0.1, 1.1868], [1.0, 0.1, 3.9137]]
+    [[0.1, 0.1, 1.169], [1.0, 0.1, 2.9219]]
     """
     return _frame(_table(study, range(len(study.settings))))
 
