@@ -30,10 +30,9 @@ from bayesrisk.experiments.audit.words import (
     capital,
     error_text,
     interval_text,
-    listed,
     people_interval,
 )
-from bayesrisk.experiments.pages import Part, marked
+from bayesrisk.experiments.pages import Part, listed, marked
 from bayesrisk.mechanisms.meanings import shown_name
 
 Row = Mapping[Any, Any]
