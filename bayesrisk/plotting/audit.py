@@ -164,7 +164,7 @@ def _chosen_rows(
     if asked or len(values) > 1:
         names = ", ".join(map(str, values))
         rule = f"one of {names}" if names else "left out, as one was audited"
-        raise ArgumentError(f"{column} must be {rule}; got {quote(value)}")
+        raise ArgumentError(column, f"must be {rule}; got {quote(value)}")
     return frame
 
 
@@ -287,7 +287,7 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
     ax : matplotlib.axes.Axes, optional
     """
     if not check.mapping(curves, "curves"):
-        raise ArgumentError("curves must be at least one, got none")
+        raise ArgumentError("curves", "must be at least one", shown="none")
     for frame in curves.values():
         frame = canvas.require(frame, _RATES)
     axes = canvas.panel(ax, 3.9, 3.6)

@@ -107,7 +107,7 @@ def synthetic_households(study: OccupancyStudy, seed: int) -> tuple[Microdata, N
     blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
     if blocks.size < study.blocks:
         raise ArgumentError(
-            f"blocks must be at most {blocks.size} for seed {seed}, got {study.blocks}"
+            "blocks", f"must be at most {blocks.size} for seed {seed}", shown=study.blocks
         )
     return Microdata(None, records, population.blocks), blocks[: study.blocks]
 
@@ -524,12 +524,10 @@ class OccupancyStudy(Study):
     def __post_init__(self) -> None:
         """Check every setting."""
         if not isinstance(self.seeds, tuple | list):
-            raise ArgumentTypeError(f"seeds must be whole numbers, got {quote(self.seeds)}")
+            raise ArgumentTypeError("seeds", "must be whole numbers", got=self.seeds)
         seeds = tuple(check.integer(seed, "seeds", lower=0) for seed in self.seeds)
         if not seeds or len(set(seeds)) != len(seeds):
-            raise ArgumentError(
-                f"seeds must be different, and at least one, got {quote(self.seeds)}"
-            )
+            raise ArgumentError("seeds", "must be different, and at least one", got=self.seeds)
         object.__setattr__(self, "seeds", seeds)
         if not isinstance(self.protections, tuple | list) or not self.protections:
             raise ArgumentTypeError(f"protections must be names, got {quote(self.protections)}")
@@ -541,7 +539,7 @@ class OccupancyStudy(Study):
         for name, (upper, bounds) in _RANGES.items():
             check.scalar(getattr(self, name), name, lower=0.0, upper=upper, bounds=bounds)
         if not 0 <= exact_number(self.swap_rate, "swap_rate") <= 1:
-            raise ArgumentError(f"swap_rate must be in [0, 1], got {quote(self.swap_rate)}")
+            raise ArgumentError("swap_rate", "must be in [0, 1]", got=self.swap_rate)
         check.choice(self.hud, "hud", ("counts", "percentages"))
         check.time_limit(self.time_limit)
         for name in self.protections:
