@@ -95,7 +95,7 @@ def plot_audit(
             measures = measures.measures
     needed = (*_ANSWERS, "error_releases", "releases", "randomised")
     measures = canvas.require(check.frame(measures, "measures"), (*_KEYS, *needed), "measures")
-    measures = _chosen_rows(measures, "population", population, asked=population is not None)
+    measures = _chosen_rows(measures, "population", population, must_exist=population is not None)
     costs = canvas.require(check.frame(costs, "costs"), ("protection", "error"), "costs")
     costs = _chosen_rows(costs, "population", population)
     if comparisons is not None:
@@ -155,13 +155,13 @@ def _audit_table(folder: str | Path, name: str) -> pd.DataFrame:
 
 
 def _chosen_rows(
-    frame: pd.DataFrame, column: str, value: str | None, *, asked: bool = False
+    frame: pd.DataFrame, column: str, value: str | None, *, must_exist: bool = False
 ) -> pd.DataFrame:
     """Return the rows of one population or group; refuse to draw several above each other."""
     values = list(dict.fromkeys(frame[column].tolist())) if column in frame else []
     if value in values:
         return frame[frame[column] == value]
-    if asked or len(values) > 1:
+    if must_exist or len(values) > 1:
         names = ", ".join(map(str, values))
         rule = f"one of {names}" if names else "left out, as one was audited"
         raise ArgumentError(column, f"must be {rule}; got {quote(value)}")
@@ -234,7 +234,7 @@ def plot_beliefs(
     ax : sequence of matplotlib.axes.Axes, optional
     """
     measures = canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
-    measures = _chosen_rows(measures, "population", population, asked=population is not None)
+    measures = _chosen_rows(measures, "population", population, must_exist=population is not None)
     measures = _chosen_rows(measures, "group", _EVERYBODY)
     adversaries = measures["adversary"].unique().tolist()
     lines = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))

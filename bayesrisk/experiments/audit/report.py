@@ -102,15 +102,15 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def _each(form: Callable[[Any], str]) -> Callable[..., str]:
+def _side_by_side(form: Callable[[Any], str]) -> Callable[..., str]:
     """Return the text of several values beside each other, none as a dash."""
     return lambda *values: " / ".join("–" if pd.isna(one) else form(one) for one in values)
 
 
-_percent = _each(lambda share: f"{100.0 * share:.1f}")
-_answers = _each(answers_text)
-_widths = _each(lambda width: "no limit" if math.isinf(width) else _plain(width))
-_plains = _each(_plain)
+_percent = _side_by_side(lambda share: f"{100.0 * share:.1f}")
+_answers = _side_by_side(answers_text)
+_widths = _side_by_side(lambda width: "no limit" if math.isinf(width) else _plain(width))
+_plains = _side_by_side(_plain)
 
 
 def _ends(name: str) -> str:
@@ -347,8 +347,8 @@ def audit_files(
             answer += [("heading", name)] if name else []
             answer += _screen(mine, pairs, cost, config)
             answer += _answer_figures(mine, pairs, cost, Path(folder), end, title)
-            said = marked("<b>Proved by counts.</b> {}", _full(proofs_text(proved)))
-            answer.append(("sentence", said, "proved"))
+            sentence = marked("<b>Proved by counts.</b> {}", _full(proofs_text(proved)))
+            answer.append(("sentence", sentence, "proved"))
             figures = _belief_figures(mine, Path(folder), end, title)
             more.append(("folded", f"{title}beliefs before, without and after", figures))
         for file in sorted(Path(folder).iterdir()):
@@ -419,7 +419,7 @@ def _screen(
     )
     return [
         ("sentence", _full(lead(screen)), "lead"),
-        ("words", {about: _full(line) for about, line in screen_lines(screen).items()}, "lines"),
+        ("words", {topic: _full(line) for topic, line in screen_lines(screen).items()}, "lines"),
         ("sentence", aside, "aside"),
         ("cards", screen_table(screen)),
     ]
@@ -428,12 +428,12 @@ def _screen(
 def _question(config: Row, undecided: pd.DataFrame) -> Part:
     """Return who asked, and how often there is no answer."""
     keys = [POPULATION, "protection", "attack", "adversary", "release", "target"]
-    about = {
+    facts = {
         "asked": listed(config["stated"]),
         "adversaries": {one["name"]: _knowledge(one).rstrip(".") for one in config["adversaries"]},
         "lost": len(undecided.drop_duplicates([key for key in keys if key in undecided])),
     }
-    return ("prose", "audit_question.html", about)
+    return ("prose", "audit_question.html", facts)
 
 
 def _origin(population: str | Mapping[str, str]) -> str:
