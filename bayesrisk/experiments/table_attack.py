@@ -369,7 +369,9 @@ class _Attack:
         """Sentences on proofs, on what is missing, and on what all of it rests."""
         lines = self.certificates.answer()
         if self.missing:
-            lines.append(f"Not looked for, or not ended within the time: {_list(self.missing)}.")
+            lines.append(
+                f"Not looked for, or not ended within the time: {pages.listed(self.missing)}."
+            )
         return [*lines, self.reading.condition]
 
     def answer(self) -> dict[str, Any]:
@@ -430,10 +432,6 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
             else "One count that could be 0 by itself is not 0."
         )
     return sentences
-
-
-def _list(words: list[str]) -> str:
-    return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1]
 
 
 def _placed(sentence: str, place: Mapping[Any, str]) -> str:
