@@ -53,11 +53,11 @@ ROOMS = {
     "census.population": "households spec | simulate summary years",
     "census.readers": "forms geocodes text | *",
     "census.studies": (
-        "measurement_counts nation occupancy_risk reidentification"
-        " | measurement_risk occupancy_attack occupancy_beliefs | occupancy"
+        "linked_counties measurement_counts nation occupancy_risk"
+        " | measurement_risk occupancy_attack occupancy_beliefs reidentification | occupancy"
     ),
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
-    "cli": "base recipes | records | attacks release risk | app",
+    "cli": "base recipes | records whole_release | attacks release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "runs pages | by_place sweep | reconstruction sweep_document sweep_report | audit *"

@@ -73,8 +73,8 @@ def test_the_core_runs_without_a_wing(tmp_path):
 
 
 def test_a_wing_is_chosen_by_names_alone():
-    assert wing_points()["bayesrisk.methods"].keys() == {"occupancy"}
-    assert METHODS == ("posterior", "reconstruction", "majority", "claims", "occupancy")
+    assert METHODS[:4] == ("posterior", "reconstruction", "majority", "claims")
+    assert set(wing_points()["bayesrisk.methods"]) <= set(METHODS[4:])
     for file in ROOT.rglob("*.py"):
         if file.relative_to(ROOT).parts[0] != "census":
             text = file.read_text(encoding="utf-8")

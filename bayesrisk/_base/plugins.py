@@ -58,10 +58,10 @@ class Registry(Generic[T]):
         """Make something available under a name, for this process."""
         if check.text(name, "name") in self.builtin:
             raise ArgumentError(
-                f"name must not be one of the package's own {self.kind}s, got {quote(name)}"
+                "name", f"must not be one of the package's own {self.kind}s", got=name
             )
         if not callable(factory):
-            raise ArgumentTypeError(f"factory must be callable, got {quote(factory)}")
+            raise ArgumentTypeError("factory", "must be callable", got=factory)
         self._registered[name] = factory
 
     def available(self) -> list[str]:
@@ -80,11 +80,12 @@ class Registry(Generic[T]):
             except ValueError:
                 pass  # a factory without a signature checks for itself
             else:
-                check_names(f"{self.kind} {name!r}", signature, arguments, parameters)
+                check_names(self.kind, name, signature, arguments, parameters)
             plugin = factory(*arguments, **parameters)
             follows = isinstance(plugin, self._protocol)
         if not follows:
-            raise ArgumentTypeError(f"{subject} must have {self._needs}, got {quote(plugin)}")
+            rule = f"{subject.removeprefix(self.kind).lstrip()} must have {self._needs}"
+            raise ArgumentTypeError(self.kind, rule, got=plugin)
         walled: T = behind_wall(plugin, subject, self._results)
         return walled
 
@@ -132,7 +133,7 @@ class Registry(Generic[T]):
             loaded = (self._load(point) for point in entry_points(group=self.group, name=name))
             factory = next((loadable for loadable in loaded if loadable is not None), None)
         if factory is None:
-            raise ArgumentError(f"{self.kind} {name!r} cannot be loaded")
+            raise ArgumentError(self.kind, f"{name!r} cannot be loaded")
         return factory
 
     def _load(self, point: EntryPoint) -> Callable[..., T] | None:
@@ -245,7 +246,8 @@ def _walled(
 
 
 def check_names(
-    subject: str,
+    kind: str,
+    name: str,
     signature: inspect.Signature,
     arguments: tuple[Any, ...],
     parameters: Mapping[str, Any],
@@ -261,6 +263,7 @@ def check_names(
         unknown = [n for n in parameters if n not in named]
         like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
         raise ArgumentError(
-            f"{subject}: {error}; needed: {', '.join(needed) or 'nothing'}; "
-            f"possible: {', '.join(named) or 'nothing'}{''.join(like)}"
+            kind,
+            f"{name!r}: {error}; needed: {', '.join(needed) or 'nothing'}; "
+            f"possible: {', '.join(named) or 'nothing'}{''.join(like)}",
         ) from error

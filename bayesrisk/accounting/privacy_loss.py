@@ -133,7 +133,7 @@ class PrivacyLoss(Tabular):
         counts: list[tuple[CountLaw, int, int]]
         if isinstance(source, pd.DataFrame):
             if "sigma2" not in source:
-                raise ArgumentError(f"source must have a column 'sigma2', got {list(source)}")
+                raise ArgumentError("source", "must have a column 'sigma2'", shown=list(source))
             moved = _MOVED[sensitivity or "change-one"]
             counts = [(DiscreteGaussian(float(v)), 1, moved) for v in source["sigma2"]]
         elif hasattr(spec, "noise") and hasattr(spec, "parameters"):
@@ -148,7 +148,7 @@ class PrivacyLoss(Tabular):
                 f"a law of noise or a sequence of these, got {quote(source)}"
             )
         if not counts:
-            raise ArgumentError("source must have counts with independent noise, got none")
+            raise ArgumentError("source", "must have counts with independent noise", shown="none")
         return cls(_grouped(counts))
 
     @property
@@ -581,6 +581,4 @@ def _scaled(law: CountLaw, factor: float) -> CountLaw:
         return DiscreteGaussian(float(law.sigma2) * factor)
     if isinstance(law, DiscreteLaplace):
         return DiscreteLaplace(float(law.scale) * math.sqrt(factor))
-    raise ArgumentError(
-        f"source must have Gaussian or Laplace noise to be scaled, got {quote(law)}"
-    )
+    raise ArgumentError("source", "must have Gaussian or Laplace noise to be scaled", got=law)

@@ -126,7 +126,7 @@ def _nodes(text: str | None, usual: int | None) -> int | None:
     """Return the limit of nodes, a whole number, or None."""
     nodes = _limit(text, usual)
     if nodes is not None and not nodes.isdecimal():
-        raise ArgumentError(f"node_limit must be a whole number or none, got {quote(nodes)}")
+        raise ArgumentError("node_limit", "must be a whole number or none", got=nodes)
     return None if nodes is None else int(nodes)
 
 
@@ -306,7 +306,7 @@ def _source(entry: dict[str, Any]) -> "Path | PopulationSource":
     from bayesrisk.experiments.audit.populations import REGISTRY
 
     settings = {name: entry[name] for name in ("seed", "blocks") if name in entry}
-    with base.called("name", "simulate"), base.called("n_blocks", "blocks"):
+    with base.renamed({"name": "simulate", "n_blocks": "blocks"}):
         return REGISTRY.make("simulate", entry["simulate"], **settings)
 
 
@@ -325,11 +325,11 @@ def _study(
         or [a for a in workload.schema.names if a not in background]
     )
     for name in background:  # also where nobody who asks knows them
-        with base.called("attribute", "--known"):
+        with base.renamed({"attribute": "--known"}):
             workload.schema.attribute(name)
     schema = document.get("schema") or None
     if isinstance(schema, str):
-        with base.called("name", "--schema"):
+        with base.renamed({"name": "--schema"}):
             schema = base.load_schema(schema)
     return br.experiments.AuditStudy(
         population,
@@ -370,8 +370,9 @@ def _workload(
     workload = usual_tables(sources, document, quiet=quiet, persons=persons)
     if not isinstance(document.get("schema"), str | None) and workload.schema.size > MOST_KINDS:
         raise ArgumentError(
-            f"columns must make at most {MOST_KINDS} kinds of records, got {workload.schema.size}: "
-            "name fewer with --columns, or fewer groups with --cut"
+            "columns",
+            f"must make at most {MOST_KINDS} kinds of records",
+            shown=f"{workload.schema.size}: name fewer with --columns, or fewer groups with --cut",
         )
     return workload
 
@@ -396,7 +397,7 @@ def _methods(texts: list[str] | None) -> list[str]:
 
     methods = base.names(texts) or [METHODS[0]]
     for name in methods:
-        with base.called("method", "--method"):
+        with base.renamed({"method": "--method"}):
             choice(name, "method", available_methods())
     return methods
 
@@ -406,7 +407,7 @@ def _adversaries(texts: list[str] | None, background: list[str]) -> list["Advers
 
     adversaries = []
     for name in base.names(texts) or list(_ATTACKS):
-        with base.called("name", "--attack"):
+        with base.renamed({"name": "--attack"}):
             knows = background if name == "linker" else ()
             adversaries.append(Adversary.named(name, known=knows))
     return adversaries
@@ -468,7 +469,7 @@ def attack_(
     reading = reading.accepted() if accept else reading
     reading.confirmed()
     if output is None:
-        raise ArgumentError("output must be a folder, got none")
+        raise ArgumentError("output", "must be a folder", shown="none")
     limit = base.optional_number(time_limit, "time_limit")
     quiet = quiet or as_json
     with (

@@ -35,8 +35,8 @@ MADE_UP = "made_up"
 
 _COUNT = re.compile(r"-\.?\d")
 _ORDER = ("Risk", "Protect", "Attack", "Data", "Setup")
-#: What messages call a value that an option gives under another name: the options, the first wins.
-_CALLED = {
+#: Arguments of the package that options of other names give; the first of these wins.
+_GIVEN_BY = {
     "name of the mechanism": ("mechanism",),
     "name of the solver": ("solver",),
     "name of the executor": ("executor",),
@@ -140,22 +140,14 @@ class Command(TyperCommand):
             advice = f"; {stop}" if stop.args else ""  # a run says what becomes of it
             raise typer.Exit(interrupts.tell(advice)) from None
         except ArgumentError as error:
-            message = self._option_message(str(error))
-            if message == str(error):
-                raise
-            raise type(error)(message) from error
-
-    def _option_message(self, text: str) -> str:
-        """Return a message with the name of the option that its first words stand for."""
-        options = {
-            p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
-        }
-        option_names = {name: (name,) for name in options} | _CALLED
-        for words, names in option_names.items():
+            options = {
+                p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
+            }
+            names = _GIVEN_BY.get(error.argument, (error.argument,))
             option = next((options[name] for name in names if name in options), None)
-            if option is not None and text.startswith(f"{words} "):
-                return option + text.removeprefix(words)
-        return text
+            if option is None:
+                raise
+            raise error.renamed(option) from error
 
 
 class Commands(TyperGroup):
@@ -467,7 +459,7 @@ def _share(text: str) -> tuple[int, int]:
     try:
         return int(part), int(parts)
     except ValueError as error:
-        raise ArgumentError(f"shard must be i/n, such as 2/8, got {quote(text)}") from error
+        raise ArgumentError("shard", "must be i/n, such as 2/8", got=text) from error
 
 
 def flattened(function: Callable[..., None]) -> Callable[..., None]:
@@ -552,7 +544,7 @@ def parse_sensitivity(text: str) -> float:
         words = ", ".join(SENSITIVITIES)
         advice = check.did_you_mean(text, SENSITIVITIES)
         raise ArgumentError(
-            f"sensitivity must be a number or one of {words}, got {quote(text)}{advice}"
+            "sensitivity", f"must be a number or one of {words}", got=text, advice=advice
         ) from error
 
 
@@ -568,23 +560,33 @@ def names(texts: str | list[str] | None) -> list[str]:
 
 
 @contextmanager
-def called(name: str, option: str) -> Iterator[None]:
-    """Say the name of an option where an error says that of an argument."""
+def renamed(options: Mapping[str, str]) -> Iterator[None]:
+    """Let errors about arguments name the options that give these."""
     try:
         yield
     except ArgumentError as error:
-        text = str(error)
-        if not text.startswith(f"{name} "):
+        if error.argument not in options:
             raise
-        raise type(error)(option + text.removeprefix(name)) from error
+        raise error.renamed(options[error.argument]) from error
+
+
+@contextmanager
+def advised(usual: str, better: str) -> Iterator[None]:
+    """Give better advice than the usual one in errors about data."""
+    try:
+        yield
+    except DataError as error:
+        if error.advice != usual:
+            raise
+        raise error.advised(better) from error
 
 
 _PREFIX = "sample:"
 MICRODATA = "microdata"
 #: What to do about records that are too many, in a file, in a folder and in one by place.
-FILE_BY_PLACE = "add --by county, which holds one county at a time"
-FOLDER_BY_PLACE = "give its file of records instead, with --by county, which holds one at a time"
-WHOLE_BY_PLACE = "leave out --whole, which holds one place at a time"
+FILE_BY_PLACE = ": add --by county, which holds one county at a time"
+FOLDER_BY_PLACE = ": give its file of records instead, with --by county, which holds one at a time"
+WHOLE_BY_PLACE = ": leave out --whole, which holds one place at a time"
 MEASUREMENTS = "noisy measurements"
 #: Folders with ``records.csv``, and the schema and tables that it goes with.
 RECORDS = "records with tables of their own"
@@ -635,17 +637,6 @@ def made_up_mark(*sources: Path) -> dict[str, Any]:
     return {MADE_UP: True} if any(map(br.datasets.is_made_up, sources)) else {}
 
 
-@contextmanager
-def reworded(words: str, instead: str) -> Iterator[None]:
-    """Put other words into an error about data where it says these."""
-    try:
-        yield
-    except DataError as error:
-        if words not in str(error):
-            raise
-        raise type(error)(str(error).replace(words, instead)) from error
-
-
 def _is_microdata(folder: Path) -> bool:
     """Return whether a folder is one of microdata, as ``simulate`` makes it."""
     names = {"persons.parquet", "households.parquet"}
@@ -687,11 +678,11 @@ def record_pieces(
 
     if path.is_dir():
         check_folder_names_its_own(schema, dialect)
-        with reworded(IN_PIECES, WHOLE_BY_PLACE if Partitions.there(path) else FOLDER_BY_PLACE):
+        with advised(IN_PIECES, WHOLE_BY_PLACE if Partitions.there(path) else FOLDER_BY_PLACE):
             return br.Microdata.read(path)
     record_schema = schema if isinstance(schema, br.Schema) else wanted
     if isinstance(schema, str):
-        with called("name", "--schema"):
+        with renamed({"name": "--schema"}):
             record_schema = load_schema(schema, geography=wanted.geography.name)
     if record_schema.name not in CODINGS.builtin:
         if dialect is not None:
@@ -701,7 +692,7 @@ def record_pieces(
             )
         return iter_records(path, schema=record_schema)
     codings = CODINGS.make(record_schema.name)
-    with called("dialect", "--dialect"):
+    with renamed({"dialect": "--dialect"}):
         coding = codings.coding(path, dialect)
     if coding is None:
         return iter_records(path, schema=record_schema)
@@ -722,7 +713,7 @@ def split_records(
     from bayesrisk.experiments.by_place import split_by_place
 
     with disk.scratch_folder(output) as folder:
-        with called("level", "--by"), called("places", "--places"):
+        with renamed({"level": "--by", "places": "--places"}):
             split_by_place(pieces, folder / "records", level=level, places=places, made_up=made_up)
         yield folder / "records"
 
@@ -765,12 +756,12 @@ def union_of_workloads(
     without: Sequence[str] = (),
 ) -> "br.Workload":
     """Return the tables of several workloads together: all, ``only`` some, or ``without`` some."""
-    with called("name", "--tables"):
+    with renamed({"name": "--tables"}):
         first, *rest = [load_workload(name, levels=levels, geography=geography) for name in chosen]
     union = first.union(*rest)
     if not only and not without:
         return union
-    with called("tables", "--only" if only else "--without"):
+    with renamed({"tables": "--only" if only else "--without"}):
         return union.select(tables=only or None, without=without)
 
 

@@ -98,7 +98,7 @@ def _schema(
     from bayesrisk.tables.records import CODINGS
 
     if document.get("schema"):
-        with base.called("name", "--schema"):
+        with base.renamed({"name": "--schema"}):
             schema = base.load_schema(document["schema"])
         return None if schema.name in br.Schema.available() else schema
     if document.get("dialect") or document.get("geography"):
@@ -360,8 +360,8 @@ def _counted(
 
 
 _ONE_PLACE = (
-    "every record is compared with every other one, so give those of one place, such as one folder "
-    "part-CODE of microdata by place"
+    ": every record is compared with every other one, so give those of one place, such as one "
+    "folder part-CODE of microdata by place"
 )
 
 
@@ -388,7 +388,7 @@ def first_look(
     """Count sample uniques, special uniques and small classes of microdata."""
     source = base.record_path(records)
     data: pd.DataFrame | br.Records
-    with base.reworded(IN_PIECES, _ONE_PLACE):
+    with base.advised(IN_PIECES, _ONE_PLACE):
         if keys is None:
             data, chosen, sensitive = _file_records(source, schema, choices, sensitive)
         else:

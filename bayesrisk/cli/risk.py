@@ -9,8 +9,8 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._version import __version__
-from bayesrisk.cli import base
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.cli import base, whole_release
+from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior
@@ -53,7 +53,7 @@ def risk(
         raise ArgumentError(
             f"give exactly one of --rho and --sigma2, got rho={rho}, sigma2={sigma2}"
         )
-    with base.called("scenario_name", "--scenario"):
+    with base.renamed({"scenario_name": "--scenario"}):
         result = br.block_risk(
             [[base.number(count, "noisy_count")] for count in noisy_count],
             rho=base.optional_number(rho, "rho"),
@@ -91,7 +91,7 @@ class RiskLimit:
     """A limit on the risk ratio that a budget shall keep."""
 
     max_risk: Annotated[str | None, "Risk ratio that the average release shall keep."] = None
-    prior: Annotated[str | None, "With --max-risk: prior of the truth."] = None
+    prior: Annotated[str | None, "With --max-risk or a release: prior of the truth."] = None
     probability: Annotated[
         str | None, "With --max-risk: not the average but this quantile shall keep it."
     ] = None
@@ -109,7 +109,7 @@ class RiskLimit:
         if self.prior is None:
             raise ArgumentError("--max-risk needs a --prior, got none")
 
-        with base.called("limit", "--max-risk"):
+        with base.renamed({"limit": "--max-risk"}):
             return br.risk.rho_for_risk(
                 limit,
                 prior=base.number(self.prior, "prior"),
@@ -121,6 +121,9 @@ class RiskLimit:
 
 def convert(
     limit: RiskLimit,
+    release: Annotated[
+        str | None, typer.Argument(help="Folder of a release, or a budget: pl94, dhc.")
+    ] = None,
     rho: Annotated[str | None, "zCDP budget."] = None,
     sigma2: Annotated[str | None, "Scale of discrete Gaussian noise."] = None,
     epsilon: Annotated[str | None, "Budget of approximate DP."] = None,
@@ -129,11 +132,22 @@ def convert(
     method: Annotated[str, "Conversion between zCDP and DP: tight or bun-steinke."] = "tight",
     as_json: base.JsonOption = False,
 ) -> None:
-    """Convert between rho, sigma2, epsilon and delta: give one, or a limit on the risk."""
+    """Convert rho, sigma2, epsilon and delta, or say what a whole release tells of a record."""
     from bayesrisk._base import validation as check
     from bayesrisk.accounting.budget import SENSITIVITIES
 
     change = base.parse_sensitivity(sensitivity)
+    if release is not None:
+        if (rho, sigma2, limit.max_risk, limit.probability) != (None,) * 4:
+            raise ArgumentError("a release goes with --epsilon or --delta, and --prior, alone")
+        document, lines = whole_release.answer(
+            release,
+            epsilon=base.optional_number(epsilon, "epsilon"),
+            delta=base.optional_number(delta, "delta"),
+            prior=base.optional_number(limit.prior, "prior"),
+        )
+        base.print_answer(document, lines, as_json=as_json)
+        return
     budget, scale = base.optional_number(rho, "rho"), base.optional_number(sigma2, "sigma2")
     target, failure = base.optional_number(epsilon, "epsilon"), base.optional_number(delta, "delta")
     allowed = limit.max_risk is not None
@@ -218,10 +232,10 @@ def _group_prior(text: str) -> "br.FiniteLaw | None":
     if text == "flat":
         return None
     if kind != "truncated" or not digits.isascii() or not digits.isdigit():
-        raise ArgumentError(f"group_prior must be flat or truncated:MAX, got {quote(text)}")
+        raise ArgumentError("group_prior", "must be flat or truncated:MAX", got=text)
     count = int(digits) if len(digits) < 20 else 10**20
     if count >= _MAX_GROUP:
-        raise ArgumentError(f"group_prior must name a count below {_MAX_GROUP}, got {quote(text)}")
+        raise ArgumentError("group_prior", f"must name a count below {_MAX_GROUP}", got=text)
     return br.FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
 
 

@@ -119,8 +119,9 @@ def split_by_place(
             parts = _spill(_listed(places, geography, schemas), "block", width, put_down, _BLOCKS)
             if codes - parts:
                 raise ArgumentError(
-                    f"places must hold every place with a record, got none in {level} "
-                    f"{quote(min(codes - parts))}"
+                    "places",
+                    "must hold every place with a record",
+                    shown=f"none in {level} {quote(min(codes - parts))}",
                 )
             codes = parts
         rows = [_write_part(code, put_down, schemas, target, made_up) for code in sorted(codes)]
@@ -152,10 +153,10 @@ def _tables(
 def _listed(places: ArrayLike, geography: Geography, schemas: Mapping[str, Schema]) -> pa.Table:
     """Return a public list of places as a table of blocks."""
     if _BLOCKS in schemas:
-        raise ArgumentError("places must not be given where microdata have blocks")
+        raise ArgumentError("places", "must not be given where microdata have blocks")
     codes = np.unique(check.text_array(places, "places"))
     if not codes.size or (np.strings.str_len(codes) != geography.widths[-1]).any():
-        raise ArgumentError(f"places must be codes of {geography.widths[-1]} digits each")
+        raise ArgumentError("places", f"must be codes of {geography.widths[-1]} digits each")
     return pa.table({"block": codes.tolist()})
 
 
@@ -166,13 +167,15 @@ def _width(first: Schema, schema: Schema, level: str) -> int:
     geography = schema.geography
     if len(geography.levels) == 1:
         raise ArgumentError(
-            f"level must be one above the places of the records, but schema {quote(schema.name)} "
-            f"has none: its geography has only {geography.finest}, got {quote(level)}"
+            "level",
+            f"must be one above the places of the records, but schema {quote(schema.name)} "
+            f"has none: its geography has only {geography.finest}",
+            got=level,
         )
     check.choice(level, "level", geography.levels[:-1])
     if not geography.width(level):
         raise ArgumentError(
-            f"level must have places of its own, got {quote(level)}, which is one place"
+            "level", "must have places of its own", got=level, advice=", which is one place"
         )
     return geography.width(level)
 
@@ -238,8 +241,9 @@ def level_of_parts(index: exchange.Partitions, workload: Workload) -> str:
     level = check.choice(index.level, "level of the parts", geography.levels)
     if geography.rank(workload.levels[-1]) <= geography.rank(level):
         raise ArgumentError(
-            f"workload must have tables of a level inside a {level}, which the parts are, "
-            f"got {', '.join(workload.levels)}"
+            "workload",
+            f"must have tables of a level inside a {level}, which the parts are",
+            shown=", ".join(workload.levels),
         )
     return level
 
@@ -260,16 +264,18 @@ def check_reach(mechanism: Mechanism, workload: Workload, level: str, *, whole: 
     reach = None if acts_within is None else acts_within(workload)
     if reach is None:
         raise ArgumentError(
-            f"mechanism {name!r} does not say within which places it acts (acts_within), so that "
-            f"it needs all records at once: {whole}"
+            "mechanism",
+            f"{name!r} does not say within which places it acts (acts_within), so that it "
+            f"needs all records at once: {whole}",
         )
     check.choice(reach, f"acts_within of mechanism {name!r}", geography.levels)
     if geography.rank(reach) < geography.rank(level):
         parts = f"have parts by {reach}, " if geography.width(reach) else ""
         raise ArgumentError(
-            f"mechanism {name!r} protects each {reach} as a whole, and a part is one {level}: let "
-            f"it act within a {level} (levels of tables and budgets, regions of swapping), {parts}"
-            f"or {whole}"
+            "mechanism",
+            f"{name!r} protects each {reach} as a whole, and a part is one {level}: let it "
+            f"act within a {level} (levels of tables and budgets, regions of swapping), "
+            f"{parts}or {whole}",
         )
 
 
@@ -545,7 +551,7 @@ class ReleaseStudy(TabulationStudy):
     def config(self) -> dict[str, Any]:
         """Digests and parts as of tables, the mechanism's spec as JSON, seed and places."""
         if not isinstance(self.mechanism, Mechanism):
-            raise ArgumentTypeError(f"mechanism must be a Mechanism, got {quote(self.mechanism)}")
+            raise ArgumentTypeError("mechanism", "must be a Mechanism", got=self.mechanism)
         if self.seed is not None:
             check.integer(self.seed, "seed", lower=0)
         if self.places is not None:

@@ -1,8 +1,8 @@
 """Pages of reports: a title, the answer, parts in order, and where it comes from; one writer.
 
-A part is a sentence, a heading, a figure, a table and so on, each a class below with a macro of the
-same name in ``templates/pieces.html``.  Every text is escaped, figures are embedded.  A page holds
-no date and no path, and is whole without its script, which lets tables be sorted and filtered.
+Parts are made by the macros of ``templates/pieces.html``.  Every text is escaped, figures are
+embedded.  A page holds no date and no path, and is whole without its script, which lets tables be
+sorted and filtered.
 """
 
 import base64
@@ -38,48 +38,6 @@ CONFIDENTIAL = (
 )
 
 
-# The parts of a page.
-
-
-class Heading(NamedTuple):
-    """A heading within a page."""
-
-    text: str
-
-
-class Sentence(NamedTuple):
-    """A paragraph; its look is a class of the style sheet, such as ``lead``."""
-
-    text: str
-    look: str = ""
-
-
-class Points(NamedTuple):
-    """Sentences of a list."""
-
-    sentences: Sequence[str]
-
-
-class Words(NamedTuple):
-    """Words with their meanings."""
-
-    meanings: Mapping[str, str]
-    look: str = "words"
-
-
-class Listing(NamedTuple):
-    """Lines as they are typed."""
-
-    text: str
-
-
-class Prose(NamedTuple):
-    """A template of the package that explains, about some facts."""
-
-    template: str
-    about: Any = None
-
-
 class Figure(NamedTuple):
     """A figure: caption, width in pixels, PNG in base 64."""
 
@@ -88,38 +46,12 @@ class Figure(NamedTuple):
     data: str
 
 
-class Panels(NamedTuple):
-    """Figures beside each other, with one caption."""
-
-    caption: str
-    figures: Sequence[Figure]
-
-
 class PageTable(NamedTuple):
     """A table, every cell as text."""
 
     caption: str
     heads: list[str]
     rows: list[list[str]]
-
-
-class Cards(NamedTuple):
-    """A table whose rows are cards on a phone."""
-
-    table: PageTable
-
-
-class Folded(NamedTuple):
-    """Tables or figures that can be unfolded; nothing where there are none."""
-
-    title: str
-    parts: Sequence[PageTable | Figure]
-
-
-class Downloads(NamedTuple):
-    """Files that the page holds, in base 64 by their names."""
-
-    files: Mapping[str, str]
 
 
 class PageCell(str):
@@ -135,11 +67,9 @@ class PageCell(str):
         return cell
 
 
-#: A text alone is a paragraph.
-Part = (
-    str | Heading | Sentence | Points | Words | Listing | Prose | Figure | Panels | PageTable
-    | Cards | Folded | Downloads
-)  # fmt: skip
+#: A part of a page: a text alone is a paragraph; a macro of ``templates/pieces.html`` by its name,
+#: with what it shows, is such as ``("heading", "Who asked")``.
+Part = str | Figure | tuple[object, ...]
 
 
 def marked(text: str, *values: object, **names: object) -> "Markup":
@@ -195,9 +125,6 @@ def _environment() -> "Environment":
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
         # The package's own, and so no text to be escaped: a policy lets in exactly these bytes.
         environment.globals |= {name: Markup(text), f"{name}_digest": f"sha256-{digest}"}  # noqa: S704
-    environment.filters["macro"] = lambda part: (
-        "sentence" if isinstance(part, str) else type(part).__name__.lower()
-    )
     return environment
 
 
@@ -236,11 +163,12 @@ def findings(
 
     The settings say whether the people are made up.
     """
-    meanings = [Heading("Words of this page"), Words(words)] if words else []
+    meanings = [("heading", "Words of this page"), ("words", words)] if words else []
+    numbers = ("folded", "The numbers", [rows for rows in tables if rows.rows])
     return render(
         title,
-        [Sentence(answer[0], "lead"), Points(answer[1:])],
-        [*figures, Folded("The numbers", [rows for rows in tables if rows.rows]), *meanings],
+        [("sentence", answer[0], "lead"), ("points", answer[1:])],
+        [*figures, numbers, *meanings],
         source=source, warning=warning, made_up=bool(settings.get(MADE_UP, False)),
         settings=json.dumps(settings, indent=2, sort_keys=True, default=str),
     )  # fmt: skip

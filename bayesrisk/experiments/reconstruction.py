@@ -417,7 +417,9 @@ class ReconstructionStudy(TableStudy):
         source, fields = self._checked()
         nodes = checked_nodes(self.node_limit, self.solver)
         if nodes is not None and self.variability is None:
-            raise ArgumentError(f"node_limit goes with a variability, got {nodes} without one")
+            raise ArgumentError(
+                "node_limit", "goes with a variability", shown=f"{nodes} without one"
+            )
         levels = source.workload.levels
         check.choice(self.scope, "scope", levels)
         unit = self.scope  # the level whose places stay together in a shard

@@ -13,26 +13,12 @@ from bayesrisk import plotting, risk
 from bayesrisk._base import disk, validation as check
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.experiments import pages
-from bayesrisk.experiments.pages import Figure, Folded, Heading, PageTable, Part, Prose, marked
+from bayesrisk.experiments.pages import Figure, PageTable, Part, marked
 from bayesrisk.experiments.sweep import NOISES, Budget, SweepStudy, read_results
 from bayesrisk.risk.count.blocks import Scenario
 
 #: Names of the two noises of a rho of the 2020 Census, by the sensitivity that it refers to.
 _CONVENTIONS = {"add-remove": "as in the paper", "change-one": "as produced"}
-_TWO_NOISES = (
-    "A rho of the 2020 Census is found with two noises. <b>As in the paper</b> (Kazan and Reiter): "
-    "a person is added or removed, and sigma2 = 1 / (2 rho). <b>As produced</b>: the Census Bureau "
-    "counted a person who is changed, which moves two cells, and sigma2 = 1 / rho; the noisy "
-    "counts that it published have this noise. An adversary who reads the target's cell alone "
-    "learns less from the second."
-)
-_TWO_LEVELS = (
-    "With two levels the area is the target's block, one of the blocks of a group, and two "
-    "adversaries are compared. Nobody in the other blocks is known to them, and before the release "
-    "every count of the group is equally likely to them. One reads the noisy count of the block "
-    "alone. The other also reads the noisy count of the group, and the total of the noisy counts "
-    "of its other blocks."
-)
 _ENOUGH = 30.0  # releases that a standard error must rest on to be judged
 _MEANINGS = {
     "add-remove": "neighbours add or remove one record",
@@ -111,10 +97,10 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
         if progress is not None:
             progress(number, len(panels) + 2)
         figures, tables = [*_figures(panel)], [*_tables(panel)]
-        parts += [Heading(panel.title), *figures, Folded("The numbers", tables)]
-    parts += [*_census_conventions(study), Prose("sweep_reading.html", study)]
+        parts += [("heading", panel.title), *figures, ("folded", "The numbers", tables)]
+    parts += [*_census_conventions(study), ("prose", "sweep_reading.html", study)]
     if checked := simulation_check(study, results):
-        parts += [Heading("Check by simulation"), checked]
+        parts += [("heading", "Check by simulation"), checked]
     page = pages.render(
         study.title,
         _answer(panels),
@@ -278,12 +264,12 @@ def _question(study: SweepStudy) -> Iterator[Part]:
         about.statement, about.alternative, about.knowledge,
     )  # fmt: skip
     if study.hierarchy.points:
-        yield _TWO_LEVELS
+        yield ("prose", "sweep_levels.html")
     targets = pd.DataFrame(
         [(t.label, t.count, t.known_count) for t in study.targets[:20]],
         columns=["target in the cell", "true count", "known count of others"],
     )
-    yield Folded("The targets", [pages.table(targets, "Targets")])
+    yield ("folded", "The targets", [pages.table(targets, "Targets")])
     if len(study.targets) > len(targets):
         yield f"... and {len(study.targets) - len(targets)} more targets."
 
@@ -302,9 +288,8 @@ def _census_conventions(study: SweepStudy) -> list[Part]:
             ]
     caption = "Marginal risk (posterior / prior on average, if in the cell)"
     return [
-        Heading("Two noises for one rho"),
-        marked(_TWO_NOISES),
-        Folded("The risk under each", [pages.table(table, caption)]),
+        ("prose", "sweep_noises.html"),
+        ("folded", "The risk under each", [pages.table(table, caption)]),
     ]
 
 

@@ -17,7 +17,7 @@ from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments import pages
-from bayesrisk.experiments.pages import Folded, Heading, Listing, Part, Points, Prose, Sentence
+from bayesrisk.experiments.pages import Part
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.plotting.attacks import plot_bounds
 from bayesrisk.reconstruction import Proofs
@@ -342,21 +342,21 @@ class _Attack:
             disk.write_bytes(self.target / f"{name}.csv", csv_bytes(frame))
         self.certificates.write(self.target)
         first, *rest = [*self.first, *self.rest, *self.last]
-        proved: list[Part] = [_MUST, Points(self.proved)] if self.proved else []
+        proved: list[Part] = [_MUST, ("points", self.proved)] if self.proved else []
         tables = [
-            Folded(_CAPTIONS[name], [pages.table(_linked(frame.head(500)), _CAPTIONS[name])])
+            ("folded", _CAPTIONS[name], [pages.table(_linked(frame.head(500)), _CAPTIONS[name])])
             for name, frame in self.frames.items()
             if len(frame)
         ]
         page = pages.render(
             "What these tables give away",
-            [Sentence(first, "lead"), *proved, *rest],
+            [("sentence", first, "lead"), *proved, *rest],
             [
                 *_figures(self.frames["bounds"], self.target),
-                Heading("How the tables were read"),
-                Listing("\n".join(self.reading.lines)),
+                ("heading", "How the tables were read"),
+                ("listing", "\n".join(self.reading.lines)),
                 *tables,
-                Prose("attack_reading.html", self.certificates),
+                ("prose", "attack_reading.html", self.certificates),
             ],
             source=f"Made by bayesrisk {__version__}, seed {self.seed}.",
             settings_title="What was assumed, as a file for --assume",

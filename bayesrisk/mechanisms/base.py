@@ -81,10 +81,11 @@ def check_unlisted(spec: MechanismSpec) -> None:
     if all(isinstance(part, TrueCounts) for part in (spec.others, *spec.tables.values())):
         return
     raise ArgumentError(
-        "places must be given where records come without a public list of them, got none: the "
-        f"tables of {spec.mechanism!r} would list a place because somebody lives there; give the "
-        f"codes of all places, microdata with their blocks, or {OCCUPIED!r} to publish which "
-        "places have a record"
+        "places",
+        "must be given where records come without a public list of them",
+        shown=f"none: the tables of {spec.mechanism!r} would list a place because somebody lives "
+        "there; give the codes of all places, microdata with their blocks, or "
+        f"{OCCUPIED!r} to publish which places have a record",
     )
 
 
@@ -277,8 +278,10 @@ def _chance(rng: np.random.Generator | int | None, spec: MechanismSpec) -> np.ra
     """Return the random numbers of a release; a vetted sampler has its own, and takes no seed."""
     if rng is not None and (named := stated_samplers(spec.parameters)):
         raise ArgumentError(
-            f"rng must be None with the sampler {min(named)!r}, which nobody can repeat, got "
-            f"{quote(rng)}: for a simulation leave the sampler out"
+            "rng",
+            f"must be None with the sampler {min(named)!r}, which nobody can repeat",
+            got=rng,
+            advice=": for a simulation leave the sampler out",
         )
     return generator(rng, optional=True)
 
@@ -340,7 +343,7 @@ def filled_mapping(value: object, name: str) -> Mapping[Any, Any]:
     """Return a mapping that is not empty."""
     mapping = check.mapping(value, name)
     if not mapping:
-        raise ArgumentError(f"{name} must not be empty")
+        raise ArgumentError(name, "must not be empty")
     return mapping
 
 
@@ -357,8 +360,9 @@ def different_cells(schema: Schema, tables: list[Table]) -> NDArray[np.int64]:
     )
     if space.size > _MAX_CLASSES:
         raise ArgumentError(
-            f"tables of the workload must tell at most {_MAX_CLASSES} kinds of records apart, "
-            f"got {space.size}"
+            "tables",
+            f"of the workload must tell at most {_MAX_CLASSES} kinds of records apart",
+            shown=space.size,
         )
     return space.representatives()
 

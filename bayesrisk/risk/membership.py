@@ -158,11 +158,11 @@ def tradeoff_curve(
         check.count_array(changes, "changes", lower=-_MOST_CHANGE, upper=_MOST_CHANGE)
     )
     if moved.ndim != 1:
-        raise ShapeError(f"changes must have one axis, got shape {moved.shape}")
+        raise ShapeError("changes", "must have one axis", shown=f"shape {moved.shape}")
     noises = noise if isinstance(noise, Sequence) else [noise] * moved.size
     laws = [single_law(n.law() if isinstance(n, Noise) else n, "noise") for n in noises]
     if len(laws) != moved.size:
-        raise ShapeError(f"noise must be one or {moved.size} laws, got {len(laws)}")
+        raise ShapeError("noise", f"must be one or {moved.size} laws", shown=len(laws))
     law = PrivacyLoss.of(list(zip(laws, moved.tolist(), strict=True)))
     false, true, error = law.curve()
     ends = law.advantage

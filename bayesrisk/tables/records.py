@@ -311,10 +311,10 @@ class Records(Tabular):
         """Return the records at positions (or where a mask is true), in that order."""
         rule = check.as_array(index, "index")
         if rule.ndim != 1:
-            raise ShapeError(f"index must have one axis, got shape {rule.shape}")
+            raise ShapeError("index", "must have one axis", shown=f"shape {rule.shape}")
         if rule.dtype == bool:
             if rule.shape != (len(self),):
-                raise ShapeError(f"index must have shape ({len(self)},), got {rule.shape}")
+                raise ShapeError("index", f"must have shape ({len(self)},)", shown=rule.shape)
             rule = np.flatnonzero(rule)
         if rule.size:
             rule = check.count_array(rule, "index", lower=0, upper=len(self) - 1)
@@ -329,7 +329,7 @@ class Records(Tabular):
         for name, values in columns.items():
             array = _column(values, name)
             if len(array) != len(self):
-                raise ShapeError(f"{name} must have {len(self)} values, got {len(array)}")
+                raise ShapeError(name, f"must have {len(self)} values", shown=len(array))
             if name in table.column_names:
                 table = table.set_column(table.column_names.index(name), name, array)
             else:
@@ -343,7 +343,7 @@ def record_pieces(records: "Records | Iterable[Records]") -> Iterator[Records]:
         pieces = iter([records] if isinstance(records, Records) else records)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"records must be Records or pieces of them, got {quote(records)}"
+            "records", "must be Records or pieces of them", got=records
         ) from error
     for piece in pieces:
         yield check.instance(piece, Records, "records")
@@ -376,7 +376,7 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     check.instance(schema, Schema, "schema")
     file = check.path(path, "path")
     if file.suffix.lower() not in (".parquet", ".csv"):
-        raise ArgumentError(f"path must end in .parquet or .csv, got {quote(str(file))}")
+        raise ArgumentError("path", "must end in .parquet or .csv", got=str(file))
     check.integer(chunk, "chunk", lower=1)
     start = 0
     for table in read_batches(file, schema, chunk):
@@ -424,7 +424,7 @@ def _column(values: object, name: str) -> Any:
     if not isinstance(values, np.ndarray | pd.Series | pd.api.extensions.ExtensionArray):
         values = check.items(values, name)
     elif values.ndim != 1:
-        raise ShapeError(f"{name} must have one axis, got shape {values.shape}")
+        raise ShapeError(name, "must have one axis", shown=f"shape {values.shape}")
     elif isinstance(values, np.ndarray):
         values = check.as_array(values, name)
     if isinstance(values, list) or values.dtype == object:
@@ -432,7 +432,7 @@ def _column(values: object, name: str) -> Any:
     try:
         return pa.array(values)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise ArgumentError(f"{name} must be a column of values: {error}") from error
+        raise ArgumentError(name, f"must be a column of values: {error}") from error
 
 
 def _refuse_nested(column: pd.Series, name: str) -> None:
@@ -440,7 +440,7 @@ def _refuse_nested(column: pd.Series, name: str) -> None:
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed":
         for value in column:
             if isinstance(value, (list, tuple, set, frozenset, Mapping, np.ndarray)):
-                raise ArgumentTypeError(f"{name} must hold single values, got {quote(value)}")
+                raise ArgumentTypeError(name, "must hold single values", got=value)
 
 
 def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa.Table:

@@ -69,8 +69,10 @@ class Attribute:
         groups = len(cuts) + 1 + (MISSING in labels)
         if cuts and (len(labels) != groups or any(a >= b for a, b in pairwise(cuts))):
             raise ArgumentError(
-                f"cuts of {name!r} must increase, with a label for each of {groups} groups, got "
-                f"{quote(list(cuts))} and {len(labels)} labels"
+                "cuts",
+                f"of {name!r} must increase, with a label for each of {groups} groups",
+                got=list(cuts),
+                advice=f" and {len(labels)} labels",
             )
         for key, value in (("size", size), ("first", first), ("labels", labels), ("cuts", cuts)):
             object.__setattr__(self, key, value)
@@ -136,17 +138,18 @@ class Geography:
         )
         if not levels or len(levels) != len(widths):
             raise ShapeError(
-                f"levels and widths must be as many and at least one, got {len(levels)} "
-                f"and {len(widths)}"
+                "levels",
+                "and widths must be as many and at least one",
+                shown=f"{len(levels)} and {len(widths)}",
             )
         if len(set(levels)) != len(levels):
-            raise ArgumentError(f"levels must differ, got {', '.join(levels)}")
+            raise ArgumentError("levels", "must differ", shown=", ".join(levels))
         if widths[0] < 0 or any(a >= b for a, b in pairwise(widths)):
-            raise ArgumentError(f"widths must increase from 0 or more, got {widths}")
+            raise ArgumentError("widths", "must increase from 0 or more", shown=widths)
         names = tuple((str(code), str(name)) for code, name in self.names)
         for code, _ in names:
             if len(code) not in widths or not code.isdigit():
-                raise ArgumentError(f"names must be of codes of the widths, got {quote(code)}")
+                raise ArgumentError("names", "must be of codes of the widths", got=code)
         for key, value in (("levels", levels), ("widths", widths), ("names", names)):
             object.__setattr__(self, key, value)
 
@@ -178,7 +181,7 @@ class Geography:
         codes = check.text_array(geoids, "geoids")
         width = self.width(level)
         if codes.size and int(np.strings.str_len(codes).min()) < width:
-            raise ArgumentError(f"geoids must have at least {width} digits for level {level!r}")
+            raise ArgumentError("geoids", f"must have at least {width} digits for level {level!r}")
         if width == 0:
             return np.full(codes.shape, "", dtype="<U1")
         return codes.astype(f"<U{width}")
@@ -264,7 +267,7 @@ class Schema:
             check.mapping(codes, "codes")
         if set(codes.keys()) != set(self.names):
             raise ArgumentError(
-                f"codes must be of {', '.join(self.names)}, got {quote(list(codes.keys()))}"
+                "codes", f"must be of {', '.join(self.names)}", got=list(codes.keys())
             )
         arrays = {
             a.name: check.count_array(codes[a.name], a.name, lower=a.first, upper=a.last)
@@ -345,7 +348,9 @@ class Schema:
             )
             return cls(values["name"], attributes, _place(values["geography"]))
         except (LookupError, TypeError, AttributeError) as error:
-            raise ArgumentError(f"schema must hold name, attributes, geography: {error}") from error
+            raise ArgumentError(
+                "schema", f"must hold name, attributes, geography: {error}"
+            ) from error
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
@@ -440,7 +445,9 @@ class Schema:
         data = check.frame(frame, "frame")
         if place is not None:
             if geography is not None:
-                raise ArgumentError("place must not be given with a geography, which names its own")
+                raise ArgumentError(
+                    "place", "must not be given with a geography, which names its own"
+                )
             levels = (place,) if isinstance(place, str) else check.texts(place, "place")
             check.frame(data, "frame", levels)
             geography = Geography(FRAME_PLACES, *_documents.frame_places(data, levels))

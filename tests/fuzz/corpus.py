@@ -20,7 +20,7 @@ from studies import run_reconstruction, run_sweep
 import bayesrisk as br
 from bayesrisk.census import NoisyMeasurements
 from bayesrisk.census.readers.nmf.reader import rows_between
-from bayesrisk.census.studies.reidentification import read_persons as read_known
+from bayesrisk.census.studies.linked_counties import read_persons as read_known
 from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.cli.release import ReleaseOptions
 from bayesrisk.experiments import load_config, read_results

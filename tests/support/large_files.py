@@ -38,7 +38,7 @@ read = bayesrisk.census
 
 
 def known_persons(file):
-    from bayesrisk.census.studies import reidentification as linked_counties
+    from bayesrisk.census.studies import linked_counties
 
     columns = ("block", "sex", "age", "race", "hisp", "person")
     return linked_counties.read_persons(file, columns, "archive")

@@ -90,7 +90,7 @@ def convert_file(
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
     rows_read = base.progress(quiet=quiet or as_json, title="convert-file", unit="rows")
-    named = base.reworded(MISSING, "--on-error missing")
+    named = base.advised(MISSING, "; --on-error missing keeps such values as missing")
     whole = "workload" in parameters
     with named, rows_read as bar, base.warnings_as_lines() as notices:
         advance = base.counter(bar)
@@ -134,7 +134,7 @@ def _frames(
         (settings["level"],) = options.level or []
     if options.codebook is None and READERS.parameters(form).get("ddi"):
         raise ArgumentError(f"--codebook must be given for --from {form}: the DDI file (.xml)")
-    with base.called("person_kind", "--person-kind"):
+    with base.renamed({"person_kind": "--person-kind"}):
         pieces = READERS.factory(form)(source, **settings)
     if isinstance(pieces, pd.DataFrame):
         yield pa.Table.from_pandas(pieces, preserve_index=False)
@@ -159,9 +159,9 @@ def _tables(
 
     if options.workload is None:
         raise ArgumentError("--workload must be given for tables, such as sf1-block")
-    with base.called("name", "--workload"):
+    with base.renamed({"name": "--workload"}):
         chosen = br.Workload.named(options.workload, levels=options.level or None)
-    with base.called("tables", "--table"):
+    with base.renamed({"tables": "--table"}):
         chosen = chosen.select(tables=options.table) if options.table else chosen
     settings = _settings(options, parameters) | {"workload": chosen}
     pieces = READERS.factory(form)(source, **settings)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -31,11 +30,9 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "br.census
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {quote(name)}{advice}")
         settings[name] = value if kinds[name] is str else base.number(value, f"--set {name}")
-    with ExitStack() as names:
-        names.enter_context(base.called("name", "--preset"))
-        for name in settings:
-            by_set = any(text.partition("=")[0] == name for text in changes)
-            names.enter_context(base.called(name, f"--set {name}" if by_set else "--blocks"))
+    given = {"name": "--preset", "n_blocks": "--blocks"}
+    given |= {name: f"--set {name}" for name in (text.partition("=")[0] for text in changes)}
+    with base.renamed(given):
         return br.census.population_spec(preset, **settings)
 
 
@@ -116,17 +113,15 @@ def simulate(
 
 def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
     """Return the stylised law of change, with rates that are given as NAME=RATE."""
-    with base.called("years", "--years"):
+    with base.renamed({"years": "--years"}):
         law = br.census.stylised_change(years)
     parts = [text.partition("=") for text in changes]
     for name, equals, _ in parts:
         if not equals or name not in law.schema.names:
             attributes = ", ".join(n for n in law.schema.names if n != law.age)
             raise ArgumentError(f"--change must be NAME=RATE of {attributes}, got {quote(name)}")
-    with ExitStack() as names:
-        for name, _, _ in parts:
-            names.enter_context(base.called(f"changes[{name!r}]", f"--change {name}"))
-        names.enter_context(base.called("changes", "--change"))
+    given = {"changes": "--change"} | {f"changes[{n!r}]": f"--change {n}" for n, _, _ in parts}
+    with base.renamed(given):
         rates = {name: base.number(rate, f"--change {name}") for name, _, rate in parts}
         return dataclasses.replace(law, changes=rates)
 
@@ -142,7 +137,7 @@ def _nation(
     from bayesrisk.census.population.simulate import Nation
     from bayesrisk.census.studies.nation import NationStudy
 
-    with base.called("scale", "--scale"):
+    with base.renamed({"scale": "--scale"}):
         nation = Nation.scaled(1.0 if scale is None else base.number(scale, "--scale"), settings)
     summary = runner.run(NationStudy(nation, seed), output, "simulate")
     run = {k: v for k, v in summary.to_dict().items() if k != "population"}

@@ -555,8 +555,9 @@ class Nation:
         check.instance(self.spec, national.PopulationSpec, "spec")
         if self.counties > _STATES * national.COUNTIES:
             raise ArgumentError(
-                f"blocks must fit into {_STATES * national.COUNTIES} counties of {self._size}, "
-                f"got {self.blocks}"
+                "blocks",
+                f"must fit into {_STATES * national.COUNTIES} counties of {self._size}",
+                shown=self.blocks,
             )
 
     @classmethod

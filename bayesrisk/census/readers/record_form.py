@@ -127,13 +127,13 @@ def named_dialect(name: str | None, file: str, file_dialect: str | None = None) 
         check.choice(name, "dialect", tuple(DIALECTS))
         if file_dialect is not None and file_dialect != name:
             raise ArgumentError(
-                f"dialect must be {file_dialect!r}, which {file} says of itself, got {quote(name)}"
+                "dialect", f"must be {file_dialect!r}, which {file} says of itself", got=name
             )
         return DIALECTS[name]
     if file_dialect is None:
         choices = "; ".join(f"{d.name!r}: {d.meaning}" for d in _ALL)
         raise ArgumentError(
-            f"dialect must be said, {file} does not say what its codes mean: one of {choices}"
+            "dialect", f"must be said, {file} does not say what its codes mean: one of {choices}"
         )
     if file_dialect not in DIALECTS:
         raise DataError(f"{file}: must be of a known dialect, says {file_dialect[:50]!r} of itself")

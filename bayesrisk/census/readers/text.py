@@ -390,7 +390,7 @@ class Faults:
         if bad.any():
             if not self.lenient:
                 error = piece.fail(column, int(np.argmax(bad)), rule)
-                raise DataError(f"{error}; {MISSING} keeps such values as missing")
+                raise DataError(str(error), advice=MISSING)
             self.counts[column, reason or f"not {rule}"] += int(bad.sum())
         return bad
 
@@ -750,7 +750,7 @@ def state_code(state: str | None) -> str | None:
         return state
     if isinstance(state, str) and state.upper() in STATES:
         return STATES[state.upper()]
-    raise ArgumentError(f"state must be a FIPS code or a postal abbreviation, got {quote(state)}")
+    raise ArgumentError("state", "must be a FIPS code or a postal abbreviation", got=state)
 
 
 def state_of_name(base: str) -> str | None:

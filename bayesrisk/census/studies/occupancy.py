@@ -33,7 +33,6 @@ from bayesrisk.census.studies import occupancy_risk as risk
 from bayesrisk.census.studies.occupancy_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.experiments import by_place, pages
-from bayesrisk.experiments.pages import Folded, Heading, Points, Prose, marked
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder, config_digest
 from bayesrisk.interfaces import Mechanism
@@ -108,7 +107,7 @@ def synthetic_households(study: OccupancyStudy, seed: int) -> tuple[Microdata, N
     blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
     if blocks.size < study.blocks:
         raise ArgumentError(
-            f"blocks must be at most {blocks.size} for seed {seed}, got {study.blocks}"
+            "blocks", f"must be at most {blocks.size} for seed {seed}", shown=study.blocks
         )
     return Microdata(None, records, population.blocks), blocks[: study.blocks]
 
@@ -276,15 +275,17 @@ class OccupancyResults:
             pages.table(_totals(self.table), f"Flagged blocks, {pooled}"),
             pages.table(pages.rounded(ends), "Linkage of all flagged households"),
         ]
+        rows = separate.to_dict(orient="records")
+        about = {"rows": rows, "words": PROTECTION_WORDS, "confidence": confidence}
         page = pages.render(
             "Blocks with households above the occupancy limit",
-            _answer(separate.to_dict(orient="records"), confidence),
+            [("prose", "occupancy_answer.html", about)],
             [
-                *_question(config["parts"]),
-                Heading("Flagged blocks"),
+                ("prose", "occupancy_question.html", config["parts"]),
+                ("heading", "Flagged blocks"),
                 pages.figure(axes, images / "blocks", caption),
-                Folded("The numbers", tables),
-                Prose("occupancy_reading.html"),
+                ("folded", "The numbers", tables),
+                ("prose", "occupancy_reading.html"),
             ],
             made_up=config.get("made_up", False),
             source=f"Configuration {config_digest(config)}.",
@@ -293,48 +294,6 @@ class OccupancyResults:
         )
         disk.write_bytes(path / "report.html", page)
         return path / "report.html"
-
-
-def _answer(rows: list[dict[Any, Any]], confidence: str) -> list[pages.Part]:
-    """Return what is flagged under each protection, and how much of it is right."""
-    points: list[str] = []
-    for row in rows:
-        words = PROTECTION_WORDS[row["protection"]]
-        said = "no block is flagged."
-        if row["putative"]:
-            low, high = row["precision_lower"], row["precision_upper"]
-            said = (
-                f"{row['putative']:,} blocks are flagged, and {row['confirmed']:,} of them hold "
-                f"one: precision {row['precision']:.0%} ({confidence} interval {low:.0%} to "
-                f"{high:.0%}), where flagging blindly has {row['precision_baseline']:.0%}. "
-                f"{row['recall']:.0%} of the blocks with one are found, where flagging as many "
-                f"blindly finds {row['recall_baseline']:.0%}."
-            )
-        if row["infeasible"]:
-            said += (
-                f" For {row['infeasible']:,} blocks no households fit the tables, so that nothing "
-                "is said of them."
-            )
-        points.append(marked("<b>{}:</b> {}", words[:1].upper() + words[1:], said))
-    first = (
-        f"{rows[0]['violating']:,} of {rows[0]['blocks']:,} blocks hold a subsidised household "
-        "above the occupancy limit. From published tables alone the adversary flags blocks that "
-        "must hold one:"
-    )
-    return [first, Points(points)]
-
-
-def _question(parts: int) -> list[pages.Part]:
-    first = (
-        "The question: can an adversary who reads only what was published say which blocks hold a "
-        "subsidised household with more people than its bedrooms allow, and which protection "
-        "prevents that?"
-    )
-    places = (
-        f"The households of {parts:,} places are protected and attacked place by place, and judged "
-        "together: each place has its own swaps, at the same rate, and its own random numbers."
-    )
-    return [first, *[places] * (parts > 1)]
 
 
 #: Columns of the totals in the page, and their heads there where they have others.
@@ -565,12 +524,10 @@ class OccupancyStudy(Study):
     def __post_init__(self) -> None:
         """Check every setting."""
         if not isinstance(self.seeds, tuple | list):
-            raise ArgumentTypeError(f"seeds must be whole numbers, got {quote(self.seeds)}")
+            raise ArgumentTypeError("seeds", "must be whole numbers", got=self.seeds)
         seeds = tuple(check.integer(seed, "seeds", lower=0) for seed in self.seeds)
         if not seeds or len(set(seeds)) != len(seeds):
-            raise ArgumentError(
-                f"seeds must be different, and at least one, got {quote(self.seeds)}"
-            )
+            raise ArgumentError("seeds", "must be different, and at least one", got=self.seeds)
         object.__setattr__(self, "seeds", seeds)
         if not isinstance(self.protections, tuple | list) or not self.protections:
             raise ArgumentTypeError(f"protections must be names, got {quote(self.protections)}")
@@ -582,7 +539,7 @@ class OccupancyStudy(Study):
         for name, (upper, bounds) in _RANGES.items():
             check.scalar(getattr(self, name), name, lower=0.0, upper=upper, bounds=bounds)
         if not 0 <= exact_number(self.swap_rate, "swap_rate") <= 1:
-            raise ArgumentError(f"swap_rate must be in [0, 1], got {quote(self.swap_rate)}")
+            raise ArgumentError("swap_rate", "must be in [0, 1]", got=self.swap_rate)
         check.choice(self.hud, "hud", ("counts", "percentages"))
         check.time_limit(self.time_limit)
         for name in self.protections:

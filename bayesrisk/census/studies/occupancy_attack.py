@@ -29,7 +29,7 @@ from bayesrisk.census.occupancy.statistics import (
     OccupancyStatistics,
     occupancy_statistics,
 )
-from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
@@ -174,8 +174,9 @@ class OccupancyAttackStudy(Study):
                 self._readable(self._read_statistics(source.shard(0, self.level, size)))
         elif self.hud != "counts":
             raise ArgumentError(
-                "hud must be 'counts' for a file of statistics, which has intervals, "
-                f"got {quote(self.hud)}"
+                "hud",
+                "must be 'counts' for a file of statistics, which has intervals",
+                got=self.hud,
             )
         else:
             digest = _digest(self.blocks)

@@ -94,7 +94,7 @@ def stated_by_occupancy(
     shares = np.bincount(prior.cells, prior.shares, minlength=schema.size)
     law = RecordPrior.composition(schema, shares, concentration=prior.concentration)
     if not shares[assisted].any():
-        raise ArgumentError("prior must allow subsidised households")
+        raise ArgumentError("prior", "must allow subsidised households")
     start = float(shares[violating].sum() / shares[assisted].sum())
     usual = attack or make_attack("occupancy", taken_as_true=True)
 

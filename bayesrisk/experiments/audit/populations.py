@@ -245,8 +245,9 @@ class PopulationInParts:
             self.level = by_place.level_of_parts(self._index, question.workload)
             if coarse := by_place.coarse_levels(question.workload, self.level):
                 raise ArgumentError(
-                    f"workload must have no level coarser than a {self.level}, which the parts "
-                    f"are, got {coarse[0]}"
+                    "workload",
+                    f"must have no level coarser than a {self.level}, which the parts are",
+                    shown=coarse[0],
                 )
         self._digest = "" if self._index is None else self._index.digest
         if survey is not None:
@@ -365,9 +366,10 @@ class PopulationInParts:
             lived, left = (w.levels[-1] for w in (workload, published(workload)))
             if lived != left:
                 raise ArgumentError(
-                    f"protection {protection.name!r} must publish tables of level {lived!r}, where "
-                    f"the targets live, got none finer than {quote(left)}: audit tables of that "
-                    "level"
+                    "protection",
+                    f"{protection.name!r} must publish tables of level {lived!r}, where the "
+                    "targets live",
+                    shown=f"none finer than {quote(left)}: audit tables of that level",
                 )
 
     def shards(self, size: int) -> list[IntArray]:

@@ -32,43 +32,16 @@ from bayesrisk.experiments.audit.words import (
     listed,
     people_interval,
 )
-from bayesrisk.experiments.pages import (
-    Cards,
-    Downloads,
-    Folded,
-    Heading,
-    Panels,
-    Part,
-    Points,
-    Prose,
-    Sentence,
-    Words,
-    marked,
-)
+from bayesrisk.experiments.pages import Part, marked
 from bayesrisk.mechanisms.meanings import shown_name
 
 Row = Mapping[Any, Any]
 UNLIKE = "unlike their place"
 _AT_RISK = 20  # people of each protection
-_ASKED = (
-    "Everybody asked about is guessed three times: <b>before any release</b>, <b>without their own "
-    "record</b> and <b>after</b> the release. From the first to the second people learn what "
-    "statistics are for; the step from the second to the third is due to the person’s own record."
-)
-_LOST = (
-    "there is no posterior about somebody, because chains do not agree or the tables, as they are "
-    "read, contradict each other: these people are left out, under every protection, so that the "
-    "same people are compared (the column “left out” counts them)."
-)
 _AGAINST_COST = (
     "Remaining answers of each adversary against cost: fewer is worse. A point is a protection, "
     "its bar the 95 % interval, its band what 95 of 100 single releases show. A line joins two "
     "whose order was told: high and left is best."
-)
-_CHECKED = (
-    "Power is how likely a check is to see the fault that it is made for. A curve of calibration "
-    "outside its band says that the adversary’s model does not fit these records; any other check "
-    "that fails is a reason to distrust the audit, or the mechanism."
 )
 
 
@@ -379,16 +352,13 @@ def audit_files(
             # A name may be no name of a file.
             end, title = (f"-{number}", f"{name}: ") if name else ("", "")
             risks.append(people_at_risk(people, mine).assign(**{POPULATION: name} if name else {}))
-            answer += [Heading(name)] if name else []
+            answer += [("heading", name)] if name else []
             answer += _screen(mine, pairs, cost, config)
             answer += _answer_figures(mine, pairs, cost, Path(folder), end, title)
-            answer.append(
-                Sentence(
-                    marked("<b>Proved by counts.</b> {}", _full(proofs_text(proved))), "proved"
-                )
-            )
+            said = marked("<b>Proved by counts.</b> {}", _full(proofs_text(proved)))
+            answer.append(("sentence", said, "proved"))
             figures = _belief_figures(mine, Path(folder), end, title)
-            more.append(Folded(f"{title}beliefs before, without and after", figures))
+            more.append(("folded", f"{title}beliefs before, without and after", figures))
         for file in sorted(Path(folder).iterdir()):
             files[f"figures/{file.name}"] = file.read_bytes()
     frames["at-risk"] = pd.concat(risks, ignore_index=True)
@@ -397,17 +367,18 @@ def audit_files(
         errors.groupby(error_keys, sort=False)[["error", "withheld"]].mean().reset_index()
     )
     made_up = bool(config.get("made_up", False))
+    downloads = {n: base64.b64encode(csv_bytes(frames[n])).decode() for n in _DOWNLOADS}
     page = pages.render(
         "Audit of protections: how much is learned about people",
         answer,
         [
-            *_question(config, statements[statements["status"] == "undecided"]),
-            Prose("audit_words.html"),
-            Heading("Tables"),
+            _question(config, statements[statements["status"] == "undecided"]),
+            ("prose", "audit_words.html"),
+            ("heading", "Tables"),
             *more,
-            *(Folded(caption, [rows]) for caption, rows in _tables(frames).items()),
-            f"Checks of this audit: {check_totals(checks)}. {_CHECKED}",
-            Downloads({n: base64.b64encode(csv_bytes(frames[n])).decode() for n in _DOWNLOADS}),
+            *(("folded", caption, [rows]) for caption, rows in _tables(frames).items()),
+            ("prose", "audit_checks.html", check_totals(checks)),
+            ("downloads", downloads),
         ],
         made_up=made_up,
         warning="" if made_up else marked(pages.CONFIDENTIAL),
@@ -437,7 +408,7 @@ def _chosen(choice: pd.DataFrame, config: Row) -> list[Part]:
         if best
         else "<b>No protection meets the target</b>{} in the range that was searched: {}"
     )
-    return [marked(text, best, goal), Points([*map(_full, choice["answer"])])]
+    return [marked(text, best, goal), ("points", [*map(_full, choice["answer"])])]
 
 
 def _screen(
@@ -455,28 +426,22 @@ def _screen(
         "Doubled: by the own record."
     )
     return [
-        Sentence(_full(lead(screen)), "lead"),
-        Words({about: _full(line) for about, line in screen_lines(screen).items()}, "lines"),
-        Sentence(aside, "aside"),
-        Cards(screen_table(screen)),
+        ("sentence", _full(lead(screen)), "lead"),
+        ("words", {about: _full(line) for about, line in screen_lines(screen).items()}, "lines"),
+        ("sentence", aside, "aside"),
+        ("cards", screen_table(screen)),
     ]
 
 
-def _question(config: Row, undecided: pd.DataFrame) -> list[Part]:
-    """Return who asked, and about how many people there is no answer."""
-    adversaries = [
-        marked("<b>{}</b> knows {}", one["name"], _full(_knowledge(one)))
-        for one in config["adversaries"]
-    ]
+def _question(config: Row, undecided: pd.DataFrame) -> Part:
+    """Return who asked, and how often there is no answer."""
     keys = [POPULATION, "protection", "attack", "adversary", "release", "target"]
-    lost = len(undecided.drop_duplicates([key for key in keys if key in undecided]))
-    return [
-        Heading("Who asked"),
-        marked(_ASKED),
-        f"Who guesses {listed(config['stated'])}:",
-        Points(adversaries),
-        *[f"{lost:,} {'time' if lost == 1 else 'times'} {_LOST}"] * (lost > 0),
-    ]
+    about = {
+        "asked": listed(config["stated"]),
+        "adversaries": {one["name"]: _knowledge(one).rstrip(".") for one in config["adversaries"]},
+        "lost": len(undecided.drop_duplicates([key for key in keys if key in undecided])),
+    }
+    return ("prose", "audit_question.html", about)
 
 
 def _origin(population: str | Mapping[str, str]) -> str:
@@ -504,7 +469,7 @@ def _answer_figures(
         caption = f"{title}remaining answers of {adversary_words(name, [])} against cost"
         file = folder / f"answers-against-cost{end}{f'-adversary-{number + 1}' if number else ''}"
         panels.append(pages.figure(axes, file, caption))
-    return [Panels(_AGAINST_COST, panels)] if panels else []
+    return [("panels", _AGAINST_COST, panels)] if panels else []
 
 
 def _belief_figures(

@@ -415,7 +415,7 @@ class AuditStudy(Study):
     def _trial(self, number: int, step: int, folder: RunFolder | None) -> choosing.Trial | None:
         """Return the setting and the releases of a step; None where there is nothing to do."""
         if folder is None and self._order.index((number, step)) >= len(self._slots[0]):
-            raise ArgumentError(f"shard must be of the first stage, got step {step}")
+            raise ArgumentError("shard", "must be of the first stage", shown=f"step {step}")
         if self._trials is not None:
             return self._trials.trial(number, step, self._reader(folder))
         protection = self.protections[number]
@@ -428,7 +428,7 @@ class AuditStudy(Study):
 
         def read(number: int, step: int) -> pd.DataFrame:
             if folder is None:
-                raise ArgumentError(f"shard must be of the first stage, got step {step}")
+                raise ArgumentError("shard", "must be of the first stage", shown=f"step {step}")
             slot, size = self._order.index((number, step)), len(self._shards)
             return folder.frame("statements", range(slot * size, (slot + 1) * size))
 

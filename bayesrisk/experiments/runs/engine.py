@@ -22,7 +22,7 @@ from bayesrisk import datasets
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed, short
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.executors import some_executor
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.tables.exchange import MADE_UP, made_up_mark
@@ -266,7 +266,7 @@ def run(
     part, parts = 1, 1
     if shard is not None:
         if not (isinstance(shard, tuple) and len(shard) == 2):
-            raise ArgumentError(f"shard must be a pair (i, n), got {quote(shard)}")
+            raise ArgumentError("shard", "must be a pair (i, n)", got=shard)
         parts = check.integer(shard[1], "shard[1]", lower=1, upper=10**6)
         part = check.integer(shard[0], "shard[0]", lower=1, upper=parts)
     with some_executor(executor, workers) as pool:

@@ -21,7 +21,7 @@ from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.discrete_laplace import noise_precision
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
 
 def threshold_offset(precision: FloatArray, prior: FloatArray) -> FloatArray:
@@ -276,7 +276,7 @@ def multilevel_posterior(
     k = check.count_array(known_count, "known_count", lower=0)
     p = check.probability(prior, "prior")
     if y.ndim == 0:
-        raise ShapeError("noisy_counts must have an axis of levels, got one number")
+        raise ShapeError("noisy_counts", "must have an axis of levels", shown="one number")
     levels = check.broadcast(noisy_counts=y, known_count=k, noise=precision)
     evidence = np.broadcast_to((2.0 * precision) * ((y - k) - 0.5), levels).sum(axis=-1)
     out: FloatArray = np.empty(check.broadcast(noisy_counts=evidence, prior=p))
@@ -317,7 +317,7 @@ def count_posterior(
     """
     law = noise.law() if isinstance(noise, Noise) else noise
     if not callable(getattr(law, "logpmf", None)):
-        raise ArgumentTypeError(f"noise must have a logpmf method, got {quote(noise)}")
+        raise ArgumentTypeError("noise", "must have a logpmf method", got=noise)
     pmf = check.probability_vector(prior_pmf, "prior_pmf")
     y = check.count_array(noisy_count, "noisy_count")
     k = check.count_array(known_count, "known_count", lower=0)

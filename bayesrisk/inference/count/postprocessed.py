@@ -304,7 +304,7 @@ class PostprocessedCount:
             value, count = (
                 check.describe_first(np.broadcast_to(array, bad.shape), bad) for array in (k, n)
             )
-            raise ArgumentError(f"known_count must be < group_count, {count}, got {value}")
+            raise ArgumentError("known_count", f"must be < group_count, {count}", shown=value)
         object.__setattr__(self, "_values", values)
 
     @staticmethod
@@ -336,7 +336,7 @@ class PostprocessedCount:
         bad = a > n
         if bad.any():
             value = check.describe_first(np.broadcast_to(a, bad.shape), bad)
-            raise ArgumentError(f"released must be <= group_count, got {value}")
+            raise ArgumentError("released", "must be <= group_count", shown=value)
         inner = np.broadcast_shapes(a.shape, n.shape, m.shape, k.shape, precision.shape)
         laws = sum_laws(precision, m + 1, exact=exact, shape=inner)
         change = np.empty(inner)

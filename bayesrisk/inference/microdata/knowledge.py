@@ -199,7 +199,7 @@ def make_knowledge(
     groups, exact_groups = [], []
     for item in known_people:
         if item.place is None and len(places) > 1:
-            raise ArgumentError(f"known must name a place for {item}, got None")
+            raise ArgumentError("known", f"must name a place for {item}", shown="None")
         position = 0 if item.place is None else _position(item.place, places)
         mass = classes.mass(prior.shares, condition_factors(item.where, classes.schema))
         cells = np.flatnonzero(mass > 0.0)
@@ -208,7 +208,7 @@ def make_knowledge(
         elif not item.count:
             continue
         elif not cells.size:
-            raise ArgumentError(f"known must be possible under the prior, got {item}")
+            raise ArgumentError("known", "must be possible under the prior", shown=item)
         elif cells.size == 1:
             whole = len(item.where) == len(classes.schema.names)
             complete = whole and all(len(list(codes)) == 1 for codes in item.where.values())

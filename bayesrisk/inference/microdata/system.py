@@ -199,9 +199,7 @@ def make_system(
     tables, workload = release.tables, release.tables.workload
     schema, geography = workload.schema, workload.schema.geography
     if prior.schema != schema:
-        raise ArgumentError(
-            f"prior must be of schema {schema.name!r}, got {quote(prior.schema.name)}"
-        )
+        raise ArgumentError("prior", f"must be of schema {schema.name!r}", got=prior.schema.name)
     check.choice(level, "level", workload.levels)
     tables.row(level, place)
     bottom = workload.levels[-1]

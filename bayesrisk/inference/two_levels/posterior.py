@@ -65,8 +65,9 @@ class TwoLevelSettings:
         published = check.choice(self.conditionals, "conditionals", model.CONDITIONALS)
         if published == "as-published" and not table.flat and table.allowed[-1] <= k.max():
             raise ArgumentError(
-                "group_prior must allow a group count > known_count with "
-                f"conditionals='as-published', got at most {table.allowed[-1]}"
+                "group_prior",
+                "must allow a group count > known_count with conditionals='as-published'",
+                shown=f"at most {table.allowed[-1]}",
             )
         noise = check.choice(self.sibling_noise, "sibling_noise", model.SIBLING_NOISE)
         settings = model.Settings(
@@ -150,7 +151,7 @@ def _window(settings: model.Settings, n: float, total: float, reach: float) -> t
     width = np.sqrt(reach / (b + c)) + 2.0
     if not 2.0 * width <= model.MAX_TERMS:
         raise ArgumentError(
-            f"group_pmf must have at most {model.MAX_TERMS} entries, got {2 * width:g}"
+            "group_pmf", f"must have at most {model.MAX_TERMS} entries", shown=f"{2 * width:g}"
         )
     centre = n * (b / (b + c)) + total * (c / (b + c))
     first = int(max(0.0, np.floor(centre - width)))

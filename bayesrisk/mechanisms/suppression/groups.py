@@ -103,8 +103,9 @@ def table_cliques(workload: Workload) -> Cliques:
     sizes = [prod(int(bins[n].max()) + 1 for n in names) for names in named]
     if sum(sizes) > _MAX_CELLS:
         raise ArgumentError(
-            f"tables of the workload must tell at most {_MAX_CELLS} kinds of records apart, "
-            f"got {sum(sizes)}"
+            "tables",
+            f"of the workload must tell at most {_MAX_CELLS} kinds of records apart",
+            shown=sum(sizes),
         )
     start = np.cumsum([0, *sizes]).astype(np.int64)
     neighbours = _tree(named)

@@ -281,7 +281,7 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[AskedClaims]:
         if not stated.any():
             continue
         if name not in problem.columns:
-            raise ArgumentError(f"columns must have {name!r}, which candidates use")
+            raise ArgumentError("columns", f"must have {name!r}, which candidates use")
         attribute, values = space.schema.attribute(name), frame[name][stated].to_numpy(np.int64)
         codes = check.count_array(values, name, lower=attribute.first, upper=attribute.last)
         patterns[stated, column] = space.cells.bins[name][codes - attribute.first]
@@ -401,10 +401,10 @@ class ClaimOptions:
         for name in names:
             check.choice(name, "columns", schema.names)
         if len(set(names)) < len(names):
-            raise ArgumentError(f"columns must differ, got {', '.join(names)}")
+            raise ArgumentError("columns", "must differ", shown=", ".join(names))
         if not 1 <= len(names) <= _MOST_COLUMNS:
             raise ArgumentError(
-                f"columns must be from 1 to {_MOST_COLUMNS} names, got {len(names)}"
+                "columns", f"must be from 1 to {_MOST_COLUMNS} names", shown=len(names)
             )
         return tuple(name for name in schema.names if name in names)
 
@@ -455,7 +455,7 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     )
     if schema.name != HOUSEHOLD and options.tenure != "merged":
         raise ArgumentError(
-            f"tenure must be merged for schema {schema.name!r}, got {quote(options.tenure)}"
+            "tenure", f"must be merged for schema {schema.name!r}", got=options.tenure
         )
     columns, eligible = options.schema_columns(schema), options.schema_codes(schema)
     listed = None
@@ -466,7 +466,7 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     space = claim_space(schema, tuple(workload.tables[key] for key in keys), rules, cells=listed)
     values = prod(int(space.sizes[schema.names.index(name)]) + 1 for name in columns)
     if values > _MOST_CLAIMS:
-        raise ArgumentError(f"columns must have at most 2**62 partial assignments, got {values}")
+        raise ArgumentError("columns", "must have at most 2**62 partial assignments", shown=values)
     most = len(columns) if options.max_columns is None else options.max_columns
     sets = subsets([schema.names.index(name) for name in columns], min(most, len(columns)))
     return ClaimProblem(

@@ -29,8 +29,10 @@ def check_records(count: IntArray, subject: str, most: int = 2**28) -> int:
     total = int(count.sum(dtype=np.float64))  # no sum of many large ones wraps around
     if total > most:
         raise ArgumentError(
-            f"tables must count at most {most} records for {subject}, with a row for each, got "
-            f"{total}; count_bounds, and histogram() and blocks() of a reconstruction, take more"
+            "tables",
+            f"must count at most {most} records for {subject}, with a row for each",
+            shown=f"{total}; count_bounds, and histogram() and blocks() of a reconstruction, take "
+            "more",
         )
     return total
 

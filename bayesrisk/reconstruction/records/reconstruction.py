@@ -13,7 +13,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import age_bin
 from bayesrisk.reconstruction.records.problem import (
@@ -273,7 +273,7 @@ class ReconstructionAttack:
         known_rule: bool = True,
     ) -> None:
         if not isinstance(scope, str) or not scope:
-            raise ArgumentError(f"scope must be a level of the tables, got {quote(scope)}")
+            raise ArgumentError("scope", "must be a level of the tables", got=scope)
         self.scope = scope
         self.time_limit = check.time_limit(time_limit)
         self.nearest = check.flag(nearest, "nearest")

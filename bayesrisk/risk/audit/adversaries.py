@@ -316,8 +316,9 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     if errors and set(unknown).isdisjoint(errors):
         other = unknown[0]
         raise ArgumentError(
-            f"protection must not compose releases without a likelihood in closed form, got table "
-            f"{quote(other[1])}: audit that release by itself"
+            "protection",
+            "must not compose releases without a likelihood in closed form",
+            shown=f"table {quote(other[1])}: audit that release by itself",
         )
     working: dict[Key, Likelihood] = {}
     for key in unknown:

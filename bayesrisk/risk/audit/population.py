@@ -14,7 +14,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk._base.randomness import generator, named_stream
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, Release
@@ -93,10 +93,10 @@ class AuditQuestion:
         stated = check.texts(self.stated, "stated")
         people = tuple(check.instances(self.adversaries, Adversary, "adversaries"))
         if not stated or not people:
-            raise ArgumentError("stated and adversaries must hold at least one, got none")
+            raise ArgumentError("stated", "and adversaries must hold at least one", shown="none")
         names = [one.name for one in people]
         if len(set(names)) < len(names):
-            raise ArgumentError(f"adversaries must have different names, got {quote(names)}")
+            raise ArgumentError("adversaries", "must have different names", got=names)
         for argument, attributes in [("stated", stated), *(("known", one.known) for one in people)]:
             for name in attributes:
                 if argument != "stated" or name not in STATEMENTS.available():
@@ -105,7 +105,7 @@ class AuditQuestion:
             overlap = sorted({*one.known} & {*stated})
             if overlap:
                 raise ArgumentError(
-                    f"stated must be none of what {one.name!r} knows, got {quote(overlap[0])}"
+                    "stated", f"must be none of what {one.name!r} knows", got=overlap[0]
                 )
         if self.concentration is not None:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
@@ -115,15 +115,16 @@ class AuditQuestion:
             check_method(method, self.workload)
         if not methods or len(set(methods)) < len(methods):
             raise ArgumentError(
-                f"methods must be at least one, each of them once, got {quote(list(methods))}"
+                "methods", "must be at least one, each of them once", got=list(methods)
             )
         object.__setattr__(self, "methods", tuple(methods))
         object.__setattr__(self, "stated", tuple(stated))
         object.__setattr__(self, "adversaries", people)
         if len(self.values) > _MAX_VALUES:
             raise ArgumentError(
-                f"stated must have at most {_MAX_VALUES} combinations of values, "
-                f"got {len(self.values)}"
+                "stated",
+                f"must have at most {_MAX_VALUES} combinations of values",
+                shown=len(self.values),
             )
 
     @functools.cached_property
@@ -209,7 +210,7 @@ class AuditedPopulation:
         schema = question.workload.schema
         self.records = self.data.for_schema(schema)
         if not len(self.records):
-            raise ArgumentError("population must hold at least one record, got none")
+            raise ArgumentError("population", "must hold at least one record", shown="none")
         self.level = question.workload.levels[-1]
         finest, index = self.records.places()
         codes = schema.geography.ancestors(finest, self.level)

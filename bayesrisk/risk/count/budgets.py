@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import FloatArray, Number
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.risk.count.averages import SMOOTH
 from bayesrisk.risk.count.distribution import ratio_evidence
 from bayesrisk.risk.count.several_levels import excess_ratio
@@ -193,7 +193,7 @@ def rho_for_risk(
         )
     if measure == "average":
         if probability is not None:
-            raise ArgumentError(f"probability belongs with 'quantile', got {quote(probability)}")
+            raise ArgumentError("probability", "belongs with 'quantile'", got=probability)
         return _average_limit(bound, p, m) * delta**2
     if probability is None:
         raise ArgumentError("measure='quantile' needs a probability, got None")

@@ -101,8 +101,9 @@ def _check_cost(laws: SumLaws, group_count: IntArray) -> None:
     releases = np.minimum(window[laws.number], group_count.ravel())
     if releases.max() > _MAX_RELEASES:
         raise ArgumentError(
-            f"rho must be worth at most {_MAX_RELEASES} released values up to group_count, got "
-            f"{releases.max():.3g}"
+            "rho",
+            f"must be worth at most {_MAX_RELEASES} released values up to group_count",
+            shown=f"{releases.max():.3g}",
         )
 
 

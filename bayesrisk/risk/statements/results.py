@@ -218,7 +218,7 @@ def stated_by_reconstruction(
     labelled = space.schema.labelled(rows[columns])
     rows["target"], rows["statement"] = in_words(labelled, place), in_words(labelled, about_it)
     if not (whole > 0).all():
-        raise ArgumentError(f"prior must allow records like {rows['target'][whole.argmin()]!r}")
+        raise ArgumentError("prior", f"must allow records like {rows['target'][whole.argmin()]!r}")
     rows["prior"] = part / whole
     rows["certain"] = rows[level].isin(result.geoids[np.array(result.status) == Status.UNIQUE])
     usual = attack or make_attack(
@@ -271,7 +271,7 @@ def stated_by_claims(
     for name, among in result.among.items():
         shares = np.where(np.isin(codes[name], among), shares, 0.0)
     if not shares.any():
-        raise ArgumentError(f"prior must allow records among {dict(result.among)}")
+        raise ArgumentError("prior", f"must allow records among {dict(result.among)}")
     coded = result.coded(pd.DataFrame({name: codes[name] for name in result.columns}))
     agreeing = np.array([shares[_match(one, coded)].sum() for one in patterns])
     p = np.minimum(agreeing / shares.sum(), 1.0)
@@ -367,7 +367,7 @@ def stated_by_majority(
     blocks = result.blocks[result.blocks["release"] == release_name].reset_index(drop=True)
     cell = pd.to_numeric(blocks["majority"], errors="coerce").to_numpy(np.float64)
     if not np.isin(cell, counts.columns).all():
-        raise ArgumentError("result must be of counts of race by Hispanic origin")
+        raise ArgumentError("result", "must be of counts of race by Hispanic origin")
     majority = cell.astype(np.int64)
     geoids = blocks["block"].astype("str").to_numpy()
     codes = prior.codes()
@@ -429,14 +429,14 @@ def result_statements(
             f"got {quote(prior.schema.name)}"
         )
     if not result.stated_by:
-        raise ArgumentTypeError(f"statements must be written by {type(result).__name__} itself")
+        raise ArgumentTypeError("statements", f"must be written by {type(result).__name__} itself")
     state: Callable[..., AttackStatements] = EntryPoint("", result.stated_by, "").load()
     try:
         signature(state).bind(result, release, prior, **options)
     except TypeError as error:
         names = ", ".join(list(signature(state).parameters)[3:])
         raise ArgumentTypeError(
-            f"options must be those of the attack ({names}): {error}"
+            "options", f"must be those of the attack ({names}): {error}"
         ) from error
     composition = Composition.read(prior)
     stated = state(result, release, composition, **options)

@@ -18,6 +18,7 @@ from bayesrisk.inference.two_levels.posterior import (
 )
 from bayesrisk.risk.count.distribution import RiskDistribution
 from bayesrisk.risk.two_levels.averages import (
+    HierarchicalGain,
     HierarchicalRisk,
     average_risk,
     check_truth,
@@ -26,7 +27,6 @@ from bayesrisk.risk.two_levels.averages import (
     without_hierarchy,
 )
 from bayesrisk.risk.two_levels.distribution import law_given_truth, law_over_prior
-from bayesrisk.risk.two_levels.gain import HierarchicalGain
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

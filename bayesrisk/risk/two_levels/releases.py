@@ -44,8 +44,9 @@ def _noise_window(precision: float, ripple: FloatArray) -> tuple[IntArray, Float
     reach = np.sqrt((_REACH + float(np.ptp(ripple))) / precision) + 1.0
     if not reach < MAX_CELLS:
         raise ArgumentError(
-            f"rho_block and rho_group must leave noise of fewer than {MAX_CELLS} values, "
-            f"got {reach:g}"
+            "rho_block",
+            f"and rho_group must leave noise of fewer than {MAX_CELLS} values",
+            shown=f"{reach:g}",
         )
     x = np.arange(-int(reach), int(reach) + 1)
     log_weight = ripple[x % ripple.size] - precision * x.astype(float) ** 2

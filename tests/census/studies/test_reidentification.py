@@ -12,12 +12,8 @@ from audits import contents
 from persons import persons
 from studies import run_reconstruction
 
-from bayesrisk.census.studies.reidentification import (
-    PersonFile,
-    link_counties,
-    proved_blocks,
-    write_reidentification,
-)
+from bayesrisk.census.studies.linked_counties import PersonFile, link_counties, proved_blocks
+from bayesrisk.census.studies.reidentification import write_reidentification
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, PartFileError
 from bayesrisk.experiments.reconstruction import RowsByPlace, read_reconstruction
 from bayesrisk.risk import reidentify

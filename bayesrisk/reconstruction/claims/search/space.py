@@ -333,8 +333,9 @@ def _possible_cells(schema: Schema, rules: Rules) -> IntArray:
     if schema.name != HOUSEHOLD:
         if schema.size > MAX_CELLS:
             raise ArgumentError(
-                f"schema {schema.name!r} must have at most {MAX_CELLS} cells, got {schema.size}; "
-                "give the possible ones as cells"
+                "schema",
+                f"{schema.name!r} must have at most {MAX_CELLS} cells",
+                shown=f"{schema.size}; give the possible ones as cells",
             )
         return np.arange(schema.size, dtype=np.int64)
     if rules.structural:
@@ -388,7 +389,7 @@ def _families(
         axes = [a for a, name in enumerate(space.schema.names) if name in attributes]
         shape = tuple(space.shape[a] for a in axes)
         if int(np.prod(shape, dtype=np.int64)) > _MAX_CROSS:
-            raise ArgumentError(f"tables must cross at most {_MAX_CROSS} cells, got {shape}")
+            raise ArgumentError("tables", f"must cross at most {_MAX_CROSS} cells", shown=shape)
         members = [t for t, s in enumerate(crossed) if s <= attributes and not used[t]]
         used[members] = True
         first = {name: space.first[name] for name in space.schema.names if name in attributes}
