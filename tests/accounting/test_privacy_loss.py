@@ -1,6 +1,7 @@
 """The law of the privacy loss of a release against enumeration, simulation and closed forms."""
 
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -208,6 +209,29 @@ def test_noise_with_a_list_of_probabilities():
     assert law.epsilon(0.1).lower == math.inf
     back = oracle.together([oracle.finite([0.5, 0.25, 0.125, 0.125], -1), oracle.laplace(1.0, 2)])
     assert encloses(law.reversed.delta(0.5), oracle.delta(back, 0.5))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ends_enclose_fractions(seed):
+    """The advantage of noise with dyadic probabilities is a fraction, which ends must enclose."""
+    rng = np.random.default_rng(seed)
+    joint = {(): (Fraction(1), Fraction(1))}
+    counts = []
+    for _ in range(3):
+        weights = np.bincount(rng.integers(0, 4, 64), minlength=4)
+        change = int(rng.choice([-1, 1, 2]))
+        counts.append((FiniteLaw(0, weights / 64), change))
+        p = {x: Fraction(int(w), 64) for x, w in enumerate(weights)}
+        values = range(-2, 7)
+        joint = {
+            (*key, x): (present * p.get(x - change, Fraction(0)), absent * p.get(x, Fraction(0)))
+            for key, (present, absent) in joint.items()
+            for x in values
+        }
+    wanted = sum(max(present - absent, Fraction(0)) for present, absent in joint.values())
+    ends = PrivacyLoss.of(counts).advantage
+    assert Fraction(float(ends.lower)) <= wanted <= Fraction(float(ends.upper))
+    assert ends.width < 1e-11
 
 
 def test_a_release_states_its_counts():
