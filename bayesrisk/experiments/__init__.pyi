@@ -4,3 +4,4 @@ from .audit import AuditStudy as AuditStudy, Protection as Protection, read_audi
 from .runs.engine import run as run
 from .sweep import read_results as read_results, write_report as write_report
 from .sweep_document import load_config as load_config
+from .table_attack import TableAttack as TableAttack, attack as attack

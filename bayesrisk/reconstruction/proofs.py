@@ -33,7 +33,14 @@ from bayesrisk.reconstruction.records.reconstruction import Reconstruction
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables import PublishedTables, Table, Workload
-from bayesrisk.tables.likelihoods import UNBOUNDED, CellKeySpec, Likelihood, RangeSpec, RoundingSpec
+from bayesrisk.tables.likelihoods import (
+    UNBOUNDED,
+    CellKeySpec,
+    Likelihood,
+    PerturbedCounts,
+    RangeSpec,
+    RoundingSpec,
+)
 from bayesrisk.tables.published import SeveralTables, one_release, under_laws
 
 #: A certificate, or a part of it, as JSON has it.
@@ -172,6 +179,8 @@ def _law(law: Likelihood | None) -> Json | None:
     if isinstance(law, RangeSpec):
         ranges = {"edges": list(law.edges), "values": list(law.values), "step": law.step}
         return {"law": "ranges", **ranges}
+    if isinstance(law, PerturbedCounts):
+        return {"law": "perturbed", "largest": law.largest}
     if isinstance(law, CellKeySpec):
         changes = [[change for change, _ in row] for row in law.shares]
         return {"law": "cell-key", "changes": changes, "repeat": law.repeat}
