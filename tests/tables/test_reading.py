@@ -462,6 +462,12 @@ def variables_of(said):
             {},
             {"ward": {*WARDS}},
         ),
+        # Numbers alone tell the rows apart, and their heading says that they are places.
+        (
+            "region,2021-04-28\n" + "".join(f"{i},{i * i}.0\n" for i in range(1, 8)),
+            {},
+            {"region": {*"1234567"}},
+        ),
         # A word for a total in a name is no total where another label exceeds it.
         (
             "area,Total Care,Grammar,All\nX,4,5,9\nY,6,7,13\n",

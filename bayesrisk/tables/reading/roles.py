@@ -61,6 +61,7 @@ _OTHERS = re.compile(
 _MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 #: Numbers that may be labels, if they tell rows apart.
+_ROWS = "numbers of rows"
 _LABELS = ("a period", "codes", "codes with leading zeros", "codes of labels")
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
@@ -141,7 +142,7 @@ class SheetColumns:
             and len(texts) == len(plain)
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
         ):
-            return "numbers of rows"
+            return _ROWS
         if _OTHERS.fullmatch(head):
             return "a measure of something else"
         rising = len(plain) > 2 and plain[0] > 999 and plain == sorted({*plain})
@@ -267,7 +268,8 @@ class SheetColumns:
         for i in numeric:
             if i in chosen or i in names:
                 continue
-            if doubts[i] in _LABELS:
+            rows = doubts[i] == _ROWS and not names and not _NUMBERED.fullmatch(self.heads[i])
+            if doubts[i] in _LABELS or rows:  # numbers of places, where nothing else names them
                 names[i] = self.heads[i] or "code"
             elif i in fixed:
                 self.reasons[i] = "the same in all rows"
