@@ -18,7 +18,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, page, span
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk._base.validation import FloatAnswer, FloatArray
-from bayesrisk.exceptions import ArgumentError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ShapeError
 
 __all__ = ["Belief", "Estimate"]
 
@@ -150,7 +150,7 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
             if np.any(bad):
                 least = check.describe_first(np.broadcast_to(arrays[low], bad.shape), bad)
                 most = check.describe_first(np.broadcast_to(arrays[high], bad.shape), bad)
-                raise ArgumentError(f"{low} must be <= {high}, got {least} and {most}")
+                raise ArgumentError(low, f"must be <= {high}", shown=f"{least} and {most}")
         confidence = check.scalar(self.confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
         object.__setattr__(self, "confidence", confidence)
         check.text(self.method, "method")
@@ -259,5 +259,5 @@ def _limits(limits: object) -> tuple[float, float]:
         for value in check.items(limits, "limits")
     ]
     if len(bounds) != 2 or not bounds[0] <= bounds[1]:
-        raise ArgumentError(f"limits must be a lower and an upper bound, got {quote(limits)}")
+        raise ArgumentError("limits", "must be a lower and an upper bound", got=limits)
     return bounds[0], bounds[1]

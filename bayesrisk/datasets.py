@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from bayesrisk._base import disk, validation as check
-from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.exceptions import ArgumentError, DataError
 
 if TYPE_CHECKING:
     from bayesrisk.tables import Microdata
@@ -112,7 +112,7 @@ def load(name: str) -> pd.DataFrame:
     """
     file = path(name)
     if file.suffix != ".csv":
-        raise ArgumentError(f"name must be a table (CSV), got {quote(name)}, {file.suffix}")
+        raise ArgumentError("name", "must be a table (CSV)", got=name, advice=f", {file.suffix}")
     return pd.read_csv(file, dtype=str).astype({"count": "int64"})
 
 
@@ -133,5 +133,7 @@ def load_microdata(name: str) -> "Microdata":
 
     file = path(name)
     if not file.is_dir() or "kind" in catalogue()[name]:
-        raise ArgumentError(f"name must be microdata (a folder), got {quote(name)}, {file.name}")
+        raise ArgumentError(
+            "name", "must be microdata (a folder)", got=name, advice=f", {file.name}"
+        )
     return replace(Microdata.read(file), made_up=True)

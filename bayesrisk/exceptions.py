@@ -48,11 +48,72 @@ __all__ = [
 
 
 class BayesRiskError(Exception):
-    """Base of every error raised by bayesrisk itself."""
+    """Base of every error raised by bayesrisk itself.
+
+    ``advice`` is the end of the message, which says what to do and begins with its sign: whoever
+    calls on behalf of others may know better.
+    """
+
+    def __init__(self, sentence: str = "", *, advice: str = "") -> None:
+        self.sentence, self.advice = sentence, advice
+        super().__init__(f"{sentence}{advice}")
+
+    def advised(self, advice: str) -> "BayesRiskError":
+        """Return the same error with other advice."""
+        return type(self)(self.sentence, advice=advice)
+
+
+_UNSAID = object()
 
 
 class ArgumentError(BayesRiskError, ValueError):
-    """An argument outside its range; the message names it, the bound and the value."""
+    """An argument outside its range; the message names it, the bound and the value.
+
+    ``{argument} {rule}, got {got}{advice}``, each of which is an attribute, empty where a whole
+    sentence is given.
+
+    Parameters
+    ----------
+    argument : str
+        The name of the argument, such as ``rho``; without a rule the whole sentence.
+    rule : str
+        What it must be, such as ``must be > 0``.
+    got : object
+        The value, which the message quotes.
+    shown : object
+        Words about the value instead, such as ``shape (0,)``, as they are.
+    advice : str
+        What else may be said, with the sign before it: ``; leave it at 1``.
+
+    Examples
+    --------
+    >>> error = ArgumentError("rho", "must be > 0", got=-1)
+    >>> print(error, "-", error.renamed("--rho"))
+    rho must be > 0, got -1 - --rho must be > 0, got -1
+    """
+
+    def __init__(
+        self,
+        argument: str,
+        rule: str = "",
+        *,
+        got: object = _UNSAID,
+        shown: object = "",
+        advice: str = "",
+    ) -> None:
+        self.argument, self.rule = (argument, rule) if rule else ("", "")
+        self.got = str(shown) if got is _UNSAID else quote(got)
+        value = f", got {self.got}" if self.got else ""
+        super().__init__(f"{argument} {rule}{value}" if rule else argument, advice=advice)
+
+    def renamed(self, argument: str) -> "ArgumentError":
+        """Return the same error about an argument of another name, such as an option."""
+        return type(self)(argument, self.rule, shown=self.got, advice=self.advice)
+
+    def advised(self, advice: str) -> "ArgumentError":
+        """Return the same error with other advice."""
+        first = self.argument or self.sentence
+        return type(self)(first, self.rule, shown=self.got, advice=advice)
 
 
 class ArgumentTypeError(ArgumentError, TypeError):

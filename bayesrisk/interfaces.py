@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from bayesrisk.risk import Statements
     from bayesrisk.tables import Microdata, Records, Workload
 
-__all__ = ["Attack", "AttackResult", "Mechanism", "NoiseLaw", "Sampler"]
+__all__ = ["Attack", "AttackResult", "Mechanism", "NoiseLaw", "PopulationSource", "Sampler"]
 
 
 @runtime_checkable
@@ -89,12 +89,36 @@ class Attack(Protocol):
         """Return the conclusions from a release; the same release gives the same answer."""
 
 
+@runtime_checkable
+class PopulationSource(Protocol):
+    """A population of an audit that is made, or fetched, wherever its records are needed.
+
+    It is small, and sent to workers; each call of ``microdata`` returns the same people.
+    """
+
+    @property
+    def made_up(self) -> bool:
+        """Return whether its people do not exist."""
+
+    def microdata(self) -> "Microdata":
+        """Return the records."""
+
+    def digest(self) -> str:
+        """Return a text that no other population has, such as a SHA-256 of its settings."""
+
+
 # The auditor's zone makes the statements; whoever only attacks never loads it.
 _MAKER = EntryPoint("statements", "bayesrisk.risk.statements.results:result_statements", "")
 
 
 class AttackResult:
-    """Result of an attack that puts what it says on the one scale of all attacks."""
+    """Result of an attack that puts what it says on the one scale of all attacks.
+
+    Its class names in ``stated_by``, as ``module:function``, the function of the auditor that makes
+    :class:`~bayesrisk.risk.statements.results.AttackStatements` of it.
+    """
+
+    stated_by = ""
 
     def statements(
         self,

@@ -21,7 +21,7 @@ from coarsening import RULES, UNITS, released, share
 
 import bayesrisk as br
 from bayesrisk.census.population.simulate import Nation
-from bayesrisk.census.studies.by_place import select_rows
+from bayesrisk.experiments.by_place import select_rows
 from bayesrisk.reconstruction import count_bounds, reconstruct
 from bayesrisk.tables import PublishedTables
 

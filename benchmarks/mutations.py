@@ -50,13 +50,13 @@ MUTATIONS = (
         "envelope of the sampler", "distributions/kernels.py",
         "ceiling = 0.125 / sigma", "ceiling = 0.1 / sigma",
         "rejection from an envelope that is lower than the law in places",
-        ("distributions/test_sampling.py",),
+        ("distributions/test_kernels_sampling.py",),
     ),
     Mutation(
         "reach of a ripple", "distributions/kernels.py",
         "(REACH - left.min() - right.min()) / rate", "REACH / rate",
         "the sum over one variable ends where the ripples still lift its terms",
-        ("distributions/test_gaussian_sums.py",),
+        ("distributions/test_sums_gaussian.py",),
     ),
     Mutation(
         "rounding of a convolution", "distributions/sums.py",
@@ -93,7 +93,7 @@ MUTATIONS = (
         "tie of a decision", "inference/count/posterior.py",
         "(2.0 * offset - 1.0) < 0.0", "(2.0 * offset - 1.0) <= 0.0",
         "a posterior of exactly one half is decided against the target",
-        ("inference/count/test_decision.py",),
+        ("inference/count/test_posterior_decision.py",),
     ),
     Mutation(
         "flow by logarithms", "inference/two_levels/_kernels.py",
@@ -106,20 +106,20 @@ MUTATIONS = (
         "for y in range(max(0, -shift), min(u.size, v.size - shift)):",
         "for y in range(max(0, -shift), min(u.size, v.size - shift - 1)):",
         "an outside message misses the last count where the sibling's window is the longer one",
-        ("inference/tree/test_posterior.py", "inference/tree/test_bounds.py"),
+        ("inference/tree/test_posterior.py", "inference/tree/test_posterior_bounds.py"),
     ),
     Mutation(
         "cut of a message", "inference/tree/_sum_product.py",
         "lost[s, 0] = (lost_mass + (lower + upper)) / remaining",
         "lost[s, 0] = lost_mass / remaining",
         "what is cut off a message is not in the bound of the error",
-        ("inference/tree/test_result.py", "inference/tree/test_posterior.py"),
+        ("inference/tree/test_posterior_result.py", "inference/tree/test_posterior.py"),
     ),
     Mutation(
         "rounding of transformed messages", "inference/tree/_sum_product.py",
         "rounded * scale / remaining", "rounded / remaining",
         "the rounding of transforms is not scaled with the message",
-        ("inference/tree/test_result.py", "inference/tree/test_posterior.py"),
+        ("inference/tree/test_posterior_result.py", "inference/tree/test_posterior.py"),
     ),
     Mutation(
         "nobody in a leaf", "inference/tree/_kernels.py",
@@ -145,13 +145,13 @@ MUTATIONS = (
         "pairs of two sides", "inference/microdata/exact.py",
         "_log_choose(n - y, z - x) - _log_choose(n, z)", "_log_choose(n - y, z - x)",
         "records of both sides are paired without the number of all pairings",
-        ("inference/microdata/test_sides.py",),
+        ("inference/microdata/test_exact_sides.py",),
     ),
     Mutation(
         "shares of separators", "inference/microdata/exact.py",
         "(gammaln(n + 1.0) - n * np.log(self._mass))", "(gammaln(n + 1.0))",
         "the share of a separator counts twice, once with either side",
-        ("inference/microdata/test_sides.py",),
+        ("inference/microdata/test_exact_sides.py",),
     ),
     Mutation(
         "noise that is left out", "inference/microdata/exact.py",
@@ -163,14 +163,14 @@ MUTATIONS = (
         "way back of a move", "inference/microdata/people_moves.py",
         "math.log((m + 1) * (room + 1) / (n * free))", "math.log((m + 1) * room / (n * free))",
         "the slot that a person left is not among those that the way back may end in",
-        ("inference/microdata/test_balance.py",),
+        ("inference/microdata/test_people_moves.py",),
     ),
     Mutation(
         "way back of a leap", "inference/microdata/people_moves.py",
         "math.log(max(state.people[part], state.people[part] + sign))",
         "math.log(state.people[part])",
         "the factor n + i of a leap upwards is one step late",
-        ("inference/microdata/test_balance.py",),
+        ("inference/microdata/test_people_moves.py",),
     ),
     # Likelihoods, statements, intervals, audits
     Mutation(
@@ -183,7 +183,7 @@ MUTATIONS = (
         "multiples of a base", "tables/likelihoods.py",
         "-(-high // base) + 1, dtype", "high // base + 1, dtype",
         "the multiple above the largest count is missing from what may be published",
-        ("mechanisms/test_rounding.py", "release/test_release.py"),
+        ("mechanisms/test_coarsening_rounding.py", "release/test_release.py"),
     ),
     Mutation(
         "both tails of an interval", "answers.py",
@@ -216,13 +216,13 @@ MUTATIONS = (
         "_residual(s_low, c_high), _residual(s_high, c_low)",
         "_residual(s_low, c_low), _residual(s_high, c_high)",
         "the interval of a difference takes like ends of both",
-        ("risk/statements/test_residual.py",),
+        ("risk/statements/test_statements_residual.py",),
     ),
     Mutation(
         "belief by weights", "risk/audit/adversaries.py",
         "x / (mass + x - 1.0)", "x / (mass + x)",
         "draws with the record are weighed as if it were not one of them",
-        ("risk/audit/test_belief.py::test_weights_give_what_the_law_of_the_others_gives",),
+        ("risk/audit/test_adversaries.py::test_weights_give_what_the_law_of_the_others_gives",),
     ),
     Mutation(
         "one more person", "risk/audit/spot_checks.py",
@@ -236,7 +236,7 @@ MUTATIONS = (
         "self._bound(0 * cost, sign * ray, part, 1) > 0",
         "self._bound(0 * cost, sign * ray, part, 1) >= 0",
         "a ray that proves nothing is taken for a proof that no counts fit",
-        ("mechanisms/suppression/test_histograms.py",),
+        ("mechanisms/suppression/test_mechanism_histograms.py",),
     ),
     Mutation(
         "weighted cells", "reconstruction/records/kernels.py",
@@ -250,26 +250,29 @@ MUTATIONS = (
         "top = max(top, -(-row_low[cell_row[k]] // cell_coef[k]))",
         "top = max(top, row_low[cell_row[k]] // cell_coef[k])",
         "the largest number that a row can need of a cell is rounded down",
-        ("reconstruction/records/test_coarsened.py",),
+        ("reconstruction/records/test_bounds.py",),
     ),
     Mutation(
         "endless cells", "reconstruction/records/bounds.py",
         "masks[b] = (limited == 0) & (top == UNBOUNDED)", "masks[b] = limited == 0",
         "cells that a larger place bounds are said to hold any number",
-        ("reconstruction/records/test_coupling.py", "reconstruction/records/test_coarsened.py"),
+        (
+            "reconstruction/records/test_reconstruction_coupling.py",
+            "reconstruction/records/test_bounds.py",
+        ),
     ),
     Mutation(
         "claims with fewer records", "reconstruction/claims/search/decide.py",
         "sides = ((any_match[0].astype(np.int64), 1), (-all_match[0].astype(np.int64), -1))",
         "sides = ((any_match[0].astype(np.int64), 1),)",
         "solutions with fewer records than a claim says are not looked for",
-        ("reconstruction/claims/test_verification.py",),
+        ("reconstruction/claims/test_result.py",),
     ),
     Mutation(
         "classes that hold nobody", "reconstruction/claims/search/decide.py",
         "return covered if bound < 1 else every", "return covered if bound < 2 else every",
         "a bound that leaves room for one record is taken for a proof of none",
-        ("reconstruction/claims/test_verification.py",),
+        ("reconstruction/claims/test_result.py",),
     ),
     Mutation(
         "a bound that reaches the least", "reconstruction/solvers/branching.py",
@@ -294,7 +297,7 @@ MUTATIONS = (
         "status, new = self._find(objective, least + 1, _QUICK)",
         "status, new = self._find(objective, least + 2, _QUICK)",
         "smallest counts are proved where a solution has one more",
-        ("reconstruction/records/test_coarsened.py",),
+        ("reconstruction/records/test_bounds.py",),
     ),
 )  # fmt: skip
 

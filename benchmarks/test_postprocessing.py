@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesrisk import Noise
 from bayesrisk.inference import postprocessed_posterior
-from bayesrisk.risk.count.misspecified import postprocessed_marginal_posterior
+from bayesrisk.risk import PostprocessingRisk
 
 RHO, SIBLINGS, GROUP = 0.0992264, 27, 20
 BUDGETS = np.geomspace(0.01, 10.0, 40)
@@ -45,16 +45,16 @@ def test_marginal_after_post_processing(compare):
     some = [(rho, int(n)) for rho in BUDGETS[::13] for n in (1, 10, 50)]
     np.testing.assert_allclose(
         [
-            postprocessed_marginal_posterior(
-                group_count=n, n_siblings=27, noise=Noise(rho=rho), prior=0.5
-            ).posterior
+            PostprocessingRisk(group_count=n, n_siblings=27, noise=Noise(rho=rho), prior=0.5)
+            .after()
+            .posterior
             for rho, n in some
         ],
         [enumerated_marginal(rho, 27, n, 0.5) for rho, n in some],
         rtol=1e-12,
     )
     compare(
-        lambda: postprocessed_marginal_posterior(**GRID).posterior,
+        lambda: PostprocessingRisk(**GRID).after().posterior,
         lambda: [enumerated_marginal(rho, 27, n, 0.5) for rho, n in some],
         ours_units=2000,
         twin_units=len(some),

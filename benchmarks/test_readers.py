@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from files.agency_forms import write_ipums_1940
+from agency_forms import write_ipums_1940
 from targets import as_long, faster
 
 from bayesrisk.census import (

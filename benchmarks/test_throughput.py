@@ -9,10 +9,10 @@ import warnings
 import zipfile
 from pathlib import Path
 
+import agency_forms
 import numpy as np
 import pyarrow.csv
 import pytest
-from files import agency_forms
 from pyarrow import parquet
 from targets import as_long
 

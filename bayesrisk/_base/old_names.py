@@ -17,22 +17,27 @@ MODULES = {
     "population": "census",
     "reconstruction.occupancy": "census.occupancy",
     "risk.occupancy": "census.studies.occupancy_risk",
-    "experiments.by_place": "census.studies.by_place",
     "experiments.measurement_counts": "census.studies.measurement_counts",
     "experiments.measurement_risk": "census.studies.measurement_risk",
     "experiments.occupancy_study": "census.studies.occupancy",
+    "experiments.published_attack": "census.studies.occupancy_attack",
+    "experiments.reidentification": "census.studies.reidentification",
 }
 #: Modules below one of these, whose folder kept its name.
 _FOLDERS = {"readers": "census.readers", "population": "census.population"}
-#: Public names of the wing, by the package that listed them.
+#: Public names of the wing, by the module that had them.
 NAMES = {
     "bayesrisk": ("population", "readers"),
     "bayesrisk.experiments": (
         "MeasurementCountsStudy",
         "MeasurementsStudy",
+        "OccupancyAttackStudy",
         "OccupancyStudy",
         "measurement_posterior",
     ),
+    "bayesrisk.experiments.audit": ("SimulatedPopulation",),
+    "bayesrisk.experiments.audit.populations": ("SimulatedPopulation",),
+    "bayesrisk.experiments.by_place": ("NationStudy",),
     "bayesrisk.reconstruction": (
         "HouseholdLaw",
         "detect_occupancy",
@@ -40,6 +45,7 @@ NAMES = {
         "occupancy_variability",
         "reconstruct_occupancy",
     ),
+    "bayesrisk.tables.schema": ("household_cells", "household_valid"),
     "bayesrisk.risk": ("occupancy_block_risk", "occupancy_linkage"),
 }
 

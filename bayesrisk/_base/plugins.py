@@ -1,8 +1,9 @@
 """Choosing by name: the package's own, registered ones, and plug-ins of other packages.
 
 A plug-in is named in an entry-point group of its package.  One that fails to load is skipped with
-a warning.  The package's own are listed in its code and nowhere else, so that they are there
-whatever the installation says.  Foreign code runs behind a wall, which names what fails there.
+a warning.  The package's own are listed in its code, those of a wing in the ``entry_points.txt`` of
+its folder: they are there whatever the installation says.  Foreign code runs behind a wall, which
+names what fails there.
 """
 
 import copyreg
@@ -16,6 +17,7 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from bayesrisk._base import interrupts, validation as check
+from bayesrisk._base.wings import wing_points
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -33,9 +35,9 @@ class Registry(Generic[T]):
     """Factories of one kind of thing, by name.
 
     ``kind`` is the name in messages, and the entry-point group is ``bayesrisk.KINDs``; ``builtin``
-    has the package's own as ``module:attribute``, loaded when they are asked for, and nothing
-    replaces them; whatever is made follows ``protocol``, which ``needs`` says in words, and its
-    methods return what ``results`` says.
+    has the package's own as ``module:attribute``, its wings' among them, loaded when they are asked
+    for, and nothing replaces them; whatever is made follows ``protocol``, which ``needs`` says in
+    words, and its methods return what ``results`` says.
     """
 
     def __init__(
@@ -47,7 +49,8 @@ class Registry(Generic[T]):
         needs: str,
         results: Mapping[str, type] = MappingProxyType({}),
     ) -> None:
-        self.kind, self.builtin, self.group = kind, dict(builtin), f"bayesrisk.{kind}s"
+        self.kind, self.group = kind, f"bayesrisk.{kind}s"
+        self.builtin = {**builtin, **wing_points().get(self.group, {})}
         self._protocol, self._needs, self._results = protocol, needs, tuple(results.items())
         self._registered: dict[str, Callable[..., T]] = {}
 
@@ -55,10 +58,10 @@ class Registry(Generic[T]):
         """Make something available under a name, for this process."""
         if check.text(name, "name") in self.builtin:
             raise ArgumentError(
-                f"name must not be one of the package's own {self.kind}s, got {quote(name)}"
+                "name", f"must not be one of the package's own {self.kind}s", got=name
             )
         if not callable(factory):
-            raise ArgumentTypeError(f"factory must be callable, got {quote(factory)}")
+            raise ArgumentTypeError("factory", "must be callable", got=factory)
         self._registered[name] = factory
 
     def available(self) -> list[str]:
@@ -68,9 +71,7 @@ class Registry(Generic[T]):
 
     def make(self, name: str, /, *arguments: object, **parameters: Any) -> T:
         """Return the object of a name, made with these arguments and checked."""
-        # To look for plug-ins is to read the metadata of every installed package: some 10 ms.
-        if not isinstance(name, str) or not (name in self.builtin or name in self._registered):
-            check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+        self._check(name)
         factory = self._find(name)
         subject = self.subject(name)
         with Wall(subject):
@@ -79,11 +80,12 @@ class Registry(Generic[T]):
             except ValueError:
                 pass  # a factory without a signature checks for itself
             else:
-                check_names(f"{self.kind} {name!r}", signature, arguments, parameters)
+                check_names(self.kind, name, signature, arguments, parameters)
             plugin = factory(*arguments, **parameters)
             follows = isinstance(plugin, self._protocol)
         if not follows:
-            raise ArgumentTypeError(f"{subject} must have {self._needs}, got {quote(plugin)}")
+            rule = f"{subject.removeprefix(self.kind).lstrip()} must have {self._needs}"
+            raise ArgumentTypeError(self.kind, rule, got=plugin)
         walled: T = behind_wall(plugin, subject, self._results)
         return walled
 
@@ -112,8 +114,13 @@ class Registry(Generic[T]):
 
     def factory(self, name: str) -> Callable[..., T]:
         """Return the factory of a name."""
-        check.choice(name, f"name of the {self.kind}", tuple(self.available()))
+        self._check(name)
         return self._find(name)
+
+    def _check(self, name: object) -> None:
+        # To look for plug-ins is to read the metadata of every installed package: some 10 ms.
+        if not isinstance(name, str) or not (name in self.builtin or name in self._registered):
+            check.choice(name, f"name of the {self.kind}", tuple(self.available()))
 
     def _find(self, name: str) -> Callable[..., T]:
         """Return the factory: the package's own first, then registered ones, then plug-ins."""
@@ -126,7 +133,7 @@ class Registry(Generic[T]):
             loaded = (self._load(point) for point in entry_points(group=self.group, name=name))
             factory = next((loadable for loadable in loaded if loadable is not None), None)
         if factory is None:
-            raise ArgumentError(f"{self.kind} {name!r} cannot be loaded")
+            raise ArgumentError(self.kind, f"{name!r} cannot be loaded")
         return factory
 
     def _load(self, point: EntryPoint) -> Callable[..., T] | None:
@@ -239,7 +246,8 @@ def _walled(
 
 
 def check_names(
-    subject: str,
+    kind: str,
+    name: str,
     signature: inspect.Signature,
     arguments: tuple[Any, ...],
     parameters: Mapping[str, Any],
@@ -255,6 +263,7 @@ def check_names(
         unknown = [n for n in parameters if n not in named]
         like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
         raise ArgumentError(
-            f"{subject}: {error}; needed: {', '.join(needed) or 'nothing'}; "
-            f"possible: {', '.join(named) or 'nothing'}{''.join(like)}"
+            kind,
+            f"{name!r}: {error}; needed: {', '.join(needed) or 'nothing'}; "
+            f"possible: {', '.join(named) or 'nothing'}{''.join(like)}",
         ) from error

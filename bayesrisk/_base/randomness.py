@@ -45,16 +45,14 @@ def generator(seed: object, name: str = "rng", *, optional: bool = False) -> np.
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         number = int(seed)
         if number < 0:
-            raise ArgumentError(f"{name} must be >= 0 as a seed, got {number}")
+            raise ArgumentError(name, "must be >= 0 as a seed", shown=number)
         if number.bit_length() > _MAX_BITS:
             raise ArgumentError(
-                f"{name} must have at most {_MAX_BITS} bits as a seed, got {number.bit_length()}"
+                name, f"must have at most {_MAX_BITS} bits as a seed", shown=number.bit_length()
             )
         return np.random.default_rng(number)
-    raise ArgumentTypeError(
-        f"{name} must be a numpy Generator, BitGenerator, SeedSequence or a whole number >= 0, "
-        f"got {reprlib.repr(seed)}"
-    )
+    rule = "must be a numpy Generator, BitGenerator, SeedSequence or a whole number >= 0"
+    raise ArgumentTypeError(name, rule, shown=reprlib.repr(seed))
 
 
 def seeded(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -63,7 +61,7 @@ def seeded(function: Callable[_P, _R]) -> Callable[_P, _R]:
     @functools.wraps(function)
     def call(*positional: _P.args, **named: _P.kwargs) -> _R:
         for name in named.keys() & {"seed", "random_state"}:
-            raise ArgumentTypeError(f"{function.__name__} must be given rng, a seed, not {name}")
+            raise ArgumentTypeError(function.__name__, f"must be given rng, a seed, not {name}")
         return function(*positional, **named)
 
     return call

@@ -65,19 +65,19 @@ def as_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of any type: rectangular, bounded, with nothing masked."""
     _bounded(value, name)
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise ArgumentError(f"{name} must have no masked entry, got {quote(value)}")
+        raise ArgumentError(name, "must have no masked entry", got=value)
     try:
         return np.asarray(value)
     # What numpy asks of a foreign object may fail in any way.
     except (ValueError, TypeError, ArithmeticError, LookupError, RuntimeError) as error:
-        raise ShapeError(f"{name} must be a rectangular array, got {quote(value)}") from error
+        raise ShapeError(name, "must be a rectangular array", got=value) from error
 
 
 def _bounded(value: object, name: str) -> None:
     """Refuse an array of more elements than fit, by its shape and before anything is made."""
     size = getattr(value, "size", 0)
     if isinstance(size, (int, np.integer)) and size > MAX_ELEMENTS:
-        raise ShapeError(f"{name} must have at most {MAX_ELEMENTS} elements, got {size}")
+        raise ShapeError(name, f"must have at most {MAX_ELEMENTS} elements", shown=size)
 
 
 def _raw_array(value: object, name: str) -> NDArray[Any]:
@@ -85,20 +85,20 @@ def _raw_array(value: object, name: str) -> NDArray[Any]:
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
         advice = "; text must be a fraction such as '1/10'" if isinstance(value, str) else ""
         raise ArgumentTypeError(
-            f"{name} must be a number or an array of them, got {quote(value)}{advice}"
+            name, "must be a number or an array of them", got=value, advice=advice
         )
     if isinstance(value, Integral) and not -(2**63) <= int(value) < 2**63:
-        raise ArgumentError(f"{name} must fit in 64 bits, got {quote(value)}")
+        raise ArgumentError(name, "must fit in 64 bits", got=value)
     array = as_array(value, name)
     if array.size == 0:
-        raise ShapeError(f"{name} must not be empty, got shape {array.shape}")
+        raise ShapeError(name, "must not be empty", shown=f"shape {array.shape}")
     if array.dtype == object:
         array = _from_objects(array, name)
     if array.dtype.kind not in "iuf":
         text = f"dtype {array.dtype}"
         if array.dtype.kind == "U":
             text = f"{quote(array.flat[0].item())}; text must be a fraction such as '1/10'"
-        raise ArgumentTypeError(f"{name} must be a real number or an array of them, got {text}")
+        raise ArgumentTypeError(name, "must be a real number or an array of them", shown=text)
     return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
 
 
@@ -106,18 +106,16 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Convert an array of Fraction, Decimal or mixed Python numbers to a numeric dtype."""
     for item in array.flat:
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (Real, Decimal)):
-            raise ArgumentTypeError(f"{name} must hold real numbers, got {quote(item)}")
+            raise ArgumentTypeError(name, "must hold real numbers", got=item)
     if all(isinstance(item, Integral) for item in array.flat):
         try:
             return array.astype(np.int64)
         except OverflowError as error:
-            raise ArgumentError(
-                f"{name} must fit in 64 bits, got {quote(array.tolist())}"
-            ) from error
+            raise ArgumentError(name, "must fit in 64 bits", got=array.tolist()) from error
     try:
         return np.array([float(item) for item in array.flat], dtype=float).reshape(array.shape)
     except (OverflowError, ValueError) as error:
-        raise ArgumentError(f"{name} must be finite, got {quote(array.tolist())}") from error
+        raise ArgumentError(name, "must be finite", got=array.tolist()) from error
 
 
 def describe_first(array: NDArray[Any], bad: NDArray[np.bool_]) -> str:
@@ -134,16 +132,12 @@ def _check_bounds(
         bad = array < lower if bounds[0] == "[" else array <= lower
         if bad.any():
             sign = ">=" if bounds[0] == "[" else ">"
-            raise ArgumentError(
-                f"{name} must be {sign} {lower:g}, got {describe_first(array, bad)}"
-            )
+            raise ArgumentError(name, f"must be {sign} {lower:g}", shown=describe_first(array, bad))
     if upper is not None:
         bad = array > upper if bounds[1] == "]" else array >= upper
         if bad.any():
             sign = "<=" if bounds[1] == "]" else "<"
-            raise ArgumentError(
-                f"{name} must be {sign} {upper:g}, got {describe_first(array, bad)}"
-            )
+            raise ArgumentError(name, f"must be {sign} {upper:g}", shown=describe_first(array, bad))
 
 
 def real_array(
@@ -167,7 +161,7 @@ def real_array(
     array = _raw_array(value, name).astype(np.float64, copy=False)
     bad = ~np.isfinite(array)
     if bad.any():
-        raise ArgumentError(f"{name} must be finite, got {describe_first(array, bad)}")
+        raise ArgumentError(name, "must be finite", shown=describe_first(array, bad))
     _check_bounds(array, name, lower, upper, bounds)
     return array
 
@@ -191,10 +185,10 @@ def whole_array(
             return array
         bad = ~np.isfinite(array)
         if bad.any():
-            raise ArgumentError(f"{name} must be finite, got {describe_first(array, bad)}")
+            raise ArgumentError(name, "must be finite", shown=describe_first(array, bad))
         bad = array != np.rint(array)
         if bad.any():
-            raise ArgumentError(f"{name} must be a whole number, got {describe_first(array, bad)}")
+            raise ArgumentError(name, "must be a whole number", shown=describe_first(array, bad))
     elif lower <= int(flat.min()) and int(flat.max()) <= upper:
         return array
     _check_bounds(array, name, lower, upper, "[]")
@@ -225,12 +219,12 @@ def probability_vector(value: ArrayLike, name: str) -> FloatArray:
     """Return pmfs along the last axis: non-negative and summing to 1 within rounding."""
     array = real_array(value, name, lower=0.0, upper=1.0)
     if array.ndim == 0:
-        raise ShapeError(f"{name} must have at least one axis, got a scalar")
+        raise ShapeError(name, "must have at least one axis", shown="a scalar")
     total = array.sum(axis=-1)
     bad = np.abs(total - 1.0) > array.shape[-1] * 2**-50
     if bad.any():
         raise ArgumentError(
-            f"{name} must sum to 1 along its last axis, got {describe_first(total, bad)}"
+            name, "must sum to 1 along its last axis", shown=describe_first(total, bad)
         )
     return array
 
@@ -239,7 +233,7 @@ def scalar(value: Any, name: str, **limits: Any) -> float:
     """Return one real number within its bounds."""
     array = real_array(value, name, **limits)
     if array.ndim:
-        raise ShapeError(f"{name} must be one number, got shape {array.shape}")
+        raise ShapeError(name, "must be one number", shown=f"shape {array.shape}")
     return float(array)
 
 
@@ -252,7 +246,7 @@ def integer(value: Any, name: str, *, lower: int = -MAX_COUNT, upper: int = MAX_
     """Return one whole number within its bounds."""
     array = count_array(value, name, lower=lower, upper=upper)
     if array.ndim:
-        raise ShapeError(f"{name} must be one number, got shape {array.shape}")
+        raise ShapeError(name, "must be one number", shown=f"shape {array.shape}")
     return int(array)
 
 
@@ -272,10 +266,8 @@ def refuse_row(
 def choice(value: object, name: str, options: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``options``."""
     if not isinstance(value, str) or value not in options:
-        raise ArgumentError(
-            f"{name} must be one of {', '.join(map(str, options))}, got {quote(value)}"
-            f"{did_you_mean(value, options)}"
-        )
+        rule = f"must be one of {', '.join(map(str, options))}"
+        raise ArgumentError(name, rule, got=value, advice=did_you_mean(value, options))
     return value
 
 
@@ -296,18 +288,18 @@ def _folded(name: str) -> str:
 def text(value: object, name: str) -> str:
     """Return a text that is not empty and can be written as UTF-8."""
     if not isinstance(value, str) or not value:
-        raise ArgumentTypeError(f"{name} must be a text that is not empty, got {quote(value)}")
+        raise ArgumentTypeError(name, "must be a text that is not empty", got=value)
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise ArgumentError(f"{name} must be text of Unicode, got {quote(value)}") from error
+        raise ArgumentError(name, "must be text of Unicode", got=value) from error
     return value
 
 
 def path(value: object, name: str) -> Path:
     """Return a path, from a text or a path-like object."""
     if not isinstance(value, (str, PathLike)) or not str(value) or "\0" in str(value):
-        raise ArgumentTypeError(f"{name} must be a path, got {quote(value)}")
+        raise ArgumentTypeError(name, "must be a path", got=value)
     text(str(value), name)
     return Path(value)
 
@@ -315,27 +307,27 @@ def path(value: object, name: str) -> Path:
 def function(value: object, name: str) -> None:
     """Refuse what is neither None nor callable."""
     if value is not None and not callable(value):
-        raise ArgumentTypeError(f"{name} must be a function, got {quote(value)}")
+        raise ArgumentTypeError(name, "must be a function", got=value)
 
 
 def flag(value: object, name: str) -> bool:
     """Return True or False; numbers do not stand for them."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ArgumentTypeError(f"{name} must be True or False, got {quote(value)}")
+        raise ArgumentTypeError(name, "must be True or False", got=value)
     return bool(value)
 
 
 def instance(value: object, kind: type[T], name: str) -> T:
     """Return ``value`` if it is of a class."""
     if not isinstance(value, kind):
-        raise ArgumentTypeError(f"{name} must be a {kind.__name__}, got {quote(value)}")
+        raise ArgumentTypeError(name, f"must be a {kind.__name__}", got=value)
     return value
 
 
 def mapping(value: object, name: str) -> Mapping[Any, Any]:
     """Return ``value`` if it is a mapping."""
     if not isinstance(value, Mapping):
-        raise ArgumentTypeError(f"{name} must be a mapping, got {quote(value)}")
+        raise ArgumentTypeError(name, "must be a mapping", got=value)
     return value
 
 
@@ -348,11 +340,11 @@ def items(value: object, name: str) -> list[Any]:
                 return list(value)
             entries = list(islice(value, MAX_ITEMS + 1))  # it may have no end
             if len(entries) > MAX_ITEMS:
-                raise ShapeError(f"{name} must have at most {MAX_ITEMS} items, got more")
+                raise ShapeError(name, f"must have at most {MAX_ITEMS} items", shown="more")
             return entries
     except TypeError:
         pass  # an array without an axis
-    raise ArgumentTypeError(f"{name} must be a sequence, got {quote(value)}")
+    raise ArgumentTypeError(name, "must be a sequence", got=value)
 
 
 def instances(value: object, kind: type[T], name: str) -> tuple[T, ...]:
@@ -365,7 +357,7 @@ def texts(value: object, name: str) -> tuple[str, ...]:
     entries = items(value, name)
     for i, entry in enumerate(entries):
         if not isinstance(entry, str):
-            raise ArgumentTypeError(f"{name}[{i}] must be a text, got {quote(entry)}")
+            raise ArgumentTypeError(f"{name}[{i}]", "must be a text", got=entry)
     return tuple(str(entry) for entry in entries)
 
 
@@ -375,13 +367,13 @@ def text_array(value: object, name: str) -> NDArray[np.str_]:
     if array.dtype == object:
         for entry in array.flat:
             if not isinstance(entry, (str, int)) or isinstance(entry, bool):
-                raise ArgumentTypeError(f"{name} must hold text, got {quote(entry)}")
+                raise ArgumentTypeError(name, "must hold text", got=entry)
     elif array.size and array.dtype.kind not in "UiuT":
-        raise ArgumentTypeError(f"{name} must hold text, got dtype {array.dtype}")
+        raise ArgumentTypeError(name, "must hold text", shown=f"dtype {array.dtype}")
     try:
         return array.astype(np.str_)
     except (ValueError, MemoryError) as error:  # numbers of more digits than Python writes
-        raise ArgumentError(f"{name} must hold short text, got {quote(value)}") from error
+        raise ArgumentError(name, "must hold short text", got=value) from error
 
 
 def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFrame":
@@ -414,10 +406,9 @@ def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
         kind = type(value)
         called = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
         advice = "; use .collect()" if hasattr(value, "collect") else ""
-        raise ArgumentTypeError(
-            f"{name} must be a DataFrame of pandas, polars or another library that gives its "
-            f"columns to Arrow (__arrow_c_stream__), got {called}{advice}"
-        )
+        rule = "must be a DataFrame of pandas, polars or another library that gives its columns to "
+        rule += "Arrow (__arrow_c_stream__)"
+        raise ArgumentTypeError(name, rule, shown=called, advice=advice)
     import pyarrow as pa  # slow to import
 
     try:
@@ -483,7 +474,7 @@ def cell_precision(
     if sigma2 is not None and rho is None:
         if np.any(delta != 1.0):
             raise ArgumentError(
-                f"sensitivity belongs with rho; with sigma2 leave it at 1, got {quote(sensitivity)}"
+                "sensitivity", "belongs with rho; with sigma2 leave it at 1", got=sensitivity
             )
         scale2 = real_array(sigma2, "sigma2", lower=0.0, bounds="()")
         with np.errstate(over="ignore"):

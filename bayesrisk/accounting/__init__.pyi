@@ -9,3 +9,4 @@ from .conversion import (
     rho_to_epsilon as rho_to_epsilon,
     sigma2_from_rho as sigma2_from_rho,
 )
+from .privacy_loss import PrivacyLoss as PrivacyLoss

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.frames import pandas as pd
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 _UNIVERSES = {"pl94": ("person", "unit"), "dhc": ("person", "household", "unit")}
 _MAX_DIGITS = 400
@@ -36,7 +36,7 @@ def exact_number(value: object, name: str = "value") -> Fraction:
     """
     check.text(name, "name")
     if isinstance(value, bool):
-        raise ArgumentTypeError(f"{name} must be a number, got {quote(value)}")
+        raise ArgumentTypeError(name, "must be a number", got=value)
     if isinstance(value, Rational):
         return Fraction(int(value.numerator), int(value.denominator))
     if not isinstance(value, (str, Decimal)):
@@ -49,9 +49,7 @@ def exact_number(value: object, name: str = "value") -> Fraction:
     # An exponent of millions would make integers of as many digits.
     sound = all(part.is_finite() and abs(part.adjusted()) < _MAX_DIGITS for part in parts)
     if not sound or (len(parts) == 2 and parts[1] == 0):
-        raise ArgumentError(
-            f"{name} must be a finite number or a fraction such as 1/864, got {quote(value)}"
-        )
+        raise ArgumentError(name, "must be a finite number or a fraction such as 1/864", got=value)
     number = Fraction(parts[0])
     return number / Fraction(parts[1]) if len(parts) == 2 else number
 
@@ -86,7 +84,7 @@ def split_rho(rho: object, weights: object) -> dict[str, Fraction] | list[Fracti
     entries = check.items(weights, "weights")
     parts = [positive(weight, f"weights[{i}]") for i, weight in enumerate(entries)]
     if not parts:
-        raise ArgumentError("weights must not be empty")
+        raise ArgumentError("weights", "must not be empty")
     whole = sum(parts)
     return [total * part / whole for part in parts]
 
@@ -95,7 +93,7 @@ def positive(value: object, name: str) -> Fraction:
     """Return an exact number > 0."""
     number = exact_number(value, name)
     if number <= 0:
-        raise ArgumentError(f"{name} must be > 0, got {quote(value)}")
+        raise ArgumentError(name, "must be > 0", got=value)
     return number
 
 
@@ -146,7 +144,7 @@ def census_2020_budget(
     if total_rho is not None:
         total = positive(total_rho, "total_rho")
         if not _LEAST_RHO <= total <= 1 / _LEAST_RHO:
-            raise ArgumentError(f"total_rho must be in [1e-100, 1e100], got {quote(total_rho)}")
+            raise ArgumentError("total_rho", "must be in [1e-100, 1e100]", got=total_rho)
         scale = total / sum(rho)
         rho = [part * scale for part in rho]
     frame = table[["level", "query"]].assign(

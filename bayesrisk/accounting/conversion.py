@@ -378,7 +378,9 @@ def _first_safe(
         step = 2.0 * step
     else:
         raise ArgumentError(
-            f"delta must be reached within {_MAX_STEPS} steps of a root, got {failure.min():g}"
+            "delta",
+            f"must be reached within {_MAX_STEPS} steps of a root",
+            shown=f"{failure.min():g}",
         )
     for _ in range(_MAX_STEPS):
         middle = last + 0.5 * (epsilon - last)

@@ -9,7 +9,14 @@ from .occupancy.statistics import (
     HouseholdLaw as HouseholdLaw,
     occupancy_statistics as occupancy_statistics,
 )
-from .population.simulate import simulate_population as simulate_population
+from .population.households import (
+    household_cells as household_cells,
+    household_valid as household_valid,
+)
+from .population.simulate import (
+    SimulatedPopulation as SimulatedPopulation,
+    simulate_population as simulate_population,
+)
 from .population.spec import (
     PopulationSpec as PopulationSpec,
     occupancy_violation as occupancy_violation,
@@ -53,7 +60,9 @@ from .studies.measurement_counts import (
     measurement_posterior as measurement_posterior,
 )
 from .studies.measurement_risk import MeasurementsStudy as MeasurementsStudy
+from .studies.nation import NationStudy as NationStudy
 from .studies.occupancy import OccupancyStudy as OccupancyStudy
+from .studies.occupancy_attack import OccupancyAttackStudy as OccupancyAttackStudy
 from .studies.occupancy_risk import (
     occupancy_block_risk as occupancy_block_risk,
     occupancy_linkage as occupancy_linkage,

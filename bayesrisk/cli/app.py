@@ -16,6 +16,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._base import interrupts
+from bayesrisk._base.wings import wing_points
 from bayesrisk._version import __version__
 from bayesrisk.cli import attacks, base, records, release, risk
 from bayesrisk.exceptions import (
@@ -142,8 +143,22 @@ def _records() -> None:
     chain.advance_parts(np.array([0]), 1)
 
 
+def _people() -> "br.Microdata":
+    """Return the people and households of a few blocks of a sample."""
+    import numpy as np
+
+    data = br.datasets.load_microdata("synthetic-county")
+    blocks = np.asarray(data.geoids())[:4]
+    units = {
+        name: unit.take(np.isin(unit.geoids, blocks))
+        for name in ("persons", "households")
+        if (unit := getattr(data, name)) is not None
+    }
+    return br.Microdata(**units, blocks=None).with_places(blocks)
+
+
 def _reconstruction() -> None:
-    people = br.simulate_population(br.census.population_spec("tract", n_blocks=4), rng=1)
+    people = _people()
     small = br.Workload.named("sf1-block")
     rounded = br.make_mechanism("rounding", base=3).release(people, workload=small, rng=1)
     br.reconstruct(rounded.tables, scope="block")
@@ -154,7 +169,7 @@ def _reconstruction() -> None:
 
 
 def _claims() -> None:
-    people: Any = br.simulate_population(br.census.population_spec("tract", n_blocks=4), rng=1)
+    people: Any = _people()
     claims = br.reconstruction.find_claims(
         br.tabulate(people, br.Workload.named("household-dhc")), max_columns=3
     )
@@ -224,7 +239,7 @@ def warmup(as_json: base.JsonOption = False, quiet: base.QuietOption = False) ->
 
 def list_(
     kind: Annotated[
-        str, typer.Argument(help="mechanisms, attacks, samples, workloads or schemas.")
+        str, typer.Argument(help="mechanisms, attacks, methods, samples, workloads or schemas.")
     ],
     as_json: base.JsonOption = False,
 ) -> None:
@@ -237,9 +252,9 @@ def list_(
     base.print_answer(entries, lines, as_json=as_json)
 
 
-def _first_lines(zone: str) -> dict[str, str]:
-    """Return the first line about each mechanism or attack."""
-    registry = import_module(f"bayesrisk.{zone}.registry").REGISTRY
+def _first_lines(module: str) -> dict[str, str]:
+    """Return the first line about each mechanism, attack or method."""
+    registry = import_module(f"bayesrisk.{module}").REGISTRY
     texts = {}
     for name in registry.available():
         with suppress(ArgumentError):  # one that cannot be loaded is named in a warning
@@ -266,8 +281,9 @@ def _schemas() -> dict[str, str]:
 
 
 _KINDS: dict[str, Callable[[], dict[str, str]]] = {
-    "mechanisms": lambda: _first_lines("mechanisms"),
-    "attacks": lambda: _first_lines("reconstruction"),
+    "mechanisms": lambda: _first_lines("mechanisms.registry"),
+    "attacks": lambda: _first_lines("reconstruction.registry"),
+    "methods": lambda: _first_lines("risk.audit.attacks"),
     "samples": _samples,
     "workloads": _workloads,
     "schemas": _schemas,
@@ -290,14 +306,12 @@ def _typer(**settings: Any) -> typer.Typer:
 
 
 app = _typer(name="bayesrisk", help="Bayesian disclosure risk of published statistics.")
-occupancy = _typer(name="occupancy")
 
 
 #: Commands by group, each with an example of its arguments.
 _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
     "Risk": {
         risk.risk: "--rho 0.1 --prior 1/10 -- 3 -1",
-        risk.measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
         risk.hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
         "--n-siblings 2 --prior 1/10",
         risk.sweep: "sample:dare-county-sweep -o out --workers 2",
@@ -316,25 +330,17 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
         attacks.reconstruct: "tables -o records --scope block --variability block",
         attacks.bounds: "tables -o bounds",
         attacks.claims: "tables -o claims --max-columns 3 --workers 2",
-        attacks.reidentify: "records -o links --attacker known.csv --truth truth.csv "
-        "--dialect schema",
     },
     "Data": {
-        records.simulate: "-o population --preset tract --seed 1",
         records.tabulate: "population -o tables --tables sf1-block,sf1-tract",
-        records.convert_file: "ppmf.csv --from ppmf -o persons.parquet",
     },
     "Setup": {list_: "mechanisms", warmup: ""},
-}
-_OCCUPANCY: dict[Callable[..., None], str] = {
-    attacks.study: "-o study --seeds 2 --protection das",
-    attacks.attack: "tables -o attack",
 }
 
 
 def _add(group: typer.Typer, panel: str, commands: Mapping[Callable[..., None], str]) -> None:
     """Add commands to a group, each with its example."""
-    prefix = "bayesrisk occupancy" if group is occupancy else "bayesrisk"
+    prefix = "bayesrisk" if group is app else f"bayesrisk {group.info.name}"
     for command, arguments in commands.items():
         name = command.__name__.rstrip("_").replace("_", "-")
         text = f"Example: {prefix} {name} {arguments}".rstrip()
@@ -345,12 +351,13 @@ def _add(group: typer.Typer, panel: str, commands: Mapping[Callable[..., None], 
 
 for _panel, _commands in _COMMANDS.items():
     _add(app, _panel, _commands)
-_add(occupancy, "Attack", _OCCUPANCY)
-app.add_typer(
-    occupancy,
-    rich_help_panel="Attack",
-    help="Blocks with subsidised households above the occupancy limit (study, attack).",
-)
+for _module in map(import_module, wing_points().get("bayesrisk.commands", {}).values()):
+    for _panel, _commands in _module.COMMANDS.items():
+        _add(app, _panel, _commands)
+    for _name, (_panel, _help, _commands) in _module.GROUPS.items():
+        _group = _typer(name=_name)
+        _add(_group, _panel, _commands)
+        app.add_typer(_group, rich_help_panel=_panel, help=_help)
 
 
 def _show_version(value: bool) -> None:

@@ -2,9 +2,6 @@
 
 import dataclasses
 import functools
-import json
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,8 +15,7 @@ from bayesrisk.exceptions import ArgumentError, quote
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.audit.choosing import ProtectionGoal
-    from bayesrisk.experiments.audit.populations import SimulatedPopulation
-    from bayesrisk.experiments.runs.engine import RunSummary
+    from bayesrisk.interfaces import PopulationSource
     from bayesrisk.risk.audit import Adversary
 
 # -----------------------------------------------------------------------------
@@ -130,7 +126,7 @@ def _nodes(text: str | None, usual: int | None) -> int | None:
     """Return the limit of nodes, a whole number, or None."""
     nodes = _limit(text, usual)
     if nodes is not None and not nodes.isdecimal():
-        raise ArgumentError(f"node_limit must be a whole number or none, got {quote(nodes)}")
+        raise ArgumentError("node_limit", "must be a whole number or none", got=nodes)
     return None if nodes is None else int(nodes)
 
 
@@ -170,261 +166,6 @@ def bounds(
 
 
 # -----------------------------------------------------------------------------
-# ``bayesrisk reidentify``: reconstructed records against files of known persons.
-
-
-def reidentify(
-    folder: Annotated[Path, typer.Argument(help="Folder of a finished reconstruction.")],
-    attacker: Annotated[
-        list[Path],
-        "Known persons: block, sex, age, person; a file, a folder of microdata by place, "
-        "or sample:NAME. May be repeated.",
-    ],
-    truth: Annotated[
-        Path,
-        "Confidential records: block, sex, age, race, hisp, person; a file, a folder of "
-        "microdata by place, or sample:NAME.",
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
-    dialect: base.DialectOption = None,
-    truth_dialect: Annotated[str | None, "That of --truth, if it has another."] = None,
-    seed: base.SeedOption = 0,
-    fragment: base.FragmentOption = False,
-    as_json: base.JsonOption = False,
-    quiet: base.QuietOption = False,
-) -> None:
-    """Link records to known persons, confirm the links, and compare with guessing."""
-    from bayesrisk.experiments.reidentification import write_reidentification
-
-    paths = [base.data_path(file, base.MICRODATA, "persons.parquet") for file in attacker]
-    # A sample is called by its name: the file is persons.parquet in each.
-    names = [
-        str(file).removeprefix("sample:") if file != path else file.stem
-        for file, path in zip(attacker, paths, strict=True)
-    ]
-    files = dict(zip(names, paths, strict=True))
-    truth = base.data_path(truth, base.MICRODATA, "persons.parquet")
-    if len(files) < len(attacker):
-        raise ArgumentError(f"attacker files must have different names, got {sorted(files)}")
-    with base.progress(quiet=quiet or as_json, title="reidentify", unit="steps") as advance:
-        result = write_reidentification(
-            folder,
-            output,
-            attackers=files,
-            truth=truth,
-            dialect=dialect,
-            truth_dialect=truth_dialect,
-            seed=seed,
-            progress=advance,
-        )
-        if fragment:
-            base.write_fragment(result.report)
-    lines = [*map(_line, result.rates.to_dict(orient="records")), f"report: {result.report}"]
-    base.print_answer(result.to_dict(), lines, as_json=as_json)
-
-
-def _line(row: Mapping[Any, Any]) -> str:
-    precision, ratio, published = (
-        row[name] for name in ("precision", "left_out_ratio", "precision_ratio")
-    )
-    rate = f"precision {precision:.1%}" if math.isfinite(precision) else "no precision"
-    comparison = (
-        f", {ratio:.2f} times a guesser's without their own records" if math.isfinite(ratio) else ""
-    )
-    comparison += (
-        f", {published:.2f} times the published guesser's" if math.isfinite(published) else ""
-    )
-    return (
-        f"{row['attacker']}, {row['source']}: {row['confirmed']} confirmed of {row['putative']} "
-        f"putative of {row['attacker_records']} persons: {rate}{comparison}"
-    )
-
-
-#: Most synthetic populations of a study; every one has a part on disk for each protection.
-MAX_SEEDS = 10_000
-SEEDS = 6
-
-SampleOption = Annotated[
-    Path | None,
-    "Public sample of households (.parquet) [synthetic for studies; for published "
-    "statistics without one blocks only].",
-]
-HudOption = Annotated[str, "Read HUD's tables as counts or percentages."]
-ClosedOption = Annotated[
-    bool, typer.Option("--closed", help="Households of 7 people or more count as 7.")
-]
-LimitOption = Annotated[str | None, "Seconds for a block [none]."]
-SolutionsOption = Annotated[int, "Reconstructions of a block."]
-
-
-@dataclass(frozen=True)
-class StudyOptions:
-    """Options of a study: the protections, and the attack."""
-
-    seeds: Annotated[
-        int | None, "Synthetic populations, at most 10000: of this seed and those after [6]."
-    ] = None
-    n_blocks: Annotated[
-        int | None, typer.Option("--blocks", help="Blocks of each synthetic population [300].")
-    ] = None
-    seed: base.SeedOption = 1
-    protection: Annotated[
-        list[str] | None, "none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."
-    ] = None
-    alpha: Annotated[
-        float | None, "Weight of violations in synthetic households, in (0, 1] [1e-4]."
-    ] = None
-    solutions: SolutionsOption = 100
-    noisy_solutions: Annotated[int, "The same for noisy tables."] = 10
-    swap_rate: Annotated[str, "Share of households swapped."] = "1/10"
-    rho: Annotated[str, "Budget of uniform noise."] = "0.1"
-    hud: HudOption = "counts"
-    closed: ClosedOption = False
-    time_limit: LimitOption = None
-
-    def synthetic(self) -> dict[str, Any]:
-        """Return the settings of synthetic households that were given."""
-        settings = {"seeds": self.seeds, "blocks": self.n_blocks, "alpha": self.alpha}
-        return {name: value for name, value in settings.items() if value is not None}
-
-
-def study(
-    output: base.OutputOption,
-    options: StudyOptions,
-    runner: base.RunOptions,
-    households: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Households to protect and attack: a file (.parquet), a folder of microdata, by "
-            "place too, or sample:NAME; synthetic ones without."
-        ),
-    ] = None,
-    sample: SampleOption = None,
-    figures: Annotated[bool, typer.Option(help="Draw the figures, and write report.html.")] = True,
-) -> None:
-    """Protect households in several ways, attack each, and judge what the attack finds."""
-    from bayesrisk._base import validation as check
-    from bayesrisk.experiments.published_attack import read_households, read_sample
-    from bayesrisk.tables.exchange import Partitions
-
-    settings = options.synthetic()
-    if households is not None and settings:
-        raise ArgumentError(f"--{next(iter(settings))} goes with synthetic households")
-    seeds = check.integer(settings.pop("seeds", SEEDS), "--seeds", lower=1, upper=MAX_SEEDS)
-    if options.protection:
-        settings["protections"] = tuple(options.protection)
-    source, public = _households(households), _households(sample)
-    population = source if source is None or Partitions.there(source) else read_households(source)
-    experiment = br.census.OccupancyStudy(
-        seeds=tuple(range(options.seed, options.seed + (seeds if households is None else 1))),
-        solutions=options.solutions,
-        noisy_solutions=options.noisy_solutions,
-        swap_rate=options.swap_rate,
-        rho=options.rho,
-        hud=options.hud,
-        open_end=not options.closed,
-        time_limit=base.optional_number(options.time_limit, "time_limit"),
-        households=population,
-        sample=None if public is None else read_sample(public),
-        made_up=source is not None and br.datasets.is_made_up(source),
-        **settings,
-    )
-    summary = runner.run(experiment, output, "occupancy")
-    if figures and summary.results is not None:
-        summary.results.write_report(output)
-    _print(summary, output, as_json=runner.as_json)
-
-
-@dataclass(frozen=True)
-class AttackOptions:
-    """Options of the attack on published statistics."""
-
-    level: Annotated[str, "Level of published tables."] = "block"
-    hud: HudOption = "counts"
-    error: Annotated[str, "Error that reconstructions may have: none, absolute or squared."] = (
-        "none"
-    )
-    closed: ClosedOption = False
-    solutions: SolutionsOption = 100
-    seed: base.SeedOption = 1
-    time_limit: LimitOption = None
-    taken_as_true: base.TakenOption = False
-    no_rule: base.RuleOption = False
-
-
-def attack(
-    blocks: Annotated[
-        Path,
-        typer.Argument(
-            help="Published statistics: a folder of tables or of a release, or a row for each "
-            "block (.parquet)."
-        ),
-    ],
-    output: base.OutputOption,
-    options: AttackOptions,
-    runner: base.RunOptions,
-    sample: SampleOption = None,
-) -> None:
-    """Find blocks of published statistics that must hold a household above the limit."""
-    from bayesrisk.experiments.published_attack import OccupancyAttackStudy
-
-    study = OccupancyAttackStudy(
-        base.data_path(blocks, "published statistics"),
-        sample=_households(sample),
-        level=options.level,
-        hud=options.hud,
-        open_end=not options.closed,
-        error=options.error,
-        solutions=options.solutions,
-        seed=options.seed,
-        time_limit=base.optional_number(options.time_limit, "time_limit"),
-        taken_as_true=options.taken_as_true,
-        known_rule=not options.no_rule,
-    )
-    summary = runner.run(study, output, "occupancy")
-    file = Path(summary.folder) / "blocks.parquet"
-    sentence = f"{summary.blocks} blocks: {base.listed(summary.statuses)}; in {file}"
-    conflicts = (f"  no households fit block {block}: {text}" for block, text in summary.conflicts)
-    runner.show(summary, [sentence], conflicts)
-
-
-def _households(argument: Path | None) -> Path | None:
-    """Return the file of households, which a folder of microdata has; or microdata by place."""
-    if argument is None:
-        return None
-    path = base.data_path(argument, base.MICRODATA, "households.parquet")
-    inside = path / "households.parquet"
-    return inside if inside.is_file() else path
-
-
-def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
-    """Print the table of blocks."""
-    document = {"folder": str(output), "complete": summary.complete, "table": None}
-    if summary.facts.get(base.MADE_UP):
-        document[base.MADE_UP] = True
-    if summary.results is None:
-        base.print_answer(document, base.shard_lines(summary), as_json=as_json)
-        return
-    table = summary.results.table
-    document["table"] = json.loads(table.to_json(orient="records"))
-    lines = [
-        "Blocks said to hold a household above the limit (intervals in brackets; blind guess "
-        "after a bar):"
-    ]
-    for row in table[table["infeasible_as"] == "apart"].to_dict(orient="records"):
-        parts = [
-            f"{m} {row[m]:.2f} [{row[f'{m}_lower']:.2f}, {row[f'{m}_upper']:.2f}] | "
-            f"{row[f'{m}_baseline']:.2f}"
-            for m in ("precision", "recall")
-        ]
-        lines.append(
-            f"  {row['protection']:12s} {row['putative']} of {row['blocks']} blocks, "
-            f"{row['infeasible']} infeasible; {'; '.join(parts)}"
-        )
-    base.print_answer(document, [*lines, f"results: {output}"], as_json=as_json)
-
-
-# -----------------------------------------------------------------------------
 # ``bayesrisk audit``: protections of a population judged on one scale.
 
 
@@ -448,8 +189,8 @@ class AuditOptions(ColumnOptions):
     ] = None
     method: Annotated[
         list[str] | None,
-        "How they conclude: posterior, reconstruction, majority, claims or (of "
-        "households) occupancy; may be repeated [posterior].",
+        "How they conclude, one of `bayesrisk list methods`: posterior, reconstruction, "
+        "majority, claims, ...; may be repeated [posterior].",
     ] = None
     known: Annotated[list[str] | None, "Attribute that a linker knows of the target [sex,age]."] = (
         None
@@ -559,16 +300,14 @@ def _called(path: Path) -> str:
     return name.removeprefix("sample:")
 
 
-def _source(entry: dict[str, Any]) -> "Path | SimulatedPopulation":
+def _source(entry: dict[str, Any]) -> "Path | PopulationSource":
     if "records" in entry:
         return base.record_path(Path(entry["records"]))
-    from bayesrisk.experiments.audit.populations import SimulatedPopulation
+    from bayesrisk.experiments.audit.populations import REGISTRY
 
-    changes = {"n_blocks": entry["blocks"]} if "blocks" in entry else {}
-    with base.called("name", "simulate"), base.called("n_blocks", "blocks"):
-        return SimulatedPopulation(
-            br.census.population_spec(entry["simulate"], **changes), entry["seed"]
-        )
+    settings = {name: entry[name] for name in ("seed", "blocks") if name in entry}
+    with base.renamed({"name": "simulate", "n_blocks": "blocks"}):
+        return REGISTRY.make("simulate", entry["simulate"], **settings)
 
 
 def _study(
@@ -586,11 +325,11 @@ def _study(
         or [a for a in workload.schema.names if a not in background]
     )
     for name in background:  # also where nobody who asks knows them
-        with base.called("attribute", "--known"):
+        with base.renamed({"attribute": "--known"}):
             workload.schema.attribute(name)
     schema = document.get("schema") or None
     if isinstance(schema, str):
-        with base.called("name", "--schema"):
+        with base.renamed({"name": "--schema"}):
             schema = base.load_schema(schema)
     return br.experiments.AuditStudy(
         population,
@@ -627,12 +366,13 @@ def _workload(
     sources = [*population.values()] if isinstance(population, dict) else [population]
     for key in ("tables", "only"):
         document[key] = base.names(document.get(key))
-    census = [_TABLES], document["only"] or list(_ONLY)
-    workload = usual_tables(sources, document, quiet=quiet, census=census)
+    persons = [_TABLES], document["only"] or list(_ONLY)
+    workload = usual_tables(sources, document, quiet=quiet, persons=persons)
     if not isinstance(document.get("schema"), str | None) and workload.schema.size > MOST_KINDS:
         raise ArgumentError(
-            f"columns must make at most {MOST_KINDS} kinds of records, got {workload.schema.size}: "
-            "name fewer with --columns, or fewer groups with --cut"
+            "columns",
+            f"must make at most {MOST_KINDS} kinds of records",
+            shown=f"{workload.schema.size}: name fewer with --columns, or fewer groups with --cut",
         )
     return workload
 
@@ -653,12 +393,12 @@ def _protections(recipes: list[Any] | None) -> list["br.experiments.Protection"]
 
 def _methods(texts: list[str] | None) -> list[str]:
     from bayesrisk._base.validation import choice
-    from bayesrisk.risk.audit import METHODS
+    from bayesrisk.risk.audit import METHODS, available_methods
 
     methods = base.names(texts) or [METHODS[0]]
     for name in methods:
-        with base.called("method", "--method"):
-            choice(name, "method", METHODS)
+        with base.renamed({"method": "--method"}):
+            choice(name, "method", available_methods())
     return methods
 
 
@@ -667,7 +407,7 @@ def _adversaries(texts: list[str] | None, background: list[str]) -> list["Advers
 
     adversaries = []
     for name in base.names(texts) or list(_ATTACKS):
-        with base.called("name", "--attack"):
+        with base.renamed({"name": "--attack"}):
             knows = background if name == "linker" else ()
             adversaries.append(Adversary.named(name, known=knows))
     return adversaries
@@ -729,7 +469,7 @@ def attack_(
     reading = reading.accepted() if accept else reading
     reading.confirmed()
     if output is None:
-        raise ArgumentError("output must be a folder, got none")
+        raise ArgumentError("output", "must be a folder", shown="none")
     limit = base.optional_number(time_limit, "time_limit")
     quiet = quiet or as_json
     with (

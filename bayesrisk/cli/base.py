@@ -10,14 +10,11 @@ import re
 import sys
 import time
 import warnings
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
@@ -38,8 +35,8 @@ MADE_UP = "made_up"
 
 _COUNT = re.compile(r"-\.?\d")
 _ORDER = ("Risk", "Protect", "Attack", "Data", "Setup")
-#: What messages call a value that an option gives under another name: the options, the first wins.
-_CALLED = {
+#: Arguments of the package that options of other names give; the first of these wins.
+_GIVEN_BY = {
     "name of the mechanism": ("mechanism",),
     "name of the solver": ("solver",),
     "name of the executor": ("executor",),
@@ -143,22 +140,14 @@ class Command(TyperCommand):
             advice = f"; {stop}" if stop.args else ""  # a run says what becomes of it
             raise typer.Exit(interrupts.tell(advice)) from None
         except ArgumentError as error:
-            message = self._option_message(str(error))
-            if message == str(error):
-                raise
-            raise type(error)(message) from error
-
-    def _option_message(self, text: str) -> str:
-        """Return a message with the name of the option that its first words stand for."""
-        options = {
-            p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
-        }
-        option_names = {name: (name,) for name in options} | _CALLED
-        for words, names in option_names.items():
+            options = {
+                p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
+            }
+            names = _GIVEN_BY.get(error.argument, (error.argument,))
             option = next((options[name] for name in names if name in options), None)
-            if option is not None and text.startswith(f"{words} "):
-                return option + text.removeprefix(words)
-        return text
+            if option is None:
+                raise
+            raise error.renamed(option) from error
 
 
 class Commands(TyperGroup):
@@ -377,7 +366,7 @@ FragmentOption = Annotated[
 def write_fragment(report: Path) -> None:
     """Write a report as a part of another page, beside it."""
     from bayesrisk._base.disk import write_bytes
-    from bayesrisk.experiments.runs.engine import fragment
+    from bayesrisk.experiments.pages import fragment
 
     page = fragment(report.read_text("utf-8")).encode()
     write_bytes(report.with_name(report.name.replace("report", "fragment")), page)
@@ -470,7 +459,7 @@ def _share(text: str) -> tuple[int, int]:
     try:
         return int(part), int(parts)
     except ValueError as error:
-        raise ArgumentError(f"shard must be i/n, such as 2/8, got {quote(text)}") from error
+        raise ArgumentError("shard", "must be i/n, such as 2/8", got=text) from error
 
 
 def flattened(function: Callable[..., None]) -> Callable[..., None]:
@@ -525,8 +514,7 @@ def _option(parameter: inspect.Parameter) -> inspect.Parameter:
         one = inner[0]  # of a list, or of what may be None
     if isinstance(option, OptionInfo) and one is not bool:
         option, word = copy.copy(option), _WORD_OF_TYPE.get(one, "NAME")
-        choices = "|".join(one) if issubclass(one, Enum) else ""
-        option.metavar = choices or _WORD_OF.get(parameter.name, word)
+        option.metavar = _WORD_OF.get(parameter.name, word)
     return parameter.replace(annotation=Annotated[kind, option])
 
 
@@ -556,7 +544,7 @@ def parse_sensitivity(text: str) -> float:
         words = ", ".join(SENSITIVITIES)
         advice = check.did_you_mean(text, SENSITIVITIES)
         raise ArgumentError(
-            f"sensitivity must be a number or one of {words}, got {quote(text)}{advice}"
+            "sensitivity", f"must be a number or one of {words}", got=text, advice=advice
         ) from error
 
 
@@ -572,23 +560,33 @@ def names(texts: str | list[str] | None) -> list[str]:
 
 
 @contextmanager
-def called(name: str, option: str) -> Iterator[None]:
-    """Say the name of an option where an error says that of an argument."""
+def renamed(options: Mapping[str, str]) -> Iterator[None]:
+    """Let errors about arguments name the options that give these."""
     try:
         yield
     except ArgumentError as error:
-        text = str(error)
-        if not text.startswith(f"{name} "):
+        if error.argument not in options:
             raise
-        raise type(error)(option + text.removeprefix(name)) from error
+        raise error.renamed(options[error.argument]) from error
+
+
+@contextmanager
+def advised(usual: str, better: str) -> Iterator[None]:
+    """Give better advice than the usual one in errors about data."""
+    try:
+        yield
+    except DataError as error:
+        if error.advice != usual:
+            raise
+        raise error.advised(better) from error
 
 
 _PREFIX = "sample:"
 MICRODATA = "microdata"
 #: What to do about records that are too many, in a file, in a folder and in one by place.
-FILE_BY_PLACE = "add --by county, which holds one county at a time"
-FOLDER_BY_PLACE = "give its file of records instead, with --by county, which holds one at a time"
-WHOLE_BY_PLACE = "leave out --whole, which holds one place at a time"
+FILE_BY_PLACE = ": add --by county, which holds one county at a time"
+FOLDER_BY_PLACE = ": give its file of records instead, with --by county, which holds one at a time"
+WHOLE_BY_PLACE = ": leave out --whole, which holds one place at a time"
 MEASUREMENTS = "noisy measurements"
 #: Folders with ``records.csv``, and the schema and tables that it goes with.
 RECORDS = "records with tables of their own"
@@ -639,17 +637,6 @@ def made_up_mark(*sources: Path) -> dict[str, Any]:
     return {MADE_UP: True} if any(map(br.datasets.is_made_up, sources)) else {}
 
 
-@contextmanager
-def reworded(words: str, instead: str) -> Iterator[None]:
-    """Put other words into an error about data where it says these."""
-    try:
-        yield
-    except DataError as error:
-        if words not in str(error):
-            raise
-        raise type(error)(str(error).replace(words, instead)) from error
-
-
 def _is_microdata(folder: Path) -> bool:
     """Return whether a folder is one of microdata, as ``simulate`` makes it."""
     names = {"persons.parquet", "households.parquet"}
@@ -682,33 +669,34 @@ def record_pieces(
 ) -> "br.Microdata | Iterator[br.Records]":
     """Return the microdata of a folder, or the pieces of a file of records.
 
-    These are in the schema that is named, or else in that of the tables.  Where it is
-    ``sf1-person``, codes may be those of a dialect: the one that is said or that the file says of
+    These are in the schema that is named, or else in that of the tables.  Where there are other
+    codings of it, codes may be those of a dialect: the one that is said or that the file says of
     itself, and of a file whose columns are not the schema's one of them must say it.
     """
-    from bayesrisk.census.readers.record_form import coding_of_file
     from bayesrisk.tables.exchange import Partitions
-    from bayesrisk.tables.records import CHUNK, iter_records
+    from bayesrisk.tables.records import CODINGS, iter_records
 
     if path.is_dir():
         check_folder_names_its_own(schema, dialect)
-        with reworded(IN_PIECES, WHOLE_BY_PLACE if Partitions.there(path) else FOLDER_BY_PLACE):
+        with advised(IN_PIECES, WHOLE_BY_PLACE if Partitions.there(path) else FOLDER_BY_PLACE):
             return br.Microdata.read(path)
     record_schema = schema if isinstance(schema, br.Schema) else wanted
     if isinstance(schema, str):
-        with called("name", "--schema"):
+        with renamed({"name": "--schema"}):
             record_schema = load_schema(schema, geography=wanted.geography.name)
-    if record_schema.name != "sf1-person":
+    if record_schema.name not in CODINGS.builtin:
         if dialect is not None:
+            schemas = " or ".join(CODINGS.builtin)
             raise ArgumentError(
-                f"--dialect goes with records of the schema sf1-person, got {record_schema.name}"
+                f"--dialect goes with records of the schema {schemas}, got {record_schema.name}"
             )
         return iter_records(path, schema=record_schema)
-    with called("dialect", "--dialect"):
-        coding = coding_of_file(path, dialect)
+    codings = CODINGS.make(record_schema.name)
+    with renamed({"dialect": "--dialect"}):
+        coding = codings.coding(path, dialect)
     if coding is None:
         return iter_records(path, schema=record_schema)
-    return br.census.iter_record_form(path, dialect=coding, chunk=CHUNK)
+    return codings.pieces(path, coding)
 
 
 @contextmanager
@@ -722,10 +710,10 @@ def split_records(
 ) -> Iterator[Path]:
     """Provide records put down by place beside an output, and remove them at the end."""
     from bayesrisk._base import disk
-    from bayesrisk.census.studies.by_place import split_by_place
+    from bayesrisk.experiments.by_place import split_by_place
 
     with disk.scratch_folder(output) as folder:
-        with called("level", "--by"), called("places", "--places"):
+        with renamed({"level": "--by", "places": "--places"}):
             split_by_place(pieces, folder / "records", level=level, places=places, made_up=made_up)
         yield folder / "records"
 
@@ -768,12 +756,12 @@ def union_of_workloads(
     without: Sequence[str] = (),
 ) -> "br.Workload":
     """Return the tables of several workloads together: all, ``only`` some, or ``without`` some."""
-    with called("name", "--tables"):
+    with renamed({"name": "--tables"}):
         first, *rest = [load_workload(name, levels=levels, geography=geography) for name in chosen]
     union = first.union(*rest)
     if not only and not without:
         return union
-    with called("tables", "--only" if only else "--without"):
+    with renamed({"tables": "--only" if only else "--without"}):
         return union.select(tables=only or None, without=without)
 
 
@@ -782,15 +770,3 @@ def load_schema(name: str, *, geography: str | None = None) -> "br.Schema":
     if name.endswith(".toml"):
         return br.Schema.read(name)
     return br.Schema.named(name, geography=geography)
-
-
-@contextmanager
-def measurement_folder(argument: Path) -> Iterator[Path]:
-    """Provide the folder of noisy measurements that an argument names, a sample's unpacked."""
-    sample = data_path(argument, MEASUREMENTS)
-    if sample is argument:
-        yield argument
-        return
-    with TemporaryDirectory() as folder, zipfile.ZipFile(sample) as archive:
-        archive.extractall(folder)  # our own, its bytes checked
-        yield next(path for path in sorted(Path(folder).iterdir()) if path.is_dir())

@@ -179,7 +179,7 @@ class _Request:
 
 def _whole(request: _Request, source: Path) -> None:
     """Release all records at once."""
-    from bayesrisk.census.readers.text import joined
+    from bayesrisk.tables.records import joined
 
     output, runner = request.output, request.runner
     quiet = runner.quiet or runner.as_json
@@ -190,14 +190,14 @@ def _whole(request: _Request, source: Path) -> None:
         if isinstance(pieces, br.Microdata):
             people = pieces
         else:
-            with base.reworded(IN_PIECES, base.FILE_BY_PLACE):
+            with base.advised(IN_PIECES, base.FILE_BY_PLACE):
                 people = joined(pieces, source)
         count_step()
         mark = base.made_up_mark(source)
         if mark:
             people = dataclasses.replace(br.tables.microdata.as_microdata(people), made_up=True)
         listing = {} if request.places is None else {"places": request.places}
-        with base.called("places", "--places"):
+        with base.renamed({"places": "--places"}):
             release = request.protection.release(
                 people, workload=request.workload, rng=request.seed, **listing
             )
@@ -229,7 +229,7 @@ def _report(output: Path, runner: base.RunOptions) -> str:
     import pandas as pd
 
     from bayesrisk._version import __version__
-    from bayesrisk.experiments.runs.engine import drawing, findings, table
+    from bayesrisk.experiments.pages import drawing, findings, table
     from bayesrisk.plotting.attacks import draw_numbers
 
     release = _contents(output, lambda _: None)  # what may be published alone
@@ -248,6 +248,7 @@ def _report(output: Path, runner: base.RunOptions) -> str:
         [
             f"{every:,} counts in {len(tables):,} tables are released, {stated} of them exactly; "
             f"the protection is {release['mechanism']}{budget}.",
+            *_privacy(release),
             f"Published exactly: {'; '.join(_exactly(release))}.",
             *(f"{n:,} of the counts: {law}." for law, n in laws.items()),
             *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in release["diagnostics"].items()),
@@ -269,12 +270,12 @@ def _report(output: Path, runner: base.RunOptions) -> str:
 
 def _by_place(request: _Request, source: Path) -> None:
     """Release microdata by place, a part at a time."""
-    from bayesrisk.census.studies.by_place import ReleaseStudy
+    from bayesrisk.experiments.by_place import ReleaseStudy
 
     output, runner = request.output, request.runner
     listing: Any = _OCCUPIED if request.places == _OCCUPIED else None
     study = ReleaseStudy(source, request.workload, request.protection, request.seed, listing)
-    with base.called("places", "--places"):
+    with base.renamed({"places": "--places"}):
         summary = runner.run(study, output, "release")
     _warn(summary.simulation, request.protection.spec)
     lines = []
@@ -314,7 +315,7 @@ def _mechanism(
     )
 
     option = "--mechanism" if options.mechanism else f"{options.config}: mechanism"
-    with base.called("name of the mechanism", option), base.called("protection", option):
+    with base.renamed({"name of the mechanism": option, "protection": option}):
         name, parameters = read_recipe(document["mechanism"])
         parameters = with_settings(
             parameters | document.get("parameters", {}), options.settings or [], "--set"
@@ -325,10 +326,10 @@ def _mechanism(
             )
             return make_mechanism(name, **parameters)
         except ArgumentError as error:
-            if not str(error).startswith(f"mechanism {name!r}: "):
+            if not error.rule.startswith(f"{name!r}: "):
                 raise
-            text = f"{error}; give each as {name}:KEY=VALUE,KEY=VALUE or by --set KEY=VALUE"
-            raise type(error)(text) from error
+            advice = f"; give each as {name}:KEY=VALUE,KEY=VALUE or by --set KEY=VALUE"
+            raise error.advised(advice) from error
 
 
 def _households(source: Path) -> bool:
@@ -345,7 +346,7 @@ def _audited(
     from bayesrisk.experiments.audit import audited_protection
 
     folder, name = str(options.from_audit), str(options.protection)
-    with base.called("protection", "--protection"):
+    with base.renamed({"protection": "--protection"}):
         protection, workload, schema, identical = audited_protection(folder, name, records=source)
     if not identical:
         base.say(f"Warning: {source} is not what was audited in {folder}")
@@ -417,6 +418,7 @@ def verify_release(
     lines = [
         f"{folder} is whole: a release by {contents['mechanism']}, {contents['parameters']}",
         chance,
+        *_privacy(contents),
         *_measured(contents["diagnostics"]),
         "Published exactly:",
         f"  the list of places ({places}): {_PLACES[contents['list_of_places']]}",
@@ -463,6 +465,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         "mechanism": spec.mechanism,
         "parameters": ", ".join(parameters) or "no parameters",
         "rho": _rho(spec.parameters),
+        "epsilon": _epsilon(spec),
         "simulation": simulation,
         "random": any(law.random for law in laws.values()),
         "diagnostics": dict(diagnostics),
@@ -481,6 +484,24 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         ],
         "other_files": _foreign_files(folder),
     }
+
+
+def _privacy(release: Mapping[str, Any]) -> list[str]:
+    """Return a sentence with epsilon of the whole release, if its law is known."""
+    if release["epsilon"] is None:
+        return []
+    return [
+        f"For one record, all noisy counts together have epsilon {release['epsilon']:.6g} at delta "
+        "1e-10, by the law of their privacy loss."
+    ]
+
+
+def _epsilon(spec: "br.MechanismSpec") -> float | None:
+    """Return epsilon at delta 1e-10 by the law of the privacy loss; None without such a law."""
+    try:
+        return float(br.accounting.PrivacyLoss.of(spec).epsilon(1e-10).upper)
+    except ArgumentError:
+        return None
 
 
 def _rho(parameters: Mapping[str, Any]) -> float | None:

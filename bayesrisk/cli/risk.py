@@ -1,8 +1,7 @@
-"""Risk of counts: ``bayesrisk risk``, ``convert``, ``sweep``, ``hierarchy``, ``measurements``."""
+"""Risk of counts: ``bayesrisk risk``, ``convert``, ``sweep`` and ``hierarchy``."""
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,11 +9,10 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._version import __version__
-from bayesrisk.cli import base
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.cli import base, whole_release
+from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
-    from bayesrisk.experiments.runs.engine import RunSummary
     from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior
 
 _HEADS = {
@@ -55,7 +53,7 @@ def risk(
         raise ArgumentError(
             f"give exactly one of --rho and --sigma2, got rho={rho}, sigma2={sigma2}"
         )
-    with base.called("scenario_name", "--scenario"):
+    with base.renamed({"scenario_name": "--scenario"}):
         result = br.block_risk(
             [[base.number(count, "noisy_count")] for count in noisy_count],
             rho=base.optional_number(rho, "rho"),
@@ -93,7 +91,7 @@ class RiskLimit:
     """A limit on the risk ratio that a budget shall keep."""
 
     max_risk: Annotated[str | None, "Risk ratio that the average release shall keep."] = None
-    prior: Annotated[str | None, "With --max-risk: prior of the truth."] = None
+    prior: Annotated[str | None, "With --max-risk or a release: prior of the truth."] = None
     probability: Annotated[
         str | None, "With --max-risk: not the average but this quantile shall keep it."
     ] = None
@@ -111,7 +109,7 @@ class RiskLimit:
         if self.prior is None:
             raise ArgumentError("--max-risk needs a --prior, got none")
 
-        with base.called("limit", "--max-risk"):
+        with base.renamed({"limit": "--max-risk"}):
             return br.risk.rho_for_risk(
                 limit,
                 prior=base.number(self.prior, "prior"),
@@ -123,6 +121,9 @@ class RiskLimit:
 
 def convert(
     limit: RiskLimit,
+    release: Annotated[
+        str | None, typer.Argument(help="Folder of a release, or a budget: pl94, dhc.")
+    ] = None,
     rho: Annotated[str | None, "zCDP budget."] = None,
     sigma2: Annotated[str | None, "Scale of discrete Gaussian noise."] = None,
     epsilon: Annotated[str | None, "Budget of approximate DP."] = None,
@@ -131,11 +132,22 @@ def convert(
     method: Annotated[str, "Conversion between zCDP and DP: tight or bun-steinke."] = "tight",
     as_json: base.JsonOption = False,
 ) -> None:
-    """Convert between rho, sigma2, epsilon and delta: give one, or a limit on the risk."""
+    """Convert rho, sigma2, epsilon and delta, or say what a whole release tells of a record."""
     from bayesrisk._base import validation as check
     from bayesrisk.accounting.budget import SENSITIVITIES
 
     change = base.parse_sensitivity(sensitivity)
+    if release is not None:
+        if (rho, sigma2, limit.max_risk, limit.probability) != (None,) * 4:
+            raise ArgumentError("a release goes with --epsilon or --delta, and --prior, alone")
+        document, lines = whole_release.answer(
+            release,
+            epsilon=base.optional_number(epsilon, "epsilon"),
+            delta=base.optional_number(delta, "delta"),
+            prior=base.optional_number(limit.prior, "prior"),
+        )
+        base.print_answer(document, lines, as_json=as_json)
+        return
     budget, scale = base.optional_number(rho, "rho"), base.optional_number(sigma2, "sigma2")
     target, failure = base.optional_number(epsilon, "epsilon"), base.optional_number(delta, "delta")
     allowed = limit.max_risk is not None
@@ -220,10 +232,10 @@ def _group_prior(text: str) -> "br.FiniteLaw | None":
     if text == "flat":
         return None
     if kind != "truncated" or not digits.isascii() or not digits.isdigit():
-        raise ArgumentError(f"group_prior must be flat or truncated:MAX, got {quote(text)}")
+        raise ArgumentError("group_prior", "must be flat or truncated:MAX", got=text)
     count = int(digits) if len(digits) < 20 else 10**20
     if count >= _MAX_GROUP:
-        raise ArgumentError(f"group_prior must name a count below {_MAX_GROUP}, got {quote(text)}")
+        raise ArgumentError("group_prior", f"must name a count below {_MAX_GROUP}", got=text)
     return br.FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
 
 
@@ -319,110 +331,3 @@ def hierarchy(
         )
         document = _document(result)
     base.print_answer(document, _lines_of_release(document), as_json=as_json)
-
-
-# -----------------------------------------------------------------------------
-# ``bayesrisk measurements``: what a noisy measurement file says of every cell, or every count.
-
-
-_POSTERIORS = ("risk", "counts")
-_CURVE = "curve"  # of the summary: for the figure, too long to print
-
-
-@dataclass(frozen=True)
-class MeasurementOptions:
-    """Which counts are read, and what is asked of them."""
-
-    posterior: Annotated[str, "risk: of one person in every cell; counts: of every count."] = "risk"
-    level: Annotated[str, "Level of the spine."] = "Block"
-    query: Annotated[str | None, "One query alone [risk: all together; counts: total]."] = None
-    budget: Annotated[str | None, "Exact noise scales: pl94-us or pl94-pr."] = None
-
-
-@dataclass(frozen=True)
-class RiskOptions:
-    """Options of the adversary's knowledge, for the risk of every cell."""
-
-    prior: Annotated[str | None, "Risk: prior of the truth in every cell, 0.2 or 1/864."] = None
-    known_count: Annotated[int | None, "Risk: others known to be in the cell [0]."] = None
-    exceeds: Annotated[list[str], "Risk: count cells above this ratio; may be repeated [1.5]."] = (
-        field(default_factory=list)
-    )
-
-
-def measurements(
-    folder: Annotated[Path, typer.Argument(help="Noisy measurement folder, or sample:NAME.")],
-    output: base.OutputOption,
-    question: MeasurementOptions,
-    risk: RiskOptions,
-    runner: base.RunOptions,
-    top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
-) -> None:
-    """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
-    from bayesrisk._base import validation as check
-
-    counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"
-    if output.suffix == ".parquet":
-        raise ArgumentError(f"output must be a folder, got {quote(str(output))}")
-    risk_options = {
-        "prior": risk.prior,
-        "known-count": risk.known_count,
-        "exceeds": risk.exceeds or None,
-    }
-    for name, value in risk_options.items():
-        if counts and value is not None:
-            raise ArgumentError(f"--{name} belongs to --posterior risk")
-    if not counts and risk.prior is None:
-        raise ArgumentError("--prior must be given for the risk of every cell")
-    if not counts and top is not None:
-        raise ArgumentError("--top belongs to --posterior counts")
-    selection: dict[str, Any] = {"level": question.level, "budget": question.budget}
-    selection["made_up"] = str(folder).startswith("sample:")
-    with base.measurement_folder(folder) as place:
-        if counts:
-            query, coarsest = question.query or "total", top or "State"
-            study = br.census.MeasurementCountsStudy(place, query=query, top=coarsest, **selection)
-            summary = runner.run(study, output, "counts")
-            runner.show(summary, _lines_of_counts(summary, output))
-            return
-        risks = br.census.MeasurementsStudy(
-            place,
-            prior=base.number(str(risk.prior), "prior"),
-            known_count=risk.known_count or 0,
-            query=question.query,
-            exceeds=[base.number(text, "exceeds") for text in risk.exceeds] or [1.5],
-            **selection,
-        )
-        summary = runner.run(risks, output, "noisy measurements")
-    figures = _figures(summary, output) if summary.complete else []
-    document = {name: value for name, value in summary.to_dict().items() if name != _CURVE}
-    document["figures"] = [str(file) for file in figures]
-    lines = [*risks.sentences(summary.facts), f"files: {output}"]
-    lines += [f"figure: {file}" for file in figures[:1]]
-    base.print_answer(document, [*lines, *base.shard_lines(summary)], as_json=runner.as_json)
-
-
-def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
-    """Draw how many cells are above a ratio, beside the cells."""
-    import pandas as pd
-
-    thresholds = [row["risk_ratio"] for row in result.exceedance]
-    figure = br.plotting.plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
-    return br.plotting.save_figure(figure, output / "risk")
-
-
-def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
-    """Return the summary for people."""
-    rows = [
-        {
-            "level": level,
-            "counts": number,
-            "known_exactly": result.exact[level],
-            "sd": result.sd[level],
-            "sd_of_own_noise": "-" if result.noise_sd[level] is None else result.noise_sd[level],
-        }
-        for level, number in result.counts.items()
-    ]
-    title = f"Counts of {result.query}, {result.top} to {result.level}, in {output}:"
-    cut = f"cut off: at most {result.truncation_bound:.3g} of each posterior"
-    return [*(base.table_lines(rows, title) if rows else []), cut]

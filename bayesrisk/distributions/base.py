@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from bayesrisk._base import validation as check
 from bayesrisk._base.randomness import Seed, generator
 from bayesrisk._base.validation import BoolArray, FloatAnswer, FloatArray, IntAnswer, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
 _Measure = Callable[[FloatArray], FloatAnswer]
 _HALVINGS = 1100  # more than from the largest double to 1
@@ -190,9 +190,9 @@ class LocatedLaw(CountLaw):
 def single_law(law: object, name: str = "law") -> CountLaw:
     """Return a law of one variable, or refuse what is none."""
     if not isinstance(law, CountLaw):
-        raise ArgumentTypeError(f"{name} must be a CountLaw, got {quote(law)}")
+        raise ArgumentTypeError(name, "must be a CountLaw", got=law)
     if law.shape != ():
-        raise ShapeError(f"{name} must be a single law, got parameters of shape {law.shape}")
+        raise ShapeError(name, "must be a single law", shown=f"parameters of shape {law.shape}")
     return law
 
 
@@ -209,10 +209,10 @@ def _whole_size(size: int | tuple[int, ...] | None, shape: tuple[int, ...]) -> t
         valid = False
     if not valid:
         raise ArgumentError(
-            f"size must be non-negative and hold the parameters' shape {shape}, got {quote(size)}"
+            "size", f"must be non-negative and hold the parameters' shape {shape}", got=size
         )
     if prod(wanted) > check.MAX_ELEMENTS:
-        raise ArgumentError(f"size must be at most {check.MAX_ELEMENTS} draws, got {wanted}")
+        raise ArgumentError("size", f"must be at most {check.MAX_ELEMENTS} draws", shown=wanted)
     return wanted
 
 

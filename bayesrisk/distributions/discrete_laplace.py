@@ -13,7 +13,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.validation import FloatAnswer, FloatArray, IntAnswer, Number
 from bayesrisk.distributions.base import LocatedLaw
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 _MIN_SCALE, _MAX_SCALE = 1e-12, 1e15
 
@@ -183,8 +183,8 @@ def noise_precision(noise: Noise | DiscreteGaussian) -> FloatArray:
         return noise.precision
     if not isinstance(noise, DiscreteGaussian):
         raise ArgumentTypeError(
-            f"noise must be a Noise(rho=...) or a DiscreteGaussian, got {quote(noise)}"
+            "noise", "must be a Noise(rho=...) or a DiscreteGaussian", got=noise
         )
     if np.any(noise.loc != 0):
-        raise ArgumentError("noise must be centred on 0, got a law with another loc")
+        raise ArgumentError("noise", "must be centred on 0", shown="a law with another loc")
     return check.cell_precision(None, noise.sigma2, 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 from bayesrisk._base.compiling import elementwise, kernel, lean_kernel, lean_step
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.distributions.base import single_law
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 
 #: exp(-REACH) = 1.6e-18 bounds the relative mass beyond every window.
 REACH = 41.0
@@ -280,12 +280,13 @@ def log_table(
     single = single_law(law, name)
     low, high = (float(end) for end in single.support())
     if low < 0.0 and not negative and float(single.cdf(-1)) > 0.0:
-        raise ArgumentError(f"{name} must give no mass to negative counts, got {quote(law)}")
+        raise ArgumentError(name, "must give no mass to negative counts", got=law)
     first, last = max(low, 0.0), high if largest is None else min(high, float(largest))
     if not last - first < MAX_ENTRIES:
         raise ArgumentError(
-            f"{name} must have at most {MAX_ENTRIES} values >= 0 (tabulate or truncate it), got "
-            f"the support {low:g} to {high:g}"
+            name,
+            f"must have at most {MAX_ENTRIES} values >= 0 (tabulate or truncate it)",
+            shown=f"the support {low:g} to {high:g}",
         )
     if last >= first:
         values = np.arange(int(first), int(last) + 1)
@@ -293,4 +294,4 @@ def log_table(
         if np.isfinite(log_pmf).any():
             return LogTable(int(first), log_pmf)
     most = "" if largest is None else f" and <= {largest}"
-    raise ArgumentError(f"{name} must allow a count >= 0{most}, got {quote(law)}")
+    raise ArgumentError(name, f"must allow a count >= 0{most}", got=law)

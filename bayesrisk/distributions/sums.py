@@ -13,7 +13,7 @@ from bayesrisk._base.validation import FloatAnswer, FloatArray, IntAnswer
 from bayesrisk.distributions import kernels
 from bayesrisk.distributions.base import CountLaw, single_law
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
 #: Largest table that is made, 128 MiB of doubles.
 MAX_TABLE = 2**24
@@ -45,10 +45,10 @@ class FiniteLaw(CountLaw):
         pmf = check.real_array(probabilities, "probabilities", lower=0.0)
         self.error_bound = check.scalar(error_bound, "error_bound", lower=0.0, upper=1.0)
         if pmf.ndim != 1:
-            raise ShapeError(f"probabilities must be one-dimensional, got shape {pmf.shape}")
+            raise ShapeError("probabilities", "must be one-dimensional", shown=f"shape {pmf.shape}")
         excess = abs(float(pmf.sum()) - 1.0)
         if excess > 2.0 * self.error_bound + pmf.size * 2**-50:
-            raise ArgumentError(f"probabilities must sum to 1, got {pmf.sum()!s}")
+            raise ArgumentError("probabilities", "must sum to 1", shown=f"{pmf.sum()!s}")
         self._pmf: FloatArray = np.array(pmf)
         self._pmf.setflags(write=False)
         # Each tail is summed from its own end, so that both keep their relative precision.
@@ -214,15 +214,17 @@ def sum_ripple(precision: float, terms: int) -> FloatArray:
     instead = 'sibling_noise="approximate" has no such limit'
     if terms > MAX_TERMS + 1:
         raise ArgumentError(
-            f"n_siblings must be <= {MAX_TERMS} for exact sibling noise with a ripple, got a sum "
-            f"of {terms} terms; {instead}"
+            "n_siblings",
+            f"must be <= {MAX_TERMS} for exact sibling noise with a ripple",
+            shown=f"a sum of {terms} terms; {instead}",
         )
     # The last and longest of the convolutions.
     products = terms * np.sqrt(kernels.REACH * terms / precision)
     if products > _MAX_PRODUCTS:
         raise ArgumentError(
-            f"n_siblings must be small enough for an exact convolution of {_MAX_PRODUCTS} "
-            f"products, got {products:.3g} products; {instead}"
+            "n_siblings",
+            f"must be small enough for an exact convolution of {_MAX_PRODUCTS} products",
+            shown=f"{products:.3g} products; {instead}",
         )
     return _doubled(precision, terms)
 
@@ -438,7 +440,7 @@ def sum_approximation(law: DiscreteGaussian, n: int) -> SumApproximation:
     True
     """
     if not isinstance(law, DiscreteGaussian):
-        raise ArgumentTypeError(f"law must be a DiscreteGaussian, got {quote(law)}")
+        raise ArgumentTypeError("law", "must be a DiscreteGaussian", got=law)
     single_law(law)
     n = check.integer(n, "n", lower=1, upper=10**6)
     approximate = DiscreteGaussian(n * law.sigma2, n * int(law.loc))

@@ -27,7 +27,8 @@ from bayesrisk._base.disk.parquet import opened, read_batches, read_frame
 from bayesrisk._base.display import arrow_table, displayed
 from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
-from bayesrisk.experiments.runs.engine import Study, drawing, findings, origin, table
+from bayesrisk.experiments.pages import drawing, findings, origin, table
+from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.plotting.attacks import draw_numbers
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
@@ -416,7 +417,9 @@ class ReconstructionStudy(TableStudy):
         source, fields = self._checked()
         nodes = checked_nodes(self.node_limit, self.solver)
         if nodes is not None and self.variability is None:
-            raise ArgumentError(f"node_limit goes with a variability, got {nodes} without one")
+            raise ArgumentError(
+                "node_limit", "goes with a variability", shown=f"{nodes} without one"
+            )
         levels = source.workload.levels
         check.choice(self.scope, "scope", levels)
         unit = self.scope  # the level whose places stay together in a shard

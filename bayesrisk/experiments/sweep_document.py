@@ -383,7 +383,7 @@ def _quantities(read: Document, source: str) -> tuple[str, ...]:
     """Return the quantities that the document asks for, or all that its sections allow."""
     only_gaussian = set(read.grid.noise) == {NOISES[0]}
     faults = {}
-    for quantity, need in QUANTITIES.items():
+    for quantity, (_, need) in QUANTITIES.items():
         section, _, key = need.partition(".")
         part = getattr(read, section) if section else read
         if part is None or (key and getattr(part, key) is None):

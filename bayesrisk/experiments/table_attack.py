@@ -19,7 +19,8 @@ from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import displayed
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
-from bayesrisk.experiments.runs import engine
+from bayesrisk.experiments import pages
+from bayesrisk.experiments.pages import Part
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.plotting.attacks import plot_bounds
 from bayesrisk.reconstruction import Proofs
@@ -41,6 +42,7 @@ _CAPTIONS = {
     "records": "Records that fit; others may fit, too",
     "likely": "Likely records, if all lists of records were equally probable before",
 }
+_MUST = "This must be true, if the tables were read as they are meant:"
 _STEPS = ("bounds", "claims", "records", "likely", "combinations")
 _MOST_READINGS = 60  # that are tried where no records fit
 
@@ -224,7 +226,7 @@ class _Attack:
             reason = next(iter(bounds.conflict.values()))
             text = f"No records fit these tables as they were read: {reason}."
             proof = self.certificates.add(self.tables, bounds, 1)[0]
-            self.first = [engine.PageCell(text, href=proof), self._otherwise()]
+            self.first = [pages.PageCell(text, href=proof), self._otherwise()]
         else:
             bounds = self.certificates.add_bounds(self.tables, bounds)
             self.first = hidden_sentences(bounds, self._coarse)
@@ -296,7 +298,7 @@ class _Attack:
         schema = self.tables.workload.schema
         words = schema.labelled(frame)[list(schema.names)].fillna("any")
         pairs = zip(sentences[:_SAID], files, strict=False)
-        self.proved = [engine.PageCell(text, href=file) for text, file in pairs]
+        self.proved = [pages.PageCell(text, href=file) for text, file in pairs]
         self.frames["claims"] = pd.concat([table, places, words], axis=1)
 
     def _records(self) -> None:
@@ -325,7 +327,7 @@ class _Attack:
             )
             if not most:
                 unique = replace(solution, status=(Status.UNIQUE,) * len(solution.status))
-                text = engine.PageCell(text, href=self.certificates.add(tables, unique, 1)[0])
+                text = pages.PageCell(text, href=self.certificates.add(tables, unique, 1)[0])
         self.rest.append(text)
         self.frames["records"] = frame
 
@@ -411,24 +413,28 @@ class _Attack:
         for name, frame in self.frames.items():
             disk.write_bytes(self.target / f"{name}.csv", csv_bytes(frame))
         self.certificates.write(self.target)
-        page = engine.render(
-            "attack.html",
-            title="What these tables give away",
-            sentences=[*self.first, *self.rest, *self.last],
-            proved=self.proved,
-            reading=self.reading.lines,
-            figures=_figures(self.frames["bounds"], self.target),
-            tables=[
-                engine.table(_linked(f.head(500)), _CAPTIONS[n])
-                for n, f in self.frames.items()
-                if len(f)
+        first, *rest = [*self.first, *self.rest, *self.last]
+        proved: list[Part] = [_MUST, ("points", self.proved)] if self.proved else []
+        tables = [
+            ("folded", _CAPTIONS[name], [pages.table(_linked(frame.head(500)), _CAPTIONS[name])])
+            for name, frame in self.frames.items()
+            if len(frame)
+        ]
+        page = pages.render(
+            "What these tables give away",
+            [("sentence", first, "lead"), *proved, *rest],
+            [
+                *_figures(self.frames["bounds"], self.target),
+                ("heading", "How the tables were read"),
+                ("listing", "\n".join(self.reading.lines)),
+                *tables,
+                ("prose", "attack_reading.html", self.certificates),
             ],
-            certificates=bool(self.certificates.parts),
             source=f"Made by bayesrisk {__version__}, seed {self.seed}.",
             settings_title="What was assumed, as a file for --assume",
             settings=self.reading.to_toml(),
         )
-        disk.write_bytes(self.target / "report.html", page.encode())
+        disk.write_bytes(self.target / "report.html", page)
 
     @property
     def last(self) -> list[str]:
@@ -568,11 +574,11 @@ def _linked(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame whose proofs are links of a page."""
     if "proof" not in frame:
         return frame
-    links = [engine.PageCell(Path(file).name, href=file) for file in frame["proof"]]
+    links = [pages.PageCell(Path(file).name, href=file) for file in frame["proof"]]
     return frame.assign(proof=pd.Series(links, frame.index, dtype=object))
 
 
-def _figures(bounds: pd.DataFrame, folder: Path) -> list[engine.Figure]:
+def _figures(bounds: pd.DataFrame, folder: Path) -> list[pages.Figure]:
     """Return the figure of the counts of which most is learned."""
     ends = bounds[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(np.inf)
     width, stated = ends["high"] - ends["low"], ends["high_stated"] - ends["low_stated"]
@@ -586,4 +592,4 @@ def _figures(bounds: pd.DataFrame, folder: Path) -> list[engine.Figure]:
         f"The {len(chosen)} counts of which the tables together say most. Grey: what a count says "
         "by itself, up to the edge where nobody published it; blue: what must be true"
     )
-    return [engine.figure(plot_bounds(chosen.assign(label=labels)), folder / "bounds", caption)]
+    return [pages.figure(plot_bounds(chosen.assign(label=labels)), folder / "bounds", caption)]

@@ -1,6 +1,7 @@
 """Public names of inference: the adversary."""
 
 from .count.posterior import (
+    NoisyCount as NoisyCount,
     bayes_decision as bayes_decision,
     count_posterior as count_posterior,
     decision_threshold as decision_threshold,
@@ -9,6 +10,7 @@ from .count.posterior import (
     risk_ratio as risk_ratio,
 )
 from .count.postprocessed import (
+    PostprocessedCount as PostprocessedCount,
     postprocess as postprocess,
     postprocessed_posterior as postprocessed_posterior,
 )

@@ -19,7 +19,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk._base.randomness import as_finished, generator
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
 # -----------------------------------------------------------------------------
 # The draws behind a simulated likelihood: streams, who runs them, checks of what comes back.
@@ -82,7 +82,7 @@ def _as_draws(value: ArrayLike, size: int) -> IntArray:
         draws = draws[:, None]
     if draws.ndim != 2 or len(draws) != size:
         raise ShapeError(
-            f"simulate must return shape ({size},) or ({size}, cells), got {np.shape(value)}"
+            "simulate", f"must return shape ({size},) or ({size}, cells)", shown=np.shape(value)
         )
     return draws
 
@@ -91,9 +91,7 @@ def run(work: Work, executor: Executor | None, progress: Progress | None) -> Int
     """Return every draw, shape (hypotheses, draws, cells), whoever drew it and when."""
     check.function(progress, "progress")
     if executor is not None and not isinstance(executor, Executor):
-        raise ArgumentTypeError(
-            f"executor must be a concurrent.futures.Executor, got {quote(executor)}"
-        )
+        raise ArgumentTypeError("executor", "must be a concurrent.futures.Executor", got=executor)
     n_streams = -(-work.draws // work.batch)
     step = max(1, -(-n_streams // _CHUNKS))
     pieces = [range(i, min(i + step, n_streams)) for i in range(0, n_streams, step)]
@@ -247,7 +245,7 @@ def prior_vector(prior_pmf: ArrayLike, hypotheses: int) -> FloatArray:
     """Return a pmf over the hypotheses."""
     prior = check.probability_vector(prior_pmf, "prior_pmf")
     if prior.shape != (hypotheses,):
-        raise ShapeError(f"prior_pmf must have shape ({hypotheses},), got {prior.shape}")
+        raise ShapeError("prior_pmf", f"must have shape ({hypotheses},)", shown=prior.shape)
     return prior
 
 
@@ -309,7 +307,7 @@ def simulated_likelihood(
     True
     """
     if not callable(simulate):
-        raise ArgumentTypeError(f"simulate must be callable, got {quote(simulate)}")
+        raise ArgumentTypeError("simulate", "must be callable", got=simulate)
     check.choice(streams, "streams", ("common", "independent"))
     work = Work(
         simulate=simulate,

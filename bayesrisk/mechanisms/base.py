@@ -16,6 +16,7 @@ from bayesrisk.exceptions import ArgumentError, PluginError, quote
 from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
+from bayesrisk.tables.cells import CellSpace, code_kinds
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
 from bayesrisk.tables.published import marked
 from bayesrisk.tables.schema import FRAME_PLACES
@@ -80,10 +81,11 @@ def check_unlisted(spec: MechanismSpec) -> None:
     if all(isinstance(part, TrueCounts) for part in (spec.others, *spec.tables.values())):
         return
     raise ArgumentError(
-        "places must be given where records come without a public list of them, got none: the "
-        f"tables of {spec.mechanism!r} would list a place because somebody lives there; give the "
-        f"codes of all places, microdata with their blocks, or {OCCUPIED!r} to publish which "
-        "places have a record"
+        "places",
+        "must be given where records come without a public list of them",
+        shown=f"none: the tables of {spec.mechanism!r} would list a place because somebody lives "
+        "there; give the codes of all places, microdata with their blocks, or "
+        f"{OCCUPIED!r} to publish which places have a record",
     )
 
 
@@ -130,7 +132,7 @@ class BaseMechanism(ABC):
         What is published of a place of this level, and of those inside it, depends on nothing
         outside, and a published table of a coarser level is the sum over these places.  A release
         may then be made of one after the other
-        (:class:`~bayesrisk.census.studies.by_place.ReleaseStudy`).
+        (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
 
         Examples
         --------
@@ -276,8 +278,10 @@ def _chance(rng: np.random.Generator | int | None, spec: MechanismSpec) -> np.ra
     """Return the random numbers of a release; a vetted sampler has its own, and takes no seed."""
     if rng is not None and (named := stated_samplers(spec.parameters)):
         raise ArgumentError(
-            f"rng must be None with the sampler {min(named)!r}, which nobody can repeat, got "
-            f"{quote(rng)}: for a simulation leave the sampler out"
+            "rng",
+            f"must be None with the sampler {min(named)!r}, which nobody can repeat",
+            got=rng,
+            advice=": for a simulation leave the sampler out",
         )
     return generator(rng, optional=True)
 
@@ -339,7 +343,7 @@ def filled_mapping(value: object, name: str) -> Mapping[Any, Any]:
     """Return a mapping that is not empty."""
     mapping = check.mapping(value, name)
     if not mapping:
-        raise ArgumentError(f"{name} must not be empty")
+        raise ArgumentError(name, "must not be empty")
     return mapping
 
 
@@ -351,21 +355,16 @@ def positive_parts(value: object, name: str) -> dict[str, Fraction]:
 
 def different_cells(schema: Schema, tables: list[Table]) -> NDArray[np.int64]:
     """Return schema cells that stand for all: one of each kind that the tables tell apart."""
-    codes = {}
-    for attribute in schema.attributes:
-        factors = [t.factors[attribute.name] for t in tables if attribute.name in t.factors]
-        first = np.zeros(1, dtype=np.int64)
-        if factors:
-            first = np.unique(np.vstack(factors), axis=1, return_index=True)[1]
-        codes[attribute.name] = first + attribute.first
-    kinds = int(np.prod([float(len(c)) for c in codes.values()]))
-    if kinds > _MAX_CLASSES:
+    space = CellSpace(
+        schema, {a.name: code_kinds(tables, a.name, a.size) for a in schema.attributes}
+    )
+    if space.size > _MAX_CLASSES:
         raise ArgumentError(
-            f"tables of the workload must tell at most {_MAX_CLASSES} kinds of records apart, "
-            f"got {kinds}"
+            "tables",
+            f"of the workload must tell at most {_MAX_CLASSES} kinds of records apart",
+            shown=space.size,
         )
-    grid = np.meshgrid(*codes.values(), indexing="ij")
-    return schema.cell_index({n: g.reshape(-1) for n, g in zip(codes, grid, strict=True)})
+    return space.representatives()
 
 
 def most_cells(schema: Schema, table: Table, *, norm: int) -> int:

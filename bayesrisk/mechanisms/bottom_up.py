@@ -56,9 +56,7 @@ def roles(workload: Workload, *, universe: str, exact: tuple[str, ...]) -> Roles
     cells = different_cells(workload.schema, list(tables.values()))
     rows = {name: table.incidence(workload.schema, cells) for name, table in tables.items()}
     if rows[universe].shape[0] != 1 or not _is_split(rows[universe]):
-        raise ArgumentError(
-            f"universe must be one cell that counts every record, got {quote(universe)}"
-        )
+        raise ArgumentError("universe", "must be one cell that counts every record", got=universe)
     open_tables = [name for name in tables if name not in (universe, *exact)]
     finest_first = sorted(open_tables, key=lambda name: -rows[name].shape[0])
     split: list[str] = []
@@ -120,7 +118,8 @@ def check_plan(workload: Workload, origins: Roles, bounds: Mapping[str, str]) ->
     for (level, name), table in workload.tables.items():
         if name not in finest or finest[name] != table:
             raise ArgumentError(
-                f"workload must have table {name!r} of level {level!r} at {workload.levels[-1]!r}"
+                "workload",
+                f"must have table {name!r} of level {level!r} at {workload.levels[-1]!r}",
             )
     for name, bound in bounds.items():
         if name not in origins.measured or name in origins.split or bound not in finest:
@@ -130,7 +129,7 @@ def check_plan(workload: Workload, origins: Roles, bounds: Mapping[str, str]) ->
             )
         if len(finest[name].cells) != 1 or len(finest[bound].cells) != 1:
             raise ArgumentError(
-                f"bounds must be of tables of one cell, got {quote(name)}: {quote(bound)}"
+                "bounds", "must be of tables of one cell", got=name, advice=f": {quote(bound)}"
             )
 
 
@@ -239,7 +238,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
             check.choice(allocation, "allocation", _ALLOCATIONS)
         if (rho is not None) != (allocation == "uniform"):
             raise ArgumentError(
-                f"rho must be given with allocation 'uniform', and only then, got {quote(rho)}"
+                "rho", "must be given with allocation 'uniform', and only then", got=rho
             )
         self._sensitivity = sensitivity
         self._rho = None if rho is None else positive(rho, "rho")
@@ -266,7 +265,7 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         usual = _OCCUPANCY if workload.schema.name == "household-occupancy" else {}
         universe = self._universe or usual.get("universe")
         if universe is None:
-            raise ArgumentError(f"universe must be given for schema {workload.schema.name!r}")
+            raise ArgumentError("universe", f"must be given for schema {workload.schema.name!r}")
         exact = self._exact
         if exact is None:
             exact = tuple(name for name in usual.get("exact", ()) if name in names)
@@ -287,10 +286,10 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
             budget = self._budget or _DAS_2020
         for name in origins.measured:
             if name not in budget:
-                raise ArgumentError(f"budget must have table {name!r}, which has to be measured")
+                raise ArgumentError("budget", f"must have table {name!r}, which has to be measured")
         for name in self._budget or ():
             if name not in origins.measured:
-                raise ArgumentError(f"budget must name measured tables only, got {quote(name)}")
+                raise ArgumentError("budget", "must name measured tables only", got=name)
         paper = self._sensitivity == _PAPER
         kind, finest = "change-one" if paper else self._sensitivity, workload.levels[-1:]
         squares = {  # of how far one record can move each table of the smallest places
@@ -303,7 +302,9 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
         for name, scale in scales.items():
             if scale > _MAX_SIGMA2:
                 raise ArgumentError(
-                    f"sigma2 of table {name!r} must be <= {_MAX_SIGMA2:g}, got {float(scale):g}"
+                    "sigma2",
+                    f"of table {name!r} must be <= {_MAX_SIGMA2:g}",
+                    shown=f"{float(scale):g}",
                 )
         spent = sum((squares[name] / (2 * scales[name]) for name in scales), Fraction(0))
         return {name: budget[name] for name in scales}, scales, spent

@@ -161,7 +161,7 @@ def _row(row: object, name: str, keys: int) -> dict[int, Fraction] | list[int]:
         entries = [_number(one) for one in row.split()] if isinstance(row, str) else row
         changes = check.count_array(check.items(entries, name), name)
         if changes.size != keys:
-            raise ArgumentError(f"{name} must have a change for {keys} keys, got {changes.size}")
+            raise ArgumentError(name, f"must have a change for {keys} keys", shown=changes.size)
         return [int(change) for change in changes]
     shares: dict[int, Fraction] = {}
     for change, share in row.items():
@@ -169,7 +169,7 @@ def _row(row: object, name: str, keys: int) -> dict[int, Fraction] | list[int]:
         amount = check.integer(_number(change), f"{label}: change", lower=-(2**31), upper=2**31)
         exact = exact_number(share, label)
         if (exact * keys).denominator != 1 or exact < 0:
-            raise ArgumentError(f"{label} must be a multiple of 1/{keys}, got {quote(share)}")
+            raise ArgumentError(label, f"must be a multiple of 1/{keys}", got=share)
         if exact:
             shares[amount] = shares.get(amount, Fraction(0)) + exact
     return dict(sorted(shares.items()))
@@ -222,7 +222,7 @@ def _frame_rows(frame: pd.DataFrame, keys: int) -> list[list[int]]:
     lost = [name for name in _COLUMNS if name not in frame]
     if lost:
         raise ArgumentError(
-            f"ptable must have columns {', '.join(_COLUMNS)}, got no {quote(lost[0])}"
+            "ptable", f"must have columns {', '.join(_COLUMNS)}", shown=f"no {quote(lost[0])}"
         )
     count, key, change = (
         check.count_array(frame[name].to_numpy(), f"ptable: {name}") for name in _COLUMNS

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesrisk._base import validation as check
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.base import BaseMechanism, Protected, filled_mapping
 from bayesrisk.mechanisms.registry import make_mechanism
@@ -63,8 +63,9 @@ class ReleaseComposition(BaseMechanism):
             settings = dict(check.mapping(recipe, label))
             if "mechanism" not in settings or not set(settings) <= _KEYS:
                 raise ArgumentError(
-                    f"{label} must have mechanism, and perhaps parameters and tables, "
-                    f"got {quote(list(settings))}"
+                    label,
+                    "must have mechanism, and perhaps parameters and tables",
+                    got=list(settings),
                 )
             parameters = check.mapping(settings.get("parameters", {}), f"{label}['parameters']")
             mechanism = make_mechanism(check.text(settings["mechanism"], label), **parameters)

@@ -56,7 +56,7 @@ def resolve_budgets(
         )
     if budgets is not None:
         if total is not None:
-            raise ArgumentError(f"{name} is the sum of budgets: leave it out, got {quote(total)}")
+            raise ArgumentError(name, "is the sum of budgets: leave it out", got=total)
         return _nested(budgets, "budgets")
     if allocation is not None:
         return _census(allocation, total)
@@ -102,7 +102,7 @@ def _check_shares(shares: Mapping[str, Fraction], name: str) -> None:
     """Check that shares do not spend more than there is; what they leave is not spent."""
     whole = sum(shares.values())
     if whole > 1:
-        raise ArgumentError(f"{name} must sum to at most 1, got {whole}")
+        raise ArgumentError(name, "must sum to at most 1", shown=whole)
 
 
 def _census(allocation: object, total: object) -> Budgets:
@@ -112,7 +112,7 @@ def _census(allocation: object, total: object) -> Budgets:
     for key in sorted(map(str, set(choice) - {"product", "region", "universe"})):
         raise ArgumentError(f"allocation may hold product, region and universe, got {quote(key)}")
     if "product" not in choice:
-        raise ArgumentError("allocation must name its product, pl94 or dhc")
+        raise ArgumentError("allocation", "must name its product, pl94 or dhc")
     product = choice.pop("product")
     try:
         frame = census_2020_budget(product, total_rho=total, **choice)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import BaseMechanism, Protected
 from bayesrisk.release import MechanismSpec, SimulationOnly, TrueCounts
 from bayesrisk.tables import Attribute, Microdata, Records, Table, Workload, tabulate
@@ -52,14 +52,14 @@ class Recode(BaseMechanism):
 
     def __init__(self, *, level: str | None = None, groups: Mapping[str, Groups] | None = None):
         if level is None and groups is None:
-            raise ArgumentError("level or groups must be given, got neither")
+            raise ArgumentError("level", "or groups must be given", shown="neither")
         self._level = None if level is None else check.text(level, "level")
         self._groups: dict[str, list[list[int]] | list[int]] = {}
         if groups is not None:
             named = check.mapping(groups, "groups").items()
             self._groups = {check.text(n, "groups"): _stated(g, n) for n, g in named}
             if not self._groups:
-                raise ArgumentError("groups must name at least one attribute, got none")
+                raise ArgumentError("groups", "must name at least one attribute", shown="none")
         parameters: dict[str, Any] = {"level": self._level, "groups": self._groups or None}
         # Of a table that was asked for nothing is known here but that chance has no part in it.
         super().__init__(MechanismSpec("recode", parameters, others=SimulationOnly(drawn=False)))
@@ -98,14 +98,16 @@ class Recode(BaseMechanism):
                 continue
             if recode is not table and (level, recode.name) in workload.tables:
                 raise ArgumentError(
-                    f"workload must not have a table {recode.name!r} beside {table.name!r}, whose "
-                    "recoded table is called so"
+                    "workload",
+                    f"must not have a table {recode.name!r} beside {table.name!r}, whose recoded "
+                    "table is called so",
                 )
             tables[level, recode.name] = recode
         if not tables:
             raise ArgumentError(
-                f"level and groups must leave a table of the workload, got none of "
-                f"{len(workload.tables)} at {', '.join(workload.levels)}"
+                "level",
+                "and groups must leave a table of the workload",
+                shown=f"none of {len(workload.tables)} at {', '.join(workload.levels)}",
             )
         return Workload(schema, tables)
 
@@ -193,18 +195,16 @@ def _stated(groups: object, name: str) -> list[list[int]] | list[int]:
     label = f"groups[{name!r}]"
     entries = check.items(groups, label)
     if not entries:
-        raise ArgumentError(f"{label} must have at least one group, got none")
+        raise ArgumentError(label, "must have at least one group", shown="none")
     if all(isinstance(one, (int, np.integer)) for one in entries):
         edges = [int(edge) for edge in entries]
         if any(a >= b for a, b in itertools.pairwise(edges)):
-            raise ArgumentError(f"{label} must be increasing, got {quote(edges)}")
+            raise ArgumentError(label, "must be increasing", got=edges)
         return edges
     lists = [[check.integer(c, label) for c in check.items(one, label)] for one in entries]
     codes = [code for one in lists for code in one]
     if not all(lists) or len(set(codes)) < len(codes):
-        raise ArgumentError(
-            f"{label} must hold a code once, and no empty group, got {quote(lists)}"
-        )
+        raise ArgumentError(label, "must hold a code once, and no empty group", got=lists)
     return lists
 
 
@@ -216,11 +216,11 @@ def _code_groups(attribute: Attribute, groups: list[list[int]] | list[int], name
     outside = [c for c in listed if not attribute.first <= c <= attribute.last]
     if outside:
         raise ArgumentError(
-            f"{label} must lie in [{attribute.first}, {attribute.last}], got {outside[0]}"
+            label, f"must lie in [{attribute.first}, {attribute.last}]", shown=outside[0]
         )
     if isinstance(groups[0], int):
         if groups[0] != attribute.first:
-            raise ArgumentError(f"{label} must begin with {attribute.first}, got {groups[0]}")
+            raise ArgumentError(label, f"must begin with {attribute.first}", shown=groups[0])
         return np.searchsorted(listed, codes, side="right").astype(np.int64) - 1
     number = codes - attribute.first + len(groups)  # codes of no group stay apart
     for index, one in enumerate(groups):

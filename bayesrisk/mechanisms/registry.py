@@ -105,7 +105,7 @@ def read_recipe(text: str, name: str = "protection") -> tuple[str, dict[str, Any
     parts = _NEXT.split(rest) if rest.strip() else []
     keys = [part.partition("=")[0].strip() for part in parts]
     if len(set(keys)) < len(keys):
-        raise ArgumentError(f"{name} must give each parameter once, got {quote(text)}")
+        raise ArgumentError(name, "must give each parameter once", got=text)
     return mechanism.strip(), with_settings({}, parts, "parameters of a protection")
 
 
@@ -128,7 +128,7 @@ def with_settings(
                 break
         text = setting[position:].strip()
         if step is None or not text:
-            raise ArgumentError(f"{name} must be KEY=VALUE, got {quote(setting)}")
+            raise ArgumentError(name, "must be KEY=VALUE", got=setting)
         inside = result
         for part in path[:-1]:
             below = inside.get(part, {})
@@ -305,7 +305,7 @@ def make_mechanism(recipe: str, /, **parameters: object) -> Mechanism:
     if not dependent:
         return REGISTRY.make(name, **usual_parameters(name, **settings))
     whole = dict.fromkeys(dependent) | usual_parameters(name, **settings)
-    check_names(f"mechanism {name!r}", inspect.signature(REGISTRY.factory(name)), (), whole)
+    check_names("mechanism", name, inspect.signature(REGISTRY.factory(name)), (), whole)
     return UsualMechanism(name, settings)
 
 

@@ -27,6 +27,7 @@ from .counts import (
     plot_mechanisms as plot_mechanisms,
     plot_noisy_measurements as plot_noisy_measurements,
     plot_postprocessing as plot_postprocessing,
+    plot_privacy_loss as plot_privacy_loss,
     plot_risk as plot_risk,
 )
 

@@ -118,7 +118,7 @@ def _whole(plot: Drawn, name: str) -> Figure:
     figure = first.get_figure(root=True) if isinstance(first, Axes) else first
     if not isinstance(figure, Figure):
         raise ArgumentTypeError(
-            f"{name} must be a Figure, Axes or an array of Axes, got {type(plot).__name__}"
+            name, "must be a Figure, Axes or an array of Axes", shown=type(plot).__name__
         )
     return figure
 
@@ -148,10 +148,10 @@ def require(frame: pd.DataFrame, columns: Iterable[str], name: str = "frame") ->
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise ArgumentError(
-            f"{name} must have the columns {', '.join(columns)}; missing: {', '.join(missing)}"
+            name, f"must have the columns {', '.join(columns)}; missing: {', '.join(missing)}"
         )
     if frame.empty:
-        raise ArgumentError(f"{name} must have at least one row, got none")
+        raise ArgumentError(name, "must have at least one row", shown="none")
     return frame
 
 
@@ -275,7 +275,7 @@ def panels(
         several = [ax] if isinstance(ax, Axes | str) else check.items(ax, "ax")
         array = np.asarray(several, dtype=object).ravel()
         if array.size != n or not all(isinstance(axes, Axes) for axes in array):
-            raise ArgumentError(f"ax must hold {n} Axes, one for each panel, got {array.size}")
+            raise ArgumentError("ax", f"must hold {n} Axes, one for each panel", shown=array.size)
         return array.view(Panels)
     wide = columns or n
     figure = Figure(figsize=size, layout="constrained")

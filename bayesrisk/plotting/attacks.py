@@ -77,7 +77,7 @@ def plot_claims(
     """
     coverage = canvas.require(coverage, ("columns", "claims"), "coverage")
     if not check.mapping(priors, "priors"):
-        raise ArgumentError("priors must have at least one frame, got none")
+        raise ArgumentError("priors", "must have at least one frame", shown="none")
     for frame in priors.values():
         frame = canvas.require(frame, ("n_columns", "prior"), "priors")
     most = int(coverage["columns"].max())
@@ -336,7 +336,7 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     rates = canvas.require(rates, (*_RATES, *_RATIO), "rates")
     if rates["attacker"].nunique() > 1:
         names = rates["attacker"].unique().tolist()
-        raise ArgumentError(f"rates must be of one attacker, got {names}")
+        raise ArgumentError("rates", "must be of one attacker", shown=names)
     points = rates[(rates["block_size"] != "All") & (rates["putative"] > 0)]
     linked = set(points["block_size"])
     sizes = [size for size in rates["block_size"].unique() if size in linked]

@@ -161,7 +161,7 @@ def _chosen_rows(frame: pd.DataFrame, column: str, value: str | None) -> pd.Data
         return frame[frame[column] == value]
     if len(values) > 1:
         names = ", ".join(map(str, values))
-        raise ArgumentError(f"{column} must be one of {names}; got {quote(value)}")
+        raise ArgumentError(column, f"must be one of {names}; got {quote(value)}")
     return frame
 
 
@@ -169,7 +169,7 @@ def _chosen_population(measures: pd.DataFrame, population: str | None) -> pd.Dat
     names = measures["population"].unique().tolist() if "population" in measures else []
     if population is not None and population not in names:
         rule = f"one of {', '.join(map(str, names))}" if names else "left out, as one was audited"
-        raise ArgumentError(f"population must be {rule}; got {quote(population)}")
+        raise ArgumentError("population", f"must be {rule}; got {quote(population)}")
     return _chosen_rows(measures, "population", population)
 
 
@@ -296,7 +296,7 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
     ax : matplotlib.axes.Axes, optional
     """
     if not check.mapping(curves, "curves"):
-        raise ArgumentError("curves must be at least one, got none")
+        raise ArgumentError("curves", "must be at least one", shown="none")
     for frame in curves.values():
         frame = canvas.require(frame, _RATES)
     axes = canvas.panel(ax, 3.9, 3.6)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base import validation as check
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
@@ -69,6 +69,33 @@ def plot_risk(
     else:
         canvas.legend(left)
     return panels
+
+
+@canvas.styled
+def plot_privacy_loss(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Return epsilon by delta, of a release's own law and by conversion of its rho.
+
+    One panel, delta on a logarithmic axis.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Columns ``delta``, ``epsilon_lower`` and ``epsilon_upper``, and where rho is known
+        ``rho_tight`` and ``rho_bun_steinke``, as ``PrivacyLoss.to_frame`` returns them.
+    ax : matplotlib.axes.Axes, optional
+    """
+    frame = canvas.require(frame, ("delta", "epsilon_lower", "epsilon_upper"))
+    axes = canvas.panel(ax, 5.2, 3.3)
+    for name, text, style in (
+        ("rho_bun_steinke", "simple conversion of rho", ":"),
+        ("rho_tight", "tight conversion of rho", "--"),
+        ("epsilon_upper", "law of the release", "-"),
+    ):
+        if name in frame:
+            axes.plot(frame["delta"], frame[name], style, label=text)
+    axes.set(xscale="log", xlabel=r"$\delta$", ylabel=r"$\epsilon$", ylim=(0.0, None))
+    axes.legend()
+    return axes
 
 
 @canvas.styled
@@ -330,7 +357,7 @@ def _kinds(rows: pd.DataFrame) -> pd.Series:
     other = kinds[~kinds.isin(list(_KINDS))]
     if len(other):
         raise ArgumentError(
-            f"maps must have a change of none, gain, loss or tie, got {quote(other.iloc[0])}"
+            "maps", "must have a change of none, gain, loss or tie", got=other.iloc[0]
         )
     return kinds
 
@@ -374,13 +401,13 @@ def plot_decision_map(
     """
     named = dict(maps) if isinstance(maps, Mapping) else {"": check.frame(maps, "maps")}
     if not named:
-        raise ArgumentError("maps must hold at least one frame, got none")
+        raise ArgumentError("maps", "must hold at least one frame", shown="none")
     named = {name: canvas.require(frame, _MAP, "maps") for name, frame in named.items()}
     rows = pd.concat([frame.assign(_map=name) for name, frame in named.items()], ignore_index=True)
     blocks = sorted(rows["block"].unique())
     if len(blocks) > _MAX_PANELS:
         raise ArgumentError(
-            f"maps must have at most {_MAX_PANELS} values of block, got {len(blocks)}"
+            "maps", f"must have at most {_MAX_PANELS} values of block", shown=len(blocks)
         )
     rows["_kind"] = _kinds(rows)
     size = (max(1.0 + 1.75 * len(blocks), 4.6), 0.9 + 1.75 * len(named))

@@ -166,7 +166,7 @@ def match_records(
     """
     passes = tuple(check.texts(key, "keys") for key in check.items(keys, "keys"))
     if not passes or not all(passes):
-        raise ArgumentError(f"keys must name at least one column for each pass, got {quote(keys)}")
+        raise ArgumentError("keys", "must name at least one column for each pass", got=keys)
     random = generator(rng)
     left, right = (
         table if isinstance(table, Mapping) else check.frame(table, side)
@@ -213,7 +213,7 @@ def _check_columns(table: Columns, passes: tuple[tuple[str, ...], ...], side: st
         raise ArgumentError(f"{side} must have the columns {wanted}, it lacks {missing}")
     lengths = {name: len(table[name]) for name in wanted}
     if len(set(lengths.values())) > 1:
-        raise ShapeError(f"columns of {side} must have one length, got {lengths}")
+        raise ShapeError("columns", f"of {side} must have one length", shown=lengths)
 
 
 def _encode(

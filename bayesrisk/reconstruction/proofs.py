@@ -70,17 +70,7 @@ class _Counts:
             (key, number) for key in self.keys for number in range(len(work.tables[key].cells))
         ]
         self.space = claim_space(self.schema, tuple(every), rules, cells=cells)
-        self.first, self.factors = {}, {}
-        for attribute in self.schema.attributes:
-            first = self.space.first_code[attribute.name] - attribute.first
-            weight = [
-                np.asarray(t.factors.get(attribute.name, np.ones((len(t.cells), attribute.size))))[
-                    :, first
-                ]
-                for t in every
-            ]
-            self.first[attribute.name] = first
-            self.factors[attribute.name] = np.concatenate(weight).astype(np.int64)
+        self.first, self.factors = self.space.cells.first, self.space.cells.weights(every)
         everything = len(self.space.codes) == np.prod(self.space.sizes, dtype=object)
         self.possible = None if everything else set(map(tuple, self.space.codes.tolist()))
         self.rules: list[list[BoolArray]] = []
@@ -167,7 +157,7 @@ class _Counts:
     def group_sets(self, sides: Sequence[BoolArray]) -> Json:
         """Return groups of codes of every attribute as sets of a certificate."""
         pairs = zip(self.schema.names, sides, strict=True)
-        return self.sets({n: side[self.space.groups[n]].astype(np.int64) for n, side in pairs})
+        return self.sets({n: side[self.space.cells.bins[n]].astype(np.int64) for n, side in pairs})
 
 
 def _law(law: Likelihood | None) -> Json | None:
@@ -457,7 +447,7 @@ class _ProofSystem:
         counts, axes = self.counts, check_proof.label_axes(self.read)
         block, *labels = (kind.get(name, next(iter(labels))) for name, labels in axes)
         groups = [
-            int(counts.space.groups[a.name][a.labels.index(x) if a.labels else x - a.first])
+            int(counts.space.cells.bins[a.name][a.labels.index(x) if a.labels else x - a.first])
             for a, x in zip(counts.schema.attributes, labels, strict=True)
         ]
         low, high = self.around[block]

@@ -66,7 +66,6 @@ class Status(StrEnum):
 
 _OWN = {
     "claims": "bayesrisk.reconstruction.claims.result:ClaimsAttack",
-    "occupancy": "bayesrisk.census.occupancy.detection:OccupancyAttack",
     "reconstruction": "bayesrisk.reconstruction.records.reconstruction:ReconstructionAttack",
 }
 REGISTRY: Registry[Attack] = Registry(

@@ -94,7 +94,7 @@ class MechanismSpec:
         for key, entry in check.mapping(self.tables, "tables").items():
             texts = isinstance(key, tuple) and all(isinstance(part, str) for part in key)
             if not texts or len(key) != 2:
-                raise ArgumentTypeError(f"tables must name (level, table), got {quote(key)}")
+                raise ArgumentTypeError("tables", "must name (level, table)", got=key)
             _check_likelihood(entry, f"tables[{key!r}]")
         _check_likelihood(self.others, "others")
         object.__setattr__(self, "parameters", plain(self.parameters, "parameters"))
@@ -174,7 +174,7 @@ def _check_likelihood(value: object, name: str) -> None:
     """Refuse what files cannot hold: what is written must be readable by anybody."""
     if type(value) not in KINDS.values():
         raise ArgumentTypeError(
-            f"{name} must be a likelihood, such as TrueCounts() or a NoiseSpec, got {quote(value)}"
+            name, "must be a likelihood, such as TrueCounts() or a NoiseSpec", got=value
         )
 
 
@@ -299,9 +299,9 @@ class Release:
 
     def __post_init__(self) -> None:
         if not isinstance(self.spec, MechanismSpec):
-            raise ArgumentTypeError(f"spec must be a MechanismSpec, got {quote(self.spec)}")
+            raise ArgumentTypeError("spec", "must be a MechanismSpec", got=self.spec)
         if not isinstance(self.tables, PublishedTables):
-            raise ArgumentTypeError(f"tables must be PublishedTables, got {quote(self.tables)}")
+            raise ArgumentTypeError("tables", "must be PublishedTables", got=self.tables)
         for key in self.spec.tables:
             if key not in self.tables.counts:
                 raise ArgumentError(f"spec.tables names {key!r}, which is not released")

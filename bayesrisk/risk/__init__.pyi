@@ -11,29 +11,33 @@ from .audit import (
     compare as compare,
     statements_about_members as statements_about_members,
 )
-from .count.accuracy import (
+from .count.averages import (
+    compose_risk as compose_risk,
+    marginal_count_posterior as marginal_count_posterior,
+)
+from .count.budgets import rho_for_risk as rho_for_risk
+from .count.distribution import risk_distribution as risk_distribution
+from .count.epsilon import (
     attainable_epsilon as attainable_epsilon,
-    decision_accuracy as decision_accuracy,
     decision_epsilon as decision_epsilon,
     implied_epsilon as implied_epsilon,
 )
-from .count.averages import (
-    compose_risk as compose_risk,
+from .count.misspecified import misspecified_risk as misspecified_risk
+from .count.postprocessing import (
+    PostprocessingRisk as PostprocessingRisk,
+    compare_postprocessing as compare_postprocessing,
+)
+from .count.question import (
+    CountRisk as CountRisk,
+    block_risk as block_risk,
     correct_decision_probability as correct_decision_probability,
-    marginal_count_posterior as marginal_count_posterior,
+    decision_accuracy as decision_accuracy,
     marginal_posterior as marginal_posterior,
     marginal_risk as marginal_risk,
-)
-from .count.blocks import block_risk as block_risk
-from .count.misspecified import (
-    compare_postprocessing as compare_postprocessing,
-    misspecified_risk as misspecified_risk,
 )
 from .count.several_levels import (
     multilevel_decision_accuracy as multilevel_decision_accuracy,
     multilevel_marginal_posterior as multilevel_marginal_posterior,
-    rho_for_risk as rho_for_risk,
-    risk_distribution as risk_distribution,
 )
 from .intervals import stratified_rates as stratified_rates
 from .linkage.agreement import (
@@ -76,4 +80,4 @@ from .statements.statements import (
     residual_risk as residual_risk,
     statements_about_people as statements_about_people,
 )
-from .two_levels import TwoLevels as TwoLevels
+from .two_levels.question import TwoLevels as TwoLevels

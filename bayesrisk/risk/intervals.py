@@ -234,7 +234,7 @@ def stratified_rates(
         )
     if np.any(y > t):
         block = int(np.argmax(y > t))
-        raise ArgumentError(f"hits must be at most trials, got {y[block]:g} of {t[block]:g}")
+        raise ArgumentError("hits", "must be at most trials", shown=f"{y[block]:g} of {t[block]:g}")
     left = pd.Series(whole).value_counts().sub(pd.Series(x).value_counts(), fill_value=0)
     if (left < 0).any():
         raise ArgumentError(

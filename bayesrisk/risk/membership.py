@@ -14,9 +14,9 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed, number
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk._base.validation import FloatAnswer, FloatArray
-from bayesrisk.distributions import CountLaw, DiscreteGaussian, FiniteLaw, Noise
+from bayesrisk.accounting.privacy_loss import PrivacyLoss
+from bayesrisk.distributions import CountLaw, DiscreteGaussian, Noise
 from bayesrisk.distributions.base import single_law
-from bayesrisk.distributions.sums import as_finite
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.simulated import SimulatedLikelihood
 from bayesrisk.risk.intervals import binomial_interval
@@ -24,9 +24,7 @@ from bayesrisk.risk.intervals import binomial_interval
 if TYPE_CHECKING:
     from bayesrisk.plotting import Axes
 
-_MOST_POINTS = 2**22
 _MOST_CHANGE = 10**4
-_TAIL = 1e-30
 _ULP = 2.0**-52
 
 
@@ -136,8 +134,9 @@ def tradeoff_curve(
     Zhou (2010, arXiv:0811.2501) for the tests; Dong, Roth and Su (2022, arXiv:1905.02383) for f-DP,
     its trade-off functions and their duality with (epsilon, delta).
 
-    The error is bounded by the mass cut off, below 1e-29 for each cell, and rounding.  The cells
-    together have at most 2**22 values.
+    The error is bounded by the mass cut off, below 1e-59 for each cell, and rounding.  Where the
+    cells together have more values than can be listed, the curve has 401 points of certain error:
+    see :class:`~bayesrisk.accounting.PrivacyLoss`.
 
     Parameters
     ----------
@@ -159,54 +158,24 @@ def tradeoff_curve(
         check.count_array(changes, "changes", lower=-_MOST_CHANGE, upper=_MOST_CHANGE)
     )
     if moved.ndim != 1:
-        raise ShapeError(f"changes must have one axis, got shape {moved.shape}")
+        raise ShapeError("changes", "must have one axis", shown=f"shape {moved.shape}")
     noises = noise if isinstance(noise, Sequence) else [noise] * moved.size
     laws = [single_law(n.law() if isinstance(n, Noise) else n, "noise") for n in noises]
     if len(laws) != moved.size:
-        raise ShapeError(f"noise must be one or {moved.size} laws, got {len(laws)}")
-    absent = present = np.ones(1)
-    cut, ratio = 0.0, np.zeros(1)
-    for law, change in zip(laws, moved.tolist(), strict=True):
-        p, q, lost = _cell(law, change)
-        if absent.size * p.size > _MOST_POINTS:
-            raise ArgumentError(
-                f"changes must give at most {_MOST_POINTS} values of the cells together, got "
-                f"{absent.size * p.size}"
-            )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.add.outer(ratio, np.log(q) - np.log(p)).ravel()
-        absent, present = np.outer(absent, p).ravel(), np.outer(present, q).ravel()
-        cut += lost
-    possible = (absent > 0) | (present > 0)
-    order = np.argsort(-np.nan_to_num(ratio[possible], nan=0.0), kind="stable")
-    advantage = float(np.maximum(present - absent, 0.0).sum())
-    error = cut + 4.0 * _ULP * max(1.0, math.sqrt(absent.size)) * len(laws)
+        raise ShapeError("noise", f"must be one or {moved.size} laws", shown=len(laws))
+    law = PrivacyLoss.of(list(zip(laws, moved.tolist(), strict=True)))
+    false, true, error = law.curve()
+    ends = law.advantage
+    lower, upper = float(ends.lower), float(ends.upper)
     return TradeOffCurve(
-        _rates(absent[possible][order]),
-        _rates(present[possible][order]),
-        advantage=advantage,
-        advantage_lower=max(advantage - error, 0.0),
-        advantage_upper=min(advantage + error, 1.0),
+        false,
+        true,
+        advantage=float(np.clip((true - false).max(), lower, upper)),
+        advantage_lower=lower,
+        advantage_upper=upper,
         error=error,
         method="exact",
     )
-
-
-def _cell(law: CountLaw, change: int) -> tuple[FloatArray, FloatArray, float]:
-    """Return the probabilities of the values of a cell without and with the record."""
-    table = as_finite(law, tail=_TAIL)
-    first, last = table.support()
-    values = np.arange(first + min(change, 0), last + max(change, 0) + 1)
-    lost = 0.0 if isinstance(law, FiniteLaw) else 2.0 * _TAIL
-    absent, present = (np.asarray(law.pmf(values - d), np.float64) for d in (0, change))
-    return absent, present, lost + (table.error_bound if isinstance(law, FiniteLaw) else 0.0)
-
-
-def _rates(mass: FloatArray) -> FloatArray:
-    """Return the rates at every threshold, from 0 to 1."""
-    rates = np.concatenate([[0.0], np.minimum(np.cumsum(mass), 1.0)])
-    rates[-1] = 1.0  # what is missing is within the error
-    return rates
 
 
 def simulated_tradeoff(

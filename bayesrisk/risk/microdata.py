@@ -28,7 +28,7 @@ _LARGEST = 2**62
 def _checked(source: Source, label: str) -> Source:
     if not isinstance(source, (pd.DataFrame, Records)):
         raise ArgumentTypeError(
-            f"{label} must be Records or a DataFrame, got {type(source).__name__}"
+            label, "must be Records or a DataFrame", shown=type(source).__name__
         )
     return source
 
@@ -37,9 +37,9 @@ def key_names(keys: Iterable[str]) -> list[str]:
     """Return names of columns, at least one and each once."""
     names = list(check.texts([keys] if isinstance(keys, str) else keys, "keys"))
     if not names:
-        raise ArgumentError("keys must name a column, got none")
+        raise ArgumentError("keys", "must name a column", shown="none")
     if len(set(names)) < len(names):
-        raise ArgumentError(f"keys must name every column once, got {', '.join(names)}")
+        raise ArgumentError("keys", "must name every column once", shown=", ".join(names))
     return names
 
 
@@ -257,8 +257,10 @@ def first_look(
     flags = len(records) * comb(len(names), max(size - 1, 0))
     if sets > _MOST_SUBSETS or flags > _MOST_FLAGS:
         raise ArgumentError(
-            f"max_size must give at most {_MOST_SUBSETS} sets of keys (and {_MOST_FLAGS} records "
-            f"times sets), got {sets} (and {flags}) at {size}"
+            "max_size",
+            f"must give at most {_MOST_SUBSETS} sets of keys (and {_MOST_FLAGS} records "
+            "times sets)",
+            shown=f"{sets} (and {flags}) at {size}",
         )
     codes = coded({"records": records}, names, "keys")
     whole, counts = classes(codes)
@@ -280,7 +282,7 @@ def first_look(
     distinct = None
     if sensitive is not None:
         if check.text(sensitive, "sensitive") in names:
-            raise ArgumentError(f"sensitive must be none of the keys, got {quote(sensitive)}")
+            raise ArgumentError("sensitive", "must be none of the keys", got=sensitive)
         distinct = _distinct(whole, coded({"records": records}, [sensitive], "sensitive")[0])
     return FirstLook(tuple(names), counts[whole], minimal, sensitive, distinct)
 
@@ -394,7 +396,7 @@ def repeated_microdata(
     pair = {"original": original, "protected": protected}
     for label, source in pair.items():
         if not len(_checked(source, label)):
-            raise ArgumentError(f"{label} must have at least one record, got none")
+            raise ArgumentError(label, "must have at least one record", shown="none")
     names = key_names(keys)
     n = len(original)
     key = _renumbered(classes(coded(pair, names, "keys"))[0])
@@ -408,7 +410,7 @@ def repeated_microdata(
     }
     if target is not None:
         if check.text(target, "target") in names:
-            raise ArgumentError(f"target must be none of the keys, got {quote(target)}")
+            raise ArgumentError("target", "must be none of the keys", got=target)
         cell = _renumbered(classes([key, coded(pair, [target], "target")[0]])[0])
         dt, st = _by_class(cell, n)
         single = np.zeros(len(s), np.bool_)  # one value of the target, in the protected data

@@ -59,20 +59,20 @@ def parse_codes(text: object, attribute: Attribute) -> tuple[int, ...]:
     for item in str(text).split(","):
         match = _ITEM.fullmatch(item.strip())
         if not match:
-            raise ArgumentError(f"{label} must be ranges such as '0-4,7', got {quote(text)}")
+            raise ArgumentError(label, "must be ranges such as '0-4,7'", got=text)
         low = int(match[1])
         high = low if "-" not in item.strip()[1:] else int(match[2] or attribute.last)
         codes = range(low, high + 1, int(match[3] or 1))
         # A range may be longer than len() can say.
         if len(members) + max(0, (codes.stop - codes.start) // codes.step) > MOST:
-            raise ArgumentError(f"{label} must have at most {MOST} codes, got {quote(text)}")
+            raise ArgumentError(label, f"must have at most {MOST} codes", got=text)
         if not codes or codes[0] < attribute.first or codes[-1] > attribute.last:
             raise ArgumentError(
-                f"{label} must lie in [{attribute.first}, {attribute.last}], got {quote(text)}"
+                label, f"must lie in [{attribute.first}, {attribute.last}]", got=text
             )
         members += codes
     if len(set(members)) != len(members):
-        raise ArgumentError(f"{label} must name a code once, got {quote(text)}")
+        raise ArgumentError(label, "must name a code once", got=text)
     return tuple(members)
 
 
@@ -150,10 +150,10 @@ def parse_part(
     """Return a part of a table from its grammar."""
     unknown = set(entry) - {"cells", "cross", "where", "weight"}
     if unknown:
-        raise ArgumentError(f"table {table!r} must not have {sorted(unknown)[0]!r}")
+        raise ArgumentError("table", f"{table!r} must not have {sorted(unknown)[0]!r}")
     cross = tuple(_crossed(item, schema, recodes) for item in entry.get("cross", ()))
     if len({name for name, _ in cross}) != len(cross):
-        raise ArgumentError(f"table {table!r} must cross an attribute once")
+        raise ArgumentError("table", f"{table!r} must cross an attribute once")
     scope = tuple(
         (name, tuple(sorted(parse_codes(text, schema.attribute(name)))))
         for name, text in entry.get("where", {}).items()
@@ -164,7 +164,7 @@ def parse_part(
     )
     count = prod(len(groups) for _, groups in cross)
     if count > MOST:
-        raise ArgumentError(f"table {table!r} must have at most {MOST} cells, got {count}")
+        raise ArgumentError("table", f"{table!r} must have at most {MOST} cells", shown=count)
     if entry.get("cells") == LABELS:
         return Part(_label_names(cross, schema), cross, scope, weight)
     return Part(cell_names(entry.get("cells"), count, table), cross, scope, weight)
@@ -193,7 +193,7 @@ def _crossed(item: object, schema: Schema, recodes: Mapping[str, Any]) -> tuple[
     if not isinstance(item, str):
         if not isinstance(item, Sequence) or len(item) != 2:
             raise ArgumentError(
-                f"cross must hold attributes, or pairs of one and its groups, got {quote(item)}"
+                "cross", "must hold attributes, or pairs of one and its groups", got=item
             )
         name, texts = item
         return name, parse_groups(texts, schema.attribute(name))
@@ -394,7 +394,7 @@ class Table:
         if flat.size:
             flat = check.count_array(flat, "cells", lower=0, upper=schema.size - 1)
         if flat.ndim != 1:
-            raise ShapeError(f"cells must have one axis, got shape {flat.shape}")
+            raise ShapeError("cells", "must have one axis", shown=f"shape {flat.shape}")
         index = schema.indices(flat.astype(np.int64))
         key = np.zeros(len(flat), dtype=np.int64)
         for name, (columns, inverse) in self.classes.items():
@@ -438,13 +438,14 @@ def parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
                 weights += sum(factor.size for factor in table.factors.values())
                 if weights > MOST_WEIGHTS:
                     raise ArgumentError(
-                        f"tables must have at most {MOST_WEIGHTS} weights of codes in cells, "
-                        f"got more at {quote(table.name)}"
+                        "tables",
+                        f"must have at most {MOST_WEIGHTS} weights of codes in cells",
+                        shown=f"more at {quote(table.name)}",
                     )
                 for level in entry.get("levels", values.get("levels", ())):
                     if (level, table.name) in tables:
                         raise ArgumentError(
-                            f"table {table.name!r} must be defined once at {level!r}"
+                            "table", f"{table.name!r} must be defined once at {level!r}"
                         )
                     tables[level, table.name] = table
     except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -491,7 +492,7 @@ def _expanded(
     rest = {k: v for k, v in entry.items() if k not in ("name", "levels", "iterate", "parts")}
     parts = entry.get("parts", [rest])
     if "parts" in entry and rest:
-        raise ArgumentError(f"table {entry['name']!r} must have parts or {sorted(rest)[0]!r}")
+        raise ArgumentError("table", f"{entry['name']!r} must have parts or {sorted(rest)[0]!r}")
     if "iterate" not in entry:
         yield _table(entry["name"], parts, schema, recodes)
         return

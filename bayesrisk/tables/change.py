@@ -98,9 +98,9 @@ class PopulationChange:
         years = check.integer(self.years, "years", lower=0, upper=1000)
         if self.age is None:
             if self.starts is not None or self.births:
-                raise ArgumentError("age must be given with starts and births, got None")
+                raise ArgumentError("age", "must be given with starts and births", shown="None")
             if PRESENCE in schema.names:
-                raise ArgumentError(f"schema must have no attribute {PRESENCE!r}")
+                raise ArgumentError("schema", f"must have no attribute {PRESENCE!r}")
         else:
             check.choice(self.age, "age", schema.names)
         values: dict[str, object] = {
@@ -112,7 +112,7 @@ class PopulationChange:
             rates = check.real_array(getattr(self, name), name, lower=0.0, upper=1.0)
             size = 1 if self.age is None else schema.attribute(self.age).size
             if rates.shape not in ((), (size,)):
-                raise ShapeError(f"{name} must be one number or one for each of {size} ages")
+                raise ShapeError(name, f"must be one number or one for each of {size} ages")
             values[name] = np.broadcast_to(rates, (size,))
         arrivals = check.real_array(self.arrivals, "arrivals", lower=0.0)
         if arrivals.shape not in ((), (schema.size,)):
@@ -134,29 +134,27 @@ class PopulationChange:
             groups = [0, *(int(c) for c in attribute.cuts)] if attribute.cuts else list(codes)
         starts = tuple(check.integer(s, "starts", lower=0) for s in check.items(groups, "starts"))
         if len(starts) != attribute.size:
-            raise ShapeError(f"starts must be {attribute.size}, one a group, got {len(starts)}")
+            raise ShapeError("starts", f"must be {attribute.size}, one a group", shown=len(starts))
         if any(a >= b for a, b in pairwise(starts)):
-            raise ArgumentError(f"starts must increase, got {quote(list(starts))}")
+            raise ArgumentError("starts", "must increase", got=list(starts))
         return starts
 
     def _matrix(self, name: str, rate: ArrayLike) -> FloatArray:
         size = self.schema.attribute(name).size
         if name == self.age:
-            raise ArgumentError(
-                f"changes must be of other attributes than the age, got {quote(name)}"
-            )
+            raise ArgumentError("changes", "must be of other attributes than the age", got=name)
         rates = check.real_array(rate, f"changes[{name!r}]", lower=0.0, upper=1.0)
         if rates.ndim == 0:
             if size == 1 and rates > 0.0:
-                raise ArgumentError(f"changes[{name!r}] must be 0 for one value, got {rates}")
+                raise ArgumentError(f"changes[{name!r}]", "must be 0 for one value", shown=rates)
             matrix: FloatArray = np.full((size, size), float(rates) / max(size - 1, 1))
             np.fill_diagonal(matrix, 1.0 - float(rates))
             return matrix
         if rates.shape != (size, size):
-            raise ShapeError(f"changes[{name!r}] must be ({size}, {size}), got {rates.shape}")
+            raise ShapeError(f"changes[{name!r}]", f"must be ({size}, {size})", shown=rates.shape)
         total = rates.sum(axis=1)
         if np.any(np.abs(total - 1.0) > _ROUNDING):
-            raise ArgumentError(f"changes[{name!r}] must have rows of sum 1, got {quote(total)}")
+            raise ArgumentError(f"changes[{name!r}]", "must have rows of sum 1", got=total)
         shares: FloatArray = rates / total[:, None]
         return shares
 
@@ -254,10 +252,10 @@ class PopulationChange:
         """
         first = check.real_array(counts, "counts", lower=0.0)
         if first.shape != (self.schema.size,):
-            raise ShapeError(f"counts must have shape ({self.schema.size},), got {first.shape}")
+            raise ShapeError("counts", f"must have shape ({self.schema.size},)", shown=first.shape)
         total = float(first.sum())
         if not total > 0.0:
-            raise ArgumentError("counts must not all be 0")
+            raise ArgumentError("counts", "must not all be 0")
         shape = (*self.schema.shape, *((1,) if self.age is None else ()))
         arrivals = np.asarray(self.arrivals)
         new = arrivals * first if arrivals.ndim == 0 else arrivals * total
@@ -326,7 +324,7 @@ class PopulationChange:
         """Return the tables of one of the years as tables that count trajectories."""
         if check.instance(workload, Workload, "workload").schema != self.schema:
             theirs = quote(workload.schema.name)
-            raise ArgumentError(f"workload must be of schema {self.schema.name!r}, got {theirs}")
+            raise ArgumentError("workload", f"must be of schema {self.schema.name!r}", shown=theirs)
         tables = {key: self.table(t, later=later) for key, t in workload.tables.items()}
         return Workload(self.schema_of_both, tables)
 
@@ -372,7 +370,7 @@ class PopulationChange:
         if names or present is not None:
             state = check.choice("both" if present is None else present, "present", _STATES)
             if names and state != "both":
-                raise ArgumentError(f"present must be 'both' with changed, got {quote(state)}")
+                raise ArgumentError("present", "must be 'both' with changed", got=state)
             year = {"both": (True, True), "left": (True, False), "arrived": (False, True)}[state]
             masks[self.presence] &= np.all(presence == year, axis=1)
         first_code = {a.name: a.first for a in self.schema_of_both.attributes}
@@ -408,9 +406,9 @@ class PopulationChange:
         frames = []
         for name, records in (("first", first), ("later", later)):
             if check.instance(records, Records, name).schema != self.schema:
-                raise ArgumentError(f"{name} must be of schema {self.schema.name!r}")
+                raise ArgumentError(name, f"must be of schema {self.schema.name!r}")
             if person not in records.columns:
-                raise ArgumentError(f"{name} must have a column {person!r} that links the years")
+                raise ArgumentError(name, f"must have a column {person!r} that links the years")
             ids = pd.Series(records.table.column(person).to_numpy())
             if ids.duplicated().any():
                 raise DataError(

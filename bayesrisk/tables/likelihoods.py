@@ -351,13 +351,13 @@ class RangeSpec(Likelihood):
             entries = check.items(getattr(self, name), name)
             numbers = check.count_array(entries, name, lower=0, upper=_MAX_BASE)
             if not numbers.size or np.any(np.diff(numbers) <= 0):
-                raise ArgumentError(f"{name} must be increasing numbers, got {quote(entries)}")
+                raise ArgumentError(name, "must be increasing numbers", got=entries)
             object.__setattr__(self, name, tuple(numbers.tolist()))
         if self.edges[0] != 0:
-            raise ArgumentError(f"edges must begin with 0, got {self.edges[0]}")
+            raise ArgumentError("edges", "must begin with 0", shown=self.edges[0])
         if len(self.values) != len(self.edges):
             raise ArgumentError(
-                f"values must be as many as edges ({len(self.edges)}), got {len(self.values)}"
+                "values", f"must be as many as edges ({len(self.edges)})", shown=len(self.values)
             )
         if self.step is not None:
             step = check.integer(self.step, "step", lower=1, upper=_MAX_BASE)
@@ -564,17 +564,15 @@ def _row_shares(text: str, count: int) -> Shares:
         try:
             change = int(number)
         except ValueError as error:
-            raise ArgumentError(
-                f"{name} must be like '-1: 1/2, 1: 1/2', got {quote(text)}"
-            ) from error
+            raise ArgumentError(name, "must be like '-1: 1/2, 1: 1/2'", got=text) from error
         if change in shares:
-            raise ArgumentError(f"{name} must give every change once, got {quote(text)}")
+            raise ArgumentError(name, "must give every change once", got=text)
         shares[change] = exact_number(share.strip(), f"{name}: share of change {change}")
     if min(shares.values()) <= 0 or sum(shares.values()) != 1:
-        raise ArgumentError(f"{name} must have shares > 0 that sum to 1, got {quote(text)}")
+        raise ArgumentError(name, "must have shares > 0 that sum to 1", got=text)
     if min(shares) < -count:
         raise ArgumentError(
-            f"{name} must not make a count of {count} negative, got change {min(shares)}"
+            name, f"must not make a count of {count} negative", shown=f"change {min(shares)}"
         )
     return tuple(sorted(shares.items()))
 
@@ -614,9 +612,7 @@ def plain(value: object, name: str) -> object:
     try:
         return _plain(value, name)
     except RecursionError as error:
-        raise ArgumentTypeError(
-            f"{name} must not be nested so deeply, got {quote(value)}"
-        ) from error
+        raise ArgumentTypeError(name, "must not be nested so deeply", got=value) from error
 
 
 def _plain(value: object, name: str) -> object:
@@ -625,7 +621,7 @@ def _plain(value: object, name: str) -> object:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                raise ArgumentTypeError(f"{name} must have text as keys, got {quote(key)}")
+                raise ArgumentTypeError(name, "must have text as keys", got=key)
         return {key: _plain(item, f"{name}[{key!r}]") for key, item in value.items()}
     if isinstance(value, Fraction):
         return str(value)
@@ -635,7 +631,7 @@ def _plain(value: object, name: str) -> object:
         return float(value)
     if isinstance(value, Iterable) and not isinstance(value, (bytes, float, np.floating)):
         return [_plain(item, f"{name}[{i}]") for i, item in enumerate(check.items(value, name))]
-    raise ArgumentTypeError(f"{name} must be finite and fit in JSON, got {quote(value)}")
+    raise ArgumentTypeError(name, "must be finite and fit in JSON", got=value)
 
 
 def same_keys(document: object, names: set[str], source: str) -> None:

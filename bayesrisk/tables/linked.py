@@ -24,7 +24,7 @@ from scipy.special import gammaln
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.tables._grammar import Table
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Attribute, Schema
@@ -65,12 +65,12 @@ class HouseholdLink:
         members = check.count_array(self.members, "members", lower=0)
         if members.ndim != 2 or members.shape[1] != self.persons.size or not len(members):
             shape = f"(compositions, {self.persons.size})"
-            raise ShapeError(f"members must be {shape}, got {members.shape}")
+            raise ShapeError("members", f"must be {shape}", shown=members.shape)
         for name, codes in check.mapping(self.derived, "derived").items():
             attribute, label = other.attribute(name), f"derived[{name!r}]"
             array = check.count_array(codes, label, lower=attribute.first, upper=attribute.last)
             if array.shape != members.shape[:1]:
-                raise ShapeError(f"{label} must be one code for each of {len(members)} households")
+                raise ShapeError(label, f"must be one code for each of {len(members)} households")
         object.__setattr__(self, "members", members)
 
     @classmethod
@@ -142,9 +142,7 @@ class HouseholdLink:
         if schema == self.schema:
             return workload
         if schema not in (self.persons, self.households):
-            raise ArgumentError(
-                f"workload must be of a schema of the link, got {quote(schema.name)}"
-            )
+            raise ArgumentError("workload", "must be of a schema of the link", got=schema.name)
         tables = {key: self._table(table, schema) for key, table in workload.tables.items()}
         return Workload(self.schema, tables)
 

@@ -64,7 +64,7 @@ class Microdata:
     def __post_init__(self) -> None:
         for name, unit in (("persons", self.persons), ("households", self.households)):
             if unit is not None and not isinstance(unit, Records):
-                raise ArgumentTypeError(f"{name} must be Records, got {type(unit).__name__}")
+                raise ArgumentTypeError(name, "must be Records", shown=type(unit).__name__)
         check.flag(self.made_up, "made_up")
         if self.persons is None and self.households is None:
             raise ArgumentError("persons or households must be given, got neither")
@@ -83,7 +83,7 @@ class Microdata:
         unit = "households" if target.name in _HOUSEHOLD else "persons"
         records = getattr(self, unit)
         if records is None:
-            raise ArgumentError(f"{unit} must be given for schema {target.name!r}, got none")
+            raise ArgumentError(unit, f"must be given for schema {target.name!r}", shown="none")
         return recoded(records, target)
 
     def geoids(self) -> TextArray | None:
@@ -115,9 +115,10 @@ class Microdata:
             digits = np.strings.isdigit(codes).all() or widths == [0]
             if len(widths) != 1 or widths[0] not in geography.widths or not digits:
                 raise ArgumentError(
-                    f"places must be codes of one level of {geography.name} "
-                    f"({', '.join(map(str, geography.widths))} digits) or {OCCUPIED!r}, got "
-                    f"{quote(codes.tolist()) if widths else 'none'}"
+                    "places",
+                    f"must be codes of one level of {geography.name} "
+                    f"({', '.join(map(str, geography.widths))} digits) or {OCCUPIED!r}",
+                    shown=quote(codes.tolist()) if widths else "none",
                 )
             _check_inside(lived, codes)
         frame = pd.DataFrame({"block": codes.tolist()})
@@ -130,7 +131,7 @@ class Microdata:
         """Refuse records outside of the list of places, which must be there."""
         codes = self.geoids()
         if codes is None:
-            raise ArgumentError("blocks must be given, got none")
+            raise ArgumentError("blocks", "must be given", shown="none")
         _check_inside(self._lived(), codes)
 
     def _lived(self) -> TextArray:
@@ -229,7 +230,7 @@ def read_microdata(data: object, name: str) -> Microdata:
     if isinstance(data, Microdata):
         return data
     if not isinstance(data, Records):
-        raise ArgumentTypeError(f"{name} must be Records or Microdata, got {type(data).__name__}")
+        raise ArgumentTypeError(name, "must be Records or Microdata", shown=type(data).__name__)
     if data.schema.name in _HOUSEHOLD:
         return Microdata(households=data)
     return Microdata(persons=data)
@@ -241,8 +242,9 @@ def _check_inside(lived: TextArray, codes: TextArray) -> None:
     outside = ~np.isin(lived.astype(f"<U{max(width, 1)}"), codes)
     if width and outside.any():
         raise ArgumentError(
-            f"places must hold every place with a record, got none for "
-            f"{quote(str(lived[int(outside.argmax())]))}"
+            "places",
+            "must hold every place with a record",
+            shown=f"none for {quote(str(lived[int(outside.argmax())]))}",
         )
 
 

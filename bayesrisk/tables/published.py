@@ -75,7 +75,7 @@ class Histogram:
         pieces = record_pieces(records)
         first = next(pieces, None)
         if first is None:
-            raise ArgumentError("records must have at least one piece, got none")
+            raise ArgumentError("records", "must have at least one piece", shown="none")
         schema = first.schema
         level = schema.geography.finest if level is None else level
         number: dict[str, int] = {}
@@ -87,8 +87,9 @@ class Histogram:
             numbers = [number.setdefault(place, len(number)) for place in above]
             if len(number) * schema.size >= 2**63:
                 raise ArgumentError(
-                    f"places times cells must be below 2**63, got {len(number)} places of "
-                    f"{schema.size} cells"
+                    "places",
+                    "times cells must be below 2**63",
+                    shown=f"{len(number)} places of {schema.size} cells",
                 )
             keys = np.asarray(numbers, dtype=np.int64)[index] * schema.size + piece.cells()
             pairs.append(np.unique(keys, return_counts=True))
@@ -104,7 +105,7 @@ class Histogram:
         """Return the counts at a coarser level (or the same)."""
         place = self.schema.geography
         if place.rank(level) > place.rank(self.level):
-            raise ArgumentError(f"level must be {self.level!r} or coarser, got {quote(level)}")
+            raise ArgumentError("level", f"must be {self.level!r} or coarser", got=level)
         above, parent = np.unique(place.ancestors(self.geoids, level), return_inverse=True)
         small, cells = _compact(self.counts)
         total = row_sums(small, parent, len(above))
@@ -127,9 +128,9 @@ def _checked_matrix(
     """Return a matrix of whole numbers or truth values in canonical sparse form."""
     array: Any = values if sparse.issparse(values) else check.as_array(values, name)
     if array.shape != shape:
-        raise ShapeError(f"{name} must have shape {shape}, got {array.shape}")
+        raise ShapeError(name, f"must have shape {shape}", shown=array.shape)
     if array.dtype.kind not in ("b" if dtype is np.bool_ else "iu"):
-        raise ArgumentTypeError(f"{name} must hold {np.dtype(dtype)}, got {array.dtype}")
+        raise ArgumentTypeError(name, f"must hold {np.dtype(dtype)}", shown=array.dtype)
     matrix = sparse.csr_array(sparse.csr_array(array).astype(dtype))
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
@@ -160,9 +161,9 @@ def _checked_places(geoids: object, schema: Schema, level: str, name: str) -> Te
     width = schema.geography.width(level)
     places = check.text_array(geoids, name)
     if places.ndim != 1 or np.any(places[1:] <= places[:-1]):
-        raise ArgumentError(f"{name} must be one axis of sorted places, each once")
+        raise ArgumentError(name, "must be one axis of sorted places, each once")
     if np.any(np.strings.str_len(places) != width):
-        raise ArgumentError(f"{name} must have {width} digits at level {level!r}")
+        raise ArgumentError(name, f"must have {width} digits at level {level!r}")
     return places.astype(f"<U{max(width, 1)}")
 
 
@@ -210,9 +211,7 @@ class PublishedTables(Tabular):
         for name in ("geoids", "counts", "suppressed", "laws"):
             check.mapping(getattr(self, name), name)
         if set(self.geoids) != set(levels):
-            raise ArgumentError(
-                f"geoids must be of {', '.join(levels)}, got {quote(list(self.geoids))}"
-            )
+            raise ArgumentError("geoids", f"must be of {', '.join(levels)}", got=list(self.geoids))
         geoids = {
             level: _checked_places(
                 self.geoids[level], self.workload.schema, level, f"geoids of {level!r}"
@@ -222,7 +221,7 @@ class PublishedTables(Tabular):
         if set(self.counts) != set(self.workload.tables):
             missing = set(self.workload.tables) ^ set(self.counts)
             raise ArgumentError(
-                f"counts must be of every table, got other at {quote(min(missing, key=str))}"
+                "counts", "must be of every table", shown=f"other at {quote(min(missing, key=str))}"
             )
         counts, suppressed = {}, {}
         for key, table in self.workload.tables.items():
@@ -238,7 +237,7 @@ class PublishedTables(Tabular):
         for name in ("suppressed", "laws"):
             if not set(getattr(self, name)) <= set(counts):
                 other = quote(list(getattr(self, name)))
-                raise ArgumentError(f"{name} must be of known tables, got {other}")
+                raise ArgumentError(name, "must be of known tables", shown=other)
         laws = {
             key: check.instance(law, Likelihood, f"laws[{key!r}]") for key, law in self.laws.items()
         }
@@ -313,7 +312,9 @@ class PublishedTables(Tabular):
         missing = places[group] != ancestors
         if missing.any():
             first = str(ancestors[int(missing.argmax())])
-            raise ArgumentError(f"tables must have every {level}, got none of {quote(first)}")
+            raise ArgumentError(
+                "tables", f"must have every {level}", shown=f"none of {quote(first)}"
+            )
         return group.astype(np.int64)
 
     def row(self, level: str, geoid: str) -> int:
@@ -321,10 +322,10 @@ class PublishedTables(Tabular):
         check.choice(level, "level", tuple(self.geoids))
         places = self.geoids[level]
         if not isinstance(geoid, str):
-            raise ArgumentTypeError(f"geoid must be a text, got {quote(geoid)}")
+            raise ArgumentTypeError("geoid", "must be a text", got=geoid)
         row = int(np.searchsorted(places, geoid))
         if row == len(places) or places[row] != geoid:
-            raise ArgumentError(f"geoid must be a place of level {level!r}, got {quote(geoid)}")
+            raise ArgumentError("geoid", f"must be a place of level {level!r}", got=geoid)
         return row
 
     def _key(self, level: str, table: str) -> Key:
@@ -458,7 +459,7 @@ class PublishedTables(Tabular):
         if change is not None:
             check.instance(change, PopulationChange, "change")
             if len(tables) != 2:
-                raise ArgumentError(f"releases must be two with a change, got {len(tables)}")
+                raise ArgumentError("releases", "must be two with a change", shown=len(tables))
             years = zip(works.items(), (False, True), strict=True)
             works = {name: change.convert(origin, later=later) for (name, origin), later in years}
         if link is not None:
@@ -500,7 +501,7 @@ def one_release(tables: SeveralTables) -> PublishedTables:
     if isinstance(tables, (Mapping, list, tuple)):
         return PublishedTables.combine(by_release(tables, PublishedTables, "tables"))
     raise ArgumentTypeError(
-        f"tables must be PublishedTables, or a list of them, got {type(tables).__name__}"
+        "tables", "must be PublishedTables, or a list of them", shown=type(tables).__name__
     )
 
 
@@ -552,10 +553,10 @@ def by_release(
         parts = {str(number): part for number, part in enumerate(releases, 1)}
     else:
         raise ArgumentTypeError(
-            f"{argument} must be a mapping or a sequence, got {type(releases).__name__}"
+            argument, "must be a mapping or a sequence", shown=type(releases).__name__
         )
     if not parts:
-        raise ArgumentError(f"{argument} must have at least one, got none")
+        raise ArgumentError(argument, "must have at least one", shown="none")
     return {n: check.instance(part, kind, f"{argument}[{n!r}]") for n, part in parts.items()}
 
 
@@ -607,8 +608,9 @@ def _stated(part: PublishedTables, origin: Key, places: TextArray, key: Key) -> 
     absent = ~np.isin(places, listed)
     if absent.any() and law.rule is not None:
         raise ArgumentError(
-            f"releases must have the same places where a rule withholds counts, got none of "
-            f"{origin[0]} {places[absent][0]} in table {quote(key[1])}"
+            "releases",
+            "must have the same places where a rule withholds counts",
+            shown=f"none of {origin[0]} {places[absent][0]} in table {quote(key[1])}",
         )
     rows = np.searchsorted(places, listed), np.arange(len(listed))
     spread = sparse.csr_array((np.ones(len(listed), np.int64), rows), (len(places), len(listed)))
@@ -696,9 +698,11 @@ def assumed_true(
     if refused is not None:
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
         raise ArgumentError(
-            f"tables must hold true counts, got {quote(refused)} of a release under the law "
-            f"{laws[refused].kind!r}: {better}taken_as_true=True (on the command line "
-            "--taken-as-true) reads its counts as if they were true"
+            "tables",
+            "must hold true counts",
+            got=refused,
+            advice=f" of a release under the law {laws[refused].kind!r}: {better}taken_as_true="
+            "True (on the command line --taken-as-true) reads its counts as if they were true",
         )
     return False
 
@@ -757,7 +761,7 @@ def tabulate(
     histogram = Histogram.from_records(_pieces(records, workload), level=finest)
     listed = None if geoids is None else np.unique(check.text_array(geoids, "geoids"))
     if listed is not None and np.any(np.strings.str_len(listed) < place.width(finest)):
-        raise ArgumentError(f"geoids must have {place.width(finest)} digits or more")
+        raise ArgumentError("geoids", f"must have {place.width(finest)} digits or more")
     small, cells = _compact(histogram.counts)
     places, counts = {}, {}
     for level in workload.levels:
@@ -766,7 +770,7 @@ def tabulate(
         outside = ~np.isin(above, places[level])
         if outside.any():
             first = str(above[int(outside.argmax())])
-            raise ArgumentError(f"records must lie in geoids, got {level} {quote(first)}")
+            raise ArgumentError("records", "must lie in geoids", shown=f"{level} {quote(first)}")
         sums = row_sums(small, np.searchsorted(places[level], above), len(places[level]))
         for name, table in workload.at(level).items():
             weights = table.incidence(workload.schema, cells)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ from bayesrisk._base.disk import parquet as _parquet
 from bayesrisk._base.disk.delimited import header_fields, open_text, text_tables
 from bayesrisk._base.disk.text import gather, named
 from bayesrisk._base.display import Tabular
+from bayesrisk._base.plugins import Registry
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.tables.schema import MISSING, Attribute, Schema
@@ -54,7 +55,7 @@ def _refuse_other_coding(file: Path, schema: Schema) -> bool:
     if schema.name == "sf1-person" and name != b"schema":
         raise DataError(
             f"{file}: says that its codes are of the dialect {quote(name.decode('latin-1'))}, not "
-            "those of the schema 'sf1-person': read it with readers.read_record_form"
+            "those of the schema 'sf1-person': read it with census.read_record_form"
         )
     return SCHEMA_NAME in metadata
 
@@ -310,10 +311,10 @@ class Records(Tabular):
         """Return the records at positions (or where a mask is true), in that order."""
         rule = check.as_array(index, "index")
         if rule.ndim != 1:
-            raise ShapeError(f"index must have one axis, got shape {rule.shape}")
+            raise ShapeError("index", "must have one axis", shown=f"shape {rule.shape}")
         if rule.dtype == bool:
             if rule.shape != (len(self),):
-                raise ShapeError(f"index must have shape ({len(self)},), got {rule.shape}")
+                raise ShapeError("index", f"must have shape ({len(self)},)", shown=rule.shape)
             rule = np.flatnonzero(rule)
         if rule.size:
             rule = check.count_array(rule, "index", lower=0, upper=len(self) - 1)
@@ -328,7 +329,7 @@ class Records(Tabular):
         for name, values in columns.items():
             array = _column(values, name)
             if len(array) != len(self):
-                raise ShapeError(f"{name} must have {len(self)} values, got {len(array)}")
+                raise ShapeError(name, f"must have {len(self)} values", shown=len(array))
             if name in table.column_names:
                 table = table.set_column(table.column_names.index(name), name, array)
             else:
@@ -342,7 +343,7 @@ def record_pieces(records: "Records | Iterable[Records]") -> Iterator[Records]:
         pieces = iter([records] if isinstance(records, Records) else records)
     except TypeError as error:
         raise ArgumentTypeError(
-            f"records must be Records or pieces of them, got {quote(records)}"
+            "records", "must be Records or pieces of them", got=records
         ) from error
     for piece in pieces:
         yield check.instance(piece, Records, "records")
@@ -375,12 +376,45 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     check.instance(schema, Schema, "schema")
     file = check.path(path, "path")
     if file.suffix.lower() not in (".parquet", ".csv"):
-        raise ArgumentError(f"path must end in .parquet or .csv, got {quote(str(file))}")
+        raise ArgumentError("path", "must end in .parquet or .csv", got=str(file))
     check.integer(chunk, "chunk", lower=1)
     start = 0
     for table in read_batches(file, schema, chunk):
         yield Records(schema, table, source=str(file), first_row=start)
         start += table.num_rows
+
+
+def joined(pieces: Iterable[Records], path: str | Path) -> Records:
+    """Return the pieces of a file, at least one, as one; refuse what is too long to be held."""
+    source = str(check.path(path, "path"))
+    parts = gather(pieces, lambda piece: int(piece.table.nbytes), source)
+    if len(parts) == 1:
+        return parts[0]
+    return Records(parts[0].schema, pa.concat_tables([piece.table for piece in parts]))
+
+
+@runtime_checkable
+class RecordCodings(Protocol):
+    """Other codings of records of a schema than its own: those that files of them are written in.
+
+    ``describes`` says whether a file says that it is of one, or looks so; ``coding`` which one it
+    is, by its ``name`` if there is one, and None for that of the schema; ``pieces`` reads it.
+    """
+
+    def describes(self, file: Path) -> bool:
+        """Return whether a file has such records."""
+
+    def coding(self, file: Path, name: str | None) -> str | None:
+        """Return the coding of a file."""
+
+    def pieces(self, file: Path, coding: str) -> Iterator[Records]:
+        """Yield the records of a file in the codes of the schema."""
+
+
+#: Other codings of records, by the name of the schema.
+CODINGS: Registry[RecordCodings] = Registry(
+    "coding", builtin={}, protocol=RecordCodings, needs="describes(), coding() and pieces()"
+)
 
 
 def _column(values: object, name: str) -> Any:
@@ -390,7 +424,7 @@ def _column(values: object, name: str) -> Any:
     if not isinstance(values, np.ndarray | pd.Series | pd.api.extensions.ExtensionArray):
         values = check.items(values, name)
     elif values.ndim != 1:
-        raise ShapeError(f"{name} must have one axis, got shape {values.shape}")
+        raise ShapeError(name, "must have one axis", shown=f"shape {values.shape}")
     elif isinstance(values, np.ndarray):
         values = check.as_array(values, name)
     if isinstance(values, list) or values.dtype == object:
@@ -398,7 +432,7 @@ def _column(values: object, name: str) -> Any:
     try:
         return pa.array(values)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-        raise ArgumentError(f"{name} must be a column of values: {error}") from error
+        raise ArgumentError(name, f"must be a column of values: {error}") from error
 
 
 def _refuse_nested(column: pd.Series, name: str) -> None:
@@ -406,7 +440,7 @@ def _refuse_nested(column: pd.Series, name: str) -> None:
     if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "mixed":
         for value in column:
             if isinstance(value, (list, tuple, set, frozenset, Mapping, np.ndarray)):
-                raise ArgumentTypeError(f"{name} must hold single values, got {quote(value)}")
+                raise ArgumentTypeError(name, "must hold single values", got=value)
 
 
 def _checked(schema: Schema, table: pa.Table, source: str, first_row: int) -> pa.Table:

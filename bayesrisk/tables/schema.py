@@ -10,7 +10,7 @@ from importlib import resources
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,9 @@ from numpy.typing import ArrayLike
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk._base.frames import pandas as pd
-from bayesrisk._base.validation import BoolArray, IntArray, TextArray
+from bayesrisk._base.old_names import moved
+from bayesrisk._base.plugins import Registry
+from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError, quote
 
 # -----------------------------------------------------------------------------
@@ -67,8 +69,10 @@ class Attribute:
         groups = len(cuts) + 1 + (MISSING in labels)
         if cuts and (len(labels) != groups or any(a >= b for a, b in pairwise(cuts))):
             raise ArgumentError(
-                f"cuts of {name!r} must increase, with a label for each of {groups} groups, got "
-                f"{quote(list(cuts))} and {len(labels)} labels"
+                "cuts",
+                f"of {name!r} must increase, with a label for each of {groups} groups",
+                got=list(cuts),
+                advice=f" and {len(labels)} labels",
             )
         for key, value in (("size", size), ("first", first), ("labels", labels), ("cuts", cuts)):
             object.__setattr__(self, key, value)
@@ -134,17 +138,18 @@ class Geography:
         )
         if not levels or len(levels) != len(widths):
             raise ShapeError(
-                f"levels and widths must be as many and at least one, got {len(levels)} "
-                f"and {len(widths)}"
+                "levels",
+                "and widths must be as many and at least one",
+                shown=f"{len(levels)} and {len(widths)}",
             )
         if len(set(levels)) != len(levels):
-            raise ArgumentError(f"levels must differ, got {', '.join(levels)}")
+            raise ArgumentError("levels", "must differ", shown=", ".join(levels))
         if widths[0] < 0 or any(a >= b for a, b in pairwise(widths)):
-            raise ArgumentError(f"widths must increase from 0 or more, got {widths}")
+            raise ArgumentError("widths", "must increase from 0 or more", shown=widths)
         names = tuple((str(code), str(name)) for code, name in self.names)
         for code, _ in names:
             if len(code) not in widths or not code.isdigit():
-                raise ArgumentError(f"names must be of codes of the widths, got {quote(code)}")
+                raise ArgumentError("names", "must be of codes of the widths", got=code)
         for key, value in (("levels", levels), ("widths", widths), ("names", names)):
             object.__setattr__(self, key, value)
 
@@ -176,7 +181,7 @@ class Geography:
         codes = check.text_array(geoids, "geoids")
         width = self.width(level)
         if codes.size and int(np.strings.str_len(codes).min()) < width:
-            raise ArgumentError(f"geoids must have at least {width} digits for level {level!r}")
+            raise ArgumentError("geoids", f"must have at least {width} digits for level {level!r}")
         if width == 0:
             return np.full(codes.shape, "", dtype="<U1")
         return codes.astype(f"<U{width}")
@@ -262,7 +267,7 @@ class Schema:
             check.mapping(codes, "codes")
         if set(codes.keys()) != set(self.names):
             raise ArgumentError(
-                f"codes must be of {', '.join(self.names)}, got {quote(list(codes.keys()))}"
+                "codes", f"must be of {', '.join(self.names)}", got=list(codes.keys())
             )
         arrays = {
             a.name: check.count_array(codes[a.name], a.name, lower=a.first, upper=a.last)
@@ -343,7 +348,9 @@ class Schema:
             )
             return cls(values["name"], attributes, _place(values["geography"]))
         except (LookupError, TypeError, AttributeError) as error:
-            raise ArgumentError(f"schema must hold name, attributes, geography: {error}") from error
+            raise ArgumentError(
+                "schema", f"must hold name, attributes, geography: {error}"
+            ) from error
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
@@ -438,7 +445,9 @@ class Schema:
         data = check.frame(frame, "frame")
         if place is not None:
             if geography is not None:
-                raise ArgumentError("place must not be given with a geography, which names its own")
+                raise ArgumentError(
+                    "place", "must not be given with a geography, which names its own"
+                )
             levels = (place,) if isinstance(place, str) else check.texts(place, "place")
             check.frame(data, "frame", levels)
             geography = Geography(FRAME_PLACES, *_documents.frame_places(data, levels))
@@ -510,102 +519,15 @@ def _built_in_schema(name: str, geography: str | None) -> Schema:
     return Schema.from_dict({**values, "geography": geography or values["geography"]})
 
 
-# -----------------------------------------------------------------------------
-# Structural rules of household records: which combinations of the ten columns can exist.
-
-
 #: First ages of the 38 groups that the block tables of the 2010 Summary File 1 tell apart (Abowd et
 #: al. 2023, Table S3): single years to 21, then those of table P12.
 AGE_BIN_STARTS = (*range(23), 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
-#: Detailed types that each household type can have (codes of ``household-dhc``): couples with own
-#: children, or living together with relatives, are families.
-TYPES = {1: (1, 2), 2: (3, 4, 10, 11), 3: (3, 4, 6, 7), 4: (9,), 5: (4, 12), 6: (5,), 7: (4, 8)}
-_ALONE = (5, 9)
-_COUPLE_WITH_CHILDREN = (1, 3)
-_COUPLE = (2, 4)
-_PARENT = (6, 10)
-_SENIOR = 7  # code of hhage from which the householder is 65 or over
-_NO, _YES = 1, 2
-#: The columns that the rules tie together; the others are free in an occupied unit.
-TIED = ("size", "type", "detailed_type", "under_18", "over_65", "hhage")
+#: Functions that return the cells which records of a schema can be in, by its name; of others all.
+CELL_RULES: Registry[IntArray] = Registry(
+    "cell-rule", builtin={}, protocol=np.ndarray, needs="numbers of cells"
+)
 
+if not TYPE_CHECKING:
 
-def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
-    """Return which housing units keep the structural rules.
-
-    A unit is vacant if and only if its household columns are absent (0).  Living alone, size 1
-    and the detailed type "alone" are one thing; a senior householder makes a household with
-    seniors; own children are people under 18; and a household has room for everybody whom its
-    types and columns imply.
-
-    Parameters
-    ----------
-    codes : mapping of str to array_like of int
-        The ten columns of schema ``household-dhc``; shapes broadcast.
-
-    Notes
-    -----
-    The rules leave 1,902 combinations of size, types, under 18, 65 and over and age, times 56 of
-    tenure, Hispanic origin and race, and 7 vacant cells: 106,519 of 71,884,800 cells.
-
-    Examples
-    --------
-    >>> unit = dict(tenure=3, vacancy=0, size=[1, 2], type=6, detailed_type=5, under_18=1,
-    ...             over_65=1, hispanic=1, hhage=2, race=1)
-    >>> household_valid(unit).tolist()
-    [True, False]
-    """
-    schema = Schema.named("household-dhc")
-    indices = schema.indices(schema.cell_index(codes))
-    household = [indices[name] for name in schema.names if name != "vacancy"]
-    absent = np.logical_and.reduce([values == 0 for values in household])
-    present = np.logical_and.reduce([values > 0 for values in household])
-    valid: BoolArray = np.where(indices["vacancy"] > 0, absent, present & _composed(indices))
-    return valid
-
-
-def household_cells() -> IntArray:
-    """Return the cells of schema ``household-dhc`` that keep the structural rules.
-
-    Examples
-    --------
-    >>> len(household_cells())
-    106519
-    """
-    schema = Schema.named("household-dhc")
-    tied = np.meshgrid(*(np.arange(1, schema.attribute(n).size) for n in TIED), indexing="ij")
-    codes = {name: axis.ravel() for name, axis in zip(TIED, tied, strict=True)}
-    keep = _composed(codes)
-    occupied = {name: values[keep][:, None] for name, values in codes.items()}
-    free = ("tenure", "hispanic", "race")
-    axes = np.meshgrid(*(np.arange(1, schema.attribute(n).size) for n in free), indexing="ij")
-    occupied |= {name: axis.ravel()[None, :] for name, axis in zip(free, axes, strict=True)}
-    homes = schema.cell_index({**occupied, "vacancy": 0})
-    empty = schema.cell_index({**dict.fromkeys(schema.names, 0), "vacancy": np.arange(1, 8)})
-    return np.sort(np.concatenate([homes.ravel(), empty]))
-
-
-def _composed(codes: Mapping[str, IntArray]) -> BoolArray:
-    """Return whether size, types, under 18, 65 and over and age go together."""
-    size, detailed = codes["size"], codes["detailed_type"]
-    pair = np.zeros((8, 13), dtype=np.bool_)
-    for kind, details in TYPES.items():
-        pair[kind, list(details)] = True
-    child, senior = codes["under_18"] == _YES, codes["over_65"] == _YES
-    head = codes["hhage"] >= _SENIOR
-    other = senior & ~head  # somebody else is 65 or over
-    alone = np.isin(detailed, _ALONE)
-    parents = np.isin(detailed, _COUPLE_WITH_CHILDREN)
-    single = np.isin(detailed, _PARENT)
-    # A partner may be the other senior; a couple that is a family has a relative besides.
-    family = (detailed == 4) & np.isin(codes["type"], (2, 3))
-    couple = np.where(family, 3, 2 + child)
-    least = np.select(
-        [alone, parents, np.isin(detailed, _COUPLE), single],
-        [1, 3, couple, 2 + other],
-        default=np.maximum(2, 1 + child + other),
-    )
-    fits = np.where(alone, (size == 1) & ~child & (senior == head), size >= least)
-    valid: BoolArray = pair[codes["type"], detailed] & fits
-    valid &= (senior | ~head) & (child | ~(parents | single))
-    return valid
+    def __getattr__(name: str) -> object:
+        return moved(__name__, name)

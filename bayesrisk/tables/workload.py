@@ -18,6 +18,7 @@ from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, quote
 from bayesrisk.tables._grammar import Key as Key, Table, described, distinct_tables, parsed
+from bayesrisk.tables.cells import code_kinds, joint_kinds
 from bayesrisk.tables.schema import Schema, definition, definition_names
 
 # -----------------------------------------------------------------------------
@@ -65,7 +66,7 @@ def _order(names: Sequence[str], tables: Tables) -> list[str]:
     for name in names:
         maps = [table.classes[name][1] for table, _ in tables if name in table.factors]
         if maps:
-            sizes[name] = int(_numbered(maps).max())
+            sizes[name] = int(joint_kinds(maps).max())
     return sorted(sizes, key=lambda name: sizes[name])
 
 
@@ -89,16 +90,8 @@ def _grouped(tables: Tables, *, pairs: bool) -> list[Tables]:
 
 def _refined(group: Tables) -> dict[str, IntArray]:
     """Return, for each attribute, the class of every code that the tables do not tell apart."""
-    return {
-        name: _numbered([table.classes[name][1] for table, _ in group])
-        for name in group[0][0].factors
-    }
-
-
-def _numbered(maps: Sequence[IntArray]) -> IntArray:
-    """Return the classes that several classifications make together, numbered from 0."""
-    inverse: IntArray = np.unique(np.stack(maps), axis=1, return_inverse=True)[1]
-    return inverse.reshape(-1)
+    tables = [table for table, _ in group]
+    return {n: code_kinds(tables, n, f.shape[1]) for n, f in tables[0].factors.items()}
 
 
 def _entries(classes: dict[str, IntArray], *, pairs: bool) -> int:
@@ -114,8 +107,10 @@ class _Term:
         entries = _entries(classes, pairs=mode != "single")
         if entries > _MAX_ENTRIES:
             raise ArgumentError(
-                f"table {group[0][0].name!r} must have at most {_MAX_ENTRIES} classes of codes "
-                f"(or pairs of them) to compare, got {entries}"
+                "table",
+                f"{group[0][0].name!r} must have at most {_MAX_ENTRIES} classes of codes (or "
+                "pairs of them) to compare",
+                shown=entries,
             )
         self.scope = [name for name in order if name in classes]
         #: Class of every code of an attribute, and one code of each class.
@@ -178,7 +173,7 @@ class _Search:
         for depth, name in enumerate(order):
             users = [i for i, term in enumerate(terms) if name in term.scope]
             classes = [terms[i].classes[name] for i in users]
-            codes = np.unique(_numbered(classes), return_index=True)[1]
+            codes = np.unique(joint_kinds(classes), return_index=True)[1]
             maps = {i: labels[codes] for i, labels in zip(users, classes, strict=True)}
             if pairs:
                 x, y = np.divmod(np.arange(len(codes) ** 2), len(codes))
@@ -234,17 +229,17 @@ class Workload:
 
     def __post_init__(self) -> None:
         if not check.mapping(self.tables, "tables"):
-            raise ArgumentError("tables must have at least one table, got none")
+            raise ArgumentError("tables", "must have at least one table", shown="none")
         rank = check.instance(self.schema, Schema, "schema").geography.rank
         for key, table in self.tables.items():
             if not isinstance(key, tuple) or len(key) != 2:
-                raise ArgumentTypeError(f"tables must be by (level, name), got {quote(key)}")
+                raise ArgumentTypeError("tables", "must be by (level, name)", got=key)
             level, name = key
             rank(level)
             check.instance(table, Table, f"tables[{key!r}]")
             if name != table.name:
                 raise ArgumentError(
-                    f"tables must be filed by name, got {quote(table.name)} as {quote(name)}"
+                    "tables", "must be filed by name", got=table.name, advice=f" as {quote(name)}"
                 )
             table.check_schema(self.schema)
         order: dict[str, int] = {}
@@ -304,7 +299,9 @@ class Workload:
                 )
             for key, table in other.tables.items():
                 if tables.setdefault(key, table) != table:
-                    raise ArgumentError(f"table {key[1]!r} at {key[0]!r} differs in two workloads")
+                    raise ArgumentError(
+                        "table", f"{key[1]!r} at {key[0]!r} differs in two workloads"
+                    )
         return Workload(self.schema, tables)
 
     @classmethod
@@ -363,7 +360,7 @@ class Workload:
         """Return the L1 sensitivity (norm 1) or the square of the L2 one (norm 2), exactly."""
         check.choice(kind, "kind", _KINDS)
         if not isinstance(norm, int) or norm not in (1, 2):
-            raise ArgumentError(f"norm must be 1 or 2, got {quote(norm)}")
+            raise ArgumentError("norm", "must be 1 or 2", got=norm)
         return largest_change(self.schema, self.tables, kind, norm=norm)
 
     def to_dict(self) -> dict[str, Any]:
@@ -505,7 +502,7 @@ class Workload:
             levels = [n for n in entry["levels"] if n in schema.geography.levels]
         levels = list(check.texts(levels, "levels"))
         if not levels:
-            raise ArgumentError("levels must be at least one, got none")
+            raise ArgumentError("levels", "must be at least one", shown="none")
         for level in levels:
             schema.geography.rank(level)
         return cls.from_dict(

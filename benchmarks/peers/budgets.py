@@ -1,9 +1,12 @@
 """From rho to epsilon at a delta, and the exact epsilon of one count."""
 
+import functools
+
 import numpy as np
 from peers.comparison import Case, Comparison
 
-from bayesrisk import accounting
+from bayesrisk import DiscreteGaussian, accounting
+from bayesrisk.accounting.privacy_loss import Ends
 
 DELTA = 1e-10
 RHO = np.geomspace(0.01, 10.0, 1000)
@@ -102,6 +105,47 @@ def exact_epsilon_dp_accounting() -> Case:
     return Case(ours, theirs)
 
 
+def few_epsilons_dp_accounting() -> Case:
+    from dp_accounting import pld
+
+    deltas = [1e-5, 1e-8, 1e-10]
+
+    def theirs() -> list[float]:
+        law = pld.privacy_loss_distribution.from_discrete_gaussian_mechanism(sigma=2.0)
+        return [law.get_epsilon_for_delta(delta) for delta in deltas]
+
+    def ours() -> Ends:
+        return accounting.PrivacyLoss.of(DiscreteGaussian(4.0)).epsilon(deltas)
+
+    ends, peer = ours(), np.array(theirs())
+    assert np.all(ends.width < 1e-10)
+    # Losses are rounded up to a grid of 1e-4.
+    assert np.all((peer > ends.lower - 1e-11) & (peer < ends.upper + 1e-4))
+    return Case(ours, theirs)
+
+
+def release_dp_accounting() -> Case:
+    from dp_accounting import pld
+
+    budget = accounting.census_2020_budget("pl94")
+
+    def theirs(pessimistic: bool = True) -> float:
+        make = pld.privacy_loss_distribution.from_discrete_gaussian_mechanism
+        parts = [
+            make(sigma=sigma2**0.5, pessimistic_estimate=pessimistic).self_compose(2)
+            for sigma2 in budget["sigma2"]
+        ]
+        return functools.reduce(lambda a, b: a.compose(b), parts).get_epsilon_for_delta(DELTA)
+
+    def ours() -> Ends:
+        return accounting.PrivacyLoss.of(budget).epsilon(DELTA)
+
+    ends = ours()
+    assert ends.width < 1e-6
+    assert theirs(pessimistic=False) <= ends.lower <= ends.upper <= theirs()
+    return Case(ours, theirs, rounds=3)
+
+
 ASKED = "ε of ρ at δ = 1e-10"
 ALL = [
     Comparison(
@@ -139,5 +183,23 @@ ALL = [
         "theirs is above ours by at most its grid",
         "a privacy loss distribution can be composed with others; ours is for one count",
         exact_epsilon_dp_accounting,
+    ),
+    Comparison(
+        "ε of one count at three δ",
+        "accounting.PrivacyLoss",
+        "dp-accounting, privacy loss distribution",
+        ("dp-accounting",),
+        "theirs is above ours by at most its grid of 1e-4",
+        "ours has two ends, within 1e-10",
+        few_epsilons_dp_accounting,
+    ),
+    Comparison(
+        "ε of the redistricting data of 2020, 130 counts",
+        "accounting.PrivacyLoss",
+        "dp-accounting, privacy loss distributions composed",
+        ("dp-accounting",),
+        "between its estimates from below and from above",
+        "ours has two ends, within 1e-6; theirs are those of a grid of 1e-4",
+        release_dp_accounting,
     ),
 ]

@@ -10,7 +10,7 @@ import pytest
 
 import bayesrisk
 from bayesrisk.cli.app import main
-from bayesrisk.experiments.runs.engine import fragment
+from bayesrisk.experiments.pages import fragment
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
@@ -145,7 +145,9 @@ def test_a_defect_is_one_line_that_says_where_to_report(run, monkeypatch):
     monkeypatch.setattr("bayesrisk.census.population_spec", crash)
     status, out, err = run("simulate", "-o", "nowhere", "--seed", "1")
     assert (status, out) == (1, "")
-    assert err.startswith("bayesrisk: internal error: IndexError: list index out of range at cli/")
+    assert err.startswith(
+        "bayesrisk: internal error: IndexError: list index out of range at census/cli/"
+    )
     assert "please report" in err
     assert err.count("\n") == 1
 

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from bayesrisk import Release, make_mechanism, simulate_population
 from bayesrisk.census import write_record_form
-from bayesrisk.census.studies.by_place import split_by_place
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.mechanisms.registry import with_settings
 from bayesrisk.tables import Microdata, Workload
 

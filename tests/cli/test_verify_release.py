@@ -10,9 +10,9 @@ from oracles.mechanisms import AGES, PEOPLE, TOTAL, people_workload, population
 from typer.testing import CliRunner
 
 from bayesrisk import make_mechanism, run
-from bayesrisk.census.studies.by_place import ReleaseStudy, split_by_place
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.experiments.by_place import ReleaseStudy, split_by_place
 from bayesrisk.tables import Microdata, Records
 
 ASKED = people_workload(TOTAL, AGES, levels=("tract", "block"))

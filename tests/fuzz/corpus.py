@@ -10,21 +10,21 @@ import zipfile
 from collections import namedtuple
 from functools import cache
 
+import agency_forms
 import numpy as np
 import openpyxl
 import pandas as pd
-from files import agency_forms
 from oracles import hud_files, readers as oracle
 from studies import run_reconstruction, run_sweep
 
 import bayesrisk as br
 from bayesrisk.census import NoisyMeasurements
 from bayesrisk.census.readers.nmf.reader import rows_between
+from bayesrisk.census.studies.linked_counties import read_persons as read_known
 from bayesrisk.cli.recipes import read_release_file
 from bayesrisk.cli.release import ReleaseOptions
 from bayesrisk.experiments import load_config, read_results
 from bayesrisk.experiments.reconstruction import read_reconstruction
-from bayesrisk.experiments.reidentification import read_persons as read_known
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import Release

@@ -9,9 +9,9 @@ from audits import EVERYBODY, SCHEMA as TOWN
 from oracles.mechanisms import AGES, PEOPLE, SEX, TOTAL, by_age, people_workload, population
 
 from bayesrisk import Release, run
-from bayesrisk.census.studies.by_place import ReleaseStudy, split_by_place
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
+from bayesrisk.experiments.by_place import ReleaseStudy, split_by_place
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.mechanisms.recode import Recode, recoded_table
 from bayesrisk.release import SimulationOnly, TrueCounts

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesrisk import Noise, block_risk, plotting
+from bayesrisk import DiscreteGaussian, DiscreteLaplace, Noise, block_risk, plotting
+from bayesrisk.accounting import PrivacyLoss
 from bayesrisk.risk import compare_postprocessing
 
 PRIORS = [1 / 2, 1 / 10, 1 / 864]
@@ -216,3 +217,14 @@ def test_lines_and_bands_are_the_columns(curve):
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlim() == (1.0, pytest.approx(9.0))
     assert [t.get_text() for t in axes.get_legend().get_texts()] == list(drawn)
+
+
+def test_the_law_of_a_release_lies_below_the_conversions():
+    frame = PrivacyLoss.of([DiscreteGaussian(4.0)] * 3).to_frame()
+    axes = plotting.plot_privacy_loss(frame)
+    drawn = {line.get_label(): np.array(line.get_ydata()) for line in axes.lines}
+    assert drawn["law of the release"].tolist() == frame["epsilon_upper"].tolist()
+    assert (drawn["law of the release"] < drawn["tight conversion of rho"]).all()
+    assert axes.get_xscale() == "log"
+    alone = plotting.plot_privacy_loss(PrivacyLoss.of([DiscreteLaplace(2.0)]).to_frame())
+    assert len(alone.lines) == 1

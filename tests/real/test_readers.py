@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from files.agency_forms import write_sf1
+from agency_forms import write_sf1
 
 from bayesrisk import DataError
 from bayesrisk.census import read_record_form, read_sf1, write_record_form

@@ -17,7 +17,7 @@ from oracles.proofs import KINDS, is_false, kinds_of
 from proof_cases import BLOCK_KINDS, answered, certificates, damaged
 from second_checker import PAGE, python_lines, script, verdicts
 from test_check_proof import HOSTILE, proof, steps_of, wide
-from test_forgeries import FORGERIES, NOT_READ, forgeries, listed, sound, text_of
+from test_check_proof_forgeries import FORGERIES, NOT_READ, forgeries, listed, sound, text_of
 
 from bayesrisk.reconstruction import check_proof
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from files.agency_forms import write_ipums_1940
+from agency_forms import write_ipums_1940
 from oracles import hud_files, readers as oracle
 from pyarrow import parquet
 from scipy import sparse
@@ -34,11 +34,11 @@ P1 = Workload.named("sf1-block").select(tables=["P1"])
 TWO = Workload.named("sf1-block").select(tables=["P1", "P14"])
 PL94 = Workload.named("pl94-tables").select(tables=["P1"])
 DHC = Workload.named("dhc-block").select(tables=["P1"])
-read = bayesrisk.census.readers
+read = bayesrisk.census
 
 
 def known_persons(file):
-    from bayesrisk.experiments import reidentification as linked_counties
+    from bayesrisk.census.studies import linked_counties
 
     columns = ("block", "sex", "age", "race", "hisp", "person")
     return linked_counties.read_persons(file, columns, "archive")

@@ -1,8 +1,8 @@
 """Studies run into folders in one call: options of the study and of the run side by side."""
 
 from bayesrisk.census import MeasurementCountsStudy, MeasurementsStudy
+from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.experiments import run
-from bayesrisk.experiments.published_attack import OccupancyAttackStudy
 from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy
 
 _RUN = ("workers", "executor", "shard", "resume", "progress")

@@ -5,10 +5,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from bayesrisk.census import household_cells
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, OutputError
 from bayesrisk.tables import Attribute, Geography, Microdata, Records, Schema, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
-from bayesrisk.tables.schema import household_cells
 
 BLOCK = "500010101001000"
 PERSON, UNIT = Schema.named("sf1-person"), Schema.named("household-dhc")

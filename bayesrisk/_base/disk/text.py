@@ -17,14 +17,14 @@ from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, quote
 
 _T = TypeVar("_T")
 #: Makes the error about a file: a class of our own tree.
-Fault = Callable[[str], BayesRiskError]
+Fault = type[BayesRiskError]
 
 #: Bytes of a file or of a table that is held whole: records of the largest state take 2 GiB.
 MAX_HELD = 2**32
 #: What to do about what is longer, unless who asks for it knows better.
-IN_PIECES = "read it a piece at a time, or a file for each state"
+IN_PIECES = ": read it a piece at a time, or a file for each state"
 #: What a caller may say, so that a file is read in spite of values that cannot be.
-MISSING = 'on_error="missing"'
+MISSING = '; on_error="missing" keeps such values as missing'
 #: Bytes and values of a JSON document: a sweep of 2**20 budgets is one of 68 MB and 3 million.
 JSON_BYTES = 2**27
 JSON_VALUES = 2**22
@@ -63,9 +63,8 @@ def check_held(name: str, size: int, most: int | None = None, fault: Fault = Dat
     """Refuse what is too long to be held whole: ``MAX_HELD`` bytes, or ``most`` where less."""
     most = MAX_HELD if most is None else min(most, MAX_HELD)
     if size > most:
-        raise fault(
-            f"{name}: must take at most {most} bytes to be held whole, got {size}: {IN_PIECES}"
-        )
+        text = f"{name}: must take at most {most} bytes to be held whole, got {size}"
+        raise fault(text, advice=IN_PIECES)
 
 
 def gather(pieces: Iterable[_T], size: Callable[[_T], int], name: str) -> list[_T]:

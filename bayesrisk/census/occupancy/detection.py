@@ -105,6 +105,8 @@ class OccupancyDetection(AttackResult, Tabular):
         For ``infeasible`` blocks the tables that contradict each other; else empty.
     """
 
+    stated_by = "bayesrisk.census.studies.occupancy_beliefs:stated_by_occupancy"
+
     geoids: TextArray
     subsidised: IntArray
     status: tuple[str, ...]

@@ -21,7 +21,7 @@ from bayesrisk.census.occupancy.statistics import (
     OccupancyStatistics,
     block_program,
 )
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel, Limits, SolverResult
 from bayesrisk.reconstruction.solvers.branching import (
@@ -205,9 +205,7 @@ def reconstruct_occupancy(
     check.flag(likelihood, "likelihood")
     check.choice(error, "error", _ERRORS)
     if (method == "perturbed") != (scale is not None):
-        raise ArgumentError(
-            f"scale must be given for perturbed objectives only, got {quote(scale)}"
-        )
+        raise ArgumentError("scale", "must be given for perturbed objectives only", got=scale)
     if scale is not None:
         scale = check.scalar(scale, "scale", lower=0.0, upper=100.0, bounds="(]")
     backend, limits = solver_and_limits(solver, time_limit)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, IntArray, TextArray
-from bayesrisk.exceptions import ArgumentError, DataError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import PublishedTables, assumed_true
@@ -147,9 +147,11 @@ class OccupancyStatistics(Tabular):
         """Return the statistics, for a reader who understands no counts but exact ones."""
         if self.most is not None:
             raise ArgumentError(
-                f"blocks must have one number for each count for {reader}, whose programs weigh "
-                "its errors, got smallest and largest ones: occupancy_statistics(taken_as_true="
-                "True) reads published numbers as they are"
+                "blocks",
+                f"must have one number for each count for {reader}, whose programs weigh its "
+                "errors",
+                shown="smallest and largest ones: occupancy_statistics(taken_as_true=True) reads "
+                "published numbers as they are",
             )
         return self
 
@@ -277,8 +279,7 @@ def occupancy_statistics(
     if several and not taken_as_true:
         if hud != "counts":
             raise ArgumentError(
-                "hud must be 'counts' where tables allow several counts of a cell, "
-                f"got {quote(hud)}"
+                "hud", "must be 'counts' where tables allow several counts of a cell", got=hud
             )
         return _smallest_and_largest(tables, level, known_rule=known_rule)
     counts: dict[str, Any] = {n: _counts(tables, level, table) for n, table in TABLES.items()}
@@ -326,11 +327,11 @@ def _smallest_and_largest(
 def _counts(tables: PublishedTables, level: str, table: str, *, withheld: bool = False) -> IntArray:
     """Return a table as an array, blocks by cells; 0 for cells that may be ``withheld``."""
     if (level, table) not in tables.counts:
-        raise ArgumentError(f"tables must have table {table!r} of level {level!r}, got none")
+        raise ArgumentError("tables", f"must have table {table!r} of level {level!r}", shown="none")
     values: IntArray = tables.counts[level, table].toarray()
     width = _WIDTH.get(next(n for n, t in TABLES.items() if t == table), 1)
     if values.shape[1] != width:
-        raise ArgumentError(f"table {table!r} must have {width} cells, got {values.shape[1]}")
+        raise ArgumentError("table", f"{table!r} must have {width} cells", shown=values.shape[1])
     if not withheld:
         hidden = tables.hidden(level, table).toarray()
         _refuse(tables, level, table, hidden, "published", values)
@@ -646,8 +647,9 @@ def _errors(
     reach = reach if most is None else np.minimum(reach, most)
     if squared and reach.sum() > MAX_STEPS:
         raise ArgumentError(
-            f"error 'squared' must have at most {MAX_STEPS} units of error in a block, "
-            f"got {reach.sum()}: take 'absolute'"
+            "error",
+            f"'squared' must have at most {MAX_STEPS} units of error in a block",
+            shown=f"{reach.sum()}: take 'absolute'",
         )
     steps = reach if squared else (reach > 0).astype(np.int64)
     place, sign = np.repeat(row, steps), np.repeat(side, steps)

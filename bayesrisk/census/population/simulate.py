@@ -1,7 +1,9 @@
 """Synthetic microdata of people, housing units and blocks."""
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,6 +11,7 @@ import pyarrow as pa
 from scipy.special import ndtr
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
 from bayesrisk._base.randomness import Seed, generator, seeded
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.census.population import spec as national
@@ -552,8 +555,9 @@ class Nation:
         check.instance(self.spec, national.PopulationSpec, "spec")
         if self.counties > _STATES * national.COUNTIES:
             raise ArgumentError(
-                f"blocks must fit into {_STATES * national.COUNTIES} counties of {self._size}, "
-                f"got {self.blocks}"
+                "blocks",
+                f"must fit into {_STATES * national.COUNTIES} counties of {self._size}",
+                shown=self.blocks,
             )
 
     @classmethod
@@ -599,3 +603,46 @@ class Nation:
                 ids = columns[name]
                 columns[name] = np.where(ids == NO_HOUSEHOLD, ids, ids + number * _NUMBERS)
         return as_microdata(arrays)
+
+
+@displayed
+@dataclass(frozen=True)
+class SimulatedPopulation:
+    """A synthetic population of an audit, made anew from its seed wherever it is needed.
+
+    Attributes
+    ----------
+    spec : PopulationSpec or str
+        Settings, or the name of ready ones, as for :func:`~bayesrisk.simulate_population`.
+    seed : int
+        The same seed gives the same population; >= 0.
+    """
+
+    spec: national.PopulationSpec | str
+    seed: int
+    made_up: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        spec = self.spec
+        if isinstance(spec, str):
+            object.__setattr__(self, "spec", national.population_spec(spec))
+        else:
+            check.instance(spec, national.PopulationSpec, "spec")
+        check.integer(self.seed, "seed", lower=0)
+
+    def microdata(self) -> Microdata:
+        """Return the population."""
+        return simulate_population(self.spec, rng=self.seed)
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the settings and the seed."""
+        text = json.dumps(asdict(self), sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def seeded_population(
+    simulate: str, *, seed: int, blocks: int | None = None
+) -> SimulatedPopulation:
+    """Return the population that the settings of an audit name: ``simulate = "tract"``."""
+    changes = {} if blocks is None else {"n_blocks": blocks}
+    return SimulatedPopulation(national.population_spec(simulate, **changes), seed)

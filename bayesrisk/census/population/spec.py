@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from bayesrisk._base import validation as check
 from bayesrisk._base.randomness import Seed, generator
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ShapeError
 
 # -----------------------------------------------------------------------------
 # Published national figures that the generator starts from, and the shapes it assumes.
@@ -409,12 +409,13 @@ class PopulationSpec:
             object.__setattr__(self, name, whole(getattr(self, name), name, **limits))
         text = self.state
         if not (isinstance(text, str) and len(text) == 2 and text.isascii() and text.isdigit()):
-            raise ArgumentError(f"state must be two digits, got {quote(text)}")
+            raise ArgumentError("state", "must be two digits", got=text)
         blocks = self.blocks_per_group * self.groups_per_tract * self.tracts_per_county
         if -(-self.n_blocks // blocks) > COUNTIES:
             raise ArgumentError(
-                f"n_blocks must fit into {COUNTIES} counties of {blocks} blocks, "
-                f"got {self.n_blocks}"
+                "n_blocks",
+                f"must fit into {COUNTIES} counties of {blocks} blocks",
+                shown=self.n_blocks,
             )
 
 

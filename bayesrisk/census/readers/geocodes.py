@@ -89,14 +89,14 @@ def first_fault(
 def _codes(values: object, name: str, level: str, *, width: int | None = None) -> NDArray[np.str_]:
     """Return geocodes of a level as an array of strings, or say which one is not."""
     if isinstance(values, str):
-        raise ArgumentTypeError(f"{name} must be an array of strings, got {quote(values)}")
+        raise ArgumentTypeError(name, "must be an array of strings", got=values)
     array = check.as_array(values, name)
     if array.dtype == object and all(isinstance(item, str) for item in array.flat):
         array = array.astype(str)
     if array.dtype.kind != "U":
-        raise ArgumentTypeError(f"{name} must be an array of strings, got dtype {array.dtype}")
+        raise ArgumentTypeError(name, "must be an array of strings", shown=f"dtype {array.dtype}")
     if array.ndim != 1:
-        raise ShapeError(f"{name} must have one axis, got shape {array.shape}")
+        raise ShapeError(name, "must have one axis", shown=f"shape {array.shape}")
     fault = first_fault(array, level, width)
     if fault:
         place, rule = fault

@@ -159,14 +159,17 @@ def _person_kind(book: ExtractForm, stated: str | None, source: str) -> str:
         tries += [list(book.variables[n].records) for n in _PERSONAL if n in book.variables]
         stated = next((kinds[0] for kinds in tries if len(kinds) == 1), "")
     elif not book.hierarchical:
-        raise ArgumentError(f"person_kind must not be given with a rectangular file, got {stated}")
+        raise ArgumentError(
+            "person_kind", "must not be given with a rectangular file", shown=stated
+        )
     if book.hierarchical and stated not in book.kinds:
         kinds = ", ".join(
             f"{kind} ({title})" if title else kind for kind, title in book.kinds.items()
         )
         got = f"got {quote(stated)}" if stated else "which cannot be told"
         raise ArgumentError(
-            f"person_kind must be the kind of records of persons, one of {kinds} in {source}, {got}"
+            "person_kind",
+            f"must be the kind of records of persons, one of {kinds} in {source}, {got}",
         )
     return stated
 

@@ -25,6 +25,7 @@ from bayesrisk._base.validation import IntArray
 from bayesrisk.census.readers import text as forms
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import Records, Schema
+from bayesrisk.tables.records import CHUNK
 from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 # Codings of records of persons: what a file writes for male and female, and for yes and no.
@@ -126,13 +127,13 @@ def named_dialect(name: str | None, file: str, file_dialect: str | None = None) 
         check.choice(name, "dialect", tuple(DIALECTS))
         if file_dialect is not None and file_dialect != name:
             raise ArgumentError(
-                f"dialect must be {file_dialect!r}, which {file} says of itself, got {quote(name)}"
+                "dialect", f"must be {file_dialect!r}, which {file} says of itself", got=name
             )
         return DIALECTS[name]
     if file_dialect is None:
         choices = "; ".join(f"{d.name!r}: {d.meaning}" for d in _ALL)
         raise ArgumentError(
-            f"dialect must be said, {file} does not say what its codes mean: one of {choices}"
+            "dialect", f"must be said, {file} does not say what its codes mean: one of {choices}"
         )
     if file_dialect not in DIALECTS:
         raise DataError(f"{file}: must be of a known dialect, says {file_dialect[:50]!r} of itself")
@@ -175,6 +176,23 @@ def file_columns(file: Path) -> list[str]:
         return []
     with open_text(file) as lines:
         return header_fields(lines.readline(), str(file))
+
+
+class PersonCodings:
+    """The codings of files of persons, for commands that read files of records."""
+
+    def describes(self, file: Path) -> bool:
+        """Return whether a file says its coding, or has all columns of persons by some name."""
+        usual = ("block", "sex", "age", "race", "hisp")
+        return said_by_file(file) is not None or not missing_columns(file_columns(file), usual)
+
+    def coding(self, file: Path, name: str | None) -> str | None:
+        """Return the coding of a file, None for that of the schema."""
+        return coding_of_file(file, name)
+
+    def pieces(self, file: Path, coding: str) -> Iterator[Records]:
+        """Yield the records of a file."""
+        return iter_record_form(file, dialect=coding, chunk=CHUNK)
 
 
 def is_person_column(name: str) -> bool:

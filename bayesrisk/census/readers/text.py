@@ -45,7 +45,7 @@ from bayesrisk.exceptions import (
 )
 from bayesrisk.tables import PublishedTables, Records, Table, Workload
 from bayesrisk.tables.published import joined as joined_tables
-from bayesrisk.tables.records import record_pieces
+from bayesrisk.tables.records import joined as joined, record_pieces
 from bayesrisk.tables.workload import Key
 
 #: Bytes of a member of an archive.
@@ -390,7 +390,7 @@ class Faults:
         if bad.any():
             if not self.lenient:
                 error = piece.fail(column, int(np.argmax(bad)), rule)
-                raise DataError(f"{error}; {MISSING} keeps such values as missing")
+                raise DataError(str(error), advice=MISSING)
             self.counts[column, reason or f"not {rule}"] += int(bad.sum())
         return bad
 
@@ -641,7 +641,7 @@ def line_pieces(source: Source, size: int) -> Iterator[Lines]:
         before += ends.size
 
 
-# Records that come in pieces: taken apart for writers, put together for readers.
+# Records that come in pieces: taken apart for writers; readers put them together (`joined`).
 
 
 def schema_pieces(records: Records | Iterable[Records], schema: str) -> Iterator[Records]:
@@ -652,15 +652,6 @@ def schema_pieces(records: Records | Iterable[Records], schema: str) -> Iterator
                 f"records must have the schema {schema!r}, got {quote(piece.schema.name)}"
             )
         yield piece
-
-
-def joined(pieces: Iterable[Records], path: str | Path) -> Records:
-    """Return the pieces of a file, at least one, as one; refuse what is too long to be held."""
-    source = str(check.path(path, "path"))
-    parts = gather(pieces, lambda piece: int(piece.table.nbytes), source)
-    if len(parts) == 1:
-        return parts[0]
-    return Records(parts[0].schema, pa.concat_tables([piece.table for piece in parts]))
 
 
 # Published tables that come in pieces: made from cells read, checked by totals, put together.
@@ -759,7 +750,7 @@ def state_code(state: str | None) -> str | None:
         return state
     if isinstance(state, str) and state.upper() in STATES:
         return STATES[state.upper()]
-    raise ArgumentError(f"state must be a FIPS code or a postal abbreviation, got {quote(state)}")
+    raise ArgumentError("state", "must be a FIPS code or a postal abbreviation", got=state)
 
 
 def state_of_name(base: str) -> str | None:

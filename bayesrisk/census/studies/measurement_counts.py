@@ -27,7 +27,8 @@ from bayesrisk.census.readers.nmf import reader as nmf_reader
 from bayesrisk.census.readers.nmf.reader import NoisyMeasurements
 from bayesrisk.census.readers.nmf.rows import cell_labels
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.experiments.runs.engine import Study, drawing, findings, origin, table
+from bayesrisk.experiments.pages import drawing, findings, origin, table
+from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference import Tree, tree_posterior
 from bayesrisk.inference.tree.posterior import TreePosterior
@@ -156,7 +157,7 @@ def read_source(
         universe = nmf.universe.name
         if not universe.startswith(product):
             raise ArgumentError(
-                f"budget must be that of the folder's product, {universe}, got {budget}"
+                "budget", f"must be that of the folder's product, {universe}", shown=budget
             )
         kind = universe.removeprefix(f"{product}-")
         rho = census_2020_budget(product, region=region.upper(), universe=kind)
@@ -166,8 +167,10 @@ def read_source(
     name = _finest(nmf, queries, level) if query is None else query
     if name not in queries:
         raise ArgumentError(
-            f"query must be one of {'; '.join(queries) or 'none'} at level {level}, "
-            f"got {quote(name)}{check.did_you_mean(name, queries)}"
+            "query",
+            f"must be one of {'; '.join(queries) or 'none'} at level {level}",
+            got=name,
+            advice=check.did_you_mean(name, queries),
         )
     target = cell_labels(nmf.universe, queries[name])
     stated: dict[str, tuple[str, ...]] = {}
@@ -315,7 +318,7 @@ def _check_levels(source: MeasurementSource, top: str) -> MeasurementSource:
     levels, level, query = source.nmf.levels, source.level, source.query
     check.choice(top, "top", levels)
     if levels.index(top) > levels.index(level):
-        raise ArgumentError(f"top must be level {level} or a coarser one, got {top}")
+        raise ArgumentError("top", f"must be level {level} or a coarser one", shown=top)
     for other in levels[levels.index(top) : levels.index(level)]:
         answers = nmf_reader.definitions(source.nmf, other, "DPQuery").get(query)
         labels = None if answers is None else cell_labels(source.nmf.universe, answers)

@@ -28,7 +28,7 @@ from bayesrisk.census.readers.nmf import reader as nmf_reader
 from bayesrisk.census.readers.nmf.rows import cell_labels
 from bayesrisk.census.studies.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.experiments.runs.engine import drawing, findings, origin, table
+from bayesrisk.experiments.pages import drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule

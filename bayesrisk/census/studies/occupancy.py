@@ -29,10 +29,10 @@ from bayesrisk.census.occupancy.solutions import reconstruct_occupancy
 from bayesrisk.census.occupancy.statistics import HouseholdLaw, occupancy_statistics
 from bayesrisk.census.population.simulate import simulate_population
 from bayesrisk.census.population.spec import population_spec
-from bayesrisk.census.studies import by_place, occupancy_risk as risk
+from bayesrisk.census.studies import occupancy_risk as risk
+from bayesrisk.census.studies.occupancy_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
-from bayesrisk.experiments.published_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
-from bayesrisk.experiments.runs import engine
+from bayesrisk.experiments import by_place, pages
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder, config_digest
 from bayesrisk.interfaces import Mechanism
@@ -107,7 +107,7 @@ def synthetic_households(study: OccupancyStudy, seed: int) -> tuple[Microdata, N
     blocks = np.unique(records.geoids[records.codes("subsidised") == 1])
     if blocks.size < study.blocks:
         raise ArgumentError(
-            f"blocks must be at most {blocks.size} for seed {seed}, got {study.blocks}"
+            "blocks", f"must be at most {blocks.size} for seed {seed}", shown=study.blocks
         )
     return Microdata(None, records, population.blocks), blocks[: study.blocks]
 
@@ -271,24 +271,28 @@ class OccupancyResults:
         for name in ("putative", "hits"):  # expected ones
             ends[name] = ends[name].map("{:.1f}".format).astype("str")
         separate = self.table[self.table["infeasible_as"] == "apart"]
-        page = engine.render(
-            "occupancy.html",
-            made_up=config.get("made_up", False),
-            title="Blocks with households above the occupancy limit",
-            confidence=confidence,
-            rows=separate.to_dict(orient="records"),
-            words=PROTECTION_WORDS,
-            parts=config["parts"],
-            figures=[engine.figure(axes, images / "blocks", caption)],
-            tables=[
-                engine.table(_totals(self.table), f"Flagged blocks, {pooled}"),
-                engine.table(engine.rounded(ends), "Linkage of all flagged households"),
+        tables = [
+            pages.table(_totals(self.table), f"Flagged blocks, {pooled}"),
+            pages.table(pages.rounded(ends), "Linkage of all flagged households"),
+        ]
+        rows = separate.to_dict(orient="records")
+        about = {"rows": rows, "words": PROTECTION_WORDS, "confidence": confidence}
+        page = pages.render(
+            "Blocks with households above the occupancy limit",
+            [("prose", "occupancy_answer.html", about)],
+            [
+                ("prose", "occupancy_question.html", config["parts"]),
+                ("heading", "Flagged blocks"),
+                pages.figure(axes, images / "blocks", caption),
+                ("folded", "The numbers", tables),
+                ("prose", "occupancy_reading.html"),
             ],
+            made_up=config.get("made_up", False),
             source=f"Configuration {config_digest(config)}.",
             settings_title="The study",
             settings=json.dumps(config, indent=2),
         )
-        disk.write_bytes(path / "report.html", page.encode())
+        disk.write_bytes(path / "report.html", page)
         return path / "report.html"
 
 
@@ -520,12 +524,10 @@ class OccupancyStudy(Study):
     def __post_init__(self) -> None:
         """Check every setting."""
         if not isinstance(self.seeds, tuple | list):
-            raise ArgumentTypeError(f"seeds must be whole numbers, got {quote(self.seeds)}")
+            raise ArgumentTypeError("seeds", "must be whole numbers", got=self.seeds)
         seeds = tuple(check.integer(seed, "seeds", lower=0) for seed in self.seeds)
         if not seeds or len(set(seeds)) != len(seeds):
-            raise ArgumentError(
-                f"seeds must be different, and at least one, got {quote(self.seeds)}"
-            )
+            raise ArgumentError("seeds", "must be different, and at least one", got=self.seeds)
         object.__setattr__(self, "seeds", seeds)
         if not isinstance(self.protections, tuple | list) or not self.protections:
             raise ArgumentTypeError(f"protections must be names, got {quote(self.protections)}")
@@ -537,7 +539,7 @@ class OccupancyStudy(Study):
         for name, (upper, bounds) in _RANGES.items():
             check.scalar(getattr(self, name), name, lower=0.0, upper=upper, bounds=bounds)
         if not 0 <= exact_number(self.swap_rate, "swap_rate") <= 1:
-            raise ArgumentError(f"swap_rate must be in [0, 1], got {quote(self.swap_rate)}")
+            raise ArgumentError("swap_rate", "must be in [0, 1]", got=self.swap_rate)
         check.choice(self.hud, "hud", ("counts", "percentages"))
         check.time_limit(self.time_limit)
         for name in self.protections:

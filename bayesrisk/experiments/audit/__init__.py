@@ -1,14 +1,21 @@
 """Audits: protections, adversaries and attacks on one scale, in shards, with a report."""
 
+from typing import TYPE_CHECKING
+
+from bayesrisk._base.old_names import moved as _moved
 from bayesrisk.experiments.audit.choosing import ProtectionGoal
-from bayesrisk.experiments.audit.populations import Protection, SimulatedPopulation
+from bayesrisk.experiments.audit.populations import Protection
 from bayesrisk.experiments.audit.study import AuditStudy, audited_protection, read_audit
 
 __all__ = [
     "AuditStudy",
     "Protection",
     "ProtectionGoal",
-    "SimulatedPopulation",
     "audited_protection",
     "read_audit",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return _moved(__name__, name)

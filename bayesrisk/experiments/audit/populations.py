@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -19,13 +18,12 @@ import pyarrow as pa
 
 from bayesrisk import datasets
 from bayesrisk._base import disk, validation as check
-from bayesrisk._base.display import displayed
+from bayesrisk._base.old_names import moved
+from bayesrisk._base.plugins import Registry
 from bayesrisk._base.validation import IntArray
-from bayesrisk.census.population.simulate import simulate_population
-from bayesrisk.census.population.spec import PopulationSpec, population_spec
-from bayesrisk.census.studies import by_place
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
-from bayesrisk.interfaces import Mechanism
+from bayesrisk.experiments import by_place
+from bayesrisk.interfaces import Mechanism, PopulationSource
 from bayesrisk.mechanisms import BaseMechanism
 from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_parameters
 from bayesrisk.release import Release
@@ -90,32 +88,15 @@ class Protection:
 POPULATION = "population"
 
 
-@displayed
-@dataclass(frozen=True)
-class SimulatedPopulation:
-    """A synthetic population, made anew from its seed wherever it is needed.
-
-    Attributes
-    ----------
-    spec : PopulationSpec or str
-        Settings, or the name of ready ones, as for :func:`~bayesrisk.simulate_population`.
-    seed : int
-        The same seed gives the same population; >= 0.
-    """
-
-    spec: PopulationSpec | str
-    seed: int
-
-    def __post_init__(self) -> None:
-        spec = self.spec
-        if isinstance(spec, str):
-            object.__setattr__(self, "spec", population_spec(spec))
-        else:
-            check.instance(spec, PopulationSpec, "spec")
-        check.integer(self.seed, "seed", lower=0)
-
-
-Source = str | Path | SimulatedPopulation | Records
+Source = str | Path | Records | PopulationSource
+#: Populations that are made, by the key of an audit's settings that asks for them.
+REGISTRY: Registry[PopulationSource] = Registry(
+    "population",
+    builtin={},
+    protocol=PopulationSource,
+    needs="made_up, microdata() and digest()",
+    results={"microdata": Microdata, "digest": str},
+)
 
 #: People of a population of whom everybody is asked about, and how many are of a larger one.
 MOST_TARGETS, USUAL_TARGETS = 2000, 200
@@ -128,7 +109,7 @@ _KEPT = 24  # releases of so small a population
 
 def is_made_up(source: Source) -> bool:
     """Return True for a synthetic population, and for the samples that come with the package."""
-    return isinstance(source, SimulatedPopulation) or datasets.is_made_up(source)
+    return datasets.is_made_up(source)
 
 
 def named_sources(population: Source | Mapping[str, Source], schema: Schema) -> dict[str, Source]:
@@ -167,9 +148,8 @@ def about_population(name: str) -> Iterator[None]:
 
 def source_digest(source: Source) -> str:
     """Return the digest of the files of a population, of its records, or of its settings."""
-    if isinstance(source, SimulatedPopulation):
-        text = json.dumps(dataclasses.asdict(source), sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
+    if isinstance(source, PopulationSource):
+        return source.digest()
     if isinstance(source, Records):
         total = hashlib.sha256(json.dumps(source.schema.to_dict()).encode())
         for name in sorted(source.columns):  # as text: the same however a column is held
@@ -258,15 +238,16 @@ class PopulationInParts:
     ) -> None:
         self.source, self.question, self.schema, self.seed = source, question, schema, seed
         self._index, self.level = None, None
-        if not isinstance(source, SimulatedPopulation | Records):
+        if not isinstance(source, PopulationSource | Records):
             path = check.path(source, "population")
             self._index = by_place.open_index(path) if Partitions.there(path) else None
         if self._index is not None:
             self.level = by_place.level_of_parts(self._index, question.workload)
             if coarse := by_place.coarse_levels(question.workload, self.level):
                 raise ArgumentError(
-                    f"workload must have no level coarser than a {self.level}, which the parts "
-                    f"are, got {coarse[0]}"
+                    "workload",
+                    f"must have no level coarser than a {self.level}, which the parts are",
+                    shown=coarse[0],
                 )
         self._digest = "" if self._index is None else self._index.digest
         if survey is not None:
@@ -281,8 +262,8 @@ class PopulationInParts:
 
     def _microdata(self, number: int) -> Microdata:
         """Return the records of a part."""
-        if isinstance(self.source, SimulatedPopulation):
-            return simulate_population(self.source.spec, rng=self.source.seed)
+        if isinstance(self.source, PopulationSource):
+            return self.source.microdata()
         if self._index is not None:
             return by_place.read_place(cast(Path, self.source), number, self._digest)[1]
         if isinstance(self.source, Records):
@@ -385,9 +366,10 @@ class PopulationInParts:
             lived, left = (w.levels[-1] for w in (workload, published(workload)))
             if lived != left:
                 raise ArgumentError(
-                    f"protection {protection.name!r} must publish tables of level {lived!r}, where "
-                    f"the targets live, got none finer than {quote(left)}: audit tables of that "
-                    "level"
+                    "protection",
+                    f"{protection.name!r} must publish tables of level {lived!r}, where the "
+                    "targets live",
+                    shown=f"none finer than {quote(left)}: audit tables of that level",
                 )
 
     def shards(self, size: int) -> list[IntArray]:
@@ -560,3 +542,9 @@ class PopulationInParts:
                 )
                 frames.append(frame)
         return pd.concat(frames, ignore_index=True)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        return moved(__name__, name)

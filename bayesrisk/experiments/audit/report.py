@@ -15,6 +15,7 @@ import pandas as pd
 
 from bayesrisk import plotting
 from bayesrisk._base.disk.delimited import csv_bytes
+from bayesrisk.experiments import pages
 from bayesrisk.experiments.audit.populations import POPULATION, population_names, population_rows
 from bayesrisk.experiments.audit.screen import (
     EVERYBODY,
@@ -31,12 +32,17 @@ from bayesrisk.experiments.audit.words import (
     listed,
     people_interval,
 )
-from bayesrisk.experiments.runs import engine
+from bayesrisk.experiments.pages import Part, marked
 from bayesrisk.mechanisms.meanings import shown_name
 
 Row = Mapping[Any, Any]
 UNLIKE = "unlike their place"
 _AT_RISK = 20  # people of each protection
+_AGAINST_COST = (
+    "Remaining answers of each adversary against cost: fewer is worse. A point is a protection, "
+    "its bar the 95 % interval, its band what 95 of 100 single releases show. A line joins two "
+    "whose order was told: high and left is best."
+)
 
 
 # Who asked.
@@ -229,7 +235,7 @@ _PLAIN = {
 }
 
 
-def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, engine.PageTable]:
+def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, pages.PageTable]:
     """Return tables by the frames that they show; columns that a frame has not are left out."""
     tables, named = {}, {kind: _with_shown_names(frame) for kind, frame in frames.items()}
     for caption, (kind, columns) in _TABLES.items():
@@ -241,15 +247,15 @@ def _tables(frames: Mapping[str, pd.DataFrame]) -> dict[str, engine.PageTable]:
         ]
         cells: list[list[str]] = [
             [
-                engine.PageCell(text(*(row[n] for n in names)), sort=row[names[0]])
+                pages.PageCell(text(*(row[n] for n in names)), sort=row[names[0]])
                 for _, names, text in columns_present
             ]
             for row in rows
         ]
-        tables[caption] = engine.PageTable(caption, [head for head, *_ in columns_present], cells)
+        tables[caption] = pages.PageTable(caption, [head for head, *_ in columns_present], cells)
     for name, caption in _PLAIN.items():
         if name in frames:
-            tables[caption] = engine.table(named[name].round(3), caption)
+            tables[caption] = pages.table(named[name].round(3), caption)
     return tables
 
 
@@ -336,7 +342,8 @@ def audit_files(
     stream = io.BytesIO()
     targets.to_parquet(stream, index=False, compression="zstd")
     files["targets.parquet"] = stream.getvalue()
-    populations, risks = [], []
+    answer = [] if choice is None else _chosen(choice, config)
+    risks, more = [], list[Part]()
     with TemporaryDirectory() as folder:
         for number, name in enumerate(population_names(errors), start=1):
             mine, pairs, cost, people, proved = (
@@ -344,10 +351,14 @@ def audit_files(
             )
             # A name may be no name of a file.
             end, title = (f"-{number}", f"{name}: ") if name else ("", "")
-            figures = _figures(mine, pairs, cost, Path(folder), end, title)
             risks.append(people_at_risk(people, mine).assign(**{POPULATION: name} if name else {}))
-            answer = _answer(mine, pairs, cost, config) | {"proved": proofs_text(proved)}
-            populations.append({"name": name, **answer, **figures})
+            answer += [("heading", name)] if name else []
+            answer += _screen(mine, pairs, cost, config)
+            answer += _answer_figures(mine, pairs, cost, Path(folder), end, title)
+            said = marked("<b>Proved by counts.</b> {}", _full(proofs_text(proved)))
+            answer.append(("sentence", said, "proved"))
+            figures = _belief_figures(mine, Path(folder), end, title)
+            more.append(("folded", f"{title}beliefs before, without and after", figures))
         for file in sorted(Path(folder).iterdir()):
             files[f"figures/{file.name}"] = file.read_bytes()
     frames["at-risk"] = pd.concat(risks, ignore_index=True)
@@ -355,55 +366,82 @@ def audit_files(
     frames["errors"] = (
         errors.groupby(error_keys, sort=False)[["error", "withheld"]].mean().reset_index()
     )
-    undecided = statements[statements["status"] == "undecided"]
-    keys = [POPULATION, "protection", "attack", "adversary", "release", "target"]
-    data = {name: base64.b64encode(csv_bytes(frames[name])).decode() for name in _DOWNLOADS}
-    page = engine.render(
-        "audit.html",
-        title="Audit of protections: how much is learned about people",
-        made_up=bool(config.get("made_up", False)),
-        populations=populations,
-        choice=None if choice is None else _choice(choice, config),
-        adversaries=[{"name": a["name"], "knows": _knowledge(a)} for a in config["adversaries"]],
-        asked=listed(config["stated"]),
-        tables=list(_tables(frames).values()),
-        checks_total=check_totals(checks),
-        lost=len(undecided.drop_duplicates([key for key in keys if key in undecided])),
-        downloads=data,
+    made_up = bool(config.get("made_up", False))
+    downloads = {n: base64.b64encode(csv_bytes(frames[n])).decode() for n in _DOWNLOADS}
+    page = pages.render(
+        "Audit of protections: how much is learned about people",
+        answer,
+        [
+            _question(config, statements[statements["status"] == "undecided"]),
+            ("prose", "audit_words.html"),
+            ("heading", "Tables"),
+            *more,
+            *(("folded", caption, [rows]) for caption, rows in _tables(frames).items()),
+            ("prose", "audit_checks.html", check_totals(checks)),
+            ("downloads", downloads),
+        ],
+        made_up=made_up,
+        warning="" if made_up else marked(pages.CONFIDENTIAL),
         source=f"Made by bayesrisk {config['version']} from {_origin(config['population'])}, "
         f"seed {config['seed']}.",
         settings_title="Settings of the audit",
         settings=json.dumps(config, indent=2, sort_keys=True),
     )
-    return files | {"report.html": page.encode()}
+    return files | {"report.html": page}
 
 
-def _answer(
+def _full(text: str) -> str:
+    """Return a sentence with one full stop."""
+    return f"{text.rstrip('.')}."
+
+
+def _chosen(choice: pd.DataFrame, config: Row) -> list[Part]:
+    """Return the protection that costs least and meets the goal, and a sentence about each."""
+    goal = (
+        f"for {100.0 * (config['quantile'] or 0.0):.4g} % of people, the ratio of posterior and "
+        f"belief without their own record shall be at most {config['target_ratio']}, for "
+        f"{config['against'] or 'the worst of all adversaries'}."
+    )
+    best = " and ".join(choice.loc[choice["cheapest"], "setting"])
+    text = (
+        "<b>{}</b> costs least error of the tables among the protections that meet the target: {}"
+        if best
+        else "<b>No protection meets the target</b>{} in the range that was searched: {}"
+    )
+    return [marked(text, best, goal), ("points", [*map(_full, choice["answer"])])]
+
+
+def _screen(
     measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame, config: Row
-) -> dict[str, Any]:
-    """Return the first screen of one population; None in it where nobody has a posterior."""
+) -> list[Part]:
+    """Return the first screen of one population."""
     if headline_rows(measures).empty:
-        return {"lead": None, "lines": {}, "who": "", "screen": None}
+        return ["Nobody has a posterior here, so that nothing can be said."]
     screen = first_screen(measures, comparisons, costs)
     name = str(next(iter(screen.rows.values()))["adversary"])
     attributes = {one["name"]: one["known"] for one in config["adversaries"]}
-    return {
-        "lead": lead(screen),
-        "lines": screen_lines(screen),
-        "who": adversary_words(name, attributes[name]),
-        "screen": screen_table(screen),
-    }
+    aside = (
+        f"Remaining answers: to {adversary_words(name, attributes[name])}, "
+        f"{listed(config['stated'])} is as uncertain as among so many equally likely ones. "
+        "Doubled: by the own record."
+    )
+    return [
+        ("sentence", _full(lead(screen)), "lead"),
+        ("words", {about: _full(line) for about, line in screen_lines(screen).items()}, "lines"),
+        ("sentence", aside, "aside"),
+        ("cards", screen_table(screen)),
+    ]
 
 
-def _choice(choice: pd.DataFrame, config: Row) -> dict[str, Any]:
-    """Return the goal, the protection that costs least, and a sentence about each."""
-    return {
-        "goal": f"for {100.0 * (config['quantile'] or 0.0):.4g} % of people, the ratio of "
-        f"posterior and belief without their own record shall be at most "
-        f"{config['target_ratio']}, for {config['against'] or 'the worst of all adversaries'}",
-        "best": " and ".join(choice.loc[choice["cheapest"], "setting"].tolist()),
-        "answers": choice["answer"].tolist(),
+def _question(config: Row, undecided: pd.DataFrame) -> Part:
+    """Return who asked, and how often there is no answer."""
+    keys = [POPULATION, "protection", "attack", "adversary", "release", "target"]
+    about = {
+        "asked": listed(config["stated"]),
+        "adversaries": {one["name"]: _knowledge(one).rstrip(".") for one in config["adversaries"]},
+        "lost": len(undecided.drop_duplicates([key for key in keys if key in undecided])),
     }
+    return ("prose", "audit_question.html", about)
 
 
 def _origin(population: str | Mapping[str, str]) -> str:
@@ -413,16 +451,16 @@ def _origin(population: str | Mapping[str, str]) -> str:
     return f"populations whose digests are {', '.join(digests)}"
 
 
-def _figures(
+def _answer_figures(
     measures: pd.DataFrame,
     comparisons: pd.DataFrame,
     costs: pd.DataFrame,
     folder: Path,
     end: str,
     title: str,
-) -> dict[str, list[engine.Figure]]:
-    """Return the figure that answers, a panel for each adversary, and further ones."""
-    axes_by_name, panels, more = {}, [], []
+) -> list[Part]:
+    """Return the figure that answers, a panel for each adversary; nothing where nobody answers."""
+    axes_by_name, panels = {}, []
     for name, mine in headline_rows(measures).groupby("adversary", sort=False):
         axes_by_name[str(name)] = plotting.plot_audit(mine.sort_index(), costs, comparisons)[0]
     ends = [end for axes in axes_by_name.values() for end in axes.get_ylim()]
@@ -430,7 +468,15 @@ def _figures(
         axes.set_ylim(min(ends), max(ends))
         caption = f"{title}remaining answers of {adversary_words(name, [])} against cost"
         file = folder / f"answers-against-cost{end}{f'-adversary-{number + 1}' if number else ''}"
-        panels.append(engine.figure(axes, file, caption))
+        panels.append(pages.figure(axes, file, caption))
+    return [("panels", _AGAINST_COST, panels)] if panels else []
+
+
+def _belief_figures(
+    measures: pd.DataFrame, folder: Path, end: str, title: str
+) -> list[pages.Figure]:
+    """Return the figures of beliefs before, without and after."""
+    figures = []
     beliefs = {
         EVERYBODY: "Probability of the truth: before any release, after one without the person's "
         "record, and after the release",
@@ -440,5 +486,5 @@ def _figures(
         mine = measures[measures["group"] == group]
         if len(mine):
             file = folder / f"beliefs{'-unlike' if number else ''}{end}"
-            more.append(engine.figure(plotting.plot_beliefs(mine), file, f"{title}{caption}"))
-    return {"figures": panels, "more_figures": more}
+            figures.append(pages.figure(plotting.plot_beliefs(mine), file, f"{title}{caption}"))
+    return figures

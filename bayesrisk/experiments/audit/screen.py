@@ -21,7 +21,7 @@ from bayesrisk.experiments.audit.words import (
     people_interval,
     people_text,
 )
-from bayesrisk.experiments.runs import engine
+from bayesrisk.experiments.pages import PageTable
 from bayesrisk.mechanisms.meanings import NOTHING, shown_name
 from bayesrisk.risk.audit import METHODS
 from bayesrisk.risk.audit.comparisons import AS_MUCH, CONVERSE, HIGHER, LESS, LOWER, NO_MORE
@@ -292,7 +292,7 @@ def screen_lines(screen: Screen) -> dict[str, str]:
     return {"How sure": sure, "Another release": another}
 
 
-def screen_table(screen: Screen) -> engine.PageTable:
+def screen_table(screen: Screen) -> PageTable:
     """Return the table of the first screen."""
     plain = screen.plain if len(screen.rows) > 1 else None
     heads = [
@@ -314,7 +314,7 @@ def screen_table(screen: Screen) -> engine.PageTable:
         ]
         verdict = [verdict_text(screen.verdicts.get((name, plain)))] if plain else []
         lines.append(cells + verdict)
-    return engine.PageTable("", heads, lines)
+    return PageTable("", heads, lines)
 
 
 def _titled(name: str, words: str) -> str:

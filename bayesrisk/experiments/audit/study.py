@@ -22,7 +22,6 @@ from bayesrisk._base.disk.delimited import read_own_csv
 from bayesrisk._base.disk.text import read_json
 from bayesrisk._base.display import arrow_table, displayed
 from bayesrisk._base.validation import IntArray
-from bayesrisk.census.studies.by_place import open_index
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.experiments.audit import choosing
 from bayesrisk.experiments.audit.populations import (
@@ -42,6 +41,7 @@ from bayesrisk.experiments.audit.populations import (
 from bayesrisk.experiments.audit.report import audit_files, check_totals
 from bayesrisk.experiments.audit.screen import audit_brief
 from bayesrisk.experiments.audit.words import error_text
+from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.mechanisms.meanings import meaning
@@ -415,7 +415,7 @@ class AuditStudy(Study):
     def _trial(self, number: int, step: int, folder: RunFolder | None) -> choosing.Trial | None:
         """Return the setting and the releases of a step; None where there is nothing to do."""
         if folder is None and self._order.index((number, step)) >= len(self._slots[0]):
-            raise ArgumentError(f"shard must be of the first stage, got step {step}")
+            raise ArgumentError("shard", "must be of the first stage", shown=f"step {step}")
         if self._trials is not None:
             return self._trials.trial(number, step, self._reader(folder))
         protection = self.protections[number]
@@ -428,7 +428,7 @@ class AuditStudy(Study):
 
         def read(number: int, step: int) -> pd.DataFrame:
             if folder is None:
-                raise ArgumentError(f"shard must be of the first stage, got step {step}")
+                raise ArgumentError("shard", "must be of the first stage", shown=f"step {step}")
             slot, size = self._order.index((number, step)), len(self._shards)
             return folder.frame("statements", range(slot * size, (slot + 1) * size))
 

@@ -1,1 +1,1 @@
-"""The engine of long runs: shards, parts, executors and pages of reports."""
+"""The engine of long runs: shards, parts and executors."""

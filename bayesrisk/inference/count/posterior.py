@@ -7,20 +7,21 @@ probability of one more (the target has them).  The noisy count Y = X + N_Z(0, s
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import NamedTuple, Required, TypedDict, Unpack
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.validation import FloatAnswer, FloatArray, IntAnswer, Number
+from bayesrisk._base.doors import door
+from bayesrisk._base.validation import FloatAnswer, FloatArray, IntAnswer, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.discrete_laplace import noise_precision
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
-
-# -----------------------------------------------------------------------------
-# The adversary's decision under 0-1 loss (Kazan and Reiter, equation 3.5).
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
 
 
 def threshold_offset(precision: FloatArray, prior: FloatArray) -> FloatArray:
@@ -35,83 +36,6 @@ def first_reached(log_odds: FloatArray | float, precision: FloatArray | float) -
         # Rounding keeps order: never too large, this is too small where it was rounded to a tie.
         short = log_odds + precision * (2.0 * offset - 1.0) < 0.0
         return np.where(short, offset + 1.0, offset)
-
-
-def decision_threshold(
-    *,
-    rho: Number | None = None,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> IntAnswer:
-    r"""Return the smallest release at which the adversary decides for the characteristics.
-
-    .. math:: k + \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
-
-    Source: Kazan and Reiter (arXiv:2204.04253), equations (3.5) and (3.6).
-
-    Parameters
-    ----------
-    rho, prior, known_count, sensitivity, sigma2
-        As for :func:`risk_ratio`.
-
-    Returns
-    -------
-    int or ndarray of int64
-        Threshold on the noisy count; may be negative.  Exact unless the posterior at a whole
-        number is 1/2 within rounding, or the threshold exceeds 2**52; beyond 62 bits an error.
-
-    Examples
-    --------
-    >>> decision_threshold(rho=0.0992264, prior=[1 / 2, 1 / 5]).tolist()
-    [1, 8]
-    """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    p = check.probability(prior, "prior")
-    k = check.count_array(known_count, "known_count", lower=0)
-    check.broadcast(prior=p, known_count=k, **{check.NOISE: precision})
-    offset = threshold_offset(precision, p)
-    if np.any(np.abs(offset) > 2.0**62):
-        raise ArgumentError(
-            f"the threshold must fit in 62 bits, got {offset.flat[np.abs(offset).argmax()]:g}; "
-            "rho / sensitivity**2 is too small for this prior"
-        )
-    return (k + offset.astype(np.int64))[()]
-
-
-def bayes_decision(
-    noisy_count: ArrayLike,
-    *,
-    rho: Number | None = None,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> IntAnswer:
-    """Return the adversary's best guess of the true count: k or k + 1.
-
-    k + 1 where the posterior is at least 1/2, which is where the release reaches
-    :func:`decision_threshold`.
-
-    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.5).
-
-    Parameters
-    ----------
-    noisy_count, rho, prior, known_count, sensitivity, sigma2
-        As for :func:`risk_ratio`.
-
-    Examples
-    --------
-    >>> bayes_decision([0, 1, 7, 8], rho=0.0992264, prior=1 / 5).tolist()
-    [0, 0, 0, 1]
-    """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    p = check.probability(prior, "prior")
-    k = check.count_array(known_count, "known_count", lower=0)
-    y = check.count_array(noisy_count, "noisy_count")
-    check.broadcast(noisy_count=y, prior=p, known_count=k, **{check.NOISE: precision})
-    return (k + ((y - k) >= threshold_offset(precision, p)))[()]
 
 
 _FAR = 700.0  # evidence against: beyond 709.8 its exponential is no double
@@ -143,61 +67,40 @@ def bayes_rule(
             out[far] = odds * halves * halves
 
 
-def _one_count(
-    noisy_count: ArrayLike,
-    known_count: ArrayLike,
-    prior: Number,
-    precision: FloatArray,
-    *,
-    as_ratio: bool,
-) -> FloatAnswer:
-    """Return the posterior or the risk ratio given one noisy count."""
-    y = check.whole_array(noisy_count, "noisy_count")
-    k = check.count_array(known_count, "known_count", lower=0)
-    p = check.probability(prior, "prior")
-    out: FloatArray = np.empty(
-        check.broadcast(noisy_count=y, known_count=k, prior=p, **{check.NOISE: precision})
-    )
-    one = k.size == p.size == precision.size == 1 and y.size == out.size
-    if one and k.item() < check.MAX_COUNT:  # a half more is exact
-        # The common case, one setting and many counts, block by block without temporaries.
-        shift, slope, one_p = k.item() + 0.5, -2.0 * precision.item(), p.item()
-        numerator = 1.0 if as_ratio else one_p
-        flat_y, flat_out = y.reshape(-1), out.reshape(-1)
-        for start in range(0, flat_y.size, _BLOCK):
-            part = flat_out[start : start + _BLOCK]
-            np.subtract(flat_y[start : start + _BLOCK], shift, out=part)
-            part *= slope
-            bayes_rule(part, one_p, numerator, part)
-    else:
-        bayes_rule((-2.0 * precision) * ((y - k) - 0.5), p, 1.0 if as_ratio else p, out)
-    return check.answer(out)
+class CountArguments(TypedDict, total=False):
+    """Arguments of :class:`NoisyCount`."""
+
+    rho: Number | None
+    prior: Required[Number]
+    known_count: ArrayLike
+    sensitivity: Number
+    sigma2: Number | None
 
 
-def risk_ratio(
-    noisy_count: ArrayLike,
-    *,
-    rho: Number | None = None,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> FloatAnswer:
-    r"""Return the ratio of posterior to prior: how many times surer the release made the adversary.
+class CountValues(NamedTuple):
+    """Checked arguments: 1 / (2 sigma2), p and k."""
 
-    .. math:: r(y) = \pi(y) / p = \frac{1}{p + (1-p)\, e^{-\rho (2(y-k) - 1)}}
+    precision: FloatArray
+    prior: FloatArray
+    known_count: IntArray
 
-    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.2).
 
-    Parameters
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoisyCount:
+    r"""One noisy count and what an adversary knows of it: the question, stated once.
+
+    The target's characteristics make the true count X either ``known_count`` = k or one more, and
+    the release ``noisy_count`` is y = X + noise.  The arguments broadcast against each other and
+    against released counts, which are whole numbers, may be negative, and are in magnitude at most
+    2**52.  Source: Kazan and Reiter (arXiv:2204.04253), equations (3.1), (3.2), (3.5) and (3.6).
+
+    Attributes
     ----------
-    noisy_count : array_like of int
-        Released count y; may be negative; in magnitude at most 2**52.
     rho : array_like, optional
         zCDP budget of the count, > 0; give either it or ``sigma2``.
     prior : array_like
-        Probability p that the target has the characteristics, in (0, 1): the adversary's
-        belief in what is true.
+        Probability p that the target has the characteristics, in (0, 1): the adversary's belief in
+        what is true.
     known_count : array_like of int, default 0
         Others known to have them, k.
     sensitivity : array_like, default 1.0
@@ -205,55 +108,133 @@ def risk_ratio(
     sigma2 : array_like, optional
         Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
 
-    Returns
-    -------
-    float or ndarray
-        Posterior over prior, in (0, 1 / p), of the broadcast shape.  Relative error at most
-        ``(4 + 3 |e|) 2**-52`` with e = rho (2 (y - k) - 1), of priors from 2.2e-308, the least
-        double of full precision; values below it are within 4.9e-324 besides.
-
     Examples
     --------
-    >>> [round(float(r), 2) for r in risk_ratio([1, 3, 5], rho=0.0992264, prior=1 / 10)]
+    >>> count = NoisyCount(rho=0.0992264, prior=1 / 10)
+    >>> [round(float(r), 2) for r in count.risk_ratio([1, 3, 5])]
     [1.09, 1.54, 2.13]
-    """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    return _one_count(noisy_count, known_count, prior, precision, as_ratio=True)
-
-
-def posterior_probability(
-    noisy_count: ArrayLike,
-    *,
-    rho: Number | None = None,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> FloatAnswer:
-    r"""Return the adversary's posterior probability that the target has the characteristics.
-
-    .. math:: \pi(y) = \operatorname{expit}(\operatorname{logit} p + \rho (2(y-k) - 1))
-
-    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.1).
-
-    Parameters
-    ----------
-    noisy_count, rho, prior, known_count, sensitivity, sigma2
-        As for :func:`risk_ratio`.
-
-    Returns
-    -------
-    float or ndarray
-        Probability in [0, 1], of the broadcast shape; errors as for :func:`risk_ratio`.  The
-        normaliser of the noise cancels.
-
-    Examples
-    --------
-    >>> round(float(posterior_probability(3, rho=0.0992264, prior=0.5)), 4)
+    >>> round(float(NoisyCount(rho=0.0992264, prior=0.5).posterior(3)), 4)
     0.6215
+    >>> NoisyCount(rho=0.0992264, prior=[1 / 2, 1 / 5]).decision_threshold().tolist()
+    [1, 8]
+    >>> NoisyCount(rho=0.0992264, prior=1 / 5).decision([0, 1, 7, 8]).tolist()
+    [0, 0, 0, 1]
     """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    return _one_count(noisy_count, known_count, prior, precision, as_ratio=False)
+
+    rho: Number | None = None
+    prior: Number
+    known_count: ArrayLike = 0
+    sensitivity: Number = 1.0
+    sigma2: Number | None = None
+    _values: CountValues = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the arguments, and keep arrays of them that nobody else can change."""
+        values = CountValues(
+            np.array(check.cell_precision(self.rho, self.sigma2, self.sensitivity)),
+            np.array(check.probability(self.prior, "prior")),
+            np.array(check.count_array(self.known_count, "known_count", lower=0)),
+        )
+        self._broadcast(values)
+        object.__setattr__(self, "_values", values)
+
+    @staticmethod
+    def _broadcast(values: CountValues, **more: FloatArray | IntArray) -> tuple[int, ...]:
+        precision, p, k = values
+        return check.broadcast(**more, prior=p, known_count=k, **{check.NOISE: precision})
+
+    def posterior(self, noisy_count: ArrayLike) -> FloatAnswer:
+        r"""Return the adversary's posterior probability that the target has the characteristics.
+
+        .. math:: \pi(y) = \operatorname{expit}(\operatorname{logit} p + \rho (2(y-k) - 1))
+
+        Errors are those of :meth:`risk_ratio`; the normaliser of the noise cancels.
+        """
+        return self._reread(noisy_count, as_ratio=False)
+
+    def risk_ratio(self, noisy_count: ArrayLike) -> FloatAnswer:
+        r"""Return posterior over prior: how many times surer the release made the adversary.
+
+        .. math:: r(y) = \pi(y) / p = \frac{1}{p + (1-p)\, e^{-\rho (2(y-k) - 1)}}
+
+        It is in (0, 1 / p).  Relative error at most ``(4 + 3 |e|) 2**-52`` with
+        e = rho (2 (y - k) - 1), of priors from 2.2e-308, the least double of full precision; values
+        below it are within 4.9e-324 besides.
+        """
+        return self._reread(noisy_count, as_ratio=True)
+
+    def _reread(self, noisy_count: ArrayLike, *, as_ratio: bool) -> FloatAnswer:
+        """Return the posterior or the risk ratio given one noisy count."""
+        y = check.whole_array(noisy_count, "noisy_count")
+        precision, p, k = self._values
+        out: FloatArray = np.empty(self._broadcast(self._values, noisy_count=y))
+        one = k.size == p.size == precision.size == 1 and y.size == out.size
+        if one and k.item() < check.MAX_COUNT:  # a half more is exact
+            # The common case, one setting and many counts, block by block without temporaries.
+            shift, slope, one_p = k.item() + 0.5, -2.0 * precision.item(), p.item()
+            numerator = 1.0 if as_ratio else one_p
+            flat_y, flat_out = y.reshape(-1), out.reshape(-1)
+            for start in range(0, flat_y.size, _BLOCK):
+                part = flat_out[start : start + _BLOCK]
+                np.subtract(flat_y[start : start + _BLOCK], shift, out=part)
+                part *= slope
+                bayes_rule(part, one_p, numerator, part)
+        else:
+            bayes_rule((-2.0 * precision) * ((y - k) - 0.5), p, 1.0 if as_ratio else p, out)
+        return check.answer(out)
+
+    def decision_threshold(self) -> IntAnswer:
+        r"""Return the smallest release at which the adversary decides for the characteristics.
+
+        .. math:: k + \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
+
+        It may be negative, and is exact unless the posterior at a whole number is 1/2 within
+        rounding, or the threshold exceeds 2**52; beyond 62 bits it is refused.
+        """
+        offset = threshold_offset(self._values.precision, self._values.prior)
+        if np.any(np.abs(offset) > 2.0**62):
+            raise ArgumentError(
+                f"the threshold must fit in 62 bits, got {offset.flat[np.abs(offset).argmax()]:g}; "
+                "rho / sensitivity**2 is too small for this prior"
+            )
+        return (self._values.known_count + offset.astype(np.int64))[()]
+
+    def decision(self, noisy_count: ArrayLike) -> IntAnswer:
+        """Return the adversary's best guess of the true count under 0-1 loss: k or k + 1.
+
+        It is k + 1 where the posterior is at least 1/2, which is where the release reaches
+        :meth:`decision_threshold`.
+        """
+        y = check.count_array(noisy_count, "noisy_count")
+        precision, p, k = self._values
+        self._broadcast(self._values, noisy_count=y)
+        return (k + ((y - k) >= threshold_offset(precision, p)))[()]
+
+
+@door(NoisyCount)
+def posterior_probability(
+    noisy_count: ArrayLike, **question: Unpack[CountArguments]
+) -> FloatAnswer:
+    """Return the adversary's belief after a release: :meth:`NoisyCount.posterior`."""
+    return NoisyCount(**question).posterior(noisy_count)
+
+
+@door(NoisyCount)
+def risk_ratio(noisy_count: ArrayLike, **question: Unpack[CountArguments]) -> FloatAnswer:
+    """Return the ratio of posterior to prior: :meth:`NoisyCount.risk_ratio`."""
+    return NoisyCount(**question).risk_ratio(noisy_count)
+
+
+@door(NoisyCount)
+def decision_threshold(**question: Unpack[CountArguments]) -> IntAnswer:
+    """Return the release from which the guess is k + 1: :meth:`NoisyCount.decision_threshold`."""
+    return NoisyCount(**question).decision_threshold()
+
+
+@door(NoisyCount)
+def bayes_decision(noisy_count: ArrayLike, **question: Unpack[CountArguments]) -> IntAnswer:
+    """Return the adversary's best guess of the true count: :meth:`NoisyCount.decision`."""
+    return NoisyCount(**question).decision(noisy_count)
 
 
 def multilevel_posterior(
@@ -295,7 +276,7 @@ def multilevel_posterior(
     k = check.count_array(known_count, "known_count", lower=0)
     p = check.probability(prior, "prior")
     if y.ndim == 0:
-        raise ShapeError("noisy_counts must have an axis of levels, got one number")
+        raise ShapeError("noisy_counts", "must have an axis of levels", shown="one number")
     levels = check.broadcast(noisy_counts=y, known_count=k, noise=precision)
     evidence = np.broadcast_to((2.0 * precision) * ((y - k) - 0.5), levels).sum(axis=-1)
     out: FloatArray = np.empty(check.broadcast(noisy_counts=evidence, prior=p))
@@ -336,7 +317,7 @@ def count_posterior(
     """
     law = noise.law() if isinstance(noise, Noise) else noise
     if not callable(getattr(law, "logpmf", None)):
-        raise ArgumentTypeError(f"noise must have a logpmf method, got {quote(noise)}")
+        raise ArgumentTypeError("noise", "must have a logpmf method", got=noise)
     pmf = check.probability_vector(prior_pmf, "prior_pmf")
     y = check.count_array(noisy_count, "noisy_count")
     k = check.count_array(known_count, "known_count", lower=0)

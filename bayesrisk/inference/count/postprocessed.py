@@ -7,12 +7,15 @@ are projected on a + c = N, kept within [0, N] and rounded; only a is published.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
+from typing import NamedTuple, Required, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import kernel, lean_step
+from bayesrisk._base.doors import door
 from bayesrisk._base.validation import FloatArray, IntAnswer, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import DiscreteGaussian, Noise
@@ -23,8 +26,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.count.measurements import MAX_SIBLINGS, SumLaws, exact_wanted, sum_laws
 from bayesrisk.inference.count.posterior import bayes_rule
 
-# -----------------------------------------------------------------------------
-# Compiled inner loops of post-processed releases.  Nothing here checks its arguments.
+# Compiled inner loops, which check no arguments.
 #
 # The noise D of a post-processed count adds up n = m + 1 discrete Gaussians, or two that stand for
 # them; its log-pmf is -h d**2 + ripple[d mod n] but for a constant, see ``distributions.sums``.
@@ -223,49 +225,36 @@ def postprocess(block: ArrayLike, siblings: ArrayLike, *, group_count: ArrayLike
     return check.whole_answer(np.clip((n + y - total + 1) // 2, 0, n))
 
 
-def group_setting(
-    group_count: ArrayLike, n_siblings: ArrayLike, known_count: ArrayLike
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return N, m and k, checked; k + 1, the truth, must not exceed N."""
-    n = check.count_array(group_count, "group_count", lower=1, upper=_MAX_GROUP)
-    m = check.count_array(n_siblings, "n_siblings", lower=1, upper=MAX_SIBLINGS)
-    k = check.count_array(known_count, "known_count", lower=0)
-    check.broadcast(group_count=n, n_siblings=m, known_count=k)
-    bad = k >= n
-    if bad.any():
-        value = check.describe_first(np.broadcast_to(k, bad.shape), bad)
-        count = check.describe_first(np.broadcast_to(n, bad.shape), bad)
-        raise ArgumentError(f"known_count must be < group_count, {count}, got {value}")
-    return n, m, k
+class PostprocessedArguments(TypedDict, total=False):
+    """Arguments of :class:`PostprocessedCount`."""
+
+    group_count: Required[ArrayLike]
+    n_siblings: Required[ArrayLike]
+    noise: Required[Noise | DiscreteGaussian]
+    prior: Required[Number]
+    known_count: ArrayLike
+    sibling_noise: str
 
 
-def postprocessed_posterior(
-    released: ArrayLike,
-    *,
-    group_count: ArrayLike,
-    n_siblings: ArrayLike,
-    noise: Noise | DiscreteGaussian,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sibling_noise: str = "approximate",
-) -> Belief:
-    r"""Return the posterior of the target's characteristics given a post-processed count.
+class PostprocessedValues(NamedTuple):
+    """Checked arguments: N, m, k, 1 / (2 sigma2), p, and whether sums have their exact law."""
 
-    With D the noise of the block less that of its siblings, the published count is
-    :math:`x + \lfloor (D + 1) / 2 \rfloor`, kept within [0, N], so that
+    group_count: IntArray
+    n_siblings: IntArray
+    known_count: IntArray
+    precision: FloatArray
+    prior: FloatArray
+    exact: bool
 
-    .. math:: P(a \mid x) = \begin{cases}
-        P(D \le -2x) & a = 0 \\
-        P(2(a - x) - 1 \le D \le 2(a - x)) & 0 < a < N \\
-        P(D \ge 2(N - x) - 1) & a = N
-        \end{cases}
 
-    Source: Kazan and Reiter, supplement, equation (S6.7).
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PostprocessedCount:
+    r"""A block's count after post-processing, and what an adversary knows of it: the question.
 
-    Parameters
+    The group's count N is known.  Source: Kazan and Reiter, supplement, equation (S6.7).
+
+    Attributes
     ----------
-    released : array_like of int
-        Published count a of the block, in [0, N].
     group_count : array_like of int
         Count N of the group, known to the adversary, >= 1.
     n_siblings : array_like of int
@@ -278,47 +267,92 @@ def postprocessed_posterior(
         Others in the block known to have them, k, below N.
     sibling_noise : {"approximate", "exact"}
         Law of the siblings' noise: one discrete Gaussian of m times the scale, or the convolution
-        of m of them.
-
-    Returns
-    -------
-    Belief
-        Prior and posterior, of the broadcast shape.  The log-odds of the posterior have a relative
-        error of at most 2**-46 and an absolute one of at most 2**-48 (1 + 1 / (2 sigma2)).
-
-    Notes
-    -----
-    Log-likelihoods are compared relative to one exponent, so that releases far out lose nothing.
-    For ``sigma2 >= 4`` the two laws of the siblings' noise are the same to 1e-17.
+        of m of them.  For ``sigma2 >= 4`` the two are the same to 1e-17.
 
     Examples
     --------
     >>> from bayesrisk import Noise
-    >>> belief = postprocessed_posterior(
-    ...     [0, 1, 2], group_count=2, n_siblings=1, noise=Noise(rho=0.0992264), prior=0.5
+    >>> count = PostprocessedCount(
+    ...     group_count=2, n_siblings=1, noise=Noise(rho=0.0992264), prior=0.5
     ... )
+    >>> belief = count.posterior([0, 1, 2])
     >>> belief.posterior.round(4).tolist(), belief.ratio.round(4).tolist()
     ([0.3607, 0.5242, 0.6708], [0.7214, 1.0483, 1.3416])
     """
-    precision, exact = noise_precision(noise), exact_wanted(sibling_noise)
-    n, m, k = group_setting(group_count, n_siblings, known_count)
-    p = check.probability(prior, "prior")
-    a = check.count_array(released, "released", lower=0)
-    shape = check.broadcast(
-        released=a, group_count=n, n_siblings=m, known_count=k, noise=precision, prior=p
-    )
-    bad = a > n
-    if bad.any():
-        value = check.describe_first(np.broadcast_to(a, bad.shape), bad)
-        raise ArgumentError(f"released must be <= group_count, got {value}")
-    inner = np.broadcast_shapes(a.shape, n.shape, m.shape, k.shape, precision.shape)
-    laws = sum_laws(precision, m + 1, exact=exact, shape=inner)
-    change = np.empty(inner)
-    # Copies: what may not be written would be compiled apart.
-    x, total, counts = (
-        np.array(np.broadcast_to(v, inner), order="C").reshape(-1) for v in (a, n, k)
-    )
-    fill_evidence(x, total, counts, laws, change.reshape(-1))
-    out = np.empty(shape)
-    bayes_rule(-change, p, p, out)
-    return Belief(p, out)
+
+    group_count: ArrayLike
+    n_siblings: ArrayLike
+    noise: Noise | DiscreteGaussian
+    prior: Number
+    known_count: ArrayLike = 0
+    sibling_noise: str = "approximate"
+    _values: PostprocessedValues = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the arguments; k + 1, the truth, must not exceed N."""
+        n = check.count_array(self.group_count, "group_count", lower=1, upper=_MAX_GROUP)
+        m = check.count_array(self.n_siblings, "n_siblings", lower=1, upper=MAX_SIBLINGS)
+        k = check.count_array(self.known_count, "known_count", lower=0)
+        precision, exact = noise_precision(self.noise), exact_wanted(self.sibling_noise)
+        p = check.probability(self.prior, "prior")
+        values = PostprocessedValues(
+            np.array(n), np.array(m), np.array(k), np.array(precision), np.array(p), exact
+        )
+        self._broadcast(values)
+        bad = k >= n
+        if bad.any():
+            value, count = (
+                check.describe_first(np.broadcast_to(array, bad.shape), bad) for array in (k, n)
+            )
+            raise ArgumentError("known_count", f"must be < group_count, {count}", shown=value)
+        object.__setattr__(self, "_values", values)
+
+    @staticmethod
+    def _broadcast(values: PostprocessedValues, **more: IntArray) -> tuple[int, ...]:
+        n, m, k, precision, p, _ = values
+        return check.broadcast(
+            **more, group_count=n, n_siblings=m, known_count=k, noise=precision, prior=p
+        )
+
+    def posterior(self, released: ArrayLike) -> Belief:
+        r"""Return the belief that the target has the characteristics, given published counts.
+
+        With D the noise of the block less that of its siblings, the published count is
+        :math:`x + \lfloor (D + 1) / 2 \rfloor`, kept within [0, N], so that
+
+        .. math:: P(a \mid x) = \begin{cases}
+            P(D \le -2x) & a = 0 \\
+            P(2(a - x) - 1 \le D \le 2(a - x)) & 0 < a < N \\
+            P(D \ge 2(N - x) - 1) & a = N
+            \end{cases}
+
+        ``released`` are counts a in [0, N].  The log-odds of the posterior have a relative error of
+        at most 2**-46 and an absolute one of at most 2**-48 (1 + 1 / (2 sigma2)): log-likelihoods
+        are compared relative to one exponent, so that releases far out lose nothing.
+        """
+        n, m, k, precision, p, exact = self._values
+        a = check.count_array(released, "released", lower=0)
+        shape = self._broadcast(self._values, released=a)
+        bad = a > n
+        if bad.any():
+            value = check.describe_first(np.broadcast_to(a, bad.shape), bad)
+            raise ArgumentError("released", "must be <= group_count", shown=value)
+        inner = np.broadcast_shapes(a.shape, n.shape, m.shape, k.shape, precision.shape)
+        laws = sum_laws(precision, m + 1, exact=exact, shape=inner)
+        change = np.empty(inner)
+        # Copies: what may not be written would be compiled apart.
+        x, total, counts = (
+            np.array(np.broadcast_to(v, inner), order="C").reshape(-1) for v in (a, n, k)
+        )
+        fill_evidence(x, total, counts, laws, change.reshape(-1))
+        out = np.empty(shape)
+        bayes_rule(-change, p, p, out)
+        return Belief(p, out)
+
+
+@door(PostprocessedCount)
+def postprocessed_posterior(
+    released: ArrayLike, **question: Unpack[PostprocessedArguments]
+) -> Belief:
+    """Return the belief given a post-processed count: :meth:`PostprocessedCount.posterior`."""
+    return PostprocessedCount(**question).posterior(released)

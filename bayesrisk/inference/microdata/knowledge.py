@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -16,99 +16,14 @@ from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.tables import Table
+from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.schema import Schema
 
-# Classes of cells that nothing tells apart, and conditions on records.
+# Conditions on records, and the classes of cells that fulfil them.
 
 
 #: Codes of each attribute that a record may have; an attribute that is not named does not matter.
 Condition = Mapping[str, Iterable[int]]
-
-
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """Cells of a schema that no published cell tells apart."""
-
-    schema: Schema  # what the records are
-    bins: Mapping[str, IntArray]  # for each attribute the bin of every code, numbered from 0
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """Number of bins of each attribute."""
-        return tuple(int(self.bins[name].max()) + 1 for name in self.schema.names)
-
-    @property
-    def size(self) -> int:
-        """Number of classes."""
-        return int(np.prod(self.shape))
-
-    def representatives(self) -> IntArray:
-        """Return a cell of the schema in each class."""
-        first = [np.unique(self.bins[name], return_index=True)[1] for name in self.schema.names]
-        grid = np.meshgrid(*first, indexing="ij")
-        cells = np.zeros(self.size, np.int64)
-        for part, size in zip(grid, self.schema.shape, strict=True):
-            cells = cells * size + part.ravel()
-        return cells
-
-    def labels(self, cells: IntArray) -> IntArray:
-        """Return the class of cells of the schema."""
-        index = self.schema.indices(cells)
-        numbers = np.zeros(cells.shape, np.int64)
-        for name, size in zip(self.schema.names, self.shape, strict=True):
-            numbers = numbers * size + self.bins[name][index[name]]
-        return numbers
-
-    def mass(
-        self, values: FloatArray | None, factors: Mapping[str, IntArray] | None = None
-    ) -> FloatArray:
-        """Return the sum of the values of the cells of each class; of equal shares without any.
-
-        ``factors`` count only cells of a condition, as :func:`condition_factors` gives it.
-        """
-        weights = {
-            n: (factors or {}).get(n, np.ones((1, 1), np.int64))[0] for n in self.schema.names
-        }
-        if values is None:
-            mass = np.ones(1)
-            for name in self.schema.names:
-                bins = self.bins[name]
-                part = np.bincount(bins, np.broadcast_to(weights[name], bins.shape)) / bins.size
-                mass = np.multiply.outer(mass, part).ravel()
-            return mass
-        table = values.reshape(self.schema.shape)
-        for axis, name in enumerate(self.schema.names):
-            if name in (factors or {}):
-                shape = [-1 if a == axis else 1 for a in range(table.ndim)]
-                table = table * weights[name].reshape(shape)
-            order = np.argsort(self.bins[name], kind="stable")
-            starts = np.searchsorted(self.bins[name][order], np.arange(self.shape[axis]))
-            table = np.add.reduceat(np.take(table, order, axis), starts, axis)
-        return np.ascontiguousarray(table.ravel())
-
-
-def coarsest_classes(schema: Schema, tables: Iterable[Table]) -> Classes:
-    """Return the coarsest classes on which every cell of the tables is constant."""
-    one = Classes(schema, {a.name: np.zeros(a.size, np.int64) for a in schema.attributes})
-    return refine(one, tables)
-
-
-def refine(classes: Classes, tables: Iterable[Table]) -> Classes:
-    """Return the coarsest classes inside these on which every cell of more tables is constant.
-
-    Classes that the tables leave as they are come back themselves: laws computed for them hold.
-    """
-    rows: dict[str, dict[bytes, IntArray]] = {name: {} for name in classes.schema.names}
-    for table in tables:
-        for name, factor in table.factors.items():
-            rows[name].update((row.tobytes(), row) for row in factor)  # each once: many are alike
-    bins = {}
-    for name, factors in rows.items():
-        columns = np.array([classes.bins[name], *factors.values()])
-        _, first, label = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-        bins[name] = np.argsort(np.argsort(first))[label.ravel()].astype(np.int64)
-    equal = all(np.array_equal(bins[name], classes.bins[name]) for name in bins)
-    return classes if equal else Classes(classes.schema, bins)
 
 
 def check_codes(condition: Condition, name: str) -> dict[str, tuple[int, ...]]:
@@ -121,12 +36,12 @@ def check_codes(condition: Condition, name: str) -> dict[str, tuple[int, ...]]:
     }
 
 
-def class_indicator(condition: Condition, classes: Classes) -> IntArray:
+def class_indicator(condition: Condition, classes: CellSpace) -> IntArray:
     """Return for each class whether its records fulfil a condition that it tells apart."""
     factors = condition_factors(condition, classes.schema)
     indicator = np.ones(1, np.int64)
     for name in classes.schema.names:
-        first = np.unique(classes.bins[name], return_index=True)[1]
+        first = classes.first[name]
         part = factors[name][0][first] if name in factors else np.ones(first.size, np.int64)
         indicator = np.multiply.outer(indicator, part).ravel()
     return indicator
@@ -272,7 +187,7 @@ class Knowledge:
 
 def make_knowledge(
     known_people: Sequence[KnownRecords],
-    classes: Classes,
+    classes: CellSpace,
     places: Sequence[str],
     prior: RecordPrior,
 ) -> Knowledge:
@@ -284,7 +199,7 @@ def make_knowledge(
     groups, exact_groups = [], []
     for item in known_people:
         if item.place is None and len(places) > 1:
-            raise ArgumentError(f"known must name a place for {item}, got None")
+            raise ArgumentError("known", f"must name a place for {item}", shown="None")
         position = 0 if item.place is None else _position(item.place, places)
         mass = classes.mass(prior.shares, condition_factors(item.where, classes.schema))
         cells = np.flatnonzero(mass > 0.0)
@@ -293,7 +208,7 @@ def make_knowledge(
         elif not item.count:
             continue
         elif not cells.size:
-            raise ArgumentError(f"known must be possible under the prior, got {item}")
+            raise ArgumentError("known", "must be possible under the prior", shown=item)
         elif cells.size == 1:
             whole = len(item.where) == len(classes.schema.names)
             complete = whole and all(len(list(codes)) == 1 for codes in item.where.values())

@@ -147,7 +147,7 @@ def people_model(system: MicrodataSystem) -> PeopleModel:
     """Return the arrays of the chain."""
     place_strata = make_strata(system)
     if place_strata is None:
-        raise ArgumentError("known must not overlap for this chain")
+        raise ArgumentError("known", "must not overlap for this chain")
     strata = [s for part in place_strata for s in part]
     fixed = np.array([s.count if s.count is not None else -1 for s in strata], np.int64)
     remainder = np.cumsum([len(part) for part in place_strata]) - 1

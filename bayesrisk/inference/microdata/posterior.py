@@ -296,7 +296,7 @@ def microdata_posterior(
         if not isinstance(code, str):  # the code of a nation is empty
             raise ArgumentTypeError(f"{name} must be a text, got {quote(code)}")
     if place not in release.tables.geoids.get(level, place):
-        raise ArgumentError(f"place must be one of level {level!r}, got {quote(place)}")
+        raise ArgumentError("place", f"must be one of level {level!r}", got=place)
     known_people = check.instances(known, KnownRecords, "known")
     conditions = [t for q in questions for t in q.tables(prior.schema)]
     system = make_system(
@@ -571,7 +571,7 @@ def absent_member_posterior(
     """
     link = questions[0].link
     if prior.size is None or prior.concentration is not None:
-        raise ArgumentError("prior must have known shares and a law of the number of households")
+        raise ArgumentError("prior", "must have known shares and a law of the number of households")
     rest = _rest_masses(link, prior)
     # A household of nobody is one more composition, which no table counts.
     members = np.vstack([link.members, np.zeros_like(link.members[:1])])
@@ -647,7 +647,7 @@ def _rest_law(system: MicrodataSystem, mass: FloatArray) -> FloatArray:
         law = weigh(small, _MAX_PAIRS)
     except TooManyStatesError:
         raise ArgumentError(
-            f"place must be smaller for an exact law: more than {_MAX_PAIRS} pairs of sums"
+            "place", f"must be smaller for an exact law: more than {_MAX_PAIRS} pairs of sums"
         ) from None
     mean = np.array([*(np.arange(p.size) @ p for p in law.laws), 0.0])
     class_law = np.zeros(mass.size)

@@ -182,7 +182,7 @@ class RecordPrior:
             return self.shares
         if self.schema.size > _MAX_CELLS:
             raise ArgumentError(
-                f"schema must have at most {_MAX_CELLS} cells for this, got {self.schema.size}"
+                "schema", f"must have at most {_MAX_CELLS} cells for this", shown=self.schema.size
             )
         return np.full(self.schema.size, 1.0 / self.schema.size)
 

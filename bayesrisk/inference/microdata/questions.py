@@ -17,7 +17,6 @@ from bayesrisk._base.validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.microdata.chains import LEAST_ESS, MOST_R_HAT, Draws
 from bayesrisk.inference.microdata.knowledge import (
-    Classes,
     Condition,
     check_codes,
     class_indicator,
@@ -26,6 +25,7 @@ from bayesrisk.inference.microdata.knowledge import (
 from bayesrisk.inference.microdata.system import MicrodataSystem, Stratum, log_rising
 from bayesrisk.inference.sampling.chains import Samples, effective_size, mean_r_hat
 from bayesrisk.tables import HouseholdLink, Table
+from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.linked import MEMBERS
 from bayesrisk.tables.schema import Schema
 
@@ -84,7 +84,7 @@ class RecordQuestion:
             return f"{text} among {_condition_text(self.among)}"
         return text if self.at_least is None else f"at least {self.at_least}: {text}"
 
-    def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
+    def weights(self, classes: CellSpace) -> tuple[IntArray, IntArray]:
         """Return the weight of a record of each class: among those asked for, in its group."""
         group = class_indicator(self.among or {}, classes)
         return class_indicator(self.where, classes) * group, group
@@ -145,7 +145,7 @@ class MemberQuestion(RecordQuestion):
                 indicator *= np.isin(cells[name], list(codes))
         return target * group, group
 
-    def weights(self, classes: Classes) -> tuple[IntArray, IntArray]:
+    def weights(self, classes: CellSpace) -> tuple[IntArray, IntArray]:
         """Return the members of a household of each class who count."""
         code = classes.schema.indices(classes.representatives())[MEMBERS]
         part, group = (self.link.members @ kinds for kinds in self.kinds())
@@ -594,7 +594,7 @@ def _frame(system: MicrodataSystem, cells: IntArray) -> pd.DataFrame:
     return frame
 
 
-def _codes(classes: Classes, name: str) -> list[str]:
+def _codes(classes: CellSpace, name: str) -> list[str]:
     """Return the codes of every bin of an attribute."""
     attribute = classes.schema.attribute(name)
     texts = []

@@ -21,17 +21,15 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.microdata.knowledge import (
-    Classes,
     Knowledge,
     KnownGroup,
     KnownRecords,
-    coarsest_classes,
     make_knowledge,
-    refine,
 )
 from bayesrisk.inference.microdata.prior import RecordPrior, pieces
 from bayesrisk.release import Likelihood, NoiseSpec, Release
 from bayesrisk.tables import Table
+from bayesrisk.tables.cells import CellSpace, coarsest_cells
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.workload import Workload
 
@@ -93,7 +91,7 @@ class MicrodataSystem:
     that is known in part.
     """
 
-    classes: Classes  # classes of cells
+    classes: CellSpace  # classes of cells
     places: TextArray  # the finest places, inside the place that is asked about
     prior: RecordPrior  # prior of each of these places
     layers: tuple[Layer, ...]  # the published cells, level by level from the coarsest
@@ -201,9 +199,7 @@ def make_system(
     tables, workload = release.tables, release.tables.workload
     schema, geography = workload.schema, workload.schema.geography
     if prior.schema != schema:
-        raise ArgumentError(
-            f"prior must be of schema {schema.name!r}, got {quote(prior.schema.name)}"
-        )
+        raise ArgumentError("prior", f"must be of schema {schema.name!r}", got=prior.schema.name)
     check.choice(level, "level", workload.levels)
     tables.row(level, place)
     bottom = workload.levels[-1]
@@ -217,7 +213,7 @@ def make_system(
     shared = _Shared(workload)
     conditions = [*conditions, *(t for item in known_people for t in item.tables(schema))]
     published = _classes(shared, tuple(levels))
-    classes = refine(published, conditions) if conditions else published
+    classes = published.refined(conditions)
     if classes.size * len(places) > MAX_UNKNOWNS:
         raise ArgumentError(
             f"place must have at most {MAX_UNKNOWNS} unknown counts, got "
@@ -249,13 +245,13 @@ class _Shared:
 
 
 @lru_cache(maxsize=16)
-def _classes(shared: _Shared, levels: tuple[str, ...]) -> Classes:
+def _classes(shared: _Shared, levels: tuple[str, ...]) -> CellSpace:
     tables = [t for level in levels for t in shared.workload.at(level).values()]
-    return coarsest_classes(shared.workload.schema, tables)
+    return coarsest_cells(shared.workload.schema, tables)
 
 
 @lru_cache(maxsize=16)
-def _weights(shared: _Shared, level: str, classes: Classes) -> sp.csr_array:
+def _weights(shared: _Shared, level: str, classes: CellSpace) -> sp.csr_array:
     """Return the weight of a record of every class in every cell of a level."""
     cells = classes.representatives()
     parts = [table.incidence(classes.schema, cells) for table in shared.workload.at(level).values()]

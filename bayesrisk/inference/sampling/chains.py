@@ -23,7 +23,7 @@ from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.answers import Estimate
 from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError, ConvergenceWarning, ShapeError, quote
+from bayesrisk.exceptions import ArgumentError, ConvergenceWarning, ShapeError
 
 #: Most sweeps of a chain, kept or discarded, and most numbers that are kept of all chains.
 MAX_SWEEPS = 10**8
@@ -113,7 +113,7 @@ class Samples(Tabular):
         """Return the draws of one variable, shape (chains, draws)."""
         if not isinstance(label, str) or label not in self.labels:
             names = ", ".join(self.labels[:8]) + (", ..." if len(self.labels) > 8 else "")
-            raise ArgumentError(f"label must be one of {names}, got {quote(label)}")
+            raise ArgumentError("label", f"must be one of {names}", got=label)
         return self.counts[:, :, self.labels.index(label)]
 
     @property
@@ -149,7 +149,7 @@ class Samples(Tabular):
     def _target(self) -> IntArray:
         if self.target is None:
             raise ArgumentError(
-                "samples must have a single target, got those of a tree: use pmf(node)"
+                "samples", "must have a single target", shown="those of a tree: use pmf(node)"
             )
         return self.target
 

@@ -341,7 +341,7 @@ def _choices(
     if isinstance(leaf_prior, Sequence):
         if len(leaf_prior) != n:
             raise ShapeError(
-                f"leaf_prior must have one prior for each of {n} leaves, got {len(leaf_prior)}"
+                "leaf_prior", f"must have one prior for each of {n} leaves", shown=len(leaf_prior)
             )
         priors = list(leaf_prior)
     else:
@@ -378,7 +378,7 @@ def _log_table(prior: OneLeafPrior, largest: int) -> LogTable:
     result = prior(values)
     log_weight = check.as_array(result, "leaf_prior")
     if log_weight.dtype.kind not in "iuf":
-        raise ArgumentTypeError(f"leaf_prior must return numbers, got {quote(result)}")
+        raise ArgumentTypeError("leaf_prior", "must return numbers", got=result)
     log_weight = log_weight.astype(float)
     if log_weight.shape != values.shape:
         raise ArgumentError(
@@ -386,9 +386,9 @@ def _log_table(prior: OneLeafPrior, largest: int) -> LogTable:
             f"{log_weight.shape}"
         )
     if np.isnan(log_weight).any() or np.isposinf(log_weight).any():
-        raise ArgumentError("leaf_prior must be below infinity at every count, and not NaN")
+        raise ArgumentError("leaf_prior", "must be below infinity at every count, and not NaN")
     if not np.isfinite(log_weight).any():
-        raise ArgumentError(f"leaf_prior must allow a count in 0..{largest}, got {quote(prior)}")
+        raise ArgumentError("leaf_prior", f"must allow a count in 0..{largest}", got=prior)
     return LogTable(0, log_weight)
 
 
@@ -506,7 +506,7 @@ def _all_weights(tree: Tree, leaves: _Leaves, priors: dict[int, OneLeafPrior]) -
     for v, weight in zip(leaves.node.tolist(), leaves.weight, strict=True):
         if weight == 0.0 and bounded[v] is None:
             raise ArgumentError(
-                f"leaf_prior must be bounded for leaf {tree.names[v]!r}: no release is about it"
+                "leaf_prior", f"must be bounded for leaf {tree.names[v]!r}: no release is about it"
             )
     # Leaves may share a prior, and then its table.
     different = {id(p): p for p in priors.values() if not _is_flat(p)}
@@ -675,17 +675,17 @@ def sample_tree(
     """
     check.instance(tree, Tree, "tree")
     if tree.is_bounded:
-        raise ArgumentError("tree must have no lower and upper to be sampled")
+        raise ArgumentError("tree", "must have no lower and upper to be sampled")
     sizes = whole_settings(draws, warmup, chains)
     if not isinstance(pair_moves, bool):
-        raise ArgumentTypeError(f"pair_moves must be True or False, got {quote(pair_moves)}")
+        raise ArgumentTypeError("pair_moves", "must be True or False", got=pair_moves)
     labels = tuple(tree.names if nodes is None else check.items(nodes, "nodes"))
     try:
         keep = np.array([tree.index(name) for name in labels], dtype=np.int64)
     except DataError as error:
         raise DataError(f"nodes: {error}") from error
     if not keep.size:
-        raise ArgumentError("nodes must name at least one node, got none")
+        raise ArgumentError("nodes", "must name at least one node", shown="none")
     weak = (tree.precision > 0.0) & (tree.precision < LEAST_PRECISION)
     if weak.any():
         raise ArgumentError(

@@ -75,6 +75,7 @@ def fill_two_levels(
     if i < 0:
         i = _invert(rng.random(), cdf[x], guide[x])
     for t in range(-skip, out.shape[0]):
+        # x given N, then N given x: the first count whose distribution function exceeds a uniform
         x = 1 if rng.random() < tables.has_target[i] else 0
         i = _invert(rng.random(), cdf[x], guide[x])
         if t >= 0:
@@ -83,60 +84,19 @@ def fill_two_levels(
     state[0], state[1] = x, i
 
 
-def _log_weights(
-    centre: float, precision: float, reference: int, lower: int, start: int, table: FloatArray
-) -> tuple[int, FloatArray]:
-    """Return the log weights of N on a window of N >= lower, relative to the largest.
-
-    ``centre`` is relative to the whole number ``reference``.
-    """
-    if table.size:
-        base = max(start, lower)
-        values = np.arange(base, start + table.size)
-        log_prior = table[base - start :]
-    else:
-        mode = max(lower - reference, round(centre))
-        lean, fall = mode - centre, TAIL / precision
-        root = np.sqrt(lean * lean + fall)
-        right = fall / (lean + root) if lean > 0.0 else root - lean
-        left = min(root + lean, float(mode + reference - lower))
-        if left + right > _MAX_TABLE:
-            raise ArgumentError(
-                f"rho_group and rho_block must leave at most {_MAX_TABLE} likely counts of the "
-                f"group; with these budgets there are {left + right:.3g}: give a group_prior"
-            )
-        base = reference + mode - int(np.floor(left))
-        values = np.arange(base, reference + mode + int(np.ceil(right)) + 1)
-        log_prior = np.zeros(values.size)
-    if values.size == 0 or not np.isfinite(log_prior).any():
-        return base, np.empty(0)
-    # Differences from the likeliest count of the window, so that nothing large cancels.
-    nearest = min(max(reference + round(centre), base), int(values[-1]))
-    step = (values - nearest).astype(float)
-    lean = (nearest - reference) - centre
-    log_weight = log_prior - precision * step * (step + 2.0 * lean)
-    return base, log_weight - log_weight.max()
-
-
-def _inverse_tables(windows: list[tuple[int, FloatArray]]) -> tuple[int, FloatArray, IntArray]:
-    """Return the common base, the cdfs of N - base given x = 0, 1, and the guides to them."""
-    used = [(b, w) for b, w in windows if w.size]
-    base = min(b for b, _ in used)
-    width = max(b + w.size for b, w in used) - base
-    if width > _MAX_TABLE:
-        raise ArgumentError(f"the group's likely counts must span at most {_MAX_TABLE}")
-    cdf = np.ones((2, width))
-    guide = np.zeros((2, _GUIDE), dtype=np.int64)
-    for x, (first, log_weight) in enumerate(windows):
-        if log_weight.size:
-            weight = np.zeros(width)
-            with np.errstate(under="ignore"):
-                weight[first - base : first - base + log_weight.size] = np.exp(log_weight)
-            total = np.cumsum(weight)
-            cdf[x] = total / total[-1]
-            cdf[x, np.flatnonzero(weight)[-1] :] = 1.0
-            guide[x] = np.searchsorted(cdf[x], np.arange(_GUIDE) / _GUIDE, side="right")
-    return base, cdf, guide
+def _likely(centre: float, lower: int, precision: float) -> tuple[int, int]:
+    """Return the first and the last whole number from ``lower`` on that may be drawn."""
+    mode = max(lower, round(centre))
+    lean, fall = mode - centre, TAIL / precision
+    root = np.sqrt(lean * lean + fall)
+    right = fall / (lean + root) if lean > 0.0 else root - lean
+    left = min(root + lean, float(mode - lower))
+    if left + right > _MAX_TABLE:
+        raise ArgumentError(
+            f"rho_group and rho_block must leave at most {_MAX_TABLE} likely counts of the "
+            f"group; with these budgets there are {left + right:.3g}: give a group_prior"
+        )
+    return mode - int(np.floor(left)), mode + int(np.ceil(right))
 
 
 def two_level_tables(
@@ -149,26 +109,47 @@ def two_level_tables(
 ) -> tuple[TwoLevelTables, list[int]]:
     """Return the laws of N given x and of x given N, and the possible x."""
     (n, s, k), (tau_group, tau_siblings) = counts, weights
-    start, table = group_prior.start, group_prior.log_pmf
     tau = tau_group + tau_siblings
-    if tau == 0.0 and not table.size:
+    if tau == 0.0 and group_prior.flat:
         raise ArgumentError(
             "rho_group or rho_block must be > 0 under a flat group_prior: nothing else bounds "
             "the group's count"
         )
+    # N given x has precision tau around mu_x, here relative to a whole number; n - n is the group's
+    # own residual.
     reference = n if tau_group > 0.0 else s + k
-    windows = []
-    for x in (0, 1):
-        pull = tau_siblings * (s + k + x - reference)  # the group's own residual is n - n
-        centre = pull / tau if tau > 0.0 else 0.0
-        windows.append(_log_weights(centre, tau, reference, k + x, start, table))
-    feasible = [x for x in (0, 1) if windows[x][1].size]
-    base, cdf, guide = _inverse_tables(windows)
-    group = base + np.arange(cdf.shape[1])
+    centres = [tau_siblings * (s + k + x - reference) / tau if tau else 0.0 for x in (0, 1)]
+    if group_prior.flat:
+        ends = [_likely(mu, k + x - reference, tau) for x, mu in enumerate(centres)]
+        first, last = (reference + end for end in (min(ends)[0], max(e for _, e in ends)))
+        log_prior = np.zeros(last - first + 1)
+    else:
+        first = max(group_prior.start, k)
+        log_prior = group_prior.log_pmf[first - group_prior.start :]
+        last = first + log_prior.size - 1
+    if log_prior.size > _MAX_TABLE:
+        raise ArgumentError(f"the group's likely counts must span at most {_MAX_TABLE}")
+    group = np.arange(first, last + 1)
+    cdf, guide = np.ones((2, group.size)), np.zeros((2, _GUIDE), np.int64)
+    feasible = []
+    for x, mu in enumerate(centres):
+        # Differences from the likeliest count, so that nothing large cancels.
+        nearest = min(max(reference + round(mu), first, k + x), last)
+        step, lean = (group - nearest).astype(float), (nearest - reference) - mu
+        log_weight = np.where(group < k + x, -np.inf, log_prior - tau * step * (step + 2.0 * lean))
+        if not np.isfinite(log_weight).any():
+            continue
+        feasible.append(x)
+        with np.errstate(under="ignore"):
+            weight = np.exp(log_weight - log_weight.max())
+        total = np.cumsum(weight)
+        cdf[x] = total / total[-1]
+        cdf[x, np.flatnonzero(weight)[-1] :] = 1.0
+        guide[x] = np.searchsorted(cdf[x], np.arange(_GUIDE) / _GUIDE, side="right")
     has_target = special.expit(log_odds + tau_siblings * (2.0 * (group - s - k) - 1.0))
     if coherent:
         has_target[group < k + 1] = 0.0
-    return TwoLevelTables(k, base, cdf, guide, has_target), feasible
+    return TwoLevelTables(k, first, cdf, guide, has_target), feasible
 
 
 def sample_two_levels(

@@ -58,7 +58,7 @@ class LeafPrior:
         for name in ("log_jump", "size", "log_ratio"):
             values = check.as_array(getattr(self, name), name)
             if values.dtype.kind not in "iuf" or np.isnan(values).any():
-                raise ArgumentError(f"{name} must hold numbers, got {quote(values)}")
+                raise ArgumentError(name, "must hold numbers", got=values)
             object.__setattr__(self, name, values.astype(np.float64))
 
     @classmethod
@@ -259,7 +259,7 @@ def _unit_tables(
         if leaf_table is not None:
             combined = _product(leaf_table, combined)
         elif combined.start > 1 and np.isneginf(laws[i, 2]):  # a hurdle that allows 0 and 1 alone
-            raise ArgumentError(f"leaf_prior must allow the exact count, got {combined.start}")
+            raise ArgumentError("leaf_prior", "must allow the exact count", shown=combined.start)
         else:
             weights = combined.log_pmf + _log_law(laws[i], combined.start, combined.stop - 1)
             combined = LogTable(combined.start, weights)
@@ -373,7 +373,7 @@ def _law_tables(laws: object, n: int) -> list[LogTable | None]:
             f"got {quote(laws)}"
         )
     if len(many) != n:
-        raise ShapeError(f"leaf_prior must have one law for each of {n} leaves, got {len(many)}")
+        raise ShapeError("leaf_prior", f"must have one law for each of {n} leaves", shown=len(many))
     distinct = {id(law): law for law in many}  # leaves may share a law
     tables = {key: log_table(law, "leaf_prior").trimmed() for key, law in distinct.items()}
     return [tables[id(law)] for law in many]

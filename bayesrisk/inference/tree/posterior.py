@@ -13,7 +13,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed, number, span
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.distributions import FiniteLaw
-from bayesrisk.exceptions import ArgumentTypeError, quote
+from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.inference.tree import _sum_product as engine
 from bayesrisk.inference.tree.leaf_prior import LeafPriors, plan_tree
 from bayesrisk.inference.tree.structure import SeveralTrees, Tree
@@ -177,7 +177,7 @@ def tree_posterior(
     True
     """
     if not isinstance(use_targets, bool):
-        raise ArgumentTypeError(f"use_targets must be True or False, got {quote(use_targets)}")
+        raise ArgumentTypeError("use_targets", "must be True or False", got=use_targets)
     if isinstance(tree, (Mapping, list, tuple)):
         tree = Tree.combine(by_release(tree, Tree, "tree"))
     tree = check.instance(tree, Tree, "tree")

@@ -35,7 +35,7 @@ def release_frame(release: Release, table: str, cell: str, place: str | None) ->
         check.text(place, "place")
         widths = {geography.width(level): level for level in levels}
         if len(place) not in widths:
-            raise ArgumentError(f"place must be of one of the levels {', '.join(levels)}")
+            raise ArgumentError("place", f"must be of one of the levels {', '.join(levels)}")
         published.row(widths[len(place)], place)
         levels = levels[levels.index(widths[len(place)]) :]
     pieces, above = [], None
@@ -46,7 +46,7 @@ def release_frame(release: Release, table: str, cell: str, place: str | None) ->
             rows = rows[np.strings.startswith(geoids, place)]
         if above is None and rows.size != 1:
             raise ArgumentError(
-                f"place must be given, as the table is of {rows.size} places of level {level!r}"
+                "place", f"must be given, as the table is of {rows.size} places of level {level!r}"
             )
         column = workload.tables[level, table].cells.index(cell)
         law = release.spec.likelihood(level, table)
@@ -76,7 +76,7 @@ def release_frame(release: Release, table: str, cell: str, place: str | None) ->
     return pd.concat(pieces, ignore_index=True)
 
 
-_MAX_PRECISION = 1e280  # as in `_validation`: beyond that nothing changes
+_MAX_PRECISION = 1e280  # as in `_base.validation`: beyond that nothing changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -469,18 +469,22 @@ class _Path:
             total = check.integer(value, name)
             if total < least:
                 raise ArgumentError(
-                    f"{name} must be at least {least}, above known_count and not below the totals "
-                    f"of lower levels, got {total}"
+                    name,
+                    f"must be at least {least}, above known_count and not below the totals of "
+                    "lower levels",
+                    shown=total,
                 )
             if not self.n_siblings[: i + 1].any():
                 raise ArgumentError(
-                    f"{name} must be that of a group with more than one block (n_siblings > 0), "
-                    f"got {total}"
+                    name,
+                    "must be that of a group with more than one block (n_siblings > 0)",
+                    shown=total,
                 )
             if law is not None and law.log_probability(total) == -np.inf:
                 raise ArgumentError(
-                    f"{name} must be possible under count_priors ({law.start} to {law.stop - 1}), "
-                    f"got {total}"
+                    name,
+                    f"must be possible under count_priors ({law.start} to {law.stop - 1})",
+                    shown=total,
                 )
             exact.append(total)
             least = total
@@ -532,13 +536,13 @@ def _read_path(
     """Return the checked counts, precisions and priors of a path."""
     y = check.count_array(noisy_counts, "noisy_counts")
     if y.ndim != 1 or y.size < 2:
-        raise ShapeError(f"noisy_counts must list at least two levels, got shape {y.shape}")
+        raise ShapeError("noisy_counts", "must list at least two levels", shown=f"shape {y.shape}")
     above = y.size - 1
 
     def levels(values: NDArray[Any], size: int, name: str) -> NDArray[Any]:
         if values.shape not in ((), (size,)):
             raise ShapeError(
-                f"{name} must be one number or have shape ({size},), got {values.shape}"
+                name, f"must be one number or have shape ({size},)", shown=values.shape
             )
         return np.broadcast_to(values, (size,))
 

@@ -80,13 +80,16 @@ def read_group_prior(law: CountLaw | None, total: int | None, known_count: IntAr
     if total is not None:
         if total <= top:
             raise ArgumentError(
-                f"known_total must be above known_count = {top}, so that it holds with and without "
-                f"the target, got {total}"
+                "known_total",
+                f"must be above known_count = {top}, so that it holds with and without the target",
+                shown=total,
             )
         if table.log_probability(total) == -np.inf:
             first, last = table.allowed[[0, -1]].tolist()
             raise ArgumentError(
-                f"known_total must be possible under group_prior ({first} to {last}), got {total}"
+                "known_total",
+                f"must be possible under group_prior ({first} to {last})",
+                shown=total,
             )
         return LogTable(total, np.zeros(1))
     if law is None:
@@ -94,7 +97,9 @@ def read_group_prior(law: CountLaw | None, total: int | None, known_count: IntAr
     last = int(table.allowed[-1])
     if last < top:
         raise ArgumentError(
-            f"group_prior must allow a group count >= known_count = {top}, got at most {last}"
+            "group_prior",
+            f"must allow a group count >= known_count = {top}",
+            shown=f"at most {last}",
         )
     return table
 
@@ -119,8 +124,10 @@ def _workspace(settings: Settings, precision: FloatArray, reach: float) -> Float
         width = 2.0 * np.sqrt(reach / widest) + 8.0
         if not width <= MAX_TERMS:
             raise ArgumentError(
-                "rho_group + rho_block / n_siblings must be large enough for sums of at most "
-                f"{MAX_TERMS} terms with these conditionals and noise, got {widest:g}"
+                "rho_group",
+                "+ rho_block / n_siblings must be large enough for sums of at most "
+                f"{MAX_TERMS} terms with these conditionals and noise",
+                shown=f"{widest:g}",
             )
         size = int(width)
     return np.empty((6, size))

@@ -7,7 +7,7 @@ counts of block and group, and the noisy total S of the other m blocks, whose tr
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed, number, span
+from bayesrisk._base.doors import door
 from bayesrisk._base.validation import FloatArray, IntArray, Number
 from bayesrisk.answers import Belief
 from bayesrisk.distributions import CountLaw, Noise, sum_approximation
@@ -23,13 +24,25 @@ from bayesrisk.distributions.sums import NO_RIPPLE, sum_ripple
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference.two_levels import _kernels as kernels, model
 
-# -----------------------------------------------------------------------------
-# What an adversary knows of a block and the group around it, before any release.
+
+class TwoLevelArguments(TypedDict, total=False):
+    """Arguments of :class:`TwoLevelSettings`."""
+
+    n_siblings: Required[ArrayLike]
+    rho_block: Required[Number]
+    rho_group: Required[Number]
+    prior: Required[Number]
+    known_count: ArrayLike
+    group_prior: CountLaw | None
+    known_total: int | None
+    sensitivity: Number
+    conditionals: str
+    sibling_noise: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TwoLevelSettings:
-    """Settings of the two-level model, checked once: see :func:`hierarchical_posterior`."""
+    """Settings of the two-level model, checked once: see :class:`bayesrisk.TwoLevels`."""
 
     n_siblings: ArrayLike
     rho_block: Number
@@ -52,8 +65,9 @@ class TwoLevelSettings:
         published = check.choice(self.conditionals, "conditionals", model.CONDITIONALS)
         if published == "as-published" and not table.flat and table.allowed[-1] <= k.max():
             raise ArgumentError(
-                "group_prior must allow a group count > known_count with "
-                f"conditionals='as-published', got at most {table.allowed[-1]}"
+                "group_prior",
+                "must allow a group count > known_count with conditionals='as-published'",
+                shown=f"at most {table.allowed[-1]}",
             )
         noise = check.choice(self.sibling_noise, "sibling_noise", model.SIBLING_NOISE)
         settings = model.Settings(
@@ -94,9 +108,33 @@ class TwoLevelSettings:
         names = ("n_siblings", "known_count", "rho_block", "rho_group", "sensitivity", "prior")
         return {name: np.asarray(getattr(self, name)) for name in names}
 
+    def approximation_cost(
+        self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
+    ) -> ApproximationCost:
+        r"""Return the cost of replacing the siblings' noise by one discrete Gaussian.
 
-# -----------------------------------------------------------------------------
-# Posterior of the group count for one release and one setting.
+        The two laws differ by a factor of period m in the distance d and by nothing else:
+        :math:`g_m(d) = e^{-\rho d^2 / m} e^{r(d)}`, :math:`r(d + m) = r(d)`, because adding one to
+        each of m terms takes d to d + m and the sum of their squares q to q + 2 d + m.
+        """
+        model.warn_if_published(self.checked)
+        approximate, exact = (
+            settings_posterior(replace(self, sibling_noise=noise), block, group, siblings)
+            for noise in model.SIBLING_NOISE
+        )
+        distances = [
+            0.5 * approximate.group_pmf_of(i).sub(exact.group_pmf_of(i), fill_value=0.0).abs().sum()
+            for i in range(exact.target_probability.size)
+        ]
+        distance, bound = _noise_distance(self)
+        return ApproximationCost(
+            approximate=approximate,
+            exact=exact,
+            target_difference=approximate.target_probability - exact.target_probability,
+            group_total_variation=np.reshape(distances, exact.target_probability.shape),
+            noise_total_variation=distance,
+            noise_error_bound=bound,
+        )
 
 
 def _window(settings: model.Settings, n: float, total: float, reach: float) -> tuple[int, int]:
@@ -113,7 +151,7 @@ def _window(settings: model.Settings, n: float, total: float, reach: float) -> t
     width = np.sqrt(reach / (b + c)) + 2.0
     if not 2.0 * width <= model.MAX_TERMS:
         raise ArgumentError(
-            f"group_pmf must have at most {model.MAX_TERMS} entries, got {2 * width:g}"
+            "group_pmf", f"must have at most {model.MAX_TERMS} entries", shown=f"{2 * width:g}"
         )
     centre = n * (b / (b + c)) + total * (c / (b + c))
     first = int(max(0.0, np.floor(centre - width)))
@@ -247,107 +285,15 @@ class HierarchicalPosterior(Tabular):
         return pd.DataFrame(long.reset_index())
 
 
+@door(TwoLevelSettings)
 def hierarchical_posterior(
     block: ArrayLike,
     group: ArrayLike,
     siblings: ArrayLike,
-    *,
-    n_siblings: ArrayLike,
-    rho_block: Number,
-    rho_group: Number,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    group_prior: CountLaw | None = None,
-    known_total: int | None = None,
-    sensitivity: Number = 1.0,
-    conditionals: str = "coherent",
-    sibling_noise: str = "approximate",
+    **question: Unpack[TwoLevelArguments],
 ) -> HierarchicalPosterior:
-    r"""Return the posterior of the target given noisy counts of its block, group and siblings.
-
-    .. math:: P(x, N \mid y, n, S) \propto P(x)\, P(N)\, e^{-\rho_1 (y-x)^2 - \rho_2 (n-N)^2}\,
-        g_m(S - N + x)\, 1[N \ge x], \quad x \in \{k, k+1\}
-
-    with :math:`g_m(d) = e^{-\rho_1 d^2 / m}`, or the exact law of a sum of m draws of the block
-    noise.  A total N* that is known (an invariant) is an event that holds with and without the
-    target: the other blocks then hold N* - x, whichever x is true, and the releases say
-
-    .. math:: \frac{P(R \mid X = k + 1, N = N^*)}{P(R \mid X = k, N = N^*)}
-        = e^{\rho_1 (2 (y - k) - 1)}\, \frac{g_m(S - N^* + k + 1)}{g_m(S - N^* + k)} .
-
-    The event itself says nothing of x, because P(N) does not depend on it.
-
-    Source: Kazan and Reiter (arXiv:2204.04253), section 3.2 and supplement S2 to S4.
-
-    Parameters
-    ----------
-    block : array_like of int
-        Noisy count y of the block; may be negative.
-    group : array_like of int
-        Noisy count n of the group that contains it.
-    siblings : array_like of int
-        Total S of the noisy counts of the other blocks in the group.
-    n_siblings : array_like of int
-        Number m of those blocks, in [1, 10**9].
-    rho_block : array_like
-        zCDP budget of every block count, in [0, 1e100].  At 0 neither the block nor its siblings
-        are released; ``block`` and ``siblings`` are then ignored.
-    rho_group : array_like
-        zCDP budget of the group count, in [0, 1e100].  At 0 ``group`` is ignored.
-    prior : array_like
-        Probability p that the target has the characteristics, in (0, 1).
-    known_count : array_like of int, default 0
-        Others in the block known to have them, k.
-    group_prior : CountLaw, optional
-        Prior on the group count N: any law with finite support.  By default flat on 0, 1, 2, ...
-    known_total : int, optional
-        Group count N* that is published without noise, above every ``known_count``.  The noisy
-        ``group`` then adds nothing.
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that both budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
-    conditionals : {"coherent", "as-published"}, default "coherent"
-        ``"as-published"`` gives the stationary law of the two conditionals that explain the
-        printed results of Kazan and Reiter; they belong to no joint law.
-    sibling_noise : {"approximate", "exact"}, default "approximate"
-        Law of the noise of S: one discrete Gaussian of m times the scale (S2), or the convolution.
-
-    Returns
-    -------
-    HierarchicalPosterior
-        ``target_probability`` and the rest, of the broadcast shape; ``group_pmf`` for one release,
-        ``group_frame()`` for many.  Absolute error of a probability at most ``truncation_bound``
-        plus rounding, 1e-12 for counts up to 1e4.
-
-    Notes
-    -----
-    With the flat prior and the approximate noise a release costs about 0.1 microseconds in a
-    batch.  Otherwise the sum over N is taken term by term.
-
-    With ``rho_group=0`` and the flat prior the coherent posterior is the block's alone: S then
-    speaks of the other blocks, whose prior is flat whatever x is.  Under a proper prior on N it is
-    not, because N - x has another law for x = k than for x = k + 1.
-
-    Examples
-    --------
-    >>> result = hierarchical_posterior(
-    ...     2, 1, -1, n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.5)
-    >>> round(float(result.target_probability), 6)
-    0.503288
-    >>> (100 * result.group_pmf.loc[:3]).round(2).to_list()
-    [12.94, 38.66, 29.79, 13.92]
-    """
-    settings = TwoLevelSettings(
-        n_siblings=n_siblings,
-        rho_block=rho_block,
-        rho_group=rho_group,
-        prior=prior,
-        known_count=known_count,
-        group_prior=group_prior,
-        known_total=known_total,
-        sensitivity=sensitivity,
-        conditionals=conditionals,
-        sibling_noise=sibling_noise,
-    )
+    """Return the posterior of the target given releases: :meth:`bayesrisk.TwoLevels.posterior`."""
+    settings = TwoLevelSettings(**question)
     model.warn_if_published(settings.checked)
     return settings_posterior(settings, block, group, siblings)
 
@@ -367,10 +313,6 @@ def settings_posterior(
     }
     full: dict[str, Any] = {name: np.broadcast_to(a, shape) for name, a in arrays.items()}
     return HierarchicalPosterior(settings=question, **full)
-
-
-# -----------------------------------------------------------------------------
-# What it costs the adversary to take one discrete Gaussian for the noise of a total.
 
 
 @displayed
@@ -400,29 +342,6 @@ class ApproximationCost(Tabular):
             target_difference=self.target_difference.ravel(),
             group_total_variation=self.group_total_variation.ravel(),
         )
-
-
-def approximation_cost(
-    question: TwoLevelSettings, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
-) -> ApproximationCost:
-    """Return the change of the posteriors by one discrete Gaussian for the siblings' noise."""
-    approximate, exact = (
-        settings_posterior(replace(question, sibling_noise=noise), block, group, siblings)
-        for noise in model.SIBLING_NOISE
-    )
-    distances = [
-        0.5 * approximate.group_pmf_of(i).sub(exact.group_pmf_of(i), fill_value=0.0).abs().sum()
-        for i in range(exact.target_probability.size)
-    ]
-    distance, bound = _noise_distance(question)
-    return ApproximationCost(
-        approximate=approximate,
-        exact=exact,
-        target_difference=approximate.target_probability - exact.target_probability,
-        group_total_variation=np.reshape(distances, exact.target_probability.shape),
-        noise_total_variation=distance,
-        noise_error_bound=bound,
-    )
 
 
 def _noise_distance(question: TwoLevelSettings) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from scipy import sparse
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import Histogram, PublishedTables, Workload
+from bayesrisk.tables.cells import code_kinds
 
 # The smallest histograms that tables speak of: cliques of attributes that tables cross.
 #
@@ -92,12 +93,9 @@ def table_cliques(workload: Workload) -> Cliques:
     schema = workload.schema
     bins = {}
     for attribute in schema.attributes:
-        name = attribute.name
-        used = [t.factors[name] for t in workload.tables.values() if name in t.factors]
-        if used:
-            kinds = np.unique(np.vstack(used), axis=1, return_inverse=True)[1].reshape(-1)
-            if kinds.max():
-                bins[name] = kinds.astype(np.int64)
+        kinds = code_kinds(workload.tables.values(), attribute.name, attribute.size)
+        if kinds.max():
+            bins[attribute.name] = kinds
     order = {name: rank for rank, name in enumerate(bins)}
     crossed = {frozenset(t.factors) & frozenset(bins) for t in workload.tables.values()}
     members = _chordal_cliques(crossed, {name: int(b.max()) + 1 for name, b in bins.items()})
@@ -105,8 +103,9 @@ def table_cliques(workload: Workload) -> Cliques:
     sizes = [prod(int(bins[n].max()) + 1 for n in names) for names in named]
     if sum(sizes) > _MAX_CELLS:
         raise ArgumentError(
-            f"tables of the workload must tell at most {_MAX_CELLS} kinds of records apart, "
-            f"got {sum(sizes)}"
+            "tables",
+            f"of the workload must tell at most {_MAX_CELLS} kinds of records apart",
+            shown=sum(sizes),
         )
     start = np.cumsum([0, *sizes]).astype(np.int64)
     neighbours = _tree(named)

@@ -16,7 +16,7 @@ from bayesrisk._base.display import displayed
 from bayesrisk._base.randomness import generator
 from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
 from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,
@@ -294,7 +294,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     ) -> None:
         self._rate = exact_number(rate, "rate")
         if not 0 <= self._rate <= 1:
-            raise ArgumentError(f"rate must be in [0, 1], got {quote(rate)}")
+            raise ArgumentError("rate", "must be in [0, 1]", got=rate)
         self._key, self._unique = _names(swap_key, "swap_key"), _names(unique_by, "unique_by")
         for name, level in (("within", within), ("unique_within", unique_within)):
             check.text(level, name)
@@ -358,7 +358,7 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         geography = swap_geography(data)
         if geography.rank(self._unique_within) < geography.rank(self._region):
             raise ArgumentError(
-                f"unique_within must be {self._region!r} or finer, got {quote(self._unique_within)}"
+                "unique_within", f"must be {self._region!r} or finer", got=self._unique_within
             )
         units = swap_units(data, unit=self._unit, swap_key=self._key, unique_key=self._unique)
         order = canonical_order(data, unit=self._unit)
@@ -447,9 +447,9 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
 def _names(value: Sequence[str], name: str) -> tuple[str, ...]:
     names = check.texts(value, name)
     if not names:
-        raise ArgumentError(f"{name} must name a column, got none")
+        raise ArgumentError(name, "must name a column", shown="none")
     if len(set(names)) != len(names):
-        raise ArgumentError(f"{name} must name every column once, got {', '.join(names)}")
+        raise ArgumentError(name, "must name every column once", shown=", ".join(names))
     return names
 
 

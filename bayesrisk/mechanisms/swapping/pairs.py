@@ -155,16 +155,14 @@ def parse_tiers(
 ) -> tuple[tuple[Fraction, ...], tuple[Fraction, ...]]:
     """Return shares and probabilities, exact."""
     if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence) or not value:
-        raise ArgumentTypeError(
-            f"tiers must be a sequence of (share, probability), got {quote(value)}"
-        )
+        raise ArgumentTypeError("tiers", "must be a sequence of (share, probability)", got=value)
     shares, weights = [], []
     for i, tier in enumerate(value):
         if isinstance(tier, str) or not isinstance(tier, Sequence) or len(tier) != 2:
-            raise ArgumentTypeError(f"tiers[{i}] must be (share, probability), got {quote(tier)}")
+            raise ArgumentTypeError(f"tiers[{i}]", "must be (share, probability)", got=tier)
         numbers = [exact_number(item, f"tiers[{i}]") for item in tier]
         if min(numbers) < 0 or max(numbers) > 1:
-            raise ArgumentError(f"tiers[{i}] must be in [0, 1], got {quote(tier)}")
+            raise ArgumentError(f"tiers[{i}]", "must be in [0, 1]", got=tier)
         shares.append(numbers[0])
         weights.append(numbers[1])
     if sum(shares) != 1:
@@ -461,12 +459,14 @@ def swap_geography(data: Microdata) -> Geography:
     """Return the geography of microdata, which must have places to swap between."""
     records = data.households if data.households is not None else data.persons
     if records is None:
-        raise ArgumentError("microdata must hold persons or households")
+        raise ArgumentError("microdata", "must hold persons or households")
     geography = records.schema.geography
     if not geography.widths[-1]:
         raise ArgumentError(
-            f"geography of schema {records.schema.name!r} must have more than one place, between "
-            "which records are swapped, got none; rounding, suppression and noise need no places"
+            "geography",
+            f"of schema {records.schema.name!r} must have more than one place, between which "
+            "records are swapped",
+            shown="none; rounding, suppression and noise need no places",
         )
     return geography
 
@@ -481,8 +481,9 @@ def points(places: TextArray, data: Microdata) -> FloatArray:
     absent = np.flatnonzero(codes[position] != places)
     if absent.size:
         raise ArgumentError(
-            f"blocks must hold the coordinates of every place, "
-            f"got none for {quote(places[absent[0]])}"
+            "blocks",
+            "must hold the coordinates of every place",
+            shown=f"none for {quote(places[absent[0]])}",
         )
     return blocks[["x", "y"]].to_numpy(dtype=float)[position]
 

@@ -192,7 +192,7 @@ def census_2020_allocation(levels: list[str]) -> Budget:
     missing = [level for level in levels if level not in allocation]
     if missing:
         raise ArgumentError(
-            f"budget must be given: the 2020 allocation has no level {missing[0]!r}"
+            "budget", f"must be given: the 2020 allocation has no level {missing[0]!r}"
         )
     return allocation
 
@@ -223,7 +223,9 @@ def allocate(
     total = sum(part for parts in weights.values() for part in parts.values())
     if rho is None:
         if default is None or level_shares:
-            raise ArgumentError("rho must be given where no published allocation applies, got None")
+            raise ArgumentError(
+                "rho", "must be given where no published allocation applies", shown="None"
+            )
         return weights
     return {
         level: {table: rho * part / total for table, part in parts.items()}
@@ -239,7 +241,7 @@ def _named(
         return names
     unknown = [key for key in shares if key not in names]
     if unknown and strict:
-        raise ArgumentError(f"{name} must name {', '.join(names)}, got {quote(unknown[0])}")
+        raise ArgumentError(name, f"must name {', '.join(names)}", got=unknown[0])
     return [key for key in names if key in shares]
 
 
@@ -338,7 +340,7 @@ def controlled_sets(tables: Mapping[str, Rows], exact: Rows, wanted: Sequence[st
     named = sorted(tables, key=lambda name: tables[name].shape[0]) if wanted is None else wanted
     for name in named:
         if name not in tables:
-            raise ArgumentError(f"rounding must name measured tables, got {quote(name)}")
+            raise ArgumentError("rounding", "must name measured tables", got=name)
         union = sparse.csr_array(sparse.vstack([chosen, tables[name]]))
         if nested(union):
             chosen = union

@@ -325,7 +325,7 @@ def as_workload(value: object) -> Workload | None:
         return value
     if isinstance(value, Mapping):
         return Workload.from_dict(value)
-    raise ArgumentTypeError(f"measurements must be a Workload or its dict, got {quote(value)}")
+    raise ArgumentTypeError("measurements", "must be a Workload or its dict", got=value)
 
 
 def level_tables(value: object) -> tuple[Key, ...]:
@@ -333,7 +333,7 @@ def level_tables(value: object) -> tuple[Key, ...]:
     entries = value if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else [()]
     pairs = [tuple(entry) if isinstance(entry, (list, tuple)) else () for entry in entries]
     if any(len(p) != 2 or not all(isinstance(n, str) for n in p) for p in pairs):
-        raise ArgumentTypeError(f"invariants must be pairs (level, table), got {quote(value)}")
+        raise ArgumentTypeError("invariants", "must be pairs (level, table)", got=value)
     return tuple((p[0], p[1]) for p in pairs)
 
 
@@ -359,7 +359,7 @@ def facility_codes(
             listed = check.count_array(codes, label).reshape(-1).tolist() if np.size(codes) else []
             for code in listed:
                 if code not in patterns[name]:
-                    raise ArgumentError(f"{label} must be codes of zero_patterns, got {code}")
+                    raise ArgumentError(label, "must be codes of zero_patterns", shown=code)
             facilities[name][str(place)] = tuple(listed)
     return facilities
 
@@ -490,7 +490,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         rounding: Sequence[str] | None = None,
     ) -> None:
         if budget is not None and not rho is level_shares is query_shares is None:
-            raise ArgumentError("budget must be given alone, without rho and shares")
+            raise ArgumentError("budget", "must be given alone, without rho and shares")
         self._rho = None if rho is None else positive(rho, "rho")
         self._budget = None
         if budget is not None:
@@ -535,8 +535,9 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         schema = workload.schema
         if schema.size > MAX_CELLS:
             raise ArgumentError(
-                f"workload must have a schema of at most {MAX_CELLS} cells, "
-                f"got {schema.size} for {quote(schema.name)}"
+                "workload",
+                f"must have a schema of at most {MAX_CELLS} cells",
+                shown=f"{schema.size} for {quote(schema.name)}",
             )
         redistricting = schema.name == "pl94"
         measurements = self._measurements or (_pl94(workload) if redistricting else workload)
@@ -558,8 +559,8 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
             for table in parts:
                 if (level, table) not in measurements.tables:
                     raise ArgumentError(
-                        f"budget names table {table!r} at level {level!r}, which the measurements "
-                        "lack"
+                        "budget",
+                        f"names table {table!r} at level {level!r}, which the measurements lack",
                     )
         return self._with_invariants(workload, measurements, budget, redistricting)
 
@@ -584,8 +585,9 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
                 )
         if geography.rank(workload.levels[-1]) > geography.rank(levels[-1]):
             raise ArgumentError(
-                f"budget must reach the finest published level {workload.levels[-1]!r}, "
-                f"got {quote(levels[-1])}"
+                "budget",
+                f"must reach the finest published level {workload.levels[-1]!r}",
+                got=levels[-1],
             )
         check_codes(workload, self._zero_patterns)
         return TreeSettings(
@@ -612,7 +614,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         geography = workload.schema.geography
         geoids = histogram.geoids if listed is None else geography.ancestors(listed, finest)
         if not histogram.geoids.size and not geoids.size:
-            raise ArgumentError("microdata must have a record or a block, got none")
+            raise ArgumentError("microdata", "must have a record or a block", shown="none")
         levels = build(settings, histogram, geoids)
         rows = {key: sparse.csc_array(settings.rows[key].T) for key in workload.tables}
         return PreparedTopDown(

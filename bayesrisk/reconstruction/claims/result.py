@@ -78,6 +78,8 @@ class Claims(AttackResult, Tabular):
         if they were.
     """
 
+    stated_by = "bayesrisk.risk.statements.results:stated_by_claims"
+
     claims: pd.DataFrame
     blocks: pd.DataFrame
     rows: pd.DataFrame
@@ -251,8 +253,8 @@ def _decoded(
     for name in problem.columns:
         axis = space.schema.names.index(name)
         group = patterns[:, axis] if len(places) else np.zeros(0, np.int16)
-        codes = space.first_code[name][np.maximum(group, 0)].astype(np.int16)
-        columns[name] = pd.arrays.IntegerArray(codes, group < 0)
+        codes = space.cells.first[name][np.maximum(group, 0)] + space.schema.attribute(name).first
+        columns[name] = pd.arrays.IntegerArray(codes.astype(np.int16), group < 0)
     return pd.DataFrame(columns)
 
 
@@ -260,7 +262,7 @@ def _grouped(problem: ClaimProblem) -> dict[str, tuple[tuple[int, ...], ...]]:
     """Return for columns whose codes are put together the groups of more than one code."""
     groups = {}
     for name in problem.columns:
-        group, first = problem.space.groups[name], problem.space.schema.attribute(name).first
+        group, first = problem.space.cells.bins[name], problem.space.schema.attribute(name).first
         sets = [tuple((np.flatnonzero(group == g) + first).tolist()) for g in np.unique(group)]
         if len(sets) < group.size:
             groups[name] = tuple(s for s in sets if len(s) > 1)
@@ -279,10 +281,10 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[AskedClaims]:
         if not stated.any():
             continue
         if name not in problem.columns:
-            raise ArgumentError(f"columns must have {name!r}, which candidates use")
+            raise ArgumentError("columns", f"must have {name!r}, which candidates use")
         attribute, values = space.schema.attribute(name), frame[name][stated].to_numpy(np.int64)
         codes = check.count_array(values, name, lower=attribute.first, upper=attribute.last)
-        patterns[stated, column] = space.groups[name][codes - attribute.first]
+        patterns[stated, column] = space.cells.bins[name][codes - attribute.first]
     empty = np.flatnonzero((patterns < 0).all(axis=1))
     if empty.size:
         raise ArgumentError(f"candidates must give a column each, row {empty[0]} gives none")
@@ -399,10 +401,10 @@ class ClaimOptions:
         for name in names:
             check.choice(name, "columns", schema.names)
         if len(set(names)) < len(names):
-            raise ArgumentError(f"columns must differ, got {', '.join(names)}")
+            raise ArgumentError("columns", "must differ", shown=", ".join(names))
         if not 1 <= len(names) <= _MOST_COLUMNS:
             raise ArgumentError(
-                f"columns must be from 1 to {_MOST_COLUMNS} names, got {len(names)}"
+                "columns", f"must be from 1 to {_MOST_COLUMNS} names", shown=len(names)
             )
         return tuple(name for name in schema.names if name in names)
 
@@ -453,7 +455,7 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     )
     if schema.name != HOUSEHOLD and options.tenure != "merged":
         raise ArgumentError(
-            f"tenure must be merged for schema {schema.name!r}, got {quote(options.tenure)}"
+            "tenure", f"must be merged for schema {schema.name!r}", got=options.tenure
         )
     columns, eligible = options.schema_columns(schema), options.schema_codes(schema)
     listed = None
@@ -464,7 +466,7 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
     space = claim_space(schema, tuple(workload.tables[key] for key in keys), rules, cells=listed)
     values = prod(int(space.sizes[schema.names.index(name)]) + 1 for name in columns)
     if values > _MOST_CLAIMS:
-        raise ArgumentError(f"columns must have at most 2**62 partial assignments, got {values}")
+        raise ArgumentError("columns", "must have at most 2**62 partial assignments", shown=values)
     most = len(columns) if options.max_columns is None else options.max_columns
     sets = subsets([schema.names.index(name) for name in columns], min(most, len(columns)))
     return ClaimProblem(

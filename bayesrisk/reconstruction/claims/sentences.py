@@ -5,59 +5,12 @@ from collections.abc import Mapping
 import pandas as pd
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.plugins import Registry
 from bayesrisk.reconstruction.claims.result import Claims
-from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD
 from bayesrisk.tables.schema import Schema
 
-_TENURE = {
-    1: "owned with a mortgage",
-    2: "owned free and clear",
-    3: "rented",
-    4: "occupied without payment of rent",
-}
-_TYPE = {
-    1: "a married couple",
-    2: "another family with a male householder",
-    3: "another family with a female householder",
-    4: "a man living alone",
-    5: "a nonfamily household with a male householder who does not live alone",
-    6: "a woman living alone",
-    7: "a nonfamily household with a female householder who does not live alone",
-}
-_DETAIL = {
-    1: "a married couple with own children under 18",
-    2: "a married couple without own children under 18",
-    3: "a cohabiting couple with own children under 18",
-    4: "a cohabiting couple without own children under 18",
-    5: "a woman living alone",
-    6: "a female householder without spouse or partner, with own children under 18",
-    7: "a female householder without spouse or partner, with relatives, no own children under 18",
-    8: "a female householder without spouse or partner, with nonrelatives only",
-    9: "a man living alone",
-    10: "a male householder without spouse or partner, with own children under 18",
-    11: "a male householder without spouse or partner, with relatives, no own children under 18",
-    12: "a male householder without spouse or partner, with nonrelatives only",
-}
-_AGE = {
-    1: "15 to 24 years old",
-    2: "25 to 34 years old",
-    3: "35 to 44 years old",
-    4: "45 to 54 years old",
-    5: "55 to 59 years old",
-    6: "60 to 64 years old",
-    7: "65 to 74 years old",
-    8: "75 to 84 years old",
-    9: "85 years old or older",
-}
-_RACE = {
-    1: "White",
-    2: "Black",
-    3: "American Indian or Alaska Native",
-    4: "Asian",
-    5: "Native Hawaiian or Pacific Islander",
-    6: "of some other race",
-    7: "of two or more races",
-}
+#: Functions that word a claim about records of a schema, by its name, as :func:`_record` does.
+WORDS: Registry[str] = Registry("claim-word", builtin={}, protocol=str, needs="a text")
 _NUMBER = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten")
 
 
@@ -86,15 +39,12 @@ def claim_sentences(claims: Claims, frame: pd.DataFrame | None = None) -> list[s
     check.instance(claims, Claims, "claims")
     rows = claims.to_frame() if frame is None else frame
     rows = check.frame(rows, "frame", ("multiplicity", *claims.columns))
-    schema = claims.schema
-    lines = []
+    schema, lines = claims.schema, []
+    word = WORDS.factory(schema.name) if schema.name in WORDS.builtin else _record
     for row in rows.to_dict("records"):
         times, more = int(row["multiplicity"]), bool(row.get("at_least", False))
         values = {n: _codes(claims, n, int(row[n])) for n in claims.columns if not pd.isna(row[n])}
-        if schema.name == HOUSEHOLD:
-            lines.append(_household(_number(times, more=more), times, values))
-        else:
-            lines.append(_record(_number(times, more=more), times, values, schema))
+        lines.append(word(_number(times, more=more), times, values, schema))
     return lines
 
 
@@ -106,58 +56,6 @@ def _codes(claims: Claims, name: str, code: int) -> tuple[int, ...]:
 def _number(times: int, *, more: bool) -> str:
     number = _NUMBER[times] if times < len(_NUMBER) else str(times)
     return f"At least {number.lower()}" if more else number
-
-
-def _alternatives(words: Mapping[int, str], codes: tuple[int, ...]) -> str:
-    return " or ".join(words[code] for code in codes if code in words) or "not in universe"
-
-
-def _household(number: str, times: int, values: Mapping[str, tuple[int, ...]]) -> str:
-    one = times == 1
-    start = f"{number} household{'' if one else 's'}"
-    if "size" in values:
-        size = values["size"][0]
-        people = "person" if size == 1 else "people"
-        start += f" of {size}{' or more' if size == 7 else ''} {people}"
-    sentences = [start]
-    subject = "It is" if one else "Each is"
-    detail = values.get("detailed_type", (0,))
-    if detail != (0,):
-        sentences.append(f"{subject} {_alternatives(_DETAIL, detail)}")
-    # The type follows from the detailed type, but for cohabiting couples.
-    if "type" in values and detail[0] in (0, 3, 4):
-        sentences.append(f"{subject} {_alternatives(_TYPE, values['type'])}")
-    if "tenure" in values:
-        sentences.append(f"The home is {_alternatives(_TENURE, values['tenure'])}")
-    sentences += _presence_sentences(values)
-    householder = []
-    if "race" in values:
-        householder.append(_alternatives(_RACE, values["race"]))
-    if "hispanic" in values:
-        origin = "of Hispanic or Latino origin"
-        householder.append(origin if values["hispanic"][0] == 2 else f"not {origin}")
-    if "hhage" in values:
-        householder.append(_alternatives(_AGE, values["hhage"]))
-    if householder:
-        sentences.append("The householder is " + _listed(householder))
-    if len(sentences) == 1 and "size" not in values:
-        sentences = [f"{start}, occupied"]
-    return ". ".join(sentences) + "."
-
-
-def _presence_sentences(values: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """Return the sentence about children and seniors."""
-    words = {"under_18": "under 18", "over_65": "65 or over"}
-    sentences = []
-    for code, start in ((2, "Somebody in it is "), (1, "Nobody in it is ")):
-        parts = [words[n] for n in words if n in values and values[n][0] == code]
-        if parts:
-            sentences.append(start + (", and somebody " if code == 2 else " or ").join(parts))
-    return sentences
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + ", and " + parts[-1]
 
 
 def _record(number: str, times: int, values: Mapping[str, tuple[int, ...]], schema: Schema) -> str:

@@ -28,10 +28,11 @@ from bayesrisk.reconstruction.records.problem import (
 )
 from bayesrisk.reconstruction.records.program import Program, open_program, solution_model
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
-from bayesrisk.reconstruction.records.system import CellSpace, Queries, queries as queries_over
+from bayesrisk.reconstruction.records.system import Queries, queries as queries_over
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import Limits
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend, solver_and_limits
+from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.published import SeveralTables
 from bayesrisk.tables.workload import Workload
 

@@ -14,12 +14,12 @@ from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED
 from bayesrisk.reconstruction.records.system import (
-    CellSpace,
     CellSystem,
     Coupling,
     cell_systems,
     sparse_columns,
 )
+from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.published import PublishedTables, SeveralTables, read_tables
 from bayesrisk.tables.workload import Workload
 
@@ -29,8 +29,10 @@ def check_records(count: IntArray, subject: str, most: int = 2**28) -> int:
     total = int(count.sum(dtype=np.float64))  # no sum of many large ones wraps around
     if total > most:
         raise ArgumentError(
-            f"tables must count at most {most} records for {subject}, with a row for each, got "
-            f"{total}; count_bounds, and histogram() and blocks() of a reconstruction, take more"
+            "tables",
+            f"must count at most {most} records for {subject}, with a row for each",
+            shown=f"{total}; count_bounds, and histogram() and blocks() of a reconstruction, take "
+            "more",
         )
     return total
 

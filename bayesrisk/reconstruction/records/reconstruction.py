@@ -13,7 +13,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import age_bin
 from bayesrisk.reconstruction.records.problem import (
@@ -64,6 +64,8 @@ class Reconstruction(AttackResult, Tabular):
     version : str
         Version of bayesrisk.
     """
+
+    stated_by = "bayesrisk.risk.statements.results:stated_by_reconstruction"
 
     problem: Problem
     scope: str
@@ -271,7 +273,7 @@ class ReconstructionAttack:
         known_rule: bool = True,
     ) -> None:
         if not isinstance(scope, str) or not scope:
-            raise ArgumentError(f"scope must be a level of the tables, got {quote(scope)}")
+            raise ArgumentError("scope", "must be a level of the tables", got=scope)
         self.scope = scope
         self.time_limit = check.time_limit(time_limit)
         self.nearest = check.flag(nearest, "nearest")
@@ -316,8 +318,7 @@ def record_form(reconstruction: Reconstruction) -> pd.DataFrame:
     for name in space.schema.names:
         if space.is_whole(name):
             continue
-        first = np.unique(space.bins[name], return_index=True)[1]
-        youngest = first[frame.pop(f"{name}bin")] + space.schema.attribute(name).first
+        youngest = space.first[name][frame.pop(f"{name}bin")] + space.schema.attribute(name).first
         # Records of the least deviation have nothing from larger places: there it is -1.
         ages = frame[name].to_numpy() if name in frame else np.full(len(frame), -1)
         frame[name] = np.where(ages < 0, youngest, ages)

@@ -547,8 +547,7 @@ def _finer_columns(
             name = attribute.name
             if fine.bins[name].max() > problem.space.bins[name].max():
                 parts[axis] = fine_index[axis]
-                first = np.unique(fine.bins[name], return_index=True)[1]
-                codes = first[fine_index[axis]] + attribute.first
+                codes = fine.first[name][fine_index[axis]] + attribute.first
                 # A place that misses a block has more ages than records.
                 columns[name] = np.where(whole[group[block]] & (index >= 0), codes, -1)
         detailed = np.ravel_multi_index(tuple(parts), fine.shape).astype(np.int64)
@@ -741,10 +740,9 @@ def starting_solution(
         fine, coarse = space.bins[name], problem.space.bins[name]
         if fine.size != coarse.size:
             raise wrong
-        first = np.unique(fine, return_index=True)[1]
-        if not np.array_equal(coarse[first][fine], coarse):
+        if not np.array_equal(coarse[space.first[name]][fine], coarse):
             raise wrong
-    solution.cell = space.coarser(solution.cell, problem.space)
+    solution.cell = problem.space.labels(space.representatives(solution.cell))
     published = problem.system.queries
     counts = sp.csr_array(solution.histogram(problem) @ published.matrix.T)
     differences = _first_differences(problem.ranges, counts, published)

@@ -22,56 +22,13 @@ from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.tables import Table
+from bayesrisk.tables.cells import CellSpace, coarsest_cells
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
 
 #: Most cells that are enumerated for one schema.
 MAX_CELLS = 2_000_000
 _SAID = 10  # tables that an error names
-
-
-@dataclass(frozen=True)
-class CellSpace:
-    """The cells of a schema after values that no query distinguishes are put together.
-
-    ``bins`` has for every attribute the bin of each value, numbered in order of first appearance.
-    """
-
-    schema: Schema
-    bins: Mapping[str, IntArray]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Number of bins of every attribute, in the order of the schema."""
-        return tuple(int(self.bins[name].max()) + 1 for name in self.schema.names)
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return int(np.prod(self.shape))
-
-    def columns(self, cells: IntArray) -> dict[str, IntArray]:
-        """Return the bins of flat cells; the code itself where an attribute was left whole."""
-        columns = {}
-        parts = np.unravel_index(cells, self.shape)
-        for attribute, part in zip(self.schema.attributes, parts, strict=True):
-            if self.is_whole(attribute.name):
-                columns[attribute.name] = part.astype(np.int64) + attribute.first
-            else:
-                columns[f"{attribute.name}bin"] = part.astype(np.int64)
-        return columns
-
-    def is_whole(self, name: str) -> bool:
-        """Return True where every value of the attribute has a bin of its own."""
-        return self.bins[name].size == int(self.bins[name].max()) + 1
-
-    def coarser(self, cells: IntArray, space: "CellSpace") -> IntArray:
-        """Return the cells of a coarser space in which the cells of this one lie."""
-        index = []
-        for name, part in zip(self.schema.names, np.unravel_index(cells, self.shape), strict=True):
-            first = np.unique(self.bins[name], return_index=True)[1]
-            index.append(space.bins[name][first][part])
-        return np.ravel_multi_index(tuple(index), space.shape).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -117,28 +74,13 @@ class Queries:
         return cells, weight
 
 
-def merged_codes(schema: Schema, tables: Sequence[Table]) -> dict[str, IntArray]:
-    """Return for every attribute a number for each code, equal where no table tells two apart.
-
-    Numbers are in order of the first code that has each.
-    """
-    merged = {}
-    for attribute in schema.attributes:
-        name = attribute.name
-        used = [np.asarray(t.factors[name], np.int64) for t in tables if name in t.factors]
-        columns = np.concatenate([*used, np.ones((1, attribute.size), np.int64)])
-        _, first, label = np.unique(columns, axis=1, return_index=True, return_inverse=True)
-        merged[name] = np.argsort(np.argsort(first))[label.ravel()].astype(np.int64)
-    return merged
-
-
 def cell_space(schema: Schema, tables: Sequence[Table]) -> CellSpace:
     """Return the coarsest cells on which every query of the tables is constant.
 
     For the block tables of the 2010 Summary File 1: 2 sexes, 38 age bins, 63 race combinations
     and Hispanic origin, 9,576 cells.
     """
-    space = CellSpace(schema, merged_codes(schema, tables))
+    space = coarsest_cells(schema, tables)
     if space.size > MAX_CELLS:
         coarse, left = _coarse_tables(schema, tables)
         names = [table.name for table in tables if table not in coarse]
@@ -157,7 +99,7 @@ def _coarse_tables(schema: Schema, tables: Sequence[Table]) -> tuple[list[Table]
     Of all attributes the one with most bins for each table that has it goes first.
     """
     coarse = list(tables)
-    while (space := CellSpace(schema, merged_codes(schema, coarse))).size > MAX_CELLS // 10:
+    while (space := coarsest_cells(schema, coarse)).size > MAX_CELLS // 10:
         bins = dict(zip(schema.names, space.shape, strict=True))
         using = {name: [t for t in coarse if name in t.factors] for name in bins if bins[name] > 1}
         worst = max(using, key=lambda name: math.log(bins[name]) / len(using[name]))
@@ -169,19 +111,7 @@ def queries(space: CellSpace, tables: Sequence[Table]) -> Queries:
     """Return the published cells of tables, table after table, over cells they are constant on."""
     names = tuple((table.name, cell) for table in tables for cell in table.cells)
     sizes = tuple(len(table.cells) for table in tables)
-    factors = {}
-    for name in space.schema.names:
-        first = np.unique(space.bins[name], return_index=True)[1]
-        parts = [
-            np.asarray(t.factors[name], np.int64)[:, first]
-            if name in t.factors
-            else np.ones((len(t.cells), first.size), np.int64)
-            for t in tables
-        ]
-        factors[name] = np.concatenate(parts) if parts else np.ones((0, first.size), np.int64)
-        if (factors[name] < 0).any():
-            raise ArgumentError(f"the weights of {name} must be >= 0 for a reconstruction")
-    return Queries(space, names, factors, sizes)
+    return Queries(space, names, space.weights(tables), sizes)
 
 
 # -----------------------------------------------------------------------------
@@ -597,7 +527,7 @@ def coarse_coupling(
     family = coupling_family(published)
     if family is None:
         return None
-    coarse = fine.coarser(family.rows.indices.astype(np.int64), space)
+    coarse = space.labels(fine.representatives(family.rows.indices.astype(np.int64)))
     sizes = np.diff(family.rows.indptr)
     first = np.minimum.reduceat(coarse, family.rows.indptr[:-1])
     keys, group = np.unique(first, return_inverse=True)

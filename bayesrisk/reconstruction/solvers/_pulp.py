@@ -9,7 +9,7 @@ import numpy as np
 import pulp
 
 from bayesrisk._base.validation import IntArray
-from bayesrisk.exceptions import ArgumentError, MissingDependencyError, quote
+from bayesrisk.exceptions import ArgumentError, MissingDependencyError
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers.model import (
     Deadline,
@@ -48,7 +48,7 @@ class PulpSolver:
         candidates = [n for n in _NAMES.get(solver.lower(), (solver,)) if n in solvers]
         if not candidates:
             offered = ", ".join(sorted({*_NAMES, *solvers}))
-            raise ArgumentError(f"solver must be a solver of PuLP ({offered}), got {quote(solver)}")
+            raise ArgumentError("solver", f"must be a solver of PuLP ({offered})", got=solver)
         for self._kind in candidates:
             if _new_solver(self._kind, msg=False).available():
                 break
@@ -65,7 +65,7 @@ class PulpSolver:
         limits = limits or Limits()
         if limits.nodes is not None:
             raise ArgumentError(
-                f"node_limit must be None for solver {self.name!r}, got {limits.nodes}"
+                "node_limit", f"must be None for solver {self.name!r}", shown=limits.nodes
             )
         start = time.perf_counter()
         deadline = Deadline(limits.seconds)

@@ -94,7 +94,7 @@ def checked_nodes(node_limit: int | None, solver: str) -> int | None:
     if node_limit is None:
         return None
     if solver.startswith("pulp:"):
-        raise ArgumentError(f"node_limit must be None for solver {solver!r}, got {node_limit}")
+        raise ArgumentError("node_limit", f"must be None for solver {solver!r}", shown=node_limit)
     return check.integer(node_limit, "node_limit", lower=1, upper=_MOST_NODES)
 
 
@@ -241,7 +241,7 @@ def make_solver(name: str | SolverBackend = "highs", **options: object) -> Solve
         return name
     kind, _, inner = name.partition(":")
     if kind in _OWN and (kind == "pulp") != bool(inner):
-        raise ArgumentError(f"solver must be highs or pulp:NAME, got {quote(name)}")
+        raise ArgumentError("solver", "must be highs or pulp:NAME", got=name)
     return REGISTRY.make(kind, *([inner] if inner else []), **options)
 
 

@@ -1,7 +1,7 @@
 """Every attack under every protection on one scale: prior, without the record, and posterior."""
 
 from bayesrisk.risk.audit.adversaries import ADVERSARIES, Adversary, readings
-from bayesrisk.risk.audit.attacks import METHODS
+from bayesrisk.risk.audit.attacks import METHODS, available_methods
 from bayesrisk.risk.audit.checks import audit_checks, release_proofs
 from bayesrisk.risk.audit.comparisons import compare
 from bayesrisk.risk.audit.measures import audit_calibration, audit_measures, audit_targets, costs
@@ -20,6 +20,7 @@ __all__ = [
     "audit_checks",
     "audit_measures",
     "audit_targets",
+    "available_methods",
     "compare",
     "costs",
     "readings",

@@ -14,11 +14,11 @@ from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference import RecordPrior
-from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.inference.microdata.posterior import RecordLaw, record_law
 from bayesrisk.inference.microdata.prior import fit_concentration
 from bayesrisk.inference.microdata.system import MicrodataSystem, make_system
 from bayesrisk.release import Likelihood, MechanismSpec, NoiseSpec, Release, TrueCounts
+from bayesrisk.tables.cells import CellSpace
 
 # -----------------------------------------------------------------------------
 # Beliefs about one target: before a release, after it, and after one without its record.
@@ -43,7 +43,7 @@ class TargetQuestion:
         sums = np.bincount(self.value[self.possible], weights, minlength=self.values)
         return sums.astype(np.float64)
 
-    def shares(self, classes: Classes, cells: FloatArray) -> FloatArray:
+    def shares(self, classes: CellSpace, cells: FloatArray) -> FloatArray:
         """Return (classes, values): how many records of a class are of a value, on average."""
         index = classes.labels(np.flatnonzero(self.possible))
         flat = index * self.values + self.value[self.possible]
@@ -316,8 +316,9 @@ def readings(release: Release, errors: Mapping[Key, float]) -> list[Reading]:
     if errors and set(unknown).isdisjoint(errors):
         other = unknown[0]
         raise ArgumentError(
-            f"protection must not compose releases without a likelihood in closed form, got table "
-            f"{quote(other[1])}: audit that release by itself"
+            "protection",
+            "must not compose releases without a likelihood in closed form",
+            shown=f"table {quote(other[1])}: audit that release by itself",
         )
     working: dict[Key, Likelihood] = {}
     for key in unknown:

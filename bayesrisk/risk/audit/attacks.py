@@ -5,19 +5,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from bayesrisk._base.plugins import Registry
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
-from bayesrisk.census.occupancy.detection import detect_occupancy
-from bayesrisk.census.occupancy.statistics import TABLES, occupancy_statistics
-from bayesrisk.census.studies.occupancy_risk import LIMITED, household_weights, occupancy_cells
-from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference import RecordPrior
-from bayesrisk.inference.microdata.knowledge import Classes
 from bayesrisk.reconstruction import Status, reconstruct, verify_claims
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import (
@@ -37,15 +33,22 @@ from bayesrisk.tables import PublishedTables, Schema, Workload
 from bayesrisk.tables.published import select_rows
 
 # -----------------------------------------------------------------------------
-# Four attacks on the tables of one place, taken as true.  Each is made from tables once, and gives
-# for many targets weights of the values of a statement, or None where it says nothing.
+# Attacks on the tables of one place, taken as true.  Each is made from tables once, and gives for
+# many targets weights of the values of a statement, or None where it says nothing.
 
 
 _ROUNDING = 1e-9  # of least squares over counts
 
 
+@runtime_checkable
 class TableAttack(Protocol):
-    """An attack on tables that are taken as true."""
+    """An attack on the tables of a place, less the records that are known, taken as true.
+
+    Its class may have a function ``check(workload)``, which refuses tables that it cannot read;
+    ``partial``, where it proves something without leaving a single answer; and ``around``, where it
+    is made of the tables of the place and of those around it, the nearest first, known records in
+    them, and of the prior.
+    """
 
     engine: str  # how it found its answer
     proof: bool  # whether nothing else fits the tables
@@ -70,10 +73,9 @@ class RecordsAttack:
     def __init__(self, tables: PublishedTables) -> None:
         level = tables.workload.levels[-1]
         reconstruction = reconstruct(tables, scope=level, nearest=True, taken_as_true=True)
-        space = reconstruction.problem.space
         self.engine = str(reconstruction.status[0])
         self.proof = reconstruction.status[0] == Status.UNIQUE
-        self._cells = Classes(space.schema, space.bins)
+        self._cells = reconstruction.problem.space
         self._count = reconstruction.histogram().toarray()[0]
 
     def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
@@ -92,6 +94,7 @@ class MajorityAttack:
 
     engine = "margins"
     proof = False
+    around = True
 
     def __init__(self, nearest_first: Iterable[PublishedTables], prior: RecordPrior) -> None:
         self._places, self._prior = nearest_first, prior
@@ -115,6 +118,7 @@ class RefutationAttack:
 
     engine = "claims"
     proof = True
+    partial = True
 
     def __init__(self, tables: PublishedTables) -> None:
         self._tables = tables
@@ -149,33 +153,6 @@ class RefutationAttack:
         refuted = np.ones(question.values, np.bool_)
         refuted[values] = (verified.claims["status"] == Status.VERIFIED).to_numpy()
         return refuted
-
-
-class ViolationAttack:
-    """Households of a place of which a subsidised one must be over the limit, if tables are true.
-
-    Where that is not proved, or the counts contradict each other, nothing is said.
-    """
-
-    engine = "occupancy"
-    proof = True
-
-    def __init__(self, tables: PublishedTables) -> None:
-        self._households: tuple[int, int] | None = None
-        level = tables.workload.levels[-1]
-        try:
-            counts = occupancy_statistics(tables, level=level, taken_as_true=True)
-        except DataError:  # withheld, or below 0
-            return
-        if detect_occupancy(counts).violation[0]:
-            self._households = int(counts.households[0]), int(counts.hud_households[0])
-
-    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
-        """Return the law of the values of one of the households, given that one is over."""
-        if self._households is None:
-            return None
-        weights = question.sums(household_weights(prior, *self._households))
-        return weights if weights.any() else None
 
 
 def _codes(
@@ -221,32 +198,56 @@ def _margins(tables: PublishedTables, question: TargetQuestion, scale: FloatArra
     return np.where(people > _ROUNDING, people, 0.0)
 
 
+REGISTRY: Registry[TableAttack] = Registry(
+    "method",
+    builtin={
+        "reconstruction": "bayesrisk.risk.audit.attacks:RecordsAttack",
+        "majority": "bayesrisk.risk.audit.attacks:MajorityAttack",
+        "claims": "bayesrisk.risk.audit.attacks:RefutationAttack",
+    },
+    protocol=TableAttack,
+    needs="engine, proof and weights()",
+)
 POSTERIOR = "posterior"
 #: How an adversary concludes: by the law of the records, or by attacks that take tables as true.
-METHODS = (POSTERIOR, "reconstruction", "majority", "claims", "occupancy")
-#: Attacks whose tables prove something without leaving a single answer.
-_PARTIAL = ("claims", "occupancy")
+METHODS = (POSTERIOR, *REGISTRY.builtin)
 PROVED, BELIEVED = "proved", "believed"
 _NOBODY: IntArray = np.zeros(0, np.int64)
 
 
-#: A statement about a household that no single attribute gives.
-OVER_LIMIT = "over_limit"
+def available_methods() -> tuple[str, ...]:
+    """Return the methods that can be chosen: the package's own, registered ones, plug-ins."""
+    return METHODS + tuple(name for name in REGISTRY.available() if name not in METHODS)
+
+
+def check_method(name: str, workload: Workload) -> None:
+    """Refuse tables that the attack of a method cannot read, with the reason."""
+    if name != POSTERIOR and (rule := getattr(REGISTRY.factory(name), "check", None)):
+        rule(workload)
+
+
+@runtime_checkable
+class CellStatement(Protocol):
+    """A statement about a record that no single attribute gives; it is made of a workload."""
+
+    labels: Sequence[str]  # its values in words
+    value: IntArray  # (cells of the schema,): which of them is true of a record of the cell
+
+
+STATEMENTS: Registry[CellStatement] = Registry(
+    "statement", builtin={}, protocol=CellStatement, needs="labels and value"
+)
 
 
 def stated_values(workload: Workload, stated: Sequence[str]) -> tuple[list[str], IntArray]:
-    """Return the statements in words, and which of them is true of a record of every cell.
-
-    ``over_limit`` states whether a subsidised household is over its occupancy limit.
-    """
+    """Return the statements in words, and which of them is true of a record of every cell."""
     schema = workload.schema
     index = schema.indices(np.arange(schema.size, dtype=np.int64))
     texts, value = [""], np.zeros(schema.size, np.int64)
     for name in stated:
-        if name == OVER_LIMIT:
-            check_occupancy(workload, "stated")
-            labels = ["within the occupancy limit", "over its occupancy limit"]
-            number = occupancy_cells(schema)[1].astype(np.int64)
+        if name not in schema.names:
+            statement = STATEMENTS.make(name, workload)
+            labels, number = list(statement.labels), statement.value
         else:
             attribute = schema.attribute(name)
             codes = range(attribute.first, attribute.last + 1)
@@ -255,23 +256,6 @@ def stated_values(workload: Workload, stated: Sequence[str]) -> tuple[list[str],
         texts = [f"{text}, {label}" if text else label for text in texts for label in labels]
         value = value * len(labels) + number
     return texts, value
-
-
-def check_occupancy(workload: Workload, name: str) -> None:
-    """Refuse tables that are not those of households and their units, with the reason."""
-    level, schema = workload.levels[-1], workload.schema
-    missing = [one for one in LIMITED if one not in schema.names]
-    if missing:
-        raise ArgumentError(
-            f"{name} must not name occupancy for schema {schema.name!r}: its records have no "
-            f"{', '.join(missing)}, so that they are no households with an occupancy limit"
-        )
-    lost = [table for table in TABLES.values() if (level, table) not in workload.tables]
-    if lost:
-        raise ArgumentError(
-            f"{name} must not name occupancy for these tables: {quote(level)} has no "
-            f"{', '.join(lost)}"
-        )
 
 
 @dataclass(frozen=True)
@@ -303,8 +287,7 @@ def inference_methods(
         return Reading(method, release_without(row))
 
     for method in methods:
-        if method == "occupancy":
-            check_occupancy(release.tables.workload, "methods")
+        check_method(method, release.tables.workload)
         if method == POSTERIOR:
             for number, reading in enumerate(readings(release, errors)):
                 yield InferenceMethod(reading, functools.partial(read_again, number), infer, number)
@@ -330,18 +313,12 @@ def infer_by_attack(
         yield attacks.beliefs(target)
 
 
-_ON_TABLES: Mapping[str, Callable[[PublishedTables], TableAttack]] = {
-    "reconstruction": RecordsAttack,
-    "claims": RefutationAttack,
-    "occupancy": ViolationAttack,
-}
-
-
 class _Attacks:
     """The attacks of one method on a place, each made once."""
 
     def __init__(self, method: str, place: PlaceReading) -> None:
         self._method, self._place = method, place
+        self._around = bool(getattr(REGISTRY.factory(method), "around", False))
         self._attacks: dict[tuple[int | None, bytes], TableAttack] = {}
         release = place.release.release
         self._true = all(
@@ -353,7 +330,7 @@ class _Attacks:
         """Return the beliefs about a target."""
         place = self._place
         prior = prior_of_rest(place.prior, target)
-        known_cells = _NOBODY if self._method == "majority" else target.known_cells
+        known_cells = _NOBODY if self._around else target.known_cells
         start = prior_belief(prior, target.question)
         attack = self._attack(None, known_cells)
         posterior = _belief(attack, target, prior)
@@ -364,7 +341,7 @@ class _Attacks:
         without = _belief(other, target, prior) or start
         if posterior is None:
             return TargetBeliefs(target.row, start, without, start, attack.engine, UNSTATED)
-        sure = self._method not in _PARTIAL or posterior.probability.max() == 1.0
+        sure = not getattr(attack, "partial", False) or posterior.probability.max() == 1.0
         status = PROVED if self._true and attack.proof and sure else BELIEVED
         return TargetBeliefs(target.row, start, without, posterior, attack.engine, status)
 
@@ -375,12 +352,12 @@ class _Attacks:
         if key not in self._attacks:
             place = self._place
             read = place.release if without is None else place.counterfactual(without)
-            if self._method == "majority":
-                around = _around(read.release, place.code, off)
-                self._attacks[key] = MajorityAttack(around, place.prior)
+            arguments: tuple[object, ...]
+            if self._around:
+                arguments = _around(read.release, place.code, off), place.prior
             else:
-                tables = place_tables(read.release.tables, place.level, place.code, off)
-                self._attacks[key] = _ON_TABLES[self._method](tables)
+                arguments = (place_tables(read.release.tables, place.level, place.code, off),)
+            self._attacks[key] = REGISTRY.make(self._method, *arguments)
         return self._attacks[key]
 
 

@@ -25,7 +25,6 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.composition import ReleaseComposition
@@ -41,6 +40,7 @@ from bayesrisk.release import (
     TrueCounts,
 )
 from bayesrisk.tables import Table, Workload
+from bayesrisk.tables.cells import code_kinds, crossed_weights
 from bayesrisk.tables.likelihoods import Likelihood
 
 _MOST_KINDS = 2**11  # kinds of records that tables tell apart: beyond, sums are not looked for
@@ -259,25 +259,13 @@ def _sums(wanted: Table, rank: int, exact: Sequence[_Published]) -> bool:
     tables = [one.table for one in exact if one.rank >= rank]
     if wanted in tables or not tables:
         return wanted in tables
-    names = sorted({name for table in (wanted, *tables) for name in table.factors})
-    kinds = {}  # of each attribute codes that all tables weigh alike
-    for name in names:
-        factors = [t.factors[name] for t in (wanted, *tables) if name in t.factors]
-        kinds[name] = np.unique(np.vstack(factors), axis=1, return_index=True)[1]
+    every = (wanted, *tables)
+    sizes = {name: factor.shape[1] for t in every for name, factor in t.factors.items()}
+    # Of each attribute a code of each kind: those of one kind all tables weigh alike.
+    kinds = {n: np.unique(code_kinds(every, n, sizes[n]), return_index=True)[1] for n in sizes}
     if math.prod(map(len, kinds.values())) > _MOST_KINDS:
         return False
-    rows = np.vstack([_weights(table, kinds) for table in tables]).T
-    target = _weights(wanted, kinds).T
-    sums = np.linalg.lstsq(rows, target, rcond=None)[0]
+    rows = np.vstack([crossed_weights(table, kinds) for table in tables]).T
+    target = crossed_weights(wanted, kinds).T
+    sums = np.linalg.lstsq(rows.astype(float), target.astype(float), rcond=None)[0]
     return bool(np.abs(rows @ sums - target).max() < _ROUNDING * max(1.0, float(target.max())))
-
-
-def _weights(table: Table, kinds: Mapping[str, IntArray]) -> FloatArray:
-    """Return the weights of all combinations of kinds of codes in the cells of a table."""
-    weights = np.ones((len(table.cells), 1))
-    for name, codes in kinds.items():
-        one = np.ones((len(weights), len(codes)))
-        if name in table.factors:
-            one = table.factors[name][:, codes].astype(float)
-        weights = (weights[:, :, None] * one[:, None, :]).reshape(len(weights), -1)
-    return weights

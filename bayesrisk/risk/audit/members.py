@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base import validation as check
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference import MemberQuestion, RecordPrior, microdata_posterior
 from bayesrisk.inference.microdata.posterior import absent_member_posterior
 from bayesrisk.interfaces import Mechanism
@@ -79,7 +79,7 @@ def statements_about_members(
     [[0.5, 1.0], [0.5, 0.0]]
     """
     if not isinstance(mechanism, Mechanism):
-        raise ArgumentTypeError(f"mechanism must be a Mechanism, got {quote(mechanism)}")
+        raise ArgumentTypeError("mechanism", "must be a Mechanism", got=mechanism)
     check.instance(records, Records, "records")
     check.instance(link, HouseholdLink, "link")
     check.instance(question, AuditQuestion, "question")
@@ -88,7 +88,7 @@ def statements_about_members(
     if question.workload.schema != link.persons or any(a.neighbours for a in question.adversaries):
         raise ArgumentError("question must be about persons of the link, and targets known alone")
     if level != link.schema.geography.finest:
-        raise ArgumentError(f"workload must have tables of the finest level, got {quote(level)}")
+        raise ArgumentError("workload", "must have tables of the finest level", got=level)
     listed: dict[str, Any] = {
         "workload": workload,
         "rng": seed,

@@ -14,7 +14,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk._base.randomness import generator, named_stream
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, Release
@@ -36,11 +36,11 @@ from bayesrisk.risk.audit.adversaries import (
     sampled_places,
 )
 from bayesrisk.risk.audit.attacks import (
-    METHODS,
-    OVER_LIMIT,
     POSTERIOR,
+    STATEMENTS,
     InferenceMethod,
-    check_occupancy,
+    available_methods,
+    check_method,
     inference_methods,
     stated_values,
 )
@@ -68,8 +68,8 @@ class AuditQuestion:
     workload : Workload
         Published tables; targets live in places of its finest level.
     stated : tuple of str
-        Attributes that a statement gives: "the target has race 2 and is not Hispanic".  Of tables
-        of households also ``over_limit``: whether it is over its occupancy limit.
+        Attributes that a statement gives: "the target has race 2 and is not Hispanic"; or a
+        statement by its name, such as ``over_limit`` of households.
     adversaries : tuple of Adversary
         Who asks, each of another name.
     concentration : float, optional
@@ -77,8 +77,8 @@ class AuditQuestion:
         place.  By default fitted to the places of the population, as from an earlier census, and of
         a single place one for each cell of the schema (:meth:`RecordPrior.uniform_histograms`).
     methods : tuple of str, default ("posterior",)
-        How adversaries conclude: ``posterior``, by the law of the records, ``reconstruction``,
-        ``majority``, ``claims`` or, of tables of households, ``occupancy``, which take published
+        How adversaries conclude: ``posterior``, by the law of the records, or ``reconstruction``,
+        ``majority``, ``claims`` and others of :func:`available_methods`, which take published
         counts as true.
     """
 
@@ -93,37 +93,38 @@ class AuditQuestion:
         stated = check.texts(self.stated, "stated")
         people = tuple(check.instances(self.adversaries, Adversary, "adversaries"))
         if not stated or not people:
-            raise ArgumentError("stated and adversaries must hold at least one, got none")
+            raise ArgumentError("stated", "and adversaries must hold at least one", shown="none")
         names = [one.name for one in people]
         if len(set(names)) < len(names):
-            raise ArgumentError(f"adversaries must have different names, got {quote(names)}")
+            raise ArgumentError("adversaries", "must have different names", got=names)
         for argument, attributes in [("stated", stated), *(("known", one.known) for one in people)]:
-            for name in (one for one in attributes if one != OVER_LIMIT):
-                check.choice(name, argument, schema.names)
+            for name in attributes:
+                if argument != "stated" or name not in STATEMENTS.available():
+                    check.choice(name, argument, schema.names)
         for one in people:
             overlap = sorted({*one.known} & {*stated})
             if overlap:
                 raise ArgumentError(
-                    f"stated must be none of what {one.name!r} knows, got {quote(overlap[0])}"
+                    "stated", f"must be none of what {one.name!r} knows", got=overlap[0]
                 )
         if self.concentration is not None:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
         methods = check.texts(self.methods, "methods")
         for method in methods:
-            check.choice(method, "methods", METHODS)
-            if method == "occupancy":
-                check_occupancy(self.workload, "methods")
+            check.choice(method, "methods", available_methods())
+            check_method(method, self.workload)
         if not methods or len(set(methods)) < len(methods):
             raise ArgumentError(
-                f"methods must be at least one, each of them once, got {quote(list(methods))}"
+                "methods", "must be at least one, each of them once", got=list(methods)
             )
         object.__setattr__(self, "methods", tuple(methods))
         object.__setattr__(self, "stated", tuple(stated))
         object.__setattr__(self, "adversaries", people)
         if len(self.values) > _MAX_VALUES:
             raise ArgumentError(
-                f"stated must have at most {_MAX_VALUES} combinations of values, "
-                f"got {len(self.values)}"
+                "stated",
+                f"must have at most {_MAX_VALUES} combinations of values",
+                shown=len(self.values),
             )
 
     @functools.cached_property
@@ -209,7 +210,7 @@ class AuditedPopulation:
         schema = question.workload.schema
         self.records = self.data.for_schema(schema)
         if not len(self.records):
-            raise ArgumentError("population must hold at least one record, got none")
+            raise ArgumentError("population", "must hold at least one record", shown="none")
         self.level = question.workload.levels[-1]
         finest, index = self.records.places()
         codes = schema.geography.ancestors(finest, self.level)

@@ -1,8 +1,4 @@
-"""Risk of one noisy count, before it is drawn: averages over releases, given the truth.
-
-The truth enters here and only here: every average is over the noise around X = k + 1, the count
-that includes the target.
-"""
+"""Averages over the releases of one count, given the truth: compiled sums, and the general form."""
 
 from __future__ import annotations
 
@@ -13,18 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.compiling import elementwise, kernel
-from bayesrisk._base.validation import FloatAnswer, FloatArray, Number
-from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk._base.compiling import elementwise
+from bayesrisk._base.validation import FloatAnswer
+from bayesrisk.distributions import Noise
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError, quote
-from bayesrisk.inference.count.posterior import count_posterior, threshold_offset
+from bayesrisk.inference.count.posterior import count_posterior
 
-# -----------------------------------------------------------------------------
-# Compiled inner loops of the risk of one count.  Nothing here checks its arguments.
-
-
+_MAX_RELEASES = 2**24
+_CHUNK = 2**16
 # Below this precision the sum over whole numbers equals its coarser trapezoidal sums (see
 # ``marginal_ratio``).
 SMOOTH = 0.18
@@ -100,141 +94,6 @@ def marginal_excess(precision: float, prior: float) -> float:
             total += shifted * rest * rest / (prior * decay + complement)
         i += 1
     return complement * complement * total / mass
-
-
-@kernel
-def pair_tail(
-    edge: float, first: FloatArray, weights: FloatArray, second: FloatArray, table: FloatArray
-) -> tuple[float, float]:
-    """Weigh a tail of a sum of two independent terms, and find the smallest sum above an edge.
-
-    ``table[j]`` is the mass of ``second[:j]`` or of ``second[j:]``.  Both lists are sorted, so that
-    the edge moves down the second while the first goes up: one passage over both.
-    """
-    j = second.size
-    total = 0.0
-    nearest = math.inf
-    for i in range(first.size):
-        # The largest j with first[i] + second[j - 1] <= edge: second[:j] keeps the sum below it.
-        while j > 0 and first[i] + second[j - 1] > edge:
-            j -= 1
-        # P(tail) = sum_i P(first_i) P(second in the tail left by it).
-        total += weights[i] * table[j]
-        if j < second.size:
-            nearest = min(nearest, first[i] + second[j])
-    return total, nearest
-
-
-_MAX_RELEASES = 2**24
-_CHUNK = 2**16
-
-
-def marginal_risk(
-    *,
-    rho: Number | None = None,
-    prior: Number,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> FloatAnswer:
-    r"""Return the risk ratio averaged over all releases of the noise, if the target is in the cell.
-
-    .. math:: \sum_y f(y - k - 1)\, \pi(y) / p
-
-    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.4).
-
-    Parameters
-    ----------
-    rho : array_like, optional
-        zCDP budget of the count, > 0; give either it or ``sigma2``.
-    prior : array_like
-        Probability p of the truth, in (0, 1).
-    sensitivity : array_like, default 1.0
-        L2 sensitivity that ``rho`` refers to: ``sigma2 = sensitivity**2 / (2 rho)``.
-    sigma2 : array_like, optional
-        Scale parameter of the noise, instead of ``rho`` and ``sensitivity``.
-
-    Returns
-    -------
-    float or ndarray
-        Ratio in [1, 1 / p]; relative error at most (16 + 3 min(rho, log(1 / p))) 2**-52, which
-        includes all truncation.  It does not depend on the counts (only y - k matters).  For
-        small priors it is not monotone in rho: noise of about one unit now and then makes the
-        adversary certain, less noise makes these releases rare before it convinces in general.
-
-    Examples
-    --------
-    >>> round(float(marginal_risk(rho=0.0992264, prior=1 / 864)), 6)
-    1.218828
-    """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    p = check.probability(prior, "prior")
-    check.broadcast(prior=p, **{check.NOISE: precision})
-    # Beyond these the ratio is 1, or 1 / p, in double precision.
-    return check.answer(marginal_ratio(np.clip(precision, 1e-200, 1e100), p))
-
-
-def marginal_posterior(
-    *,
-    rho: Number | None = None,
-    prior: Number,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> FloatAnswer:
-    r"""Return the posterior averaged over all releases of the noise, if the target is in the cell.
-
-    .. math:: \sum_y f(y - k - 1)\, \pi(y)
-
-    Source: Kazan and Reiter (arXiv:2204.04253), equation (3.3).
-
-    The average is in [p, 1]; errors are as for :func:`marginal_risk`.
-
-    Parameters
-    ----------
-    rho, prior, sensitivity, sigma2 : array_like
-        As for :func:`marginal_risk`.
-
-    Examples
-    --------
-    >>> marginal_posterior(rho=0.0992264, prior=[1 / 2, 1 / 5]).round(6).tolist()
-    [0.523666, 0.225423]
-    """
-    ratio = marginal_risk(rho=rho, prior=prior, sensitivity=sensitivity, sigma2=sigma2)
-    return np.minimum(ratio * check.probability(prior, "prior"), 1.0)[()]
-
-
-def correct_decision_probability(
-    *,
-    rho: Number | None = None,
-    prior: Number,
-    sensitivity: Number = 1.0,
-    sigma2: Number | None = None,
-) -> FloatAnswer:
-    r"""Return the probability that the target is found, if it is in the cell.
-
-    .. math:: P(\eta \ge t - 1), \quad t = \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
-
-    The adversary guesses "in the cell" where the posterior is at least 1/2, and the guess is right
-    because the target is there.  Guesses about targets who are not there have no part in it:
-    :func:`decision_accuracy` counts both, beside what is right without a release.  Source: Kazan
-    and Reiter (arXiv:2204.04253), equation (3.6).
-
-    The probability is exact to 1e-13 relative, and not monotone in rho: it drops wherever the
-    threshold does not move but the noise shrinks.
-
-    Parameters
-    ----------
-    rho, prior, sensitivity, sigma2 : array_like
-        As for :func:`marginal_risk`.
-
-    Examples
-    --------
-    >>> correct_decision_probability(rho=0.0992264, prior=[1 / 2, 1 / 5]).round(7).tolist()
-    [0.5888605, 0.0017522]
-    """
-    precision = check.cell_precision(rho, sigma2, sensitivity)
-    p = check.probability(prior, "prior")
-    check.broadcast(prior=p, **{check.NOISE: precision})
-    return DiscreteGaussian.from_rho(precision).sf(threshold_offset(precision, p) - 2.0)
 
 
 def compose_risk(*risks: ArrayLike) -> FloatAnswer:

@@ -1,24 +1,17 @@
-"""Risk of one or many released counts, as one labelled result."""
+"""Questions about released counts in words, and the answers to all of them as one result."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed, number, span
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.inference import decision_threshold, posterior_probability, risk_ratio
-from bayesrisk.risk.count.accuracy import DecisionAccuracy, decision_accuracy
-from bayesrisk.risk.count.averages import marginal_risk
-
-# -----------------------------------------------------------------------------
-# Attacks that one formula answers: only the meaning of the prior changes (S1.2).
 
 
 @dataclass(frozen=True)
@@ -76,6 +69,44 @@ SCENARIOS: dict[str, Scenario] = {
         ),
     )
 }
+
+
+@displayed
+@dataclass(frozen=True)
+class DecisionAccuracy(Tabular):
+    """Rate of right best guesses, beside that without any release.
+
+    Arrays have one common shape.  ``accuracy`` is ``prior * found + (1 - prior) * cleared``.
+
+    Attributes
+    ----------
+    prior, accuracy : ndarray
+        Probability p that the target is in the cell, as the adversary believes before the release,
+        and that the best guess is right, whether the target is in the cell or not.
+    baseline : ndarray
+        max(p, 1 - p): always guessing the more probable, without a release.
+    found, cleared : ndarray
+        Probability of the guess "in the cell", if the target is in it (the
+        :func:`correct_decision_probability`), and "not in the cell", if it is not.
+    """
+
+    prior: FloatArray
+    accuracy: FloatArray
+    baseline: FloatArray
+    found: FloatArray
+    cleared: FloatArray
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each setting."""
+        return pd.DataFrame({f.name: np.ravel(getattr(self, f.name)) for f in fields(self)})
+
+
+def combine(prior: FloatArray, detected: FloatArray, cleared: FloatArray) -> DecisionAccuracy:
+    """Return the accuracy from its two halves; rounding does not push it below the baseline."""
+    p, detected, cleared = np.broadcast_arrays(prior, detected, cleared)
+    baseline = np.maximum(p, 1.0 - p)
+    accuracy = np.clip(p * detected + (1.0 - p) * cleared, baseline, 1.0)
+    return DecisionAccuracy(p, accuracy, baseline, detected, cleared)
 
 
 @displayed
@@ -179,54 +210,3 @@ class BlockRisk(Tabular):
             "decision_accuracy": self.decisions.accuracy.ravel(),
             "decision_baseline": self.decisions.baseline.ravel(),
         }
-
-
-def block_risk(
-    noisy_count: ArrayLike,
-    *,
-    rho: ArrayLike | Fraction | None = None,
-    prior: ArrayLike | Fraction,
-    known_count: ArrayLike = 0,
-    sensitivity: ArrayLike | Fraction = 1.0,
-    sigma2: ArrayLike | Fraction | None = None,
-    scenario_name: str = "characteristics",
-) -> BlockRisk:
-    """Return everything there is to say about the risk of released counts.
-
-    Parameters
-    ----------
-    noisy_count : array_like of int
-        Released counts.
-    rho, prior, known_count, sensitivity, sigma2 : array_like
-        As for :func:`posterior_probability`.
-    scenario_name : str, default "characteristics"
-        What the adversary wants to know; see :meth:`Scenario.named`.
-
-    Examples
-    --------
-    >>> result = block_risk([1, 3], rho=0.0992264, prior=0.5)
-    >>> result.to_frame()[["noisy_count", "prior", "posterior", "risk_ratio"]].round(3)
-       noisy_count  prior  posterior  risk_ratio
-    0            1    0.5      0.525       1.050
-    1            3    0.5      0.622       1.243
-    """
-    check.choice(scenario_name, "scenario_name", tuple(SCENARIOS))
-    noise = {"rho": rho, "sensitivity": sensitivity, "sigma2": sigma2}
-    settings: dict[str, Any] = {**noise, "prior": prior}
-    shifted = {**settings, "known_count": known_count}
-    accuracy = decision_accuracy(**settings)
-    columns = {
-        "noisy_count": check.count_array(noisy_count, "noisy_count"),
-        "known_count": check.count_array(known_count, "known_count", lower=0),
-        "sigma2": 0.5 / check.cell_precision(rho, sigma2, sensitivity),
-        "posterior": posterior_probability(noisy_count, **shifted),
-        "risk_ratio": risk_ratio(noisy_count, **shifted),
-        "decision_threshold": decision_threshold(**shifted),
-        "marginal_risk": marginal_risk(**settings),
-    }
-    halves = (accuracy.prior, accuracy.accuracy, accuracy.baseline, accuracy.found)
-    arrays: list[Any] = list(np.broadcast_arrays(*columns.values(), *halves, accuracy.cleared))
-    named = dict(zip(columns, arrays[:7], strict=True))
-    return BlockRisk(
-        **named, decisions=DecisionAccuracy(*arrays[7:]), scenario=SCENARIOS[scenario_name]
-    )

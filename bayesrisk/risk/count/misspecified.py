@@ -1,29 +1,20 @@
-"""Risk of one count under a wrong noise law, and before and after post-processing."""
+"""Risk of one count to an adversary who takes its noise for another law."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from scipy import special
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed, number
-from bayesrisk._base.validation import FloatArray, IntArray, Number
-from bayesrisk.answers import Belief
-from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.distributions import Noise
 from bayesrisk.distributions.base import NoiseLaw
-from bayesrisk.distributions.discrete_laplace import noise_precision
-from bayesrisk.distributions.kernels import REACH
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.inference.count import postprocessed as kernels
-from bayesrisk.inference.count.measurements import SumLaws, exact_wanted, sum_laws
-from bayesrisk.inference.count.postprocessed import group_setting
-from bayesrisk.risk.count.averages import marginal_posterior, single_noise
-from bayesrisk.risk.count.several_levels import before_postprocessing
+from bayesrisk.risk.count.averages import single_noise
 
 _MAX_WRONG_RELEASES = 2**22
 #: Beliefs that differ by less are one.
@@ -234,183 +225,3 @@ def misspecified_risk(
         correct_log_odds=log_odds + (logs[1] - logs[0]),
         left_out=cut,
     )
-
-
-# -----------------------------------------------------------------------------
-# Average risk of a count that is published after post-processing, and before it (S6).
-#
-# Two releases of the same noisy counts are compared, to an adversary who knows the group's count N
-# either way: the block's count after projection on N, and the noisy counts (y, S) themselves.
-
-
-_MAX_RELEASES = 2**24
-
-
-def _check_cost(laws: SumLaws, group_count: IntArray) -> None:
-    """Refuse sums over more than 2**24 released values."""
-    depth = -np.minimum.reduceat(laws.ripples, laws.ends[:-1])
-    window = np.sqrt((REACH + 2.0 * depth) / laws.rates)
-    releases = np.minimum(window[laws.number], group_count.ravel())
-    if releases.max() > _MAX_RELEASES:
-        raise ArgumentError(
-            f"rho must be worth at most {_MAX_RELEASES} released values up to group_count, got "
-            f"{releases.max():.3g}"
-        )
-
-
-def postprocessed_marginal_posterior(
-    *,
-    group_count: ArrayLike,
-    n_siblings: ArrayLike,
-    noise: Noise | DiscreteGaussian,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sibling_noise: str = "approximate",
-) -> Belief:
-    r"""Return the belief after post-processing, averaged, if the target is in the cell.
-
-    .. math:: \sum_{a=0}^{N} P(a \mid X = k + 1)\, P(X = k + 1 \mid a)
-
-    The relative error is at most 2**-44, which includes all truncation (at most 2**24 released
-    values are summed); the average depends on N and k because the ends 0 and N are mixtures of many
-    noise values.  Source: Kazan and Reiter, supplement, equation (S6.8).
-    """
-    exact = exact_wanted(sibling_noise)
-    precision = noise_precision(noise)
-    n, m, k = group_setting(group_count, n_siblings, known_count)
-    p = check.probability(prior, "prior")
-    shape = check.broadcast(group_count=n, n_siblings=m, known_count=k, noise=precision, prior=p)
-    laws = sum_laws(precision, m + 1, exact=exact, shape=shape)
-    _check_cost(laws, np.broadcast_to(n, shape))
-    out = np.empty(shape)
-    # Copies: what may not be written would be compiled apart.
-    totals, counts = (np.array(np.broadcast_to(v, shape), order="C").reshape(-1) for v in (n, k))
-    priors = np.array(np.broadcast_to(p, shape), order="C").reshape(-1)
-    kernels.fill_marginal_ratio(totals, counts, priors, laws, out.reshape(-1))
-    ratio = np.clip(out, 1.0, 1.0 / p)
-    return Belief(p, np.minimum(ratio * p, 1.0))
-
-
-@displayed
-@dataclass(frozen=True)
-class PostprocessingComparison(Tabular):
-    """Average posteriors of the truth before and after post-processing, with the baselines.
-
-    The numbers are exact (no sampling); arrays have one common shape.
-
-    Attributes
-    ----------
-    group_count, n_siblings, known_count : ndarray of int64
-        N, m and k.
-    sigma2, prior : ndarray
-        Scale parameter of a block's noise, and the belief before any release: the baseline.
-    block_only, before, after : ndarray
-        Marginal posterior given y alone, which is not what post-processing starts from; given
-        (y, S) with N known; and given the post-processed count with N known.
-    sibling_noise : str
-        ``"approximate"`` or ``"exact"``.
-    """
-
-    group_count: IntArray
-    n_siblings: IntArray
-    known_count: IntArray
-    sigma2: FloatArray
-    prior: FloatArray
-    block_only: FloatArray
-    before: FloatArray
-    after: FloatArray
-    sibling_noise: str
-
-    @property
-    def risk_before(self) -> FloatArray:
-        """Average risk before post-processing: ``before / prior``."""
-        return self.before / self.prior
-
-    @property
-    def risk_after(self) -> FloatArray:
-        """Average risk after it: ``after / prior``."""
-        return self.after / self.prior
-
-    @property
-    def ratio(self) -> FloatArray:
-        """``after / before``, at most 1."""
-        return self.after / self.before
-
-    @property
-    def margin(self) -> FloatArray:
-        """``before - after``, at least 0 (data processing), up to ``error_bound``."""
-        return self.before - self.after
-
-    @property
-    def error_bound(self) -> FloatArray:
-        """Bound on the error of ``margin``, from rounding and truncation."""
-        # 2**-44 of ``after``, and that of ``multilevel_marginal_posterior`` of ``before``.
-        rounding = (4.0 + 6.0 * np.minimum(0.5 / self.sigma2, 900.0)) * 2.0**-52
-        return 2.0**-44 * self.after + self.before * rounding
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row for each setting."""
-        names = (
-            *("group_count", "n_siblings", "known_count", "sigma2", "prior", "block_only"),
-            *("before", "after", "risk_before", "risk_after", "ratio", "margin", "error_bound"),
-        )
-        return pd.DataFrame({name: getattr(self, name).ravel() for name in names})
-
-
-def compare_postprocessing(
-    *,
-    group_count: ArrayLike,
-    n_siblings: ArrayLike,
-    noise: Noise | DiscreteGaussian,
-    prior: Number,
-    known_count: ArrayLike = 0,
-    sibling_noise: str = "approximate",
-) -> PostprocessingComparison:
-    """Return the average risk before and after post-processing, under the same knowledge of N.
-
-    Source: Kazan and Reiter (arXiv:2204.04253), supplement S6 and Figure 12.
-
-    Parameters
-    ----------
-    group_count : array_like of int
-        Count N of the group, known to the adversary, >= 1.
-    n_siblings, noise, prior, known_count, sibling_noise : array_like
-        As for :func:`postprocessed_posterior`: m, a block's noise, p, k, and the law of the
-        siblings' noise.
-
-    Examples
-    --------
-    >>> from bayesrisk import Noise
-    >>> result = compare_postprocessing(
-    ...     group_count=50, n_siblings=[1, 27], noise=Noise(rho=0.0992264), prior=0.5
-    ... )
-    >>> result.to_frame()[["n_siblings", "block_only", "before", "after", "margin"]].round(4)
-       n_siblings  block_only  before   after  margin
-    0           1      0.5237  0.5453  0.5392  0.0062
-    1          27      0.5237  0.5245  0.5029  0.0216
-    """
-    precision = noise_precision(noise)
-    published = postprocessed_marginal_posterior(
-        group_count=group_count,
-        n_siblings=n_siblings,
-        noise=noise,
-        prior=prior,
-        known_count=known_count,
-        sibling_noise=sibling_noise,
-    )
-    noisy = before_postprocessing(
-        n_siblings=n_siblings, noise=noise, prior=prior, sibling_noise=sibling_noise
-    )
-    columns = {
-        "group_count": check.count_array(group_count, "group_count"),
-        "n_siblings": check.count_array(n_siblings, "n_siblings"),
-        "known_count": check.count_array(known_count, "known_count"),
-        "sigma2": 0.5 / precision,
-        "prior": check.probability(prior, "prior"),
-        "block_only": marginal_posterior(rho=precision, prior=prior),
-        "before": noisy.posterior,
-        "after": published.posterior,
-    }
-    arrays: list[Any] = list(np.broadcast_arrays(*columns.values()))
-    named = dict(zip(columns, arrays, strict=True))
-    return PostprocessingComparison(**named, sibling_noise=sibling_noise)

@@ -16,7 +16,7 @@ from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.randomness import Seed, generator
 from bayesrisk._base.validation import FloatArray
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.reconstruction.linkage import (
     CELLS,
     Guesses,
@@ -470,9 +470,7 @@ def compare_with_truth(
     2
     """
     if not isinstance(sources, Mapping) or not sources:
-        raise ArgumentError(
-            f"sources must map at least one name to its records, got {quote(sources)}"
-        )
+        raise ArgumentError("sources", "must map at least one name to its records", got=sources)
     check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     random = generator(rng)
     targets = left_out(person_frame(truth, columns=RECORDS, source="truth"))

@@ -133,7 +133,7 @@ class Reidentification(agreement.Rates):
         if zero_variability:
             zero = self.tally["zero_variability"]
             if len(zero) and (zero < 0).all():  # of nobody there is nothing to know
-                raise ArgumentError("zero_variability must have been given to reidentification")
+                raise ArgumentError("zero_variability", "must have been given to reidentification")
             rows = rows[rows["zero_variability"] == 1]
         return rows
 
@@ -262,16 +262,14 @@ def _codes(blocks: pd.Series | list[str] | None) -> set[str] | None:
         return None
     codes = check.items(blocks, "zero_variability_blocks")
     if not all(isinstance(block, (str, int, np.integer)) for block in codes):
-        raise ArgumentTypeError("zero_variability_blocks must be codes, text or whole numbers")
+        raise ArgumentTypeError("zero_variability_blocks", "must be codes, text or whole numbers")
     return {str(block).zfill(15) for block in codes}
 
 
 def _check_names(sources: agreement.Sources, attackers: agreement.Sources) -> None:
     for name, files in (("sources", sources), ("attackers", attackers)):
         if not isinstance(files, Mapping) or not files:
-            raise ArgumentError(
-                f"{name} must map at least one name to its records, got {quote(files)}"
-            )
+            raise ArgumentError(name, "must map at least one name to its records", got=files)
         check.texts(tuple(files), name)
     clash = {agreement.MODAL, agreement.PROPORTIONAL} & set(sources)
     if clash:
@@ -387,9 +385,7 @@ def race_ethnicity_counts(
         check.choice(level, "level", ("block",))
         places, counts = _counted(source, adults=adults)
     else:
-        raise ArgumentTypeError(
-            f"source must be PublishedTables or a DataFrame, got {quote(source)}"
-        )
+        raise ArgumentTypeError("source", "must be PublishedTables or a DataFrame", got=source)
     return pd.DataFrame(counts, index=pd.Index(places, name=level), columns=range(linkage.CELLS))
 
 
@@ -426,7 +422,7 @@ def _published(tables: PublishedTables, level: str, *, adults: bool) -> tuple[li
         return places, counts.reshape(len(places), linkage.CELLS)
     wanted = f"{' and '.join(_SF1[adults])}, or {_PL94[adults]!r}"
     raise ArgumentError(
-        f"source must have tables {wanted} at level {level!r}, got {', '.join(published)}"
+        "source", f"must have tables {wanted} at level {level!r}", shown=", ".join(published)
     )
 
 
@@ -461,6 +457,8 @@ class MajorityInference(AttackResult, Tabular):
     releases, version : tuple of str, str
         Names of the releases, in order, and the version of bayesrisk.
     """
+
+    stated_by = "bayesrisk.risk.statements.results:stated_by_majority"
 
     blocks: pd.DataFrame
     releases: tuple[str, ...]
@@ -579,9 +577,7 @@ def majority_inference(
     [0.8, 0.9, 0.8, 0.1]
     """
     if not isinstance(releases, Mapping) or not releases:
-        raise ArgumentError(
-            f"releases must map at least one name to its counts, got {quote(releases)}"
-        )
+        raise ArgumentError("releases", "must map at least one name to its counts", got=releases)
     true = _counts(truth, "truth", lower=0)
     people = true.sum(axis=1)
     true, people = true[people > 0], people[people > 0]
@@ -690,7 +686,7 @@ def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5
     """
     step = check.integer(step, "step", lower=1, upper=100)
     if 100 % step:
-        raise ArgumentError(f"step must divide 100, got {step}")
+        raise ArgumentError("step", "must divide 100", shown=step)
     return quantile_table(checked_variability(variability), rng=rng, step=step)
 
 

@@ -264,7 +264,7 @@ def compare_mechanisms(
     """
     for name, value in (("mechanisms", mechanisms), ("targets", targets)):
         if not check.mapping(value, name):
-            raise ArgumentError(f"{name} must have at least one, got none")
+            raise ArgumentError(name, "must have at least one", shown="none")
     details = read_options(options)
     seed = int(generator(rng).integers(2**63))
     hypotheses = []
@@ -408,7 +408,7 @@ def postprocessing_effect(
     """
     measurement_noise = getattr(mechanism, "measurement_noise", None)
     if not callable(measurement_noise):
-        raise ArgumentTypeError(f"mechanism must have measurement_noise(), got {quote(mechanism)}")
+        raise ArgumentTypeError("mechanism", "must have measurement_noise()", got=mechanism)
     check.instance(question, MechanismQuestion, "question")
     details = read_options(MechanismOptions(utility_draws=2) if options is None else options)
     workload = question.workload
@@ -421,7 +421,7 @@ def postprocessing_effect(
     missing = sorted(set(noise) - set(definitions.tables))
     if missing:
         raise ArgumentError(
-            f"measurements must define every measured table, got none for {missing[0]}"
+            "measurements", "must define every measured table", shown=f"none for {missing[0]}"
         )
     measurable = replace(question, workload=definitions, observed=list(noise))
     measured = ask(population, target, measurable)

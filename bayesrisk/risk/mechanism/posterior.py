@@ -271,10 +271,10 @@ def simulated_marginal_posterior(
     truth = check.integer(truth, "truth", lower=0, upper=len(prior) - 1)
     level = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
     if prior[truth] <= 0.0:
-        raise ArgumentError(f"prior_pmf[{truth}] must be > 0, got {prior[truth]}")
+        raise ArgumentError(f"prior_pmf[{truth}]", "must be > 0", shown=prior[truth])
     if likelihood.draws < 2 * _GROUPS:
         raise ArgumentError(
-            f"likelihood must have at least {2 * _GROUPS} draws, got {likelihood.draws}"
+            "likelihood", f"must have at least {2 * _GROUPS} draws", shown=likelihood.draws
         )
     p = float(prior[truth])
     codes, setting = likelihood.codes, (prior, truth, likelihood.smoothing, len(likelihood.values))

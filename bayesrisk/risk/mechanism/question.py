@@ -59,16 +59,14 @@ class MechanismQuestion:
         check.instance(self.workload, Workload, "workload")
         named = isinstance(self.alternatives, (Mapping, str, bytes))
         if named or not isinstance(self.alternatives, Sequence):
-            raise ArgumentTypeError(
-                f"alternatives must be a sequence, got {quote(self.alternatives)}"
-            )
+            raise ArgumentTypeError("alternatives", "must be a sequence", got=self.alternatives)
         for one in self.alternatives:
             if one is not None and not (isinstance(one, Mapping) and one):
                 raise ArgumentTypeError(
-                    f"alternatives must be None (absent) or columns with values, got {quote(one)}"
+                    "alternatives", "must be None (absent) or columns with values", got=one
                 )
         if not self.alternatives:
-            raise ArgumentError("alternatives must have at least one hypothesis, got none")
+            raise ArgumentError("alternatives", "must have at least one hypothesis", shown="none")
         self.tables()
         self._named_tables(self.known_totals, "known_totals")
         self.prior_pmf()
@@ -86,9 +84,7 @@ class MechanismQuestion:
             or isinstance(entries, (str, bytes))
             or (name == "observed" and not entries)
         ):
-            raise ArgumentError(
-                f"{name} must be a sequence of (level, table, ...), got {quote(entries)}"
-            )
+            raise ArgumentError(name, "must be a sequence of (level, table, ...)", got=entries)
         keys: dict[tuple[str, str], None] = {}
         for entry in entries:
             if (
@@ -103,11 +99,10 @@ class MechanismQuestion:
             key = entry[0], entry[1]
             if key not in workload.tables:
                 raise ArgumentError(
-                    f"{name} must name tables of the workload, {quote([*workload.tables])}, "
-                    f"got {quote(key)}"
+                    name, f"must name tables of the workload, {quote([*workload.tables])}", got=key
                 )
             if len(entry) > 2 and entry[2] not in workload.tables[key].cells:
-                raise ArgumentError(f"{name} must name cells of {key!r}, got {quote(entry[2])}")
+                raise ArgumentError(name, f"must name cells of {key!r}", got=entry[2])
             keys[key] = None
         return list(keys)
 
@@ -125,9 +120,9 @@ class MechanismQuestion:
             return np.array([p, 1.0 - p])
         pmf = check.probability_vector(self.prior, "prior")
         if pmf.shape != (alternatives + 1,):
-            raise ShapeError(f"prior must have shape ({alternatives + 1},), got {pmf.shape}")
+            raise ShapeError("prior", f"must have shape ({alternatives + 1},)", shown=pmf.shape)
         if not 0.0 < pmf[0] < 1.0:
-            raise ArgumentError(f"prior[0] must be in (0, 1), got {pmf[0]}")
+            raise ArgumentError("prior[0]", "must be in (0, 1)", shown=pmf[0])
         return pmf
 
 
@@ -203,7 +198,7 @@ def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
             )
         target = {present[0]: target}
     if len(target) != 1 or next(iter(target)) not in _KEYS:
-        raise ArgumentError(f"target must have one key of {', '.join(_KEYS)}, got {quote(target)}")
+        raise ArgumentError("target", f"must have one key of {', '.join(_KEYS)}", got=target)
     key, value = next(iter(target.items()))
     if key in UNITS:
         records = unit_records(data, key)
@@ -218,7 +213,7 @@ def target_rows(data: Microdata, target: Target) -> dict[str, IntArray]:
             ids = records.table.column(key).to_numpy(zero_copy_only=False)
             unit_rows[unit] = np.flatnonzero(ids == identity)
     if not any(rows.size for rows in unit_rows.values()):
-        raise ArgumentError(f"target[{key!r}] must be in the population, got {identity}")
+        raise ArgumentError(f"target[{key!r}]", "must be in the population", shown=identity)
     return {unit: rows for unit, rows in unit_rows.items() if rows.size}
 
 
@@ -226,7 +221,7 @@ def unit_records(data: Microdata, unit: str) -> Records:
     """Return the persons or households of a population, which must have them."""
     records: Records | None = getattr(data, unit)
     if records is None:
-        raise ArgumentError(f"population must have {unit}, got none")
+        raise ArgumentError("population", f"must have {unit}", shown="none")
     return records
 
 
@@ -241,7 +236,7 @@ def hypothesis(
     for name, value in (alternative or {}).items():
         holders = [unit for unit, records in units.items() if name in records.columns]
         if not holders:
-            raise ArgumentError(f"alternatives must name a column of the target, got {quote(name)}")
+            raise ArgumentError("alternatives", "must name a column of the target", got=name)
         for unit in holders:
             schema = units[unit].schema
             code = value
@@ -282,7 +277,7 @@ def ask(
     observed = _cells(dense, part, question.observed, near, target_places[0])
     if not observed:
         raise ArgumentError(
-            f"observed must have a cell that a hypothesis changes, got {quote(question.observed)}"
+            "observed", "must have a cell that a hypothesis changes", got=question.observed
         )
     _public_places(tuple(observed), workload, places)
     if data.blocks is None:  # the places of all hypotheses are taken as the public list
@@ -324,8 +319,8 @@ def _changed_places(records: list[Records], workload: Workload) -> list[TextArra
         changed.append(np.array(sorted({place for place, _ in moved}), dtype=np.str_))
     if not any(part.size for part in changed):
         raise ArgumentError(
-            "alternatives must change what the workload counts, but every hypothesis gives the "
-            "same records"
+            "alternatives",
+            "must change what the workload counts, but every hypothesis gives the same records",
         )
     width = workload.schema.geography.widths[-1]
     return [part.astype(f"<U{max(width, 1)}") for part in changed]
@@ -380,8 +375,8 @@ def _cells(
                 code = np.unique(workload.schema.geography.ancestors(target_places, entry[0]))
                 if code.size != 1:
                     raise ArgumentError(
-                        f"{entry!r} must name a geoid: the target is in {code.size} places of that "
-                        "level"
+                        f"{entry!r}",
+                        f"must name a geoid: the target is in {code.size} places of that level",
                     )
             positions = np.array([[int(np.searchsorted(codes, code[0])), names.index(entry[2])]])
         for row, column in positions.tolist():
@@ -582,7 +577,7 @@ def utility_and_spec(
     mechanism's.
     """
     if not isinstance(mechanism, Mechanism):
-        raise ArgumentTypeError(f"mechanism must have spec and release(), got {quote(mechanism)}")
+        raise ArgumentTypeError("mechanism", "must have spec and release()", got=mechanism)
     check.instance(workload, Workload, "workload")
     seed = int(generator(rng).integers(2**63))
     data = read_microdata(population, "population")

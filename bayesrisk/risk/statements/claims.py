@@ -147,7 +147,7 @@ def claim_records(result: Claims, records: Records, name: str) -> pd.DataFrame:
     check.instance(records, Records, name)
     if records.schema.name != result.schema.name:
         raise ArgumentError(
-            f"{name} must be of schema {result.schema.name!r}, got {quote(records.schema.name)}"
+            name, f"must be of schema {result.schema.name!r}", got=records.schema.name
         )
     keep = np.ones(len(records), np.bool_)
     for column, codes in result.among.items():

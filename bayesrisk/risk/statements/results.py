@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -19,8 +20,6 @@ from scipy.special import betaln, gammaln, xlog1py, xlogy
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, CodeArray, FloatArray, IntArray
-from bayesrisk.census.occupancy.detection import OccupancyDetection
-from bayesrisk.census.studies.occupancy_risk import household_weights, occupancy_cells
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Attack, AttackResult, Mechanism
@@ -189,7 +188,7 @@ class AttackStatements:
     rerun: Callable[[Release, IntArray], FloatArray]
 
 
-def _merged(rows: pd.DataFrame, people: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def pairs_that_agree(rows: pd.DataFrame, people: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Return pairs of rows and people that agree, by their numbers, with the columns of both."""
     left = rows.assign(statement_row=np.arange(len(rows)))
     right = people.assign(record=np.arange(len(people)))
@@ -219,7 +218,7 @@ def stated_by_reconstruction(
     labelled = space.schema.labelled(rows[columns])
     rows["target"], rows["statement"] = in_words(labelled, place), in_words(labelled, about_it)
     if not (whole > 0).all():
-        raise ArgumentError(f"prior must allow records like {rows['target'][whole.argmin()]!r}")
+        raise ArgumentError("prior", f"must allow records like {rows['target'][whole.argmin()]!r}")
     rows["prior"] = part / whole
     rows["certain"] = rows[level].isin(result.geoids[np.array(result.status) == Status.UNIQUE])
     usual = attack or make_attack(
@@ -232,7 +231,7 @@ def stated_by_reconstruction(
     def subjects(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
         people = pd.DataFrame(coarsened(space, space.schema.indices(truth.cells())))
         people[level] = truth.schema.geography.ancestors(truth.geoids, level)
-        pairs = _merged(rows[columns], people, place)
+        pairs = pairs_that_agree(rows[columns], people, place)
         holds = np.all([pairs[n] == pairs[f"{n}_true"] for n in about_it], axis=0)
         return pairs["statement_row"].to_numpy(), pairs["record"].to_numpy(), holds
 
@@ -272,7 +271,7 @@ def stated_by_claims(
     for name, among in result.among.items():
         shares = np.where(np.isin(codes[name], among), shares, 0.0)
     if not shares.any():
-        raise ArgumentError(f"prior must allow records among {dict(result.among)}")
+        raise ArgumentError("prior", f"must allow records among {dict(result.among)}")
     coded = result.coded(pd.DataFrame({name: codes[name] for name in result.columns}))
     agreeing = np.array([shares[_match(one, coded)].sum() for one in patterns])
     p = np.minimum(agreeing / shares.sum(), 1.0)
@@ -368,7 +367,7 @@ def stated_by_majority(
     blocks = result.blocks[result.blocks["release"] == release_name].reset_index(drop=True)
     cell = pd.to_numeric(blocks["majority"], errors="coerce").to_numpy(np.float64)
     if not np.isin(cell, counts.columns).all():
-        raise ArgumentError("result must be of counts of race by Hispanic origin")
+        raise ArgumentError("result", "must be of counts of race by Hispanic origin")
     majority = cell.astype(np.int64)
     geoids = blocks["block"].astype("str").to_numpy()
     codes = prior.codes()
@@ -397,7 +396,8 @@ def stated_by_majority(
     def subjects(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
         cells = 2 * (truth.codes("race") - 1) + truth.codes("hisp")
         places = truth.schema.geography.ancestors(truth.geoids, level)
-        pairs = _merged(pd.DataFrame({"place": geoids}), pd.DataFrame({"place": places}), ["place"])
+        homes, people = (pd.DataFrame({"place": codes}) for codes in (geoids, places))
+        pairs = pairs_that_agree(homes, people, ["place"])
         row, record = pairs["statement_row"].to_numpy(), pairs["record"].to_numpy()
         return row, record, cells[record] == majority[row]
 
@@ -405,73 +405,6 @@ def stated_by_majority(
         return share(race_ethnicity_counts(other.tables, level=level), numbers)
 
     return AttackStatements("majority", "outsider", rows, level, subjects, rerun)
-
-
-def stated_by_occupancy(
-    result: OccupancyDetection,
-    release: Release,
-    prior: Composition,
-    *,
-    attack: Attack | None = None,
-) -> AttackStatements:
-    """Return for every block that one of its subsidised households is over the limit."""
-    schema = prior.prior.schema
-    assisted, violating = occupancy_cells(schema)
-    shares = np.bincount(prior.cells, prior.shares, minlength=schema.size)
-    law = RecordPrior.composition(schema, shares, concentration=prior.concentration)
-    if not shares[assisted].any():
-        raise ArgumentError("prior must allow subsidised households")
-    start = float(shares[violating].sum() / shares[assisted].sum())
-    usual = attack or make_attack("occupancy", taken_as_true=True)
-
-    def believed(detection: OccupancyDetection) -> pd.Series:
-        """Return P(a household is over the limit | one of its block's n is), by block."""
-        values = []
-        for n, hit in zip(detection.subsidised.tolist(), detection.violation.tolist(), strict=True):
-            weight = household_weights(law, n, n) if hit else np.zeros(violating.size)
-            part, rest = weight[violating].sum(), weight[~violating].sum()
-            values.append(part / (part + rest) if part > 0 else np.nan)
-        return pd.Series(values, detection.geoids.astype(str), dtype=np.float64)
-
-    inhabited = result.subsidised > 0
-    geoids = result.geoids[inhabited].astype(str)
-    posterior = believed(result).to_numpy()[inhabited]
-    rows = pd.DataFrame(
-        {
-            "target": [f"a subsidised household in block {geoid}" for geoid in geoids],
-            "statement": "over its occupancy limit",
-            "people": result.subsidised[inhabited],
-            "prior": start,
-            "posterior": posterior,
-            "certain": posterior == 1.0,
-            "finding": np.array(result.status)[inhabited],
-        }
-    )
-
-    def subjects(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
-        cells = truth.cells()
-        level = release.tables.workload.levels[-1]
-        places = truth.schema.geography.ancestors(truth.geoids, level)
-        people = pd.DataFrame({"place": np.where(assisted[cells], places, "")})
-        pairs = _merged(pd.DataFrame({"place": geoids}), people, ["place"])
-        record = pairs["record"].to_numpy()
-        return pairs["statement_row"].to_numpy(), record, violating[cells[record]]
-
-    def rerun(other: Release, numbers: IntArray) -> FloatArray:
-        detection: Any = usual.run(other)
-        return believed(detection).reindex(geoids[numbers]).to_numpy(np.float64)
-
-    return AttackStatements(
-        "occupancy", "outsider", rows, release.tables.workload.levels[-1], subjects, rerun
-    )
-
-
-_KINDS: Mapping[type, Callable[..., AttackStatements]] = {
-    Reconstruction: stated_by_reconstruction,
-    Claims: stated_by_claims,
-    MajorityInference: stated_by_majority,
-    OccupancyDetection: stated_by_occupancy,
-}
 
 
 def result_statements(
@@ -495,15 +428,15 @@ def result_statements(
             f"prior must be of schema {release.tables.workload.schema.name!r}, "
             f"got {quote(prior.schema.name)}"
         )
-    state = next((s for kind, s in _KINDS.items() if isinstance(result, kind)), None)
-    if state is None:
-        raise ArgumentTypeError(f"statements must be written by {type(result).__name__} itself")
+    if not result.stated_by:
+        raise ArgumentTypeError("statements", f"must be written by {type(result).__name__} itself")
+    state: Callable[..., AttackStatements] = EntryPoint("", result.stated_by, "").load()
     try:
         signature(state).bind(result, release, prior, **options)
     except TypeError as error:
         names = ", ".join(list(signature(state).parameters)[3:])
         raise ArgumentTypeError(
-            f"options must be those of the attack ({names}): {error}"
+            "options", f"must be those of the attack ({names}): {error}"
         ) from error
     composition = Composition.read(prior)
     stated = state(result, release, composition, **options)

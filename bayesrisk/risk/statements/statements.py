@@ -30,7 +30,6 @@ from bayesrisk.reconstruction.linkage import (
     person_frame,
     race_ethnicity,
 )
-from bayesrisk.reconstruction.records.system import CellSpace
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import (
@@ -43,6 +42,7 @@ from bayesrisk.risk.intervals import (
 from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, WITHOUT, size_class
 from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked, risk_ratio
 from bayesrisk.tables import Schema
+from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.microdata import OCCUPIED
 
 if TYPE_CHECKING:
@@ -75,18 +75,17 @@ def attributes_asked(
         for name, attributes in (("known", knowledge or ()), ("stated", stated or ()))
     )
     if not about_it:
-        raise ArgumentError(f"stated must name an attribute of {schema.name!r}, got none")
+        raise ArgumentError("stated", f"must name an attribute of {schema.name!r}", shown="none")
     names = about_target + about_it
     if len(set(names)) < len(names):
-        raise ArgumentError(f"known and stated must name an attribute once, got {names}")
+        raise ArgumentError("known", "and stated must name an attribute once", shown=names)
     return about_target, about_it
 
 
 def coarsened(space: CellSpace, index: Mapping[str, IntArray]) -> dict[str, IntArray]:
     """Return codes, given counted from 0, with one for all that the tables do not tell apart."""
-    least = {name: np.unique(space.bins[name], return_index=True)[1] for name in index}
     return {
-        name: least[name][space.bins[name][codes]] + space.schema.attribute(name).first
+        name: space.first[name][space.bins[name][codes]] + space.schema.attribute(name).first
         for name, codes in index.items()
     }
 
@@ -321,7 +320,7 @@ class Statements(Tabular):
                 "its statements(...) take what is known and what is stated"
             )
         if truth is not None and rng is None:
-            raise ArgumentTypeError("rng must be given with truth, got None")
+            raise ArgumentTypeError("rng", "must be given with truth", shown="None")
         records = person_frame(record_form(result), columns=RECORDS, source="records")
         rows = claims_of_records(records, weight)
         exact = spec.true_counts
@@ -352,7 +351,7 @@ class Statements(Tabular):
         """Return the statements of several attacks and protections together, in their order."""
         parts = check.instances(statements, Statements, "statements")
         if not parts:
-            raise ArgumentError("statements must be at least one, got none")
+            raise ArgumentError("statements", "must be at least one", shown="none")
         # A part without rows has no say about the types of columns.
         frames = [part.frame for part in parts if len(part)] or [parts[0].frame]
         return cls(pd.concat(frames, ignore_index=True))
@@ -427,7 +426,7 @@ class Statements(Tabular):
             for value in check.items(thresholds, "thresholds")
         ]
         if len(set(marks)) < len(marks):
-            raise ArgumentError(f"thresholds must differ, got {marks}")
+            raise ArgumentError("thresholds", "must differ", shown=marks)
         comparable = self.comparable
         lines = [
             dict(zip(GROUP, key, strict=True)) | _measures(rows, marks, comparable[str(key[0])])
@@ -670,7 +669,7 @@ def residual_risk(
         line["lower"], line["upper"] = _residual(s_low, c_high), _residual(s_high, c_low)
         lines.append(line)
     if not lines:
-        raise ArgumentError("statements must be at least one, got none")
+        raise ArgumentError("statements", "must be at least one", shown="none")
     return pd.DataFrame(lines)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
-from files.agency_forms import write_hud
+from agency_forms import write_hud
 from hypothesis import given, settings, strategies as st
 from oracles import hud_files as files
 

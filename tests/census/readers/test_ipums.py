@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from files.agency_forms import write_ipums_1940
+from agency_forms import write_ipums_1940
 from hypothesis import given, settings, strategies as st
 from oracles import readers as oracle
 

@@ -13,8 +13,8 @@ from studies import run_occupancy
 
 from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.census.studies.occupancy import PROTECTIONS, OccupancyStudy, synthetic_households
+from bayesrisk.census.studies.occupancy_attack import read_households, read_sample
 from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.experiments.published_attack import read_households, read_sample
 from bayesrisk.tables import Records, Schema
 
 HERE, STEED = "tests/census/studies/test_occupancy.py", "Steed et al."

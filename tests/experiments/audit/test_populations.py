@@ -9,16 +9,10 @@ import pyarrow as pa
 import pytest
 from audits import SCHEMA, WORKLOAD, contents
 
-from bayesrisk.census import population_spec, simulate_population
+from bayesrisk.census import SimulatedPopulation, population_spec, simulate_population
 from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import run
-from bayesrisk.experiments.audit import (
-    AuditStudy,
-    Protection,
-    ProtectionGoal,
-    SimulatedPopulation,
-    read_audit,
-)
+from bayesrisk.experiments.audit import AuditStudy, Protection, ProtectionGoal, read_audit
 from bayesrisk.experiments.audit.populations import PopulationInParts
 from bayesrisk.risk import Statements
 from bayesrisk.risk.audit import Adversary, AuditQuestion

@@ -18,10 +18,11 @@ from bayesrisk.census import (
     write_nmf,
 )
 from bayesrisk.census.population.simulate import Nation
-from bayesrisk.census.studies.by_place import NationStudy, TabulationStudy
+from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.census.studies.occupancy import OccupancyStudy, synthetic_households
+from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
-from bayesrisk.experiments.published_attack import OccupancyAttackStudy
+from bayesrisk.experiments.by_place import TabulationStudy
 from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy, shard_size
 from bayesrisk.experiments.runs.engine import Outlook, RunSummary, Study, spoken
 from bayesrisk.experiments.runs.folder import Layout

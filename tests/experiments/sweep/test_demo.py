@@ -9,9 +9,8 @@ from studies import run_sweep
 
 from bayesrisk import DiscreteGaussian, posterior_probability
 from bayesrisk.experiments import load_config, read_results, write_report
-from bayesrisk.experiments.runs import engine as pages
-from bayesrisk.experiments.sweep import simulation_check
-from bayesrisk.risk.count.accuracy import gaussian_risk
+from bayesrisk.experiments.sweep_report import simulation_check
+from bayesrisk.risk.count.noise_laws import gaussian_risk
 
 SENTENCE = re.compile(
     r"Simulated minus exact averages in ([\d,]+) settings, in standard errors: median (-?[\d.]+) "
@@ -29,7 +28,7 @@ def said(html):
 
 def checked(config, results):
     """Return the numbers of the sentence about other results."""
-    return said(pages.render("sweep_check.html", check=simulation_check(config, results)))
+    return said(simulation_check(config, results))
 
 
 def plausible(median, within, sets):
@@ -89,7 +88,7 @@ def test_releases_that_carry_the_error(rho, prior):
     posterior = prior / (prior + (1.0 - prior) * np.exp(-rho * (2.0 * (x + 1) - 1.0)))
     d = posterior - weight @ posterior
     expected = n * (weight @ d**2) ** 2 / (weight @ d**4) if rho < 50 else 0.0
-    got = gaussian_risk(rho, 1.0).effective_releases(np.array([prior]), n)
+    got = gaussian_risk(rho, 1.0, np.array([prior])).effective_releases(n)
     assert got == pytest.approx([expected], rel=1e-6)
 
 
@@ -106,7 +105,7 @@ def test_what_is_left_out_could_not_have_been_judged():
         mean = counts @ posterior / n
         square = counts @ posterior**2 / n - mean**2
         error = np.sqrt(np.maximum(square, 0.0) / n)
-        effective = gaussian_risk(rho, 1.0).effective_releases(np.array([prior]), n)[0]
+        effective = gaussian_risk(rho, 1.0, np.array([prior])).effective_releases(n)[0]
         assert (effective >= 30.0) == (rho == 1.0)
         exact = law.pmf(y) @ posterior
         wide.append(np.mean(np.abs(mean - exact) > 2.0 * error))

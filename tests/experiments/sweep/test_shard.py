@@ -21,7 +21,7 @@ from bayesrisk.experiments.sweep import SCHEMA
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.inference import decision_threshold
 from bayesrisk.risk import marginal_count_posterior, multilevel_marginal_posterior
-from bayesrisk.risk.count.accuracy import laplace_risk
+from bayesrisk.risk.count.noise_laws import laplace_risk
 
 
 def frame_of(config):
@@ -161,19 +161,18 @@ def test_laplace_closed_forms(scale, prior):
     law = DiscreteLaplace(scale)
     pmf = [1.0 - prior, prior]
     average = marginal_count_posterior(noise=law, prior_pmf=pmf)[1, 1]
-    known = laplace_risk(0.5, scale)  # epsilon is 1
-    averages = {name: of(prior=np.array([prior]))[0] for name, of in known.averages.items()}
-    got = averages["marginal_posterior"]
+    known = laplace_risk(0.5, scale, np.array([prior])).question  # epsilon is 1
+    (got,) = known.marginal_posterior()
     assert got == pytest.approx(average, rel=1e-12)
     noisy = np.arange(-3, 5)
     decides = count_posterior(noisy, noise=law, prior_pmf=pmf)[:, 1] >= 0.5
-    threshold = averages["decision_threshold"]
+    (threshold,) = known.decision_threshold()
     np.testing.assert_array_equal(decides, noisy >= threshold)
     reach = np.arange(-60 * int(scale + 1), 60 * int(scale + 1))
     right = law.pmf(reach - 1)[count_posterior(reach, noise=law, prior_pmf=pmf)[:, 1] >= 0.5].sum()
-    assert averages["correct_decision_probability"] == pytest.approx(right, abs=1e-12)
+    assert known.correct_decision()[0] == pytest.approx(right, abs=1e-12)
     best = np.maximum(prior * law.pmf(reach - 1), (1.0 - prior) * law.pmf(reach)).sum()
-    accuracy = known.accuracy(prior=np.array([prior]))
+    accuracy = known.accuracy()
     assert accuracy.accuracy[0] == pytest.approx(best, abs=1e-12)
     assert accuracy.baseline[0] == max(prior, 1.0 - prior)
 

@@ -13,7 +13,7 @@ from bayesrisk import DiscreteGaussian, Noise, marginal_risk, risk_ratio
 from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.inference import multilevel_posterior
 from bayesrisk.risk import multilevel_marginal_posterior, risk_distribution
-from bayesrisk.risk.count.several_levels import ratio_evidence
+from bayesrisk.risk.count.distribution import ratio_evidence
 
 CENSUS = [0.0509378, 0.0504878, 0.0513777, 0.0504162, 0.2464845, 0.0992264]
 SIZES = [[0.0992264], [2.5], [0.3, 0.3], [0.0992264, 0.2464845], [0.4, 1.1, 0.4]]

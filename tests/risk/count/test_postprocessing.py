@@ -13,16 +13,25 @@ from refusals import NOT_COUNTS, NOT_POSITIVE, NOT_PRIORS, refuses
 from bayesrisk import ArgumentError, DiscreteGaussian, Noise
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import postprocess, postprocessed_posterior
-from bayesrisk.risk import compare_postprocessing, marginal_posterior, multilevel_marginal_posterior
-from bayesrisk.risk.count.misspecified import (
-    PostprocessingComparison,
-    postprocessed_marginal_posterior,
+from bayesrisk.risk import (
+    PostprocessingRisk,
+    compare_postprocessing,
+    marginal_posterior,
+    multilevel_marginal_posterior,
 )
-from bayesrisk.risk.count.several_levels import before_postprocessing
+from bayesrisk.risk.count.postprocessing import PostprocessingComparison
 
 MODES = ["approximate", "exact"]
 RHO = 0.0992264
 BASE = {"group_count": 3, "n_siblings": 2, "noise": Noise(rho=0.1), "prior": 0.5}
+
+
+def postprocessed_marginal_posterior(**question):
+    return PostprocessingRisk(**question).after()
+
+
+def before_postprocessing(**question):
+    return PostprocessingRisk(group_count=1, **question).before()  # N does not matter
 
 
 def average(n, m, rho, p, k=0, mode="approximate"):

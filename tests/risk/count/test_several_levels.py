@@ -14,7 +14,7 @@ from bayesrisk import DiscreteGaussian, Noise, decision_accuracy, marginal_risk
 from bayesrisk.exceptions import ShapeError
 from bayesrisk.inference import multilevel_posterior
 from bayesrisk.risk import multilevel_decision_accuracy, multilevel_marginal_posterior
-from bayesrisk.risk.count.accuracy import levels_law
+from bayesrisk.risk.count.evidence import levels_law
 
 EPS = 2**-52
 rhos = st.lists(st.floats(-4, 1.5).map(lambda t: 10.0**t), min_size=1, max_size=6)

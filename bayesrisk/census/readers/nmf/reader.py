@@ -111,12 +111,12 @@ def budget_chain(budget: pd.DataFrame, level: str, query: str) -> list[Fraction]
     budget = check.frame(budget, "budget", ("level", "query", "rho"))
     levels = list(dict.fromkeys(budget["level"]))
     if level not in levels:
-        raise ArgumentError(f"budget must have the level {level!r}, got {', '.join(levels)}")
+        raise ArgumentError("budget", f"must have the level {level!r}", shown=", ".join(levels))
     mine = budget[budget["query"] == query]
     if mine.empty:
-        raise ArgumentError(f"budget must have the query {query!r}, got none of that name")
+        raise ArgumentError("budget", f"must have the query {query!r}", shown="none of that name")
     if mine["level"].duplicated().any():
-        raise ArgumentError(f"budget must have one row for each level of {query!r}, got two")
+        raise ArgumentError("budget", f"must have one row for each level of {query!r}", shown="two")
     budgets = zip(mine["level"], mine["rho"], strict=True)
     rho = {name: exact_number(value, "rho") for name, value in budgets}
     return [rho.get(name, Fraction(0)) for name in levels[levels.index(level) :]]
@@ -134,7 +134,7 @@ class Scales:
         if chain is not None:
             totals = {sum(chain[: i + 1], Fraction(0)) for i in range(len(chain))} - {Fraction(0)}
             if not totals:
-                raise ArgumentTypeError("budget must be positive at some level, got zero")
+                raise ArgumentTypeError("budget", "must be positive at some level", shown="zero")
             self._exact = np.array(sorted(float(1 / total) for total in totals))
             self._variance = np.asarray(DiscreteGaussian(self._exact).var())
 
@@ -354,8 +354,7 @@ class NoisyMeasurements:
         names, axes = self.queries(level), tuple(self.universe.axes)
         if query not in names:
             raise ArgumentError(
-                f"query must be one of {'; '.join(names) or 'none'} at level {level}, "
-                f"got {quote(query)}"
+                "query", f"must be one of {'; '.join(names) or 'none'} at level {level}", got=query
             )
         columns = ("geocode", "query_name", *axes, "query_shape", "value", "variance")
         scales = Scales(None if self.budget is None else budget_chain(self.budget, level, query))
@@ -386,9 +385,7 @@ class NoisyMeasurements:
         check.choice(level, "level", self.levels)
         units, listed = units_between(self, level, kinds=("Constraint",))
         if not listed:
-            raise ArgumentError(
-                f"level must have constraints to list its units, got {quote(level)}"
-            )
+            raise ArgumentError("level", "must have constraints to list its units", got=level)
         return units
 
 

@@ -381,7 +381,9 @@ def write_nmf(
     sizes = {"tracts": tracts, "block_groups": block_groups, "blocks": blocks}
     spine = draw_spine(states, counties, sizes, generator_)
     if unknown := sorted(set(spine.levels) - set(table["level"])):
-        raise ArgumentError(f"budget must have the level {unknown[0]!r}, got none of that name")
+        raise ArgumentError(
+            "budget", f"must have the level {unknown[0]!r}", shown="none of that name"
+        )
     root = check.path(folder, "folder")
     with disk.explained(root):
         disk.new_folder(root)

@@ -454,7 +454,9 @@ def _check_workload(workload: Workload) -> None:
         raise faults[0]
     for level in workload.levels:
         if level not in _LENGTHS:
-            raise ArgumentError(f"workload must have levels of {', '.join(_LENGTHS)}, got {level}")
+            raise ArgumentError(
+                "workload", f"must have levels of {', '.join(_LENGTHS)}", shown=level
+            )
 
 
 def _geoids(piece: forms.Piece, level: str, state: str | None, year: int) -> TextArray:

@@ -68,7 +68,7 @@ def cell_number(cell: str, title: str = "Summary File 1") -> tuple[str, int]:
         return "H1", 1
     match = _CELL.fullmatch(cell)
     if match is None or len(match[3] + match[4]) != 4:
-        raise ArgumentError(f"workload must have cells of {title}, got {quote(cell)}")
+        raise ArgumentError("workload", f"must have cells of {title}", got=cell)
     return f"{match[1]}{int(match[2])}{match[3]}", int(match[4])
 
 
@@ -262,8 +262,7 @@ class Product:
         check.instance(workload, Workload, "workload")
         if workload.schema.geography.name != "census":
             raise ArgumentError(
-                "workload must be of the census geography, got "
-                f"{quote(workload.schema.geography.name)}"
+                "workload", "must be of the census geography", got=workload.schema.geography.name
             )
         for table in workload.tables.values():
             self.numbers(table)
@@ -275,8 +274,10 @@ class Product:
             name, number = cell_number(cell, self.title)
             if name not in book or name != table.name or number > book[name].cells:
                 raise ArgumentError(
-                    f"workload must have tables of counts of {self.title} "
-                    f"({', '.join(book)}), got {quote(cell)} in {quote(table.name)}"
+                    "workload",
+                    f"must have tables of counts of {self.title} ({', '.join(book)})",
+                    got=cell,
+                    advice=f" in {quote(table.name)}",
                 )
             numbers.append(number)
         return np.array(numbers, dtype=np.int64)

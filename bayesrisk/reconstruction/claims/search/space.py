@@ -8,7 +8,7 @@ zero rules out a cell takes one look-up for each such family of tables.
 import hashlib
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from bayesrisk._base.compiling import kernel
 from bayesrisk._base.validation import BoolArray, CodeArray, IntArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.records.system import merged_codes
 from bayesrisk.reconstruction.registry import Status
 from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.reconstruction.solvers.branching import proves_infeasible
 from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables import Table
+from bayesrisk.tables.cells import CellSpace, coarsest_cells, crossed_weights
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.schema import Schema, household_cells
+from bayesrisk.tables.schema import CELL_RULES, Schema
 
 #: Most possible cells that are listed.
 MAX_CELLS = 2_000_000
@@ -70,33 +70,28 @@ class Stated:
 class ClaimSpace:
     """Possible cells and published cells, in groups of codes.
 
-    ``groups`` has the group of each code of every attribute, ``codes`` the groups of the possible
+    ``cells`` has the group of each code of every attribute, ``codes`` the groups of the possible
     cells, (cells, attributes), and ``eligible`` those that claims can be about.  Published cells
     have ``names`` (table and cell) and the number of their ``table``; ``families`` are the tables
     by the attributes that they cross.
     """
 
-    schema: Schema
-    groups: Mapping[str, IntArray]
+    cells: CellSpace
     codes: CodeArray
     eligible: BoolArray
     names: tuple[tuple[str, str], ...]
     table: IntArray
     families: tuple[CrossedTables, ...]
 
+    @property
+    def schema(self) -> Schema:
+        """Attributes and geography of the records."""
+        return self.cells.schema
+
     @cached_property
     def sizes(self) -> IntArray:
         """Number of groups of each attribute."""
-        return np.array([int(self.groups[n].max()) + 1 for n in self.schema.names])
-
-    @cached_property
-    def first_code(self) -> dict[str, IntArray]:
-        """For every attribute the first code of each group."""
-        return {
-            attribute.name: np.unique(self.groups[attribute.name], return_index=True)[1]
-            + attribute.first
-            for attribute in self.schema.attributes
-        }
+        return np.array(self.cells.shape)
 
     def alive(self, high: IntArray) -> IntArray:
         """Return the possible cells that no published cell with a largest count of 0 rules out."""
@@ -338,12 +333,13 @@ def _possible_cells(schema: Schema, rules: Rules) -> IntArray:
     if schema.name != HOUSEHOLD:
         if schema.size > MAX_CELLS:
             raise ArgumentError(
-                f"schema {schema.name!r} must have at most {MAX_CELLS} cells, got {schema.size}; "
-                "give the possible ones as cells"
+                "schema",
+                f"{schema.name!r} must have at most {MAX_CELLS} cells",
+                shown=f"{schema.size}; give the possible ones as cells",
             )
         return np.arange(schema.size, dtype=np.int64)
     if rules.structural:
-        cells = household_cells()
+        cells = CELL_RULES.factory(schema.name)()
     else:  # every combination of the codes of occupied units, and the vacant units
         vacancy, shape = schema.names.index("vacancy"), schema.shape
         codes = [np.arange(1, size) for size in shape]
@@ -360,36 +356,29 @@ def _possible_cells(schema: Schema, rules: Rules) -> IntArray:
 def _claim_space(
     schema: Schema, tables: Sequence[Table], rules: Rules, cells: IntArray
 ) -> ClaimSpace:
-    groups = merged_codes(schema, tables)
-    first = {attribute.name: attribute.first for attribute in schema.attributes}
+    space = coarsest_cells(schema, tables)
     if rules.tenure == "four-way":  # kept apart even where no table does
-        groups["tenure"] = np.arange(groups["tenure"].size)
-    sizes = np.array([int(groups[name].max()) + 1 for name in schema.names])
-    pieces = []
+        tenures = np.arange(space.bins["tenure"].size)
+        space = replace(space, bins={**space.bins, "tenure": tenures})
+    sizes, pieces = np.array(space.shape), []
     for begin in range(0, len(cells), _AT_ONCE):
         part = cells[begin : begin + _AT_ONCE]
-        index = dict(zip(schema.names, np.unravel_index(part, schema.shape), strict=True))
-        mask = np.ones(part.size, np.int64)
+        index, mask = schema.indices(part), np.ones(part.size, np.int64)
         for name, allowed in rules.among:
-            mask &= np.isin(index[name] + first[name], list(allowed))
-        key = np.stack([*(groups[name][index[name]] for name in schema.names), mask], axis=1)
-        pieces.append(_distinct(_flat(key, np.append(sizes, 2))))
+            mask &= np.isin(index[name] + schema.attribute(name).first, list(allowed))
+        pieces.append(_distinct(2 * space.labels(part) + mask))
     keys, eligible = np.divmod(_distinct(np.concatenate([np.zeros(0, np.int64), *pieces])), 2)
     codes = np.empty((len(keys), sizes.size), np.int16)
     for a in reversed(range(sizes.size)):
         keys, codes[:, a] = np.divmod(keys, sizes[a])
     names = tuple((table.name, cell) for table in tables for cell in table.cells)
     table = np.repeat(np.arange(len(tables)), [len(t.cells) for t in tables])
-    families = _families(schema, tables, groups, codes, sizes)
-    return ClaimSpace(schema, groups, codes, eligible.astype(np.bool_), names, table, families)
+    families = _families(space, tables, codes)
+    return ClaimSpace(space, codes, eligible.astype(np.bool_), names, table, families)
 
 
 def _families(
-    schema: Schema,
-    tables: Sequence[Table],
-    groups: Mapping[str, IntArray],
-    codes: CodeArray,
-    sizes: IntArray,
+    space: CellSpace, tables: Sequence[Table], codes: CodeArray
 ) -> tuple[CrossedTables, ...]:
     crossed = [frozenset(table.factors) for table in tables]
     largest = [s for s in dict.fromkeys(crossed) if not any(s < other for other in crossed)]
@@ -397,13 +386,14 @@ def _families(
     used = np.zeros(len(tables), np.bool_)
     families = []
     for attributes in largest:
-        axes = [a for a, name in enumerate(schema.names) if name in attributes]
-        shape = tuple(int(sizes[a]) for a in axes)
+        axes = [a for a, name in enumerate(space.schema.names) if name in attributes]
+        shape = tuple(space.shape[a] for a in axes)
         if int(np.prod(shape, dtype=np.int64)) > _MAX_CROSS:
-            raise ArgumentError(f"tables must cross at most {_MAX_CROSS} cells, got {shape}")
+            raise ArgumentError("tables", f"must cross at most {_MAX_CROSS} cells", shown=shape)
         members = [t for t, s in enumerate(crossed) if s <= attributes and not used[t]]
         used[members] = True
-        weight = [_cross(schema, tables[t], groups, axes, shape) for t in members]
+        first = {name: space.first[name] for name in space.schema.names if name in attributes}
+        weight = [_cross(tables[t], first) for t in members]
         query = np.concatenate([np.arange(start[t], start[t + 1]) for t in members])
         place = np.zeros(len(codes), np.int64)
         if axes:
@@ -412,25 +402,12 @@ def _families(
     return tuple(families)
 
 
-def _cross(
-    schema: Schema,
-    table: Table,
-    groups: Mapping[str, IntArray],
-    axes: Sequence[int],
-    shape: tuple[int, ...],
-) -> CodeArray:
-    """Return the weights of a table's cells over the cross of some attributes."""
-    weight = np.ones((len(table.cells), 1), np.int64)
-    for a in axes:
-        name = schema.names[a]
-        first = np.unique(groups[name], return_index=True)[1]
-        factor = np.ones((len(table.cells), first.size), np.int64)
-        if name in table.factors:
-            factor = np.asarray(table.factors[name], np.int64)[:, first]
-        weight = (weight[:, :, None] * factor[:, None, :]).reshape(len(table.cells), -1)
+def _cross(table: Table, codes: Mapping[str, IntArray]) -> CodeArray:
+    """Return the weights of a table's cells over the cross of some codes."""
+    weight = crossed_weights(table, codes)
     if weight.min(initial=0) < 0 or weight.max(initial=0) >= 2**15:
         raise ArgumentError(f"weights of table {table.name!r} must be in 0..32767")
-    return weight.astype(np.int16).reshape(len(table.cells), int(np.prod(shape, dtype=np.int64)))
+    return weight.astype(np.int16)
 
 
 # -----------------------------------------------------------------------------

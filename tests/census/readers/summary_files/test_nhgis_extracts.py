@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from files.agency_forms import nhgis_codes, write_nhgis
+from agency_forms import nhgis_codes, write_nhgis
 from hypothesis import given, settings, strategies as st
 from oracles import readers as oracle
 

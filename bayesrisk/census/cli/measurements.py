@@ -1,0 +1,132 @@
+"""``bayesrisk measurements``: what a noisy measurement file says of every cell, or every count."""
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import bayesrisk as br
+from bayesrisk.cli import base
+from bayesrisk.exceptions import ArgumentError, quote
+
+if TYPE_CHECKING:
+    from bayesrisk.experiments.runs.engine import RunSummary
+
+_POSTERIORS = ("risk", "counts")
+_CURVE = "curve"  # of the summary: for the figure, too long to print
+
+
+@dataclass(frozen=True)
+class MeasurementOptions:
+    """Which counts are read, and what is asked of them."""
+
+    posterior: Annotated[str, "risk: of one person in every cell; counts: of every count."] = "risk"
+    level: Annotated[str, "Level of the spine."] = "Block"
+    query: Annotated[str | None, "One query alone [risk: all together; counts: total]."] = None
+    budget: Annotated[str | None, "Exact noise scales: pl94-us or pl94-pr."] = None
+
+
+@dataclass(frozen=True)
+class RiskOptions:
+    """Options of the adversary's knowledge, for the risk of every cell."""
+
+    prior: Annotated[str | None, "Risk: prior of the truth in every cell, 0.2 or 1/864."] = None
+    known_count: Annotated[int | None, "Risk: others known to be in the cell [0]."] = None
+    exceeds: Annotated[list[str], "Risk: count cells above this ratio; may be repeated [1.5]."] = (
+        field(default_factory=list)
+    )
+
+
+def measurements(
+    folder: Annotated[Path, typer.Argument(help="Noisy measurement folder, or sample:NAME.")],
+    output: base.OutputOption,
+    question: MeasurementOptions,
+    risk: RiskOptions,
+    runner: base.RunOptions,
+    top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
+) -> None:
+    """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
+    from bayesrisk._base import validation as check
+
+    counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"
+    if output.suffix == ".parquet":
+        raise ArgumentError(f"output must be a folder, got {quote(str(output))}")
+    risk_options = {
+        "prior": risk.prior,
+        "known-count": risk.known_count,
+        "exceeds": risk.exceeds or None,
+    }
+    for name, value in risk_options.items():
+        if counts and value is not None:
+            raise ArgumentError(f"--{name} belongs to --posterior risk")
+    if not counts and risk.prior is None:
+        raise ArgumentError("--prior must be given for the risk of every cell")
+    if not counts and top is not None:
+        raise ArgumentError("--top belongs to --posterior counts")
+    selection: dict[str, Any] = {"level": question.level, "budget": question.budget}
+    selection["made_up"] = str(folder).startswith("sample:")
+    with measurement_folder(folder) as place:
+        if counts:
+            query, coarsest = question.query or "total", top or "State"
+            study = br.census.MeasurementCountsStudy(place, query=query, top=coarsest, **selection)
+            summary = runner.run(study, output, "counts")
+            runner.show(summary, _lines_of_counts(summary, output))
+            return
+        risks = br.census.MeasurementsStudy(
+            place,
+            prior=base.number(str(risk.prior), "prior"),
+            known_count=risk.known_count or 0,
+            query=question.query,
+            exceeds=[base.number(text, "exceeds") for text in risk.exceeds] or [1.5],
+            **selection,
+        )
+        summary = runner.run(risks, output, "noisy measurements")
+    figures = _figures(summary, output) if summary.complete else []
+    document = {name: value for name, value in summary.to_dict().items() if name != _CURVE}
+    document["figures"] = [str(file) for file in figures]
+    lines = [*risks.sentences(summary.facts), f"files: {output}"]
+    lines += [f"figure: {file}" for file in figures[:1]]
+    base.print_answer(document, [*lines, *base.shard_lines(summary)], as_json=runner.as_json)
+
+
+def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
+    """Draw how many cells are above a ratio, beside the cells."""
+    import pandas as pd
+
+    thresholds = [row["risk_ratio"] for row in result.exceedance]
+    figure = br.plotting.plot_noisy_measurements(pd.DataFrame(result.curve), thresholds)
+    return br.plotting.save_figure(figure, output / "risk")
+
+
+def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
+    """Return the summary for people."""
+    rows = [
+        {
+            "level": level,
+            "counts": number,
+            "known_exactly": result.exact[level],
+            "sd": result.sd[level],
+            "sd_of_own_noise": "-" if result.noise_sd[level] is None else result.noise_sd[level],
+        }
+        for level, number in result.counts.items()
+    ]
+    title = f"Counts of {result.query}, {result.top} to {result.level}, in {output}:"
+    cut = f"cut off: at most {result.truncation_bound:.3g} of each posterior"
+    return [*(base.table_lines(rows, title) if rows else []), cut]
+
+
+@contextmanager
+def measurement_folder(argument: Path) -> Iterator[Path]:
+    """Provide the folder of noisy measurements that an argument names, a sample's unpacked."""
+    sample = base.data_path(argument, base.MEASUREMENTS)
+    if sample is argument:
+        yield argument
+        return
+    with TemporaryDirectory() as folder, zipfile.ZipFile(sample) as archive:
+        archive.extractall(folder)  # our own, its bytes checked
+        yield next(path for path in sorted(Path(folder).iterdir()) if path.is_dir())

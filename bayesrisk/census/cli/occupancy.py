@@ -1,0 +1,198 @@
+"""``bayesrisk occupancy``: subsidised households above the limit, by a study and by an attack."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import bayesrisk as br
+from bayesrisk.cli import base
+from bayesrisk.exceptions import ArgumentError
+
+if TYPE_CHECKING:
+    from bayesrisk.experiments.runs.engine import RunSummary
+
+#: Most synthetic populations of a study; every one has a part on disk for each protection.
+MAX_SEEDS = 10_000
+SEEDS = 6
+
+SampleOption = Annotated[
+    Path | None,
+    "Public sample of households (.parquet) [synthetic for studies; for published "
+    "statistics without one blocks only].",
+]
+HudOption = Annotated[str, "Read HUD's tables as counts or percentages."]
+ClosedOption = Annotated[
+    bool, typer.Option("--closed", help="Households of 7 people or more count as 7.")
+]
+LimitOption = Annotated[str | None, "Seconds for a block [none]."]
+SolutionsOption = Annotated[int, "Reconstructions of a block."]
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Options of a study: the protections, and the attack."""
+
+    seeds: Annotated[
+        int | None, "Synthetic populations, at most 10000: of this seed and those after [6]."
+    ] = None
+    n_blocks: Annotated[
+        int | None, typer.Option("--blocks", help="Blocks of each synthetic population [300].")
+    ] = None
+    seed: base.SeedOption = 1
+    protection: Annotated[
+        list[str] | None, "none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."
+    ] = None
+    alpha: Annotated[
+        float | None, "Weight of violations in synthetic households, in (0, 1] [1e-4]."
+    ] = None
+    solutions: SolutionsOption = 100
+    noisy_solutions: Annotated[int, "The same for noisy tables."] = 10
+    swap_rate: Annotated[str, "Share of households swapped."] = "1/10"
+    rho: Annotated[str, "Budget of uniform noise."] = "0.1"
+    hud: HudOption = "counts"
+    closed: ClosedOption = False
+    time_limit: LimitOption = None
+
+    def synthetic(self) -> dict[str, Any]:
+        """Return the settings of synthetic households that were given."""
+        settings = {"seeds": self.seeds, "blocks": self.n_blocks, "alpha": self.alpha}
+        return {name: value for name, value in settings.items() if value is not None}
+
+
+def study(
+    output: base.OutputOption,
+    options: StudyOptions,
+    runner: base.RunOptions,
+    households: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Households to protect and attack: a file (.parquet), a folder of microdata, by "
+            "place too, or sample:NAME; synthetic ones without."
+        ),
+    ] = None,
+    sample: SampleOption = None,
+    figures: Annotated[bool, typer.Option(help="Draw the figures, and write report.html.")] = True,
+) -> None:
+    """Protect households in several ways, attack each, and judge what the attack finds."""
+    from bayesrisk._base import validation as check
+    from bayesrisk.census.studies.occupancy_attack import read_households, read_sample
+    from bayesrisk.tables.exchange import Partitions
+
+    settings = options.synthetic()
+    if households is not None and settings:
+        raise ArgumentError(f"--{next(iter(settings))} goes with synthetic households")
+    seeds = check.integer(settings.pop("seeds", SEEDS), "--seeds", lower=1, upper=MAX_SEEDS)
+    if options.protection:
+        settings["protections"] = tuple(options.protection)
+    source, public = _households(households), _households(sample)
+    population = source if source is None or Partitions.there(source) else read_households(source)
+    experiment = br.census.OccupancyStudy(
+        seeds=tuple(range(options.seed, options.seed + (seeds if households is None else 1))),
+        solutions=options.solutions,
+        noisy_solutions=options.noisy_solutions,
+        swap_rate=options.swap_rate,
+        rho=options.rho,
+        hud=options.hud,
+        open_end=not options.closed,
+        time_limit=base.optional_number(options.time_limit, "time_limit"),
+        households=population,
+        sample=None if public is None else read_sample(public),
+        made_up=source is not None and br.datasets.is_made_up(source),
+        **settings,
+    )
+    summary = runner.run(experiment, output, "occupancy")
+    if figures and summary.results is not None:
+        summary.results.write_report(output)
+    _print(summary, output, as_json=runner.as_json)
+
+
+@dataclass(frozen=True)
+class AttackOptions:
+    """Options of the attack on published statistics."""
+
+    level: Annotated[str, "Level of published tables."] = "block"
+    hud: HudOption = "counts"
+    error: Annotated[str, "Error that reconstructions may have: none, absolute or squared."] = (
+        "none"
+    )
+    closed: ClosedOption = False
+    solutions: SolutionsOption = 100
+    seed: base.SeedOption = 1
+    time_limit: LimitOption = None
+    taken_as_true: base.TakenOption = False
+    no_rule: base.RuleOption = False
+
+
+def attack(
+    blocks: Annotated[
+        Path,
+        typer.Argument(
+            help="Published statistics: a folder of tables or of a release, or a row for each "
+            "block (.parquet)."
+        ),
+    ],
+    output: base.OutputOption,
+    options: AttackOptions,
+    runner: base.RunOptions,
+    sample: SampleOption = None,
+) -> None:
+    """Find blocks of published statistics that must hold a household above the limit."""
+    from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
+
+    study = OccupancyAttackStudy(
+        base.data_path(blocks, "published statistics"),
+        sample=_households(sample),
+        level=options.level,
+        hud=options.hud,
+        open_end=not options.closed,
+        error=options.error,
+        solutions=options.solutions,
+        seed=options.seed,
+        time_limit=base.optional_number(options.time_limit, "time_limit"),
+        taken_as_true=options.taken_as_true,
+        known_rule=not options.no_rule,
+    )
+    summary = runner.run(study, output, "occupancy")
+    file = Path(summary.folder) / "blocks.parquet"
+    sentence = f"{summary.blocks} blocks: {base.listed(summary.statuses)}; in {file}"
+    conflicts = (f"  no households fit block {block}: {text}" for block, text in summary.conflicts)
+    runner.show(summary, [sentence], conflicts)
+
+
+def _households(argument: Path | None) -> Path | None:
+    """Return the file of households, which a folder of microdata has; or microdata by place."""
+    if argument is None:
+        return None
+    path = base.data_path(argument, base.MICRODATA, "households.parquet")
+    inside = path / "households.parquet"
+    return inside if inside.is_file() else path
+
+
+def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
+    """Print the table of blocks."""
+    document = {"folder": str(output), "complete": summary.complete, "table": None}
+    if summary.facts.get(base.MADE_UP):
+        document[base.MADE_UP] = True
+    if summary.results is None:
+        base.print_answer(document, base.shard_lines(summary), as_json=as_json)
+        return
+    table = summary.results.table
+    document["table"] = json.loads(table.to_json(orient="records"))
+    lines = [
+        "Blocks said to hold a household above the limit (intervals in brackets; blind guess "
+        "after a bar):"
+    ]
+    for row in table[table["infeasible_as"] == "apart"].to_dict(orient="records"):
+        parts = [
+            f"{m} {row[m]:.2f} [{row[f'{m}_lower']:.2f}, {row[f'{m}_upper']:.2f}] | "
+            f"{row[f'{m}_baseline']:.2f}"
+            for m in ("precision", "recall")
+        ]
+        lines.append(
+            f"  {row['protection']:12s} {row['putative']} of {row['blocks']} blocks, "
+            f"{row['infeasible']} infeasible; {'; '.join(parts)}"
+        )
+    base.print_answer(document, [*lines, f"results: {output}"], as_json=as_json)

@@ -1,0 +1,302 @@
+"""Attacks on published tables: the occupancy attack as a study, and one report of all they tell.
+
+Both read what was published, the study also a public sample, and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.parquet import opened, read_frame
+from bayesrisk._base.disk.text import named
+from bayesrisk._base.display import arrow_table
+from bayesrisk._base.validation import FloatArray
+from bayesrisk.census.occupancy.detection import detect_occupancy
+from bayesrisk.census.occupancy.solutions import OccupancyReconstruction, reconstruct_occupancy
+from bayesrisk.census.occupancy.statistics import (
+    HouseholdLaw,
+    OccupancyStatistics,
+    occupancy_statistics,
+)
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.experiments.reconstruction import kept_tables, open_tables
+from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.reconstruction.registry import Status
+from bayesrisk.tables import Microdata, PublishedTables, Records, Schema
+
+SCHEMA = "household-occupancy"
+_HUD = {"children", "bedrooms", "subsidised"}
+_SIMULATED = {"tenure", *_HUD}  # columns of ``household-dhc``, and HUD's
+SAMPLED = ["size", "race_ethnicity", "children"]
+HOUSEHOLD = ["size", "race_ethnicity", "children", "bedrooms", "subsidised", "violation"]
+
+# -----------------------------------------------------------------------------
+# Files of households.
+
+
+def read_households(path: str | Path) -> Records:
+    """Return confidential households of a Parquet file.
+
+    Its columns are those of schema ``household-occupancy``, or of ``household-dhc`` with
+    ``children``, ``bedrooms`` and ``subsidised``, such as ``bayesrisk simulate`` writes.
+    """
+    columns = _columns(path)
+    if set(columns) >= _SIMULATED:
+        return Records.read(path, schema=Schema.named("household-dhc"))
+    if set(columns) >= {"race_ethnicity", *_HUD}:
+        return Records.read(path, schema=Schema.named(SCHEMA))
+    raise DataError(
+        f"{path}: must have columns block, size, race_ethnicity, children, bedrooms, subsidised "
+        f"(or those of household-dhc), got {', '.join(columns)}"
+    )
+
+
+def read_sample(path: str | Path) -> pd.DataFrame:
+    """Return ``size``, ``race_ethnicity``, ``children`` and perhaps ``weight`` of a public sample.
+
+    The Parquet file has those columns, or households such as ``bayesrisk simulate`` writes.
+    """
+    columns = _columns(path)
+    if "race_ethnicity" not in columns and set(columns) >= _SIMULATED:
+        homes = Microdata(None, read_households(path), None).for_schema(Schema.named(SCHEMA))
+        return homes.to_frame()[SAMPLED]
+    for name in SAMPLED:
+        if name not in columns:
+            raise DataError(f"{path}: must have a column {name!r}, got {', '.join(columns)}")
+    weight = ["weight"] if "weight" in columns else []
+    return read_frame(Path(path), dict.fromkeys([*SAMPLED, *weight], ("number",)))
+
+
+def _columns(path: str | Path) -> list[str]:
+    """Return the names of the columns of a Parquet file."""
+    if Path(path).is_dir():
+        raise DataError(f"{path}: must be a file of households, got a folder without them")
+    if not Path(path).is_file():
+        raise DataError(f"{path}: no such file")
+    with opened(Path(path)) as (_, columns):
+        return list(columns.names)
+
+
+def _digest(path: str | Path) -> str:
+    """Return the SHA-256 of a file."""
+    with named(str(path)):
+        return disk.digest(path)
+
+
+@functools.lru_cache(maxsize=1)
+def _statistics(path: str, digest: str) -> OccupancyStatistics:
+    """Return the statistics of a file, once for each process; refuse one that has changed."""
+    statistics = OccupancyStatistics.from_frame(read_frame(Path(path)), source=path)
+    if _digest(path) != digest:
+        raise DataError(f"{path}: must not change while it is read")
+    return statistics
+
+
+@dataclass(frozen=True)
+class OccupancyAttackStudy(Study):
+    """Which blocks of published statistics must hold a violation, for :func:`~bayesrisk.run`.
+
+    A complete run has ``blocks.parquet`` (status, and with a sample the mean number of violations
+    in reconstructions) and, with a sample, ``households.parquet``: kinds of households with their
+    mean number in the reconstructions of a block, violations first.  Facts of a run are ``blocks``,
+    their number, ``statuses``, how many have each, ``conflicts``, the first blocks that no
+    households fit with the tables that contradict each other, and ``taken_as_true``.  Memory: the
+    statistics in every worker, and one shard; of statistics by place, the part that the shard is
+    in.
+
+    Parameters
+    ----------
+    blocks : path-like
+        Folder of tables of the workload ``household-occupancy`` or of a release, by place too; or a
+        Parquet file of :meth:`OccupancyStatistics.to_frame`.
+    sample : path-like, optional
+        Parquet file of a public sample with ``size``, ``race_ethnicity``, ``children`` and perhaps
+        ``weight``: also reconstruct the households of blocks with a violation.
+    level, hud, taken_as_true, known_rule : object
+        As for :func:`~bayesrisk.census.occupancy_statistics`, for tables.
+    open_end, error, smoothing, time_limit : object
+        As for :func:`~bayesrisk.census.detect_occupancy`,
+        :func:`~bayesrisk.reconstruct_occupancy` and :meth:`HouseholdLaw.from_sample`.
+    solutions : int, default 100
+        Reconstructions of a block: the best one, or those of perturbed objectives.
+    seed : int, default 1
+        Of the perturbations, and of ties.
+    blocks_per_shard : int, default 250
+        Blocks of a shard; the perturbations depend on it.  Of tables at a level that is not their
+        finest, a shard is of whole places of the level with about so many of the finest.
+    """
+
+    blocks: str | Path
+    _: KW_ONLY
+    sample: str | Path | None = None
+    level: str = "block"
+    hud: str = "counts"
+    open_end: bool = True
+    error: str = "none"
+    solutions: int = 100
+    smoothing: float = 0.5
+    seed: int = 1
+    time_limit: float | None = None
+    blocks_per_shard: int = 250
+
+    inputs: ClassVar = ("blocks",)
+    taken_as_true: bool = False
+    known_rule: bool = True
+
+    caches: ClassVar = (kept_tables, _statistics)
+
+    @functools.cached_property
+    def config(self) -> Mapping[str, Any]:
+        """Checked settings, and the digests of statistics and sample."""
+        size = check.integer(self.blocks_per_shard, "blocks_per_shard", lower=1)
+        check.integer(self.solutions, "solutions", lower=1, upper=10**6)
+        check.choice(self.error, "error", ("none", "absolute", "squared"))
+        check.flag(self.taken_as_true, "taken_as_true")
+        limit = check.time_limit(self.time_limit)
+        smoothing = check.scalar(self.smoothing, "smoothing", lower=0.0, upper=1e6, bounds="(]")
+        if Path(self.blocks).is_dir():
+            source = open_tables(self.blocks)
+            check.choice(self.level, "level", source.workload.levels)
+            digest, shards = source.digest, len(source.starts(self.level, size))
+            if shards:  # whether all tables are there is said before a folder is made
+                self._readable(self._read_statistics(source.shard(0, self.level, size)))
+        elif self.hud != "counts":
+            raise ArgumentError(
+                "hud",
+                "must be 'counts' for a file of statistics, which has intervals",
+                got=self.hud,
+            )
+        else:
+            digest = _digest(self.blocks)
+            statistics = self._readable(_statistics(str(self.blocks), digest))
+            shards = -(-len(statistics) // size)
+        if not shards:
+            raise DataError(f"{self.blocks}: must hold at least one block")
+        return self.configuration(
+            blocks=digest,
+            sample=None if self.sample is None else _digest(self.sample),
+            open_end=bool(self.open_end),
+            smoothing=smoothing,
+            seed=check.integer(self.seed, "seed", lower=0),
+            time_limit=limit,
+            shards=shards,
+        )
+
+    def shard_statistics(self, shard: int) -> OccupancyStatistics:
+        """Return the statistics of the blocks of a shard."""
+        digest, size = self.config["blocks"], self.blocks_per_shard
+        if Path(self.blocks).is_dir():
+            return self._read_statistics(
+                open_tables(self.blocks, digest).shard(shard, self.level, size)
+            )
+        statistics = _statistics(str(self.blocks), digest)
+        return statistics.take(np.arange(len(statistics))[shard * size : (shard + 1) * size])
+
+    def _readable(self, statistics: OccupancyStatistics) -> OccupancyStatistics:
+        """Return statistics; refuse several counts of a cell where households are asked for."""
+        return statistics if self.sample is None else statistics.exact("a sample of households")
+
+    def _read_statistics(self, tables: PublishedTables) -> OccupancyStatistics:
+        """Return the statistics of tables; one that is missing is a fault of the folder."""
+        try:
+            return occupancy_statistics(
+                tables,
+                level=self.level,
+                hud=self.hud,
+                taken_as_true=self.taken_as_true,
+                known_rule=self.known_rule,
+            )
+        except ArgumentError as error:
+            if not str(error).startswith(("table ", "tables must have ")):
+                raise
+            raise DataError(f"{self.blocks}: {error}") from error  # of the folder, not of the call
+
+    @functools.cached_property
+    def _law(self) -> HouseholdLaw | None:
+        """The law of households in the public sample, checked."""
+        if self.sample is None:
+            return None
+        return HouseholdLaw.from_sample(read_sample(self.sample), smoothing=self.smoothing)
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        """Parts of a shard: blocks, and with a sample households."""
+        kinds = ("blocks",) if self._law is None else ("households", "blocks")
+        return Layout("run of the occupancy attack", kinds=kinds, merged=kinds)
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return blocks, and with a sample the households of those with a violation, as means."""
+        statistics, limit = self.shard_statistics(shard), self.config["time_limit"]
+        detection = detect_occupancy(statistics, open_end=bool(self.open_end), time_limit=limit)
+        blocks = detection.to_frame()
+        if self._law is None:
+            return {"blocks": arrow_table(blocks)}
+        several = self.solutions > 1
+        solutions = reconstruct_occupancy(
+            statistics.take(detection.violation),
+            self._law,
+            rng=np.random.default_rng([self.seed, shard]),
+            count=self.solutions,
+            method="perturbed" if several else "exact",
+            scale=0.1 if several else None,  # in nats
+            error=self.error,
+            time_limit=limit,
+        )
+        homes = solutions.to_frame().assign(
+            households=solutions.households / solutions.solutions[solutions.block]
+        )
+        homes = homes.groupby(["block", *HOUSEHOLD], sort=True)["households"].sum().reset_index()
+        order = ["block", "violation", "households"]
+        homes = homes.sort_values(order, ascending=[True, False, False], kind="stable")
+        homes = homes.astype(
+            dict.fromkeys(HOUSEHOLD, np.int64) | {"block": "str", "violation": bool}
+        )
+        n = len(statistics)
+        columns: dict[str, NDArray[Any]] = {
+            "solutions": np.zeros(n, np.int64),
+            "reconstruction": np.full(n, Status.NOT_RUN, dtype=object),
+            "violations": np.full(n, np.nan),
+        }
+        results = (solutions.solutions, solutions.status, mean_violations(solutions))
+        for column, values in zip(columns.values(), results, strict=True):
+            column[detection.violation] = values
+        blocks = blocks.assign(**columns)
+        return {"households": arrow_table(homes), "blocks": arrow_table(blocks)}
+
+    def facts(self, folder: RunFolder, *, complete: bool) -> Mapping[str, Any]:
+        """Return counts of blocks, and the first five conflicts."""
+        statuses: Counter[str] = Counter()
+        conflicts: list[tuple[str, str]] = []
+        for shard in folder.finished():
+            blocks = folder.read_part(shard, "blocks").to_pandas()
+            statuses.update(blocks["status"].tolist())
+            wrong = blocks[blocks["status"] == Status.INFEASIBLE].head(5 - len(conflicts))
+            conflicts += list(zip(wrong["block"], wrong["conflict"], strict=True))
+        return {
+            "blocks": statuses.total(),
+            "statuses": dict(sorted(statuses.items())),
+            "conflicts": tuple(conflicts),
+            "taken_as_true": self.taken_as_true,
+        }
+
+
+def mean_violations(solutions: OccupancyReconstruction) -> FloatArray:
+    """Return the violations of each block, as the mean of its solutions; NaN where it has none."""
+    total = np.bincount(
+        solutions.block, solutions.households * solutions.violation, minlength=solutions.geoids.size
+    )
+    mean: FloatArray = np.full(total.shape, np.nan)
+    np.divide(total, solutions.solutions, out=mean, where=solutions.solutions > 0)
+    return mean

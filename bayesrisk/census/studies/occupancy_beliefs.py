@@ -1,0 +1,140 @@
+"""Occupancy on the one scale of all attacks: its question, its method in audits, its statements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk.census.occupancy.detection import OccupancyDetection, detect_occupancy
+from bayesrisk.census.occupancy.statistics import TABLES, occupancy_statistics
+from bayesrisk.census.studies.occupancy_risk import LIMITED, household_weights, occupancy_cells
+from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.inference import RecordPrior
+from bayesrisk.interfaces import Attack
+from bayesrisk.reconstruction import make_attack
+from bayesrisk.release import Release
+from bayesrisk.risk.audit.adversaries import TargetQuestion
+from bayesrisk.risk.statements.results import AttackStatements, Composition, pairs_that_agree
+from bayesrisk.tables import PublishedTables, Records, Workload
+
+
+def check_occupancy(workload: Workload, name: str) -> None:
+    """Refuse tables that are not those of households and their units, with the reason."""
+    level, schema = workload.levels[-1], workload.schema
+    missing = [one for one in LIMITED if one not in schema.names]
+    if missing:
+        raise ArgumentError(
+            f"{name} must not name occupancy for schema {schema.name!r}: its records have no "
+            f"{', '.join(missing)}, so that they are no households with an occupancy limit"
+        )
+    lost = [table for table in TABLES.values() if (level, table) not in workload.tables]
+    if lost:
+        raise ArgumentError(
+            f"{name} must not name occupancy for these tables: {quote(level)} has no "
+            f"{', '.join(lost)}"
+        )
+
+
+class OverLimit:
+    """Whether a subsidised household is over its occupancy limit."""
+
+    labels = ("within the occupancy limit", "over its occupancy limit")
+
+    def __init__(self, workload: Workload) -> None:
+        check_occupancy(workload, "stated")
+        self.value: IntArray = occupancy_cells(workload.schema)[1].astype(np.int64)
+
+
+class ViolationAttack:
+    """Households of a place of which a subsidised one must be over the limit, if tables are true.
+
+    Where that is not proved, or the counts contradict each other, nothing is said.
+    """
+
+    engine = "occupancy"
+    proof = True
+    partial = True
+
+    def __init__(self, tables: PublishedTables) -> None:
+        self._households: tuple[int, int] | None = None
+        level = tables.workload.levels[-1]
+        try:
+            counts = occupancy_statistics(tables, level=level, taken_as_true=True)
+        except DataError:  # withheld, or below 0
+            return
+        if detect_occupancy(counts).violation[0]:
+            self._households = int(counts.households[0]), int(counts.hud_households[0])
+
+    def weights(self, question: TargetQuestion, prior: RecordPrior) -> FloatArray | None:
+        """Return the law of the values of one of the households, given that one is over."""
+        if self._households is None:
+            return None
+        weights = question.sums(household_weights(prior, *self._households))
+        return weights if weights.any() else None
+
+    @staticmethod
+    def check(workload: Workload) -> None:
+        """Refuse tables that are not those of households and their units, with the reason."""
+        check_occupancy(workload, "methods")
+
+
+def stated_by_occupancy(
+    result: OccupancyDetection,
+    release: Release,
+    prior: Composition,
+    *,
+    attack: Attack | None = None,
+) -> AttackStatements:
+    """Return for every block that one of its subsidised households is over the limit."""
+    schema = prior.prior.schema
+    assisted, violating = occupancy_cells(schema)
+    shares = np.bincount(prior.cells, prior.shares, minlength=schema.size)
+    law = RecordPrior.composition(schema, shares, concentration=prior.concentration)
+    if not shares[assisted].any():
+        raise ArgumentError("prior", "must allow subsidised households")
+    start = float(shares[violating].sum() / shares[assisted].sum())
+    usual = attack or make_attack("occupancy", taken_as_true=True)
+
+    def believed(detection: OccupancyDetection) -> pd.Series:
+        """Return P(a household is over the limit | one of its block's n is), by block."""
+        values = []
+        for n, hit in zip(detection.subsidised.tolist(), detection.violation.tolist(), strict=True):
+            weight = household_weights(law, n, n) if hit else np.zeros(violating.size)
+            part, rest = weight[violating].sum(), weight[~violating].sum()
+            values.append(part / (part + rest) if part > 0 else np.nan)
+        return pd.Series(values, detection.geoids.astype(str), dtype=np.float64)
+
+    inhabited = result.subsidised > 0
+    geoids = result.geoids[inhabited].astype(str)
+    posterior = believed(result).to_numpy()[inhabited]
+    rows = pd.DataFrame(
+        {
+            "target": [f"a subsidised household in block {geoid}" for geoid in geoids],
+            "statement": "over its occupancy limit",
+            "people": result.subsidised[inhabited],
+            "prior": start,
+            "posterior": posterior,
+            "certain": posterior == 1.0,
+            "finding": np.array(result.status)[inhabited],
+        }
+    )
+
+    def subjects(truth: Records) -> tuple[IntArray, IntArray, BoolArray]:
+        cells = truth.cells()
+        level = release.tables.workload.levels[-1]
+        places = truth.schema.geography.ancestors(truth.geoids, level)
+        people = pd.DataFrame({"place": np.where(assisted[cells], places, "")})
+        pairs = pairs_that_agree(pd.DataFrame({"place": geoids}), people, ["place"])
+        record = pairs["record"].to_numpy()
+        return pairs["statement_row"].to_numpy(), record, violating[cells[record]]
+
+    def rerun(other: Release, numbers: IntArray) -> FloatArray:
+        detection: Any = usual.run(other)
+        return believed(detection).reindex(geoids[numbers]).to_numpy(np.float64)
+
+    return AttackStatements(
+        "occupancy", "outsider", rows, release.tables.workload.levels[-1], subjects, rerun
+    )

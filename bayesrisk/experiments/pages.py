@@ -1,0 +1,248 @@
+"""Pages of reports: a title, the answer, parts in order, and where it comes from; one writer.
+
+Parts are made by the macros of ``templates/pieces.html``.  Every text is escaped, figures are
+embedded.  A page holds no date and no path, and is whole without its script, which lets tables be
+sorted and filtered.
+"""
+
+import base64
+import functools
+import hashlib
+import json
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk import plotting
+from bayesrisk._version import __version__
+from bayesrisk.tables.exchange import MADE_UP
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+_PIXELS_PER_INCH = 125
+
+#: The warning of a page that is made of confidential records.
+CONFIDENTIAL = (
+    "<b>Confidential:</b> computed from confidential records; not to be passed on before a review "
+    "of what it discloses."
+)
+
+
+class Figure(NamedTuple):
+    """A figure: caption, width in pixels, PNG in base 64."""
+
+    caption: str
+    width: int
+    data: str
+
+
+class PageTable(NamedTuple):
+    """A table, every cell as text."""
+
+    caption: str
+    heads: list[str]
+    rows: list[list[str]]
+
+
+class PageCell(str):
+    """A text of a page, with the value that it is sorted by or a file beside it as its proof."""
+
+    sort: object
+    href: str
+
+    def __new__(cls, text: object, **attributes: object) -> Self:
+        """Return the text with what is known about it; ``href=""`` where there is no file."""
+        cell = super().__new__(cls, text)
+        vars(cell).update(attributes)
+        return cell
+
+
+#: A part of a page: a text alone is a paragraph; a macro of ``templates/pieces.html`` by its name,
+#: with what it shows, is such as ``("heading", "Who asked")``.
+Part = str | Figure | tuple[object, ...]
+
+
+def marked(text: str, *values: object, **names: object) -> "Markup":
+    """Return a text with markup of the package's own, in which values of others are escaped."""
+    from markupsafe import Markup
+
+    clean = {name: _printable(value) for name, value in names.items()}
+    return Markup(text).format(*map(_printable, values), **clean)  # noqa: S704
+
+
+# The writer.
+
+
+def render(
+    title: str,
+    answer: Sequence[Part],
+    parts: Sequence[Part],
+    *,
+    source: str,
+    settings: str,
+    settings_title: str = "Settings",
+    warning: str = "",
+    made_up: bool = False,
+) -> bytes:
+    """Return a page: all that is no markup of its own is escaped.
+
+    The answer stands in a box, the parts below it; a page about people who are ``made_up`` begins
+    with that.
+    """
+    page = _environment().get_template("page.html")
+    return page.render(
+        title=title, answer=answer, parts=parts, source=source, versions=_versions(),
+        settings=settings, settings_title=settings_title, warning=warning, made_up=made_up,
+    ).encode()  # fmt: skip
+
+
+@functools.cache
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # only reports need it
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("bayesrisk.experiments", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    for name, file in (("style", "style.css"), ("script", "report.js")):
+        text = files("bayesrisk.experiments").joinpath("templates", file).read_text("utf-8")
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+        # The package's own, and so no text to be escaped: a policy lets in exactly these bytes.
+        environment.globals |= {name: Markup(text), f"{name}_digest": f"sha256-{digest}"}  # noqa: S704
+    return environment
+
+
+def _printable(value: object) -> object:
+    """Return a value as text without control characters, which HTML may not hold; markup as is."""
+    if hasattr(value, "__html__") or isinstance(value, (int, float)):
+        return value
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
+def _versions() -> str:
+    """Return the versions of what computed and drew."""
+    packages = ["numpy", "scipy", "numba", "pandas", "pyarrow", "matplotlib"]
+    versions = {package: version(package) for package in packages}
+    versions |= {"bayesrisk": __version__, "python": platform.python_version()}
+    return ", ".join(f"{k} {v}" for k, v in sorted(versions.items()))
+
+
+def findings(
+    title: str,
+    answer: Sequence[str],
+    *,
+    source: str,
+    settings: Mapping[str, object],
+    figures: Sequence[Figure] = (),
+    tables: Sequence[PageTable] = (),
+    words: Mapping[str, str] | None = None,
+    warning: str = "",
+) -> bytes:
+    """Return a page that begins with the answer in sentences, the first of them large.
+
+    The settings say whether the people are made up.
+    """
+    meanings = [("heading", "Words of this page"), ("words", words)] if words else []
+    numbers = ("folded", "The numbers", [rows for rows in tables if rows.rows])
+    return render(
+        title,
+        [("sentence", answer[0], "lead"), ("points", answer[1:])],
+        [*figures, numbers, *meanings],
+        source=source, warning=warning, made_up=bool(settings.get(MADE_UP, False)),
+        settings=json.dumps(settings, indent=2, sort_keys=True, default=str),
+    )  # fmt: skip
+
+
+def origin(config: Mapping[str, Any], content: str) -> str:
+    """Return the sentence about where a report comes from, and what the files beside it hold."""
+    digest = str(config.get("tables") or config["measurements"])[:16]
+    return (
+        f"Made by bayesrisk {config['version']} from nothing but what was published, of digest "
+        f"{digest}…; the {content} themselves are in the files beside this page."
+    )
+
+
+_CLASS = "bayesrisk-report"
+
+
+def fragment(page: str) -> str:
+    """Return a page as a part of another one, such as of Quarto or Jupyter.
+
+    The style holds inside of it alone, by nested rules, and there is no script.
+    """
+    style = _environment().globals["style"]
+    rules = re.sub(r"@page \{[^}]*\}", "", re.sub(r"(?m)^(\s*)body \{", r"\1& {", str(style)))
+    inside = page.split("<main>", 1)[1].rsplit("</main>", 1)[0]
+    return (
+        f'<div class="{_CLASS}">\n<style>.{_CLASS} {{\n{rules}}}</style>\n'
+        f"<main>{inside}</main>\n</div>\n"
+    )
+
+
+# Figures and tables of frames.
+
+
+def drawing(axes: Any, caption: str) -> Figure:
+    """Return a figure for a page that alone shows it."""
+    with TemporaryDirectory() as folder:
+        return figure(axes, Path(folder) / "figure", caption)
+
+
+def figure(axes: Any, stem: Path, caption: str) -> Figure:
+    """Write a figure beside the page and return it for the page."""
+    png = plotting.save_figure(axes, stem)[0]
+    width = round(float(plotting.parent_figure(axes).get_figwidth()) * _PIXELS_PER_INCH)
+    data = base64.b64encode(png.read_bytes()).decode("ascii")
+    return Figure(caption, width, data)
+
+
+def table(frame: pd.DataFrame, caption: str) -> PageTable:
+    """Return a frame for the page; numbers to five significant digits, none as a dash."""
+    heads = [str(name).replace("_", " ") for name in frame.columns]
+    rows = [[_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    return PageTable(caption, heads, rows)
+
+
+def rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose rates have three decimals, and whose intervals are one column each."""
+    numbers = [str(c) for c in table if table[c].dtype.kind == "f"]
+    text = {
+        name: table[name].map(lambda value: "–" if pd.isna(value) else f"{value:.3f}").astype("str")
+        for name in numbers
+    }
+    wide = table.assign(**text)
+    for name in [c.removesuffix("_lower") for c in numbers if c.endswith("_lower")]:
+        low, high = f"{name}_lower", f"{name}_upper"
+        # None is a dash alone: a column sorts as numbers where all others are.
+        wide[low] = (wide[low] + " to " + wide[high]).replace("– to –", "–")
+        wide = wide.drop(columns=high).rename(columns={low: f"{name} interval"})
+    return wide
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        if np.isnan(value):
+            return "–"
+        return f"{value:.0f}" if value == np.rint(value) and abs(value) >= 1.5 else f"{value:.5g}"
+    return value if isinstance(value, PageCell) else str(value)

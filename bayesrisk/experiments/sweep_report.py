@@ -1,0 +1,456 @@
+"""The report of a sweep: its answer, figures against rho, and tables of the marked budgets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import pandas as pd
+
+from bayesrisk import plotting, risk
+from bayesrisk._base import disk, validation as check
+from bayesrisk.accounting.budget import SENSITIVITIES
+from bayesrisk.experiments import pages
+from bayesrisk.experiments.pages import Figure, PageTable, Part, marked
+from bayesrisk.experiments.sweep import NOISES, Budget, SweepStudy, read_results
+from bayesrisk.risk.count.blocks import Scenario
+
+#: Names of the two noises of a rho of the 2020 Census, by the sensitivity that it refers to.
+_CONVENTIONS = {"add-remove": "as in the paper", "change-one": "as produced"}
+_ENOUGH = 30.0  # releases that a standard error must rest on to be judged
+_MEANINGS = {
+    "add-remove": "neighbours add or remove one record",
+    "change-one": "neighbours change one record",
+}
+_MAX_TABLE_ROWS = 40
+_RELEASED = (("posterior", "risk_ratio"), ("target", "prior", "noisy_count"))
+_SIMULATED = "simulated_marginal_posterior"
+#: Quantities in the table of a budget, and what the reader calls them.
+_COLUMNS = {
+    "marginal_posterior": "marginal posterior",
+    "marginal_risk": "marginal risk",
+    "decision_threshold": "decision threshold",
+    "correct_decision_probability": "found, if in the cell",
+    "decision_baseline": "right without a release",
+    "decision_accuracy": "right with it",
+    _SIMULATED: "simulated marginal posterior",
+}
+#: Figures against rho: quantities, function of :mod:`bayesrisk.plotting`, name, caption.
+_AGAINST_RHO = (
+    (
+        ["marginal_posterior", "marginal_risk"], "plot_risk", "marginal-risk",
+        "Posterior of a target who is in the cell, and its ratio to the prior, averaged over all "
+        "releases that the noise could have produced, against rho. Vertical dashed lines mark the "
+        "named budgets.",
+    ),
+    (
+        ["correct_decision_probability"], "plot_correct_decision", "correct-decision",
+        "Probability that a target who is in the cell is found, against rho. The jags are real: "
+        "between two rises the decision threshold stands still while the noise shrinks.",
+    ),
+    (
+        ["decision_accuracy", "decision_baseline"], "plot_decision_accuracy", "decision-accuracy",
+        "How often the adversary's best guess is right, whether or not the target is in the cell "
+        "(dotted: always guessing the more probable, without a release), and how much the release "
+        "adds to that.",
+    ),
+)  # fmt: skip
+#: Of two levels: the quantity, its twin for the block alone, name, vertical axis, and caption.
+_IN_GROUP = (
+    (
+        "hierarchical_correct_decision_probability", "correct_decision_probability", "found",
+        "probability of being found,\nif in the cell",
+        "Probability that a target who is in the cell is found",
+    ),
+    (
+        "hierarchical_decision_accuracy", "decision_accuracy", "accuracy", "best guess is right",
+        "How often the best guess is right, whether or not the target is in the cell",
+    ),
+)  # fmt: skip
+
+
+def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Path:
+    """Return ``report.html`` of a finished sweep, written with its figures; it needs no other file.
+
+    Parameters
+    ----------
+    folder : path-like
+        The folder of the sweep; figures go to its ``figures``.
+    progress : callable, optional
+        Called with the steps done and all steps: reading, a section for each noise law and
+        sensitivity, and writing.
+
+    Notes
+    -----
+    The page holds no date and no path: the same sweep under the same versions gives the same
+    bytes.
+    """
+    check.function(progress, "progress")
+    study, results = read_results(folder)
+    path = check.path(folder, "folder")
+    disk.make_folder(path / "figures")
+    panels = _panels(study, results, path / "figures")
+    parts: list[Part] = [*_question(study)]
+    for number, panel in enumerate(panels, start=1):
+        if progress is not None:
+            progress(number, len(panels) + 2)
+        figures, tables = [*_figures(panel)], [*_tables(panel)]
+        parts += [("heading", panel.title), *figures, ("folded", "The numbers", tables)]
+    parts += [*_census_conventions(study), ("prose", "sweep_reading.html", study)]
+    if checked := simulation_check(study, results):
+        parts += [("heading", "Check by simulation"), checked]
+    page = pages.render(
+        study.title,
+        _answer(panels),
+        parts,
+        source=f"Configuration {study.digest}, seed {study.seed}.",
+        settings_title="Resolved configuration",
+        settings=_settings(study),
+    )
+    disk.write_bytes(path / "report.html", page)
+    if progress is not None:
+        progress(len(panels) + 2, len(panels) + 2)
+    return path / "report.html"
+
+
+class SweepPanel(NamedTuple):
+    """The results under one noise law and sensitivity, of all budgets or of the one ``label``."""
+
+    study: SweepStudy
+    noise: str
+    sensitivity: Budget
+    frame: pd.DataFrame
+    images: Path
+    label: str = ""
+    end: str = ""  # of the names of its files
+
+    @property
+    def title(self) -> str:
+        """Noise law and sensitivity."""
+        name, value = self.sensitivity.name, self.sensitivity.value
+        law = "Discrete Gaussian" if self.noise == NOISES[0] else "Discrete Laplace"
+        meaning = _MEANINGS.get(name, f"sensitivity {name}")
+        return f"{law} noise; {meaning} (sensitivity {value:.4g})"
+
+    def named(self, budgets: tuple[Budget, ...]) -> dict[str, float]:
+        """Return the named budgets; those of the census with the convention of the panel."""
+        spoken = ""
+        if self.noise == NOISES[0]:
+            conventions = (n for n, v in SENSITIVITIES.items() if v == self.sensitivity.value)
+            spoken = _CONVENTIONS.get(next(conventions, ""), "")
+        return {
+            f"{budget.name}, {spoken}" if budget.census and spoken else budget.name: budget.value
+            for budget in budgets
+            if budget.name
+        }
+
+    @property
+    def budgets(self) -> list[Self]:
+        """Panels of the named budgets, or else of the middle one."""
+        rhos = self.study.rho
+        middle = rhos[len(rhos) // 2].value
+        chosen = self.named(rhos) or {f"rho = {middle:.4g}": middle}
+        return [
+            self._replace(
+                frame=self.frame[self.frame["rho"] == rho], label=label, end=f"-budget-{i}"
+            )
+            for i, (label, rho) in enumerate(chosen.items(), start=1)
+        ]
+
+    def wide(self, quantities: Sequence[str], axes: Sequence[str]) -> pd.DataFrame:
+        """Return one row for each point, a column for each quantity; nothing where one lacks."""
+        chosen = self.frame[self.frame["quantity"].isin(quantities)]
+        if chosen["quantity"].nunique() < len(quantities):
+            return pd.DataFrame()
+        return chosen.pivot(index=[*axes], columns="quantity", values="value").reset_index()
+
+    def figure(self, axes: Any, kind: str, caption: str) -> Figure:
+        """Write a figure of the panel."""
+        stem = f"{kind}-{self.noise}-{self.sensitivity.value:.6g}{self.end}"
+        return pages.figure(axes, self.images / stem, caption)
+
+
+def _panels(study: SweepStudy, results: pd.DataFrame, images: Path) -> list[SweepPanel]:
+    """Split the results by noise law and sensitivity."""
+    # Budgets of two names are two settings of the same points.
+    numbers = ("rho_name", "value", "standard_error", "effective_releases")
+    results = results.drop_duplicates([name for name in results if name not in numbers])
+    return [
+        SweepPanel(study, noise, sensitivity, results[chosen], images)
+        for noise in study.noise
+        for sensitivity in study.sensitivity
+        if (
+            chosen := (results["noise"] == noise) & (results["sensitivity"] == sensitivity.value)
+        ).any()
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.3g}%"
+
+
+# Sentences.
+
+
+def _answer(panels: list[SweepPanel]) -> list[Part]:
+    """Return a paragraph for each panel, at the marked budget and the prior that gain most."""
+    answers = [answer for panel in panels if (answer := _panel_answer(panel))]
+    if not answers:
+        return [
+            "This sweep has no averages over releases; what it has is in the figures and tables "
+            "below."
+        ]
+    start, end = "", ""
+    if answers[0][1]:
+        start = "A ratio of 1 means that a release tells the adversary nothing about this person. "
+        end = ", if that is the truth"
+    last = (
+        f"{start}The averages are over all releases that the noise could have produced{end}: "
+        "single releases can be much worse or better."
+    )
+    return [*(text for text, _ in answers), last]
+
+
+def _panel_answer(panel: SweepPanel) -> tuple[str, bool] | None:
+    """Return the answer of a panel, and whether it is a ratio; None without averages."""
+    rows = pd.concat([one.frame.assign(label=one.label) for one in panel.budgets])
+    marked_rows, axes = panel._replace(frame=rows), ["label", "prior"]
+    averages = marked_rows.wide(["marginal_posterior", "marginal_risk"], axes).dropna()
+    decisions = marked_rows.wide(["decision_accuracy", "decision_baseline"], axes).dropna()
+    ratio = len(averages) > 0
+    if not ratio and decisions.empty:
+        return None
+    wide = averages if ratio else decisions
+    gain = wide["marginal_risk"] if ratio else wide["decision_accuracy"] - wide["decision_baseline"]
+    best = wide.iloc[int(gain.to_numpy().argmax())]
+    label, prior = best["label"], best["prior"]
+    text = next(one.name for one in panel.study.prior if one.value == prior)
+    text = f"{text} ({_percent(prior)})" if "/" in text else text
+    if ratio:
+        said = (
+            f"At the budget “{label}”, an adversary who gives the truth a probability of {text} "
+            f"before the release ends, on average, at {_percent(best['marginal_posterior'])}: "
+            f"{best['marginal_risk']:.3g} times as much."
+        )
+    else:
+        said = (
+            f"At the budget “{label}” and a prior of {text}, the adversary's best guess is right "
+            f"in {_percent(best['decision_accuracy'])} of all cases with the released count, and "
+            f"in {_percent(best['decision_baseline'])} without a release."
+        )
+    mine = (rows["label"] == label) & (rows["prior"] == prior)
+    mine &= (rows["conditionals"] == "coherent") & (rows["quantity"] == _IN_GROUP[1][0])
+    if mine.any():
+        group = rows.loc[mine, "value"]
+        said += (
+            f" With the counts of the group too, it is right in {_percent(group.min())} to "
+            f"{_percent(group.max())}, depending on the true counts and the budget of the group."
+        )
+    budgets, priors = rows["label"].nunique(), rows["prior"].nunique()
+    others = [f"{budgets} marked budgets"] * (budgets > 1) + [f"{priors} priors"] * (priors > 1)
+    if others:
+        said += f" No other of the {' and '.join(others)} in this sweep gains more."
+    return marked("<b>{}.</b> {}", panel.title, said), ratio
+
+
+def _question(study: SweepStudy) -> Iterator[Part]:
+    """Yield the question, the adversary and the targets."""
+    about = Scenario.named(study.scenario)
+    yield marked(
+        "The question: how sure does a release make an adversary that <em>{}</em>, rather than "
+        "that {}? The adversary knows {}.",
+        about.statement, about.alternative, about.knowledge,
+    )  # fmt: skip
+    if study.hierarchy.points:
+        yield ("prose", "sweep_levels.html")
+    targets = pd.DataFrame(
+        [(t.label, t.count, t.known_count) for t in study.targets[:20]],
+        columns=["target in the cell", "true count", "known count of others"],
+    )
+    yield ("folded", "The targets", [pages.table(targets, "Targets")])
+    if len(study.targets) > len(targets):
+        yield f"... and {len(study.targets) - len(targets)} more targets."
+
+
+def _census_conventions(study: SweepStudy) -> list[Part]:
+    """Return the risk under each of the two noises that a rho of the 2020 Census stands for."""
+    budgets = [budget for budget in study.rho if budget.census and budget.name]
+    if not budgets or NOISES[0] not in study.noise:
+        return []
+    table = pd.DataFrame({"prior": [prior.name for prior in study.prior]})
+    for budget in budgets:
+        for name, sensitivity in SENSITIVITIES.items():
+            sigma2 = sensitivity**2 / (2.0 * budget.value)
+            table[f"{budget.name}, {_CONVENTIONS[name]} (sigma2 {sigma2:.4g})"] = [
+                float(risk.marginal_risk(sigma2=sigma2, prior=prior.value)) for prior in study.prior
+            ]
+    caption = "Marginal risk (posterior / prior on average, if in the cell)"
+    return [
+        ("prose", "sweep_noises.html"),
+        ("folded", "The risk under each", [pages.table(table, caption)]),
+    ]
+
+
+def simulation_check(study: SweepStudy, results: pd.DataFrame) -> str:
+    """Return how simulated averages compare with the exact ones, where their error can be judged.
+
+    Empty without a simulation.
+    """
+    keys = ["noise", "sensitivity", "rho", "prior"]
+    simulated = results[results["quantity"] == _SIMULATED].drop_duplicates(keys)
+    exact = results[results["quantity"] == "marginal_posterior"].drop_duplicates(keys)
+    joined = simulated.merge(exact, on=keys, suffixes=("", "_exact"))
+    if joined.empty:
+        return ""
+    judged = joined[joined["effective_releases"] >= _ENOUGH]
+    same = int((joined["effective_releases"] == 0.0).sum())
+    rare = len(joined) - len(judged) - same
+    text = "No setting can be judged."
+    if len(judged):
+        scores = (judged["value"] - judged["value_exact"]) / judged["standard_error"]
+        text = (
+            f"Simulated minus exact averages in {len(judged):,} settings, in standard errors: "
+            f"median {scores.median():.2f} (expected about 0); {(scores.abs() < 2).mean():.1%} "
+            "within two (expected about 95.4%). The settings share "
+            f"{judged.groupby(keys[:3]).ngroups:,} independent sets of simulated releases, one for "
+            "all priors at a rho."
+        )
+    reasons = []
+    if rare:
+        reasons.append(
+            f"{rare:,} because releases so rare decide their standard error that fewer than "
+            f"{_ENOUGH:.0f} of the {study.releases:,} carry it"
+        )
+    if same:
+        reasons.append(f"{same:,} because the posterior is the same for all releases, to rounding")
+    if reasons:
+        text += (
+            f" {rare + same:,} of {len(joined):,} settings are left out: {' and '.join(reasons)}."
+        )
+    return text
+
+
+def _settings(study: SweepStudy) -> str:
+    """Return the configuration as JSON, long lists of budgets cut."""
+    settings = study.to_dict()
+    if len(settings["rho"]) > 40:
+        settings["rho"] = [*settings["rho"][:20], "...", *settings["rho"][-20:]]
+    return json.dumps(settings, indent=2)
+
+
+# Figures.
+
+
+def _figures(panel: SweepPanel) -> Iterator[Figure]:
+    """Draw the figures against rho, and those of each marked budget."""
+    budgets = panel.named(panel.study.rho)
+    for quantities, plot, kind, caption in _AGAINST_RHO:
+        wide = panel.wide(quantities, ["rho", "prior"])
+        if len(wide) and len(panel.study.rho) > 1:
+            yield panel.figure(getattr(plotting, plot)(wide, budgets=budgets), kind, caption)
+    for one in panel.budgets:
+        yield from _budget_figures(one)
+        for quantity in _IN_GROUP:
+            yield from _group_figures(one, *quantity)
+
+
+def _budget_figures(panel: SweepPanel) -> Iterator[Figure]:
+    """Draw the risk at one budget by released count and by levels."""
+    wide = panel.wide(*_RELEASED)
+    if len(wide):
+        target = wide["target"].iloc[0]
+        wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
+        axes = plotting.plot_risk(wide, against="noisy_count")
+        said = "Posterior and risk ratio against the released count at "
+        yield panel.figure(axes, "released-count", f"{said}{panel.label}; target: {target}.")
+    wide = panel.wide(
+        ["multilevel_marginal_posterior", "multilevel_marginal_risk"], ["levels", "prior"]
+    )
+    if len(wide):
+        wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
+        axes = plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels")
+        said = (
+            "Risk when the target is known to be unique at the first 1, 2, ... levels, the first "
+            f"having the rho of {panel.label} and the others in proportion."
+        )
+        yield panel.figure(axes, "levels", said)
+
+
+def _group_figures(
+    panel: SweepPanel, name: str, twin: str, kind: str, axis: str, said: str
+) -> Iterator[Figure]:
+    """Draw an average of decisions with two levels, at the prior nearest 1/2 and the first m."""
+    quantity = panel.frame["quantity"]
+    alone = panel.frame[quantity == twin].set_index("prior")["value"]
+    rows = panel.frame[quantity == name]
+    if rows.empty or alone.empty:
+        return
+    prior = min(alone.index, key=lambda p: abs(p - 0.5))
+    siblings = int(rows["n_siblings"].min())
+    rows = rows[(rows["prior"] == prior) & (rows["n_siblings"] == siblings)]
+    rows = rows.astype({"group_count": "int64"}).assign(without_hierarchy=alone[prior])
+    if kind == "accuracy":
+        rows = rows.assign(baseline=max(prior, 1.0 - prior))
+    said += f", when the block has the rho of {panel.label}, with {siblings} other blocks, "
+    said += f"prior {rows['prior_text'].iloc[0]}, against "
+    budgets = panel.study.hierarchy.rho_group
+    named = panel.named(budgets)
+    if rows["rho_group"].nunique() > 1:
+        axes = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
+        yield panel.figure(axes, f"group-budget-{kind}", f"{said}the rho of the group's count.")
+    if rows["group_count"].nunique() > 1:
+        rho = next(iter(named.values()), budgets[len(budgets) // 2].value)
+        one = rows[rows["rho_group"] == rho].drop(columns="standard_error")
+        axes = plotting.plot_group(one, quantity=axis)
+        said += f"the true count of the group; rho of the group's count {rho:.4g}."
+        yield panel.figure(axes, f"group-count-{kind}", said)
+
+
+# Tables.
+
+
+def _tables(panel: SweepPanel) -> Iterator[PageTable]:
+    """Yield a table for each marked budget, one row for each prior, then those by release."""
+    for one in panel.budgets:
+        rows = one.frame[one.frame["quantity"].isin([*_COLUMNS])]
+        if len(rows):
+            yield _budget_table(one, rows)
+    for one in panel.budgets:
+        yield from _released_tables(one)
+
+
+def _budget_table(panel: SweepPanel, rows: pd.DataFrame) -> PageTable:
+    wide = rows.pivot(index="prior", columns="quantity", values="value")
+    wide = wide.reindex(columns=[name for name in _COLUMNS if name in wide])
+    wide = wide.sort_index(ascending=False).rename(columns=_COLUMNS)
+    text = {prior.value: prior.name for prior in panel.study.prior}
+    wide.insert(0, "prior", [text[prior] for prior in wide.index])
+    if _COLUMNS[_SIMULATED] in wide:
+        errors = rows[rows["quantity"] == _SIMULATED].set_index("prior")["standard_error"]
+        wide["± standard error"] = errors.loc[wide.index]
+    first, parameter = rows.iloc[0], "sigma2" if panel.noise == NOISES[0] else "scale"
+    caption = f"{panel.label}: rho = {first['rho']:.7g}, "
+    caption += f"{parameter} = {first['noise_parameter']:.5g}"
+    for epsilon in panel.frame.loc[panel.frame["quantity"] == "epsilon", "value"]:
+        caption += f", epsilon = {epsilon:.5g} at delta = {panel.study.delta:g}"
+    return pages.table(wide, caption)
+
+
+def _released_tables(panel: SweepPanel) -> Iterator[PageTable]:
+    """Yield posteriors, and ratios, by released count: Kazan and Reiter's Table 4 in two."""
+    wide = panel.wide(*_RELEASED)
+    if wide.empty:
+        return
+    wide = wide[wide["target"] == wide["target"].iloc[0]]
+    priors = {prior.value: f"prior {prior.name}" for prior in panel.study.prior}
+    mine = panel.frame[panel.frame["quantity"] == "release_probability"]
+    mass = mine[mine["target"] == wide["target"].iloc[0]].set_index("noisy_count")["value"]
+    for quantity, name in (("posterior", "posterior"), ("risk_ratio", "posterior / prior")):
+        rows = wide.pivot(index="noisy_count", columns="prior", values=quantity)
+        rows = rows[sorted(priors, reverse=True)].head(_MAX_TABLE_ROWS).rename(columns=priors)
+        if len(mass):
+            rows.insert(0, "probability if the target is in the cell", mass.loc[rows.index])
+        rows.insert(0, "released count", [str(count) for count in rows.index])
+        yield pages.table(rows, f"{panel.label}: {name} after each release")

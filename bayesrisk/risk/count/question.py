@@ -1,0 +1,175 @@
+"""Risk of one noisy count, before it is drawn: one question, whose answers are averages.
+
+The truth enters here and only here: every average is over the noise around X = k + 1, the count
+that includes the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesrisk._base import validation as check
+from bayesrisk._base.doors import door
+from bayesrisk._base.validation import FloatAnswer, FloatArray
+from bayesrisk.distributions import DiscreteGaussian
+from bayesrisk.inference.count.posterior import CountArguments, NoisyCount, threshold_offset
+from bayesrisk.risk.count.averages import marginal_ratio
+from bayesrisk.risk.count.blocks import SCENARIOS, BlockRisk, DecisionAccuracy, combine
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountRisk(NoisyCount):
+    """One noisy count, and what its releases will say: the data holder's question, stated once.
+
+    What an adversary reads from one release are the methods of
+    :class:`~bayesrisk.inference.NoisyCount`; averages over all releases that the noise may give are
+    added here.  These do not depend on the counts (only y - k matters).  Source: Kazan and Reiter
+    (arXiv:2204.04253), equations (3.3) to (3.6).
+
+    Attributes
+    ----------
+    rho, prior, known_count, sensitivity, sigma2 : array_like
+        As for :class:`~bayesrisk.inference.NoisyCount`.
+
+    Examples
+    --------
+    >>> count = CountRisk(rho=0.0992264, prior=[1 / 2, 1 / 5])
+    >>> count.marginal_posterior().round(6).tolist()
+    [0.523666, 0.225423]
+    >>> round(float(CountRisk(rho=0.0992264, prior=1 / 864).marginal_risk()), 6)
+    1.218828
+    >>> count.correct_decision().round(7).tolist()
+    [0.5888605, 0.0017522]
+
+    At prior 1/5 the target is hardly ever found, and always guessing "no" is right in 80 %:
+
+    >>> count.accuracy().accuracy.round(5).tolist(), count.accuracy().baseline.tolist()
+    ([0.58886, 0.80005], [0.5, 0.8])
+    >>> result = CountRisk(rho=0.0992264, prior=0.5).summary([1, 3])
+    >>> result.to_frame()[["noisy_count", "prior", "posterior", "risk_ratio"]].round(3)
+       noisy_count  prior  posterior  risk_ratio
+    0            1    0.5      0.525       1.050
+    1            3    0.5      0.622       1.243
+    """
+
+    def marginal_risk(self) -> FloatAnswer:
+        r"""Return the risk ratio averaged over all releases, if the target is in the cell.
+
+        .. math:: \sum_y f(y - k - 1)\, \pi(y) / p
+
+        It is in [1, 1 / p]; relative error at most (16 + 3 min(rho, log(1 / p))) 2**-52, which
+        includes all truncation.  For small priors it is not monotone in rho: noise of about one
+        unit now and then makes the adversary certain, less noise makes these releases rare before
+        it convinces in general.
+        """
+        precision, p, _ = self._values
+        # Beyond these the ratio is 1, or 1 / p, in double precision.
+        return check.answer(marginal_ratio(np.clip(precision, 1e-200, 1e100), p))
+
+    def marginal_posterior(self) -> FloatAnswer:
+        r"""Return the posterior averaged over all releases, if the target is in the cell.
+
+        .. math:: \sum_y f(y - k - 1)\, \pi(y)
+
+        It is in [p, 1]; errors are those of :meth:`marginal_risk`.
+        """
+        return np.minimum(self.marginal_risk() * self._values.prior, 1.0)[()]
+
+    def correct_decision(self) -> FloatAnswer:
+        r"""Return the probability that the target is found, if it is in the cell.
+
+        .. math:: P(\eta \ge t - 1), \quad t = \lceil 1/2 + \log((1-p)/p) / (2\rho) \rceil
+
+        The adversary guesses "in the cell" where the posterior is at least 1/2, and the guess is
+        right because the target is there.  Guesses about targets who are not there have no part in
+        it: :meth:`accuracy` counts both, beside what is right without a release.
+
+        The probability is exact to 1e-13 relative, and not monotone in rho: it drops wherever the
+        threshold does not move but the noise shrinks.
+        """
+        noise, threshold = self._noise_and_threshold()
+        return noise.sf(threshold - 2.0)
+
+    def accuracy(self) -> DecisionAccuracy:
+        r"""Return the rate at which the adversary's best guess is right, the target there or not.
+
+        .. math:: p\, P(\eta \ge t - 1) + (1 - p)\, P(\eta < t)
+            = \sum_y \max\{p\, f(y - k - 1),\ (1 - p)\, f(y - k)\}
+
+        with t as for :meth:`correct_decision`.  An adversary who ignores the release and guesses
+        the more probable is right with probability max(p, 1 - p), the baseline: what the release
+        adds is the difference.
+
+        The absolute error is at most 4e-13 (of the two halves 1e-13 relative).  How ties are
+        decided does not matter to the accuracy.
+        """
+        noise, threshold = self._noise_and_threshold()
+        detection, clearance = noise.sf(threshold - 2.0), noise.cdf(threshold - 1.0)
+        return combine(self._values.prior, np.asarray(detection), np.asarray(clearance))
+
+    def _noise_and_threshold(self) -> tuple[DiscreteGaussian, FloatArray]:
+        precision, p, _ = self._values
+        return DiscreteGaussian.from_rho(precision), threshold_offset(precision, p)
+
+    def summary(
+        self, noisy_count: ArrayLike, *, scenario_name: str = "characteristics"
+    ) -> BlockRisk:
+        """Return everything there is to say about the risk of released counts ``noisy_count``.
+
+        ``scenario_name`` says what the adversary wants to know; see :meth:`Scenario.named`.
+        """
+        check.choice(scenario_name, "scenario_name", tuple(SCENARIOS))
+        decisions = self.accuracy()
+        columns = {
+            "noisy_count": check.count_array(noisy_count, "noisy_count"),
+            "known_count": self._values.known_count,
+            "sigma2": 0.5 / self._values.precision,
+            "posterior": self.posterior(noisy_count),
+            "risk_ratio": self.risk_ratio(noisy_count),
+            "decision_threshold": self.decision_threshold(),
+            "marginal_risk": self.marginal_risk(),
+        }
+        halves = [getattr(decisions, field.name) for field in fields(decisions)]
+        arrays: list[Any] = list(np.broadcast_arrays(*columns.values(), *halves))
+        named = dict(zip(columns, arrays[: len(columns)], strict=True))
+        decisions = DecisionAccuracy(*arrays[len(columns) :])
+        return BlockRisk(**named, decisions=decisions, scenario=SCENARIOS[scenario_name])
+
+
+@door(CountRisk)
+def marginal_risk(**question: Unpack[CountArguments]) -> FloatAnswer:
+    """Return the average risk ratio over releases: :meth:`CountRisk.marginal_risk`."""
+    return CountRisk(**question).marginal_risk()
+
+
+@door(CountRisk)
+def marginal_posterior(**question: Unpack[CountArguments]) -> FloatAnswer:
+    """Return the average posterior over releases: :meth:`CountRisk.marginal_posterior`."""
+    return CountRisk(**question).marginal_posterior()
+
+
+@door(CountRisk)
+def correct_decision_probability(**question: Unpack[CountArguments]) -> FloatAnswer:
+    """Return the probability that the target is found: :meth:`CountRisk.correct_decision`."""
+    return CountRisk(**question).correct_decision()
+
+
+@door(CountRisk)
+def decision_accuracy(**question: Unpack[CountArguments]) -> DecisionAccuracy:
+    """Return the rate of right guesses, the target there or not: :meth:`CountRisk.accuracy`."""
+    return CountRisk(**question).accuracy()
+
+
+@door(CountRisk)
+def block_risk(
+    noisy_count: ArrayLike,
+    *,
+    scenario_name: str = "characteristics",
+    **question: Unpack[CountArguments],
+) -> BlockRisk:
+    """Return all there is to say about the risk of releases: :meth:`CountRisk.summary`."""
+    return CountRisk(**question).summary(noisy_count, scenario_name=scenario_name)

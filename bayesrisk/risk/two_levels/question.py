@@ -1,0 +1,264 @@
+"""The question of two levels: what an adversary learns of a block from it and its group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.inference.sampling.chains import Samples
+from bayesrisk.inference.sampling.two_levels import sample_two_levels
+from bayesrisk.inference.two_levels import model
+from bayesrisk.inference.two_levels.posterior import (
+    HierarchicalPosterior,
+    TwoLevelSettings,
+    settings_posterior,
+)
+from bayesrisk.risk.count.distribution import RiskDistribution
+from bayesrisk.risk.two_levels.averages import (
+    HierarchicalGain,
+    HierarchicalRisk,
+    average_risk,
+    check_truth,
+    evaluate,
+    read_question,
+    without_hierarchy,
+)
+from bayesrisk.risk.two_levels.distribution import law_given_truth, law_over_prior
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TwoLevels(TwoLevelSettings):
+    """The question of two levels: a target's block, the group around it and its other blocks.
+
+    Stated once, it is asked in several ways: what one release says (:meth:`posterior`,
+    :meth:`sample`), and, with the truth, what releases say on average (:meth:`average`), how often
+    they say how much (:meth:`distribution`) and how often a guess is right
+    (:meth:`correct_decision`, :meth:`accuracy`, :meth:`gain`).  The methods with a truth are the
+    auditor's: an adversary has no ``group_count`` to give.
+
+    The truth is ``group_count``, the group's count N*, at most 2**51 (the ``known_total``, or
+    possible under ``group_prior``, which is not asked for with the published conditionals), and
+    ``block_count``, the block's X*: ``known_count``, or one more, which is the default.  Releases
+    are enumerated, at most 2**24 pairs (n, S).  A posterior of exactly 1/2 is decided by a fair
+    coin, or with ``ties="as-published"`` always for k + 1, as in (3.5) of Kazan and Reiter.
+    Source: Kazan and Reiter, sections 3.2 and 4.3, supplement S2 to S4.
+
+    Attributes
+    ----------
+    n_siblings : array_like of int
+        Number m of the other blocks in the group, in [1, 10**9].  Averages need m of at most 10**4
+        where ``rho_block / sensitivity**2 > 1/8``; their noise is always the sum of m draws.
+    rho_block : array_like
+        zCDP budget of every block count, in [0, 1e100].  At 0 neither the block nor its siblings
+        are released; ``block`` and ``siblings`` are then ignored.
+    rho_group : array_like
+        zCDP budget of the group count, in [0, 1e100].  At 0 ``group`` is ignored.  For averages
+        both budgets are 0 or at least 1e-30.
+    prior : array_like
+        Probability p that the target has the characteristics, in (0, 1).
+    known_count : array_like of int, default 0
+        Others in the block known to have them, k.
+    group_prior : CountLaw, optional
+        Prior on the group count N: any law with finite support.  By default flat on 0, 1, 2, ...
+    known_total : int, optional
+        Group count N* that is published without noise, above every ``known_count``.  The noisy
+        ``group`` then adds nothing.
+    sensitivity : array_like, default 1.0
+        L2 sensitivity that both budgets refer to: ``sigma2 = sensitivity**2 / (2 rho)``.
+    conditionals : {"coherent", "as-published"}, default "coherent"
+        ``"as-published"`` gives the stationary law of the two conditionals that explain the
+        printed results of Kazan and Reiter; they belong to no joint law, of which
+        ``IncompatibleConditionalsWarning`` warns at every question.
+    sibling_noise : {"approximate", "exact"}, default "approximate"
+        Law of the noise of S: one discrete Gaussian of m times the scale (S2), or the convolution.
+
+    Examples
+    --------
+    >>> question = TwoLevels(n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.5)
+    >>> question.posterior(2, 1, -1).belief
+    Belief: 0.5 before the release, 0.5033 after it (1.007 times as probable)
+    >>> (100 * question.posterior(2, 1, -1).group_pmf.loc[:3]).round(2).to_list()
+    [12.94, 38.66, 29.79, 13.92]
+    >>> risk = question.average(group_count=10)
+    >>> round(float(risk.value), 6), round(float(risk.without_hierarchy), 6)
+    (0.52449, 0.523666)
+    >>> question.correct_decision(group_count=[1, 10]).value.round(6).tolist()
+    [0.318191, 0.589726]
+    >>> question.accuracy(group_count=[1, 10]).value.round(4).tolist()
+    [0.6037, 0.5897]
+    >>> result = question.gain(group_count=10)
+    >>> round(float(result.gain), 5), round(float(result.loss), 5)
+    (0.02019, 0.01932)
+    """
+
+    def posterior(
+        self, block: ArrayLike, group: ArrayLike, siblings: ArrayLike
+    ) -> HierarchicalPosterior:
+        r"""Return the posterior of the target given noisy counts of block, group and siblings.
+
+        .. math:: P(x, N \mid y, n, S) \propto P(x)\, P(N)\, e^{-\rho_1 (y-x)^2
+            - \rho_2 (n-N)^2}\, g_m(S - N + x)\, 1[N \ge x], \quad x \in \{k, k+1\}
+
+        with :math:`g_m(d) = e^{-\rho_1 d^2 / m}`, or the exact law of a sum of m draws of the
+        block noise.  A total N* that is known (an invariant) is an event that holds with and
+        without the target: the other blocks then hold N* - x, whichever x is true, and the releases
+        say
+
+        .. math:: \frac{P(R \mid X = k + 1, N = N^*)}{P(R \mid X = k, N = N^*)}
+            = e^{\rho_1 (2 (y - k) - 1)}\, \frac{g_m(S - N^* + k + 1)}{g_m(S - N^* + k)} .
+
+        The event itself says nothing of x, because P(N) does not depend on it.
+
+        ``block``, ``group`` and ``siblings`` are the noisy counts y and n and the total S of the
+        noisy counts of the other blocks; they may be negative.  The absolute error of a probability
+        is at most ``truncation_bound`` plus rounding, 1e-12 for counts up to 1e4.  With the flat
+        prior and the approximate noise a release costs about 0.1 microseconds in a batch.
+        Otherwise the sum over N is taken term by term.
+
+        With ``rho_group=0`` and the flat prior the coherent posterior is the block's alone: S then
+        speaks of the other blocks, whose prior is flat whatever x is.  Under a proper prior on N it
+        is not, because N - x has another law for x = k than for x = k + 1.
+        """
+        model.warn_if_published(self.checked)
+        return settings_posterior(self, block, group, siblings)
+
+    def sample(
+        self,
+        block: int,
+        group: int,
+        siblings: int,
+        *,
+        draws: int,
+        warmup: int,
+        chains: int,
+        rng: np.random.Generator | int,
+        threads: int | None = None,
+    ) -> Samples:
+        r"""Sample the posterior of the block's and the group's count by Gibbs sampling.
+
+        .. math::
+
+            x \mid N &\sim \text{Bernoulli on } \{k, k + 1\}, \quad \text{odds } \frac{p}{1-p}\,
+            e^{\rho_1 (2(y - k) - 1) + (\rho_1/m)(2(N - S - k) - 1)}\, 1[N \ge k + 1] \
+            N \mid x &\propto P(N)\, e^{-\tau (N - \mu_x)^2}\, 1[N \ge x], \quad
+            \tau = \rho_2 + \frac{\rho_1}{m}, \quad
+            \mu_x = \frac{\rho_2 n + (\rho_1 / m)(S + x)}{\tau}
+
+        The exact posterior's independent check: settings are single numbers here, and the siblings'
+        noise is one discrete Gaussian whatever ``sibling_noise`` says.  The published conditionals
+        drop the indicator from x given N: a replication, the posterior of no model.
+
+        ``draws`` and ``warmup`` are sweeps kept and discarded in each of ``chains`` chains, at most
+        1e8; 2**28 numbers are kept in all (2 GiB).  Each chain gets a child of ``rng``; draws do
+        not depend on ``threads``.  Counts whose weight is below e**-50 of the largest are left out.
+
+        From any x, N given x covers N >= k + 1, from where both x are possible: every feasible
+        state is reached in one sweep.  Chains start at x = k and x = k + 1 in turn.
+        """
+        model.warn_if_published(self.checked)
+        return sample_two_levels(
+            self,
+            (block, group, siblings),
+            draws=draws,
+            warmup=warmup,
+            chains=chains,
+            rng=rng,
+            threads=threads,
+        )
+
+    def average(
+        self, group_count: ArrayLike, *, block_count: ArrayLike | None = None
+    ) -> HierarchicalRisk:
+        r"""Return the posterior of the true block count, averaged over releases given the truth.
+
+        .. math:: \sum_{y, n, S} f_1(y - X^*)\, f_2(n - N^*)\, f_m(S - N^* + X^*)\,
+            P(X = X^* \mid y, n, S)
+
+        Divided by the prior of the truth it is the marginal risk.
+        """
+        return average_risk(read_question(self, group_count, block_count), decision=False)
+
+    def distribution(
+        self, group_count: ArrayLike | None = None, *, block_count: ArrayLike | None = None
+    ) -> RiskDistribution:
+        r"""Return the law of the risk ratio over releases: how often it exceeds a limit, quantiles.
+
+        .. math:: P\Big(\frac{P(X = k + 1 \mid y, n, S)}{p} > r \,\Big|\, X^*, N^*\Big)
+
+        The ratio is that of the target's being there, whichever count is true; given X* = k + 1
+        its mean is the value of :meth:`average` over p.  Without ``group_count`` releases are those
+        that the adversary expects: the counts follow p and ``group_prior`` or ``known_total``, one
+        of which must be given; the mean is then 1 where ``group_prior`` allows no count below
+        ``known_count + 1`` and the siblings' noise is exact.
+
+        Examples
+        --------
+        >>> question = TwoLevels(n_siblings=27, rho_block=0.0992264, rho_group=0.2464845, prior=0.1)
+        >>> law = question.distribution(group_count=10)
+        >>> print(round(law.exceeds(1.5), 4), round(law.quantile(0.95), 3))
+        0.2162 2.064
+        """
+        if group_count is None:
+            if block_count is not None:
+                raise ArgumentError("block_count needs a group_count, got none")
+            return law_over_prior(self)
+        return law_given_truth(read_question(self, group_count, block_count))
+
+    def correct_decision(
+        self, group_count: ArrayLike, *, block_count: ArrayLike | None = None, ties: str = "shared"
+    ) -> HierarchicalRisk:
+        r"""Return the probability that the target is found by the releases, if it is there.
+
+        .. math:: \sum_{n, S} f_2(n - N^*)\, f_m(S - N^* + X^*)\, P(X^* + \eta \ge t(n, S))
+
+        for X* = k + 1; t(n, S) is the smallest noisy block count at which the posterior of k + 1 is
+        at least 1/2.  For X* = k it is the probability that the target is rightly taken not to be
+        there, that of staying below the threshold.
+        """
+        question = read_question(self, group_count, block_count, ties=ties)
+        return average_risk(question, decision=True)
+
+    def accuracy(self, group_count: ArrayLike, *, ties: str = "shared") -> HierarchicalRisk:
+        r"""Return the rate at which the adversary's best guess is right, the target there or not.
+
+        .. math:: p\, P(\text{found} \mid X^* = k + 1, N^*) + (1 - p)\, P(\text{cleared} \mid
+            X^* = k, N^* - 1)
+
+        The people of the other blocks are the same in both cases: without the target the group
+        counts one less, which ``group_prior`` must allow.  A ``known_total`` counts N* in both, so
+        that the other blocks hold one more without the target.  The value may be below both
+        baselines: the adversary is right as often as can be on average over its own prior of the
+        group count, not at every true one.
+        """
+        question = read_question(self, group_count, ties=ties)
+        # The question twice along a new first axis: the target there, and not there.
+        arrays = {name: np.stack([array, array]) for name, array in question.arrays.items()}
+        arrays["block_count"][1] -= 1
+        if question.model.known_total is None:
+            arrays["group_count"][1] -= 1
+            without = {name: array[1] for name, array in arrays.items()}
+            name = "group_count - 1, the truth without the target unless known_total is given,"
+            check_truth(question.model, without, name)
+        pair = replace(question, arrays=arrays, shape=(2, *question.shape))
+        value = evaluate(pair, decision=True)[..., 0]
+        alone = without_hierarchy(pair, decision=True)
+        p = question.arrays["prior"]
+        rate, without = (p * x[0] + (1.0 - p) * x[1] for x in (value, alone))
+        return HierarchicalRisk(
+            question, "decision accuracy", rate, without, np.maximum(p, 1.0 - p)
+        )
+
+    def gain(
+        self, group_count: ArrayLike, *, block_count: ArrayLike | None = None, ties: str = "shared"
+    ) -> HierarchicalGain:
+        """Return the rates of decisions that the hierarchy sets right, and of those it spoils.
+
+        Both adversaries decide for the more probable block count; one reads (y, n, S), the other y
+        alone.  A release that only a coin reads rightly counts one half.
+        """
+        question = read_question(self, group_count, block_count, ties=ties)
+        correct, gain, loss = np.moveaxis(evaluate(question, decision=True), -1, 0)
+        return HierarchicalGain(question, gain, loss, correct, correct - gain + loss)

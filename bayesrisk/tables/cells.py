@@ -1,0 +1,166 @@
+"""Which codes published tables tell apart, and the cells of a schema that this leaves.
+
+A record counts in the cells of tables by the *kind* of each of its codes alone: codes are of one
+kind where every table gives them the same weights.  The cells of a schema whose codes are of the
+same kinds are one cell of a :class:`CellSpace`.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.tables._grammar import Table
+from bayesrisk.tables.schema import Schema
+
+
+def joint_kinds(labels: Sequence[IntArray]) -> IntArray:
+    """Return the kinds that several classifications make together, in the order of their labels."""
+    kinds: IntArray = np.unique(np.stack(labels), axis=1, return_inverse=True)[1]
+    return kinds.reshape(-1).astype(np.int64)
+
+
+def code_kinds(tables: Iterable[Table], name: str, size: int) -> IntArray:
+    """Return the kind of each of the codes of an attribute, in the order of their weights."""
+    labels = [table.classes[name][1] for table in tables if name in table.factors]
+    return joint_kinds([np.zeros(size, np.int64), *labels])
+
+
+def crossed_weights(table: Table, codes: Mapping[str, IntArray]) -> IntArray:
+    """Return the weights of all combinations of some codes in each cell of a table."""
+    weights = np.ones((len(table.cells), 1), np.int64)
+    for name, chosen in codes.items():
+        factor = np.ones((len(table.cells), chosen.size), np.int64)
+        if name in table.factors:
+            factor = table.factors[name][:, chosen]
+        weights = (weights[:, :, None] * factor[:, None, :]).reshape(len(table.cells), -1)
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class CellSpace:
+    """The cells of a schema after codes that need not be told apart are put together.
+
+    ``bins`` has for every attribute the bin of each code, numbered from 0.
+    """
+
+    schema: Schema
+    bins: Mapping[str, IntArray]
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Number of bins of every attribute, in the order of the schema."""
+        return tuple(int(self.bins[name].max()) + 1 for name in self.schema.names)
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def first(self) -> dict[str, IntArray]:
+        """For every attribute the first code of each bin, counted from 0."""
+        return {n: np.unique(self.bins[n], return_index=True)[1] for n in self.schema.names}
+
+    def refined(self, tables: Iterable[Table]) -> "CellSpace":
+        """Return the coarsest cells inside these on which every cell of tables is constant.
+
+        Bins are numbered in the order of their first codes.  Cells that the tables leave as they
+        are come back themselves: what was computed for them holds.
+        """
+        bins, tables = {}, list(tables)
+        for name, old in self.bins.items():
+            kinds = joint_kinds([old, code_kinds(tables, name, old.size)])
+            first = np.unique(kinds, return_index=True)[1]
+            bins[name] = np.argsort(np.argsort(first))[kinds].astype(np.int64)
+        equal = all(np.array_equal(bins[name], self.bins[name]) for name in bins)
+        return self if equal else CellSpace(self.schema, bins)
+
+    def parts(self, cells: IntArray) -> dict[str, IntArray]:
+        """Return the bin of every attribute for flat cells."""
+        parts = {}
+        for name, size in zip(self.schema.names[::-1], self.shape[::-1], strict=True):
+            cells, parts[name] = np.divmod(cells, size)
+        return parts
+
+    def representatives(self, cells: IntArray | None = None) -> IntArray:
+        """Return a cell of the schema in each of some cells, by default in all."""
+        parts = self.parts(np.arange(self.size) if cells is None else cells)
+        flat = np.zeros(self.size if cells is None else cells.shape, np.int64)
+        for name, size in zip(self.schema.names, self.schema.shape, strict=True):
+            flat = flat * size + self.first[name][parts[name]]
+        return flat
+
+    def labels(self, cells: IntArray) -> IntArray:
+        """Return the cell in which each of some cells of the schema lies."""
+        index = self.schema.indices(cells)
+        numbers = np.zeros(cells.shape, np.int64)
+        for name, size in zip(self.schema.names, self.shape, strict=True):
+            numbers = numbers * size + self.bins[name][index[name]]
+        return numbers
+
+    def columns(self, cells: IntArray) -> dict[str, IntArray]:
+        """Return the bins of flat cells; the code itself where an attribute was left whole."""
+        parts, columns = self.parts(cells), {}
+        for attribute in self.schema.attributes:
+            part = parts[attribute.name]
+            if self.is_whole(attribute.name):
+                columns[attribute.name] = part + attribute.first
+            else:
+                columns[f"{attribute.name}bin"] = part
+        return columns
+
+    def is_whole(self, name: str) -> bool:
+        """Return True where every code of the attribute has a bin of its own."""
+        return self.bins[name].size == int(self.bins[name].max()) + 1
+
+    def weights(self, tables: Sequence[Table]) -> dict[str, IntArray]:
+        """Return for every attribute the weight of each bin in all cells of tables, (cells, bins).
+
+        The tables must not tell apart what this space does not.
+        """
+        weights = {}
+        for name in self.schema.names:
+            first = self.first[name]
+            parts = [np.zeros((0, first.size), np.int64)]
+            for t in tables:
+                whole = np.ones((len(t.cells), first.size), np.int64)
+                parts.append(t.factors[name][:, first] if name in t.factors else whole)
+            weights[name] = np.concatenate(parts)
+        return weights
+
+    def mass(
+        self, values: FloatArray | None, factors: Mapping[str, IntArray] | None = None
+    ) -> FloatArray:
+        """Return the sum of values of the schema's cells in each cell; of equal shares without any.
+
+        ``factors`` of one table cell are weights with which they count.
+        """
+        weights = {
+            n: (factors or {}).get(n, np.ones((1, 1), np.int64))[0] for n in self.schema.names
+        }
+        if values is None:
+            mass = np.ones(1)
+            for name in self.schema.names:
+                bins = self.bins[name]
+                part = np.bincount(bins, np.broadcast_to(weights[name], bins.shape)) / bins.size
+                mass = np.multiply.outer(mass, part).ravel()
+            return mass
+        table = values.reshape(self.schema.shape)
+        for axis, name in enumerate(self.schema.names):
+            if name in (factors or {}):
+                shape = [-1 if a == axis else 1 for a in range(table.ndim)]
+                table = table * weights[name].reshape(shape)
+            order = np.argsort(self.bins[name], kind="stable")
+            starts = np.searchsorted(self.bins[name][order], np.arange(self.shape[axis]))
+            table = np.add.reduceat(np.take(table, order, axis), starts, axis)
+        return np.ascontiguousarray(table.ravel())
+
+
+def coarsest_cells(schema: Schema, tables: Iterable[Table]) -> CellSpace:
+    """Return the coarsest cells of a schema on which every cell of some tables is constant."""
+    one = CellSpace(schema, {a.name: np.zeros(a.size, np.int64) for a in schema.attributes})
+    return one.refined(tables)

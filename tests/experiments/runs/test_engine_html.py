@@ -1,0 +1,135 @@
+"""Pages: every text escaped, no control characters, nothing loaded, templates in the package."""
+
+import base64
+import hashlib
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from jinja2 import Template, UndefinedError, meta
+from report_pages import FROM, HOSTILE, hostile_report
+
+from bayesrisk.experiments import pages as page
+
+TEMPLATES = files("bayesrisk.experiments") / "templates"
+SCRIPT = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+PROSE = [f"audit_{name}.html" for name in ("question", "words", "checks")]
+PROSE += [f"sweep_{name}.html" for name in ("levels", "noises", "reading")]
+PROSE += ["attack_reading.html"]
+PROSE += [
+    f"{report}_{name}.html"
+    for report in ("occupancy", "reidentification")
+    for name in ("answer", "question", "reading")
+]
+
+
+class Attributes(HTMLParser):
+    """Names of the attributes of a page, in lower case."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.found |= {name for name, _ in attrs}
+
+
+def hostile_page():
+    frame = pd.DataFrame({HOSTILE: [HOSTILE, "b"], "x": [1.0, np.nan]})
+    drawn = page.Figure(HOSTILE, 900, "AAAA")
+    table = page.table(frame, HOSTILE)
+    panels, downloads = (
+        ("panels", HOSTILE, [drawn]),
+        ("downloads", {HOSTILE: "AAAA"}),
+    )
+    return hostile_report([drawn], [table], [panels, ("cards", table), downloads])
+
+
+def test_no_text_becomes_markup():
+    page = hostile_page()
+    assert re.findall("<script.*", page) == ["<script>" + SCRIPT.splitlines()[0]]
+    assert 'onload="' not in page
+    assert not re.search("[\x00\x1b\u202e]", page)
+    assert "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;" in page
+    assert "49" not in page.split("</style>")[1].split("<script>")[0]
+    # Each place that takes a text took this one: title twice, caption and its alternative, ...
+    assert page.count("&lt;script&gt;") >= 30
+
+
+def test_the_escaping_can_be_missed():
+    """The same page from an environment that does not escape fails the first test."""
+    assert "<script" in Template("{{ name }}").render(name=HOSTILE)
+
+
+def test_no_template_leaves_texts_as_they_are():
+    texts = [file.read_text("utf-8") for file in TEMPLATES.iterdir() if file.name.endswith("html")]
+    assert len(texts) == 2 + len(PROSE)
+    assert not any(re.search(r"\|\s*safe|autoescape", text) for text in texts)
+
+
+def test_a_piece_that_no_macro_makes_is_an_error():
+    with pytest.raises(UndefinedError, match="headline"):
+        page.render(HOSTILE, [("headline", HOSTILE)], [], **FROM)
+
+
+def test_the_page_loads_nothing_and_prints_whole():
+    page = hostile_page()
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
+    style, script = (re.search(f"<{tag}>(.*?)</{tag}>", page, re.S) for tag in ("style", "script"))
+    digests = [
+        base64.b64encode(hashlib.sha256(found.group(1).encode()).digest()).decode()
+        for found in (style, script)
+    ]
+    assert policy == (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{digests[0]}'; "
+        f"script-src 'sha256-{digests[1]}'; base-uri 'none'; form-action 'none'"
+    )
+    names = Attributes()
+    names.feed(page)
+    assert "alt" in names.found
+    assert not any(name == "style" or name.startswith("on") for name in names.found)
+    assert not re.search(r"https?:|fetch|XMLHttp|import\(|innerHTML|insertAdjacent|eval", SCRIPT)
+    assert SCRIPT.count("\n") < 150
+    assert not re.search(r'(src|href)="(?!data:)', page)
+    assert 'name="viewport"' in page
+    print_style = page[page.index("@media print") : page.index("</style>")]
+    assert "overflow: visible" in print_style  # no scroll bars, no cut table
+    assert "details::details-content { content-visibility: visible" in print_style
+    assert page.index('class="answer"') < page.index("<img") < page.index("<table")
+
+
+def test_a_name_that_nobody_gave_is_an_error():
+    with pytest.raises(UndefinedError, match="hierarchy"):
+        page.render(HOSTILE, [], [("prose", "sweep_reading.html", {})], **FROM)
+
+
+def test_templates_are_part_of_the_package():
+    names = {file.name for file in TEMPLATES.iterdir()}
+    assert {"page.html", "pieces.html", "style.css", "report.js", *PROSE} <= names
+    environment = page._environment()
+    for name in sorted(n for n in names if n.endswith(".html")):
+        source = environment.loader.get_source(environment, name)[0]
+        parsed = environment.parse(source)
+        assert set(meta.find_referenced_templates(parsed)) <= names
+
+
+def test_a_figure_is_as_wide_as_it_was_drawn(tmp_path):
+    drawn = matplotlib.figure.Figure(figsize=(4.0, 3.0))
+    made = page.figure(drawn, tmp_path / "f", "c")
+    assert (made.caption, made.width) == ("c", 500)
+    assert made.data.startswith("iVBORw0KGgo")  # a PNG in base 64
+    assert {file.name for file in tmp_path.iterdir()} == {"f.png", "f.svg"}
+
+
+def test_only_a_report_loads_the_templates():
+    code = (
+        "import sys; import bayesrisk.experiments as e; e.write_report; "
+        "assert 'jinja2' not in sys.modules"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

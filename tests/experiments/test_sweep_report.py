@@ -1,0 +1,148 @@
+"""The report: self-contained, escaped, the same bytes twice."""
+
+import re
+
+import pytest
+from studies import run_sweep
+
+from bayesrisk.exceptions import PartFileError
+from bayesrisk.experiments import read_results, write_report
+from bayesrisk.experiments.sweep_document import parse_config
+
+
+@pytest.fixture(scope="module")
+def page(shared_document, tmp_path_factory):
+    grid = shared_document["grid"] | {"sensitivity": ["add-remove", "change-one"]}
+    folder = tmp_path_factory.mktemp("report") / "out"
+    run_sweep(parse_config(shared_document | {"grid": grid}), folder)
+    return write_report(folder)
+
+
+def test_report_is_self_contained_and_escaped(page):
+    html = page.read_text(encoding="utf-8")
+    assert "<h1>small &lt;sweep&gt; &amp; more</h1>" in html
+    assert "<sweep>" not in html
+    assert not re.search(r'(src|href)="(?!data:)', html)
+    assert html.count("<script") == 1  # the report's own
+    assert str(page.parent) not in html
+    assert html.count("data:image/png;base64,") == 2 * 9
+    assert "Everything else is exact" in html
+    assert "neighbours change one record" in html
+
+
+def test_report_shows_the_published_numbers(page):
+    """Table 5 of Kazan and Reiter, prior 1/2, and its budget."""
+    html = page.read_text(encoding="utf-8")
+    assert "block, as in the paper: rho = 0.09922635, sigma2 = 5.039" in html
+    assert "<td>1/2</td><td>0.52367</td><td>1.0473</td><td>1</td><td>0.58886</td>" in html
+    assert "block, as produced: rho = 0.09922635, sigma2 = 10.078" in html
+
+
+def test_a_budget_of_the_census_comes_with_both_of_its_noises(document, tmp_path):
+    """Also where the sweep has one sensitivity only; a budget of one's own has one noise."""
+    document["quantities"] = ["marginal_posterior", "marginal_risk"]
+    document["grid"]["rho"].append({"name": "mine", "value": "0.5"})
+    run_sweep(parse_config(document), tmp_path / "out")
+    html = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    header = html[html.index("Two noises for one rho") :]
+    assert "<th>block, as in the paper (sigma2 5.039)</th>" in header
+    assert "<th>block, as produced (sigma2 10.08)</th>" in header
+    assert "<tr><td>1/2</td><td>1.0473</td><td>1.0242</td></tr>" in header
+    assert "<tr><td>1/864</td><td>1.2188</td><td>1.104</td></tr>" in header
+    assert "mine, as" not in html
+    document["grid"]["rho"] = [0.1, 0.2, 0.3]
+    run_sweep(parse_config(document), tmp_path / "own")
+    html = write_report(tmp_path / "own").read_text(encoding="utf-8")
+    assert "as produced" not in html
+    assert "rho = 0.2" in html  # that in the middle, where none has a name
+
+
+def test_two_names_of_one_budget_are_two_budgets_with_the_same_numbers(document, tmp_path):
+    """As where two products of the Census spend alike."""
+    document["grid"]["rho"] = [0.1, {"name": "a", "value": 1}, {"name": "b", "value": "1"}]
+    run_sweep(parse_config(document), tmp_path / "out")
+    html = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    tables = [
+        re.search(rf"<figcaption>{name}: rho = 1, .*?(<tbody>.*?</tbody>)", html, re.S)[1]
+        for name in "ab"
+    ]
+    assert tables[0] == tables[1]
+    assert tables[0].count("<tr>") == 2  # a row for each prior
+    assert "No other of the 2 marked budgets and 2 priors" in html
+
+
+def test_found_and_right_are_told_apart(document, tmp_path):
+    """At prior 1/5 the target is hardly found, and "no" without a release is right in 80 %."""
+    document["grid"]["prior"] = ["1/5"]
+    (tmp_path / "t.csv").write_text("who,count\n<script>alert(1)</script>,1\n", encoding="utf-8")
+    document["table"] = {"path": "t.csv"}
+    run_sweep(parse_config(document, folder=tmp_path), tmp_path / "out")
+    html = write_report(tmp_path / "out").read_text(encoding="utf-8")
+    heads = "<th>found, if in the cell</th><th>right without a release</th><th>right with it</th>"
+    assert heads in html
+    assert "<td>8</td><td>0.0017522</td><td>0.8</td><td>0.80005</td>" in html
+    assert "correct decision probability" not in html
+    # The name of a target is text.
+    assert html.count("<script") == 1  # the report's own
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+
+
+def test_figures_come_as_png_and_svg(page):
+    figures = page.parent / "figures"
+    names = {path.stem for path in figures.glob("*.png")}
+    assert names == {path.stem for path in figures.glob("*.svg")}
+    assert len(names) == 18
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in figures.glob("*.png"))
+
+
+@pytest.mark.slow
+def test_same_bytes_twice(page):
+    folder = page.parent
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    write_report(folder)
+    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_unfinished_sweep_has_no_report(document, tmp_path):
+    run_sweep(parse_config(document), tmp_path / "out", shard=(1, 2))
+    with pytest.raises(PartFileError, match="missing"):
+        write_report(tmp_path / "out")
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def answer_of(page):
+    text = page.read_text(encoding="utf-8")
+    start = text.index('class="answer"')
+    return " ".join(re.sub("<[^>]*>", "", text[start : text.index("</div>", start)]).split())
+
+
+def test_the_answer_comes_first_and_is_that_of_the_results(page):
+    """The posterior on average of the marked budget and prior that gain most."""
+    rows = read_results(page.parent)[1]
+    text = answer_of(page)
+    named = rows[rows["rho_name"] != ""]
+    for sensitivity, convention in ((1.0, "as in the paper"), (2.0**0.5, "as produced")):
+        own = named[(named["sensitivity"] == sensitivity)]
+        risk = own[own["quantity"] == "marginal_risk"]
+        most = risk.loc[risk["value"].idxmax()]
+        posterior = own[
+            (own["quantity"] == "marginal_posterior")
+            & (own["rho"] == most["rho"])
+            & (own["prior"] == most["prior"])
+        ]["value"].item()
+        assert convention in text
+        assert f"at {100 * posterior:.3g}%: {most['value']:.3g} times as much" in text
+
+
+def test_the_answer_of_decisions_and_of_none(document, tmp_path):
+    document["quantities"] = ["decision_accuracy", "decision_baseline"]
+    document["grid"]["prior"] = ["1/2"]
+    run_sweep(parse_config(document), tmp_path / "right")
+    text = answer_of(write_report(tmp_path / "right"))
+    assert "best guess is right in 58.9% of all cases with the released count" in text
+    assert "and in 50% without a release" in text
+    document["quantities"] = ["decision_threshold", "epsilon"]
+    run_sweep(parse_config(document), tmp_path / "none")
+    page = write_report(tmp_path / "none")
+    assert "has no averages over releases" in answer_of(page)
+    assert "data:image" not in page.read_text(encoding="utf-8")

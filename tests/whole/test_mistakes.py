@@ -1,0 +1,256 @@
+"""Mistakes of users of notebooks: a message names the thing, and the bound or the way out."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import bayesrisk as br
+from bayesrisk.experiments import AuditStudy, Protection
+from bayesrisk.inference import KnownRecords
+from bayesrisk.reconstruction import claim_sentences, count_bounds, find_claims
+
+PLACES = br.tables.Geography("towns", ("ward",), (1,))
+SEX = br.tables.Attribute("sex", 2, labels=("F", "M"))
+SCHEMA = br.Schema("people", (SEX, br.tables.Attribute("age", 3)), PLACES)
+OTHER = br.Schema("homes", (br.tables.Attribute("rooms", 4),), PLACES)
+PEOPLE = pd.DataFrame({"ward": ["1", "1", "2"], "sex": ["F", "M", "M"], "age": [0, 1, 2]})
+RECORDS = br.Records.from_frame(PEOPLE, schema=SCHEMA)
+HOMES = br.Records.from_frame(pd.DataFrame({"ward": ["1"], "rooms": [2]}), schema=OTHER)
+WORK = br.Workload.of(SCHEMA, [["sex"], ["age"]])
+OTHER_WORK = br.Workload.of(OTHER, [["rooms"]])
+TABLES = br.tabulate(RECORDS, WORK)
+RELEASE = br.Identity().release(RECORDS, workload=WORK, rng=1)
+PRIOR = br.inference.RecordPrior.uniform_data_sets(SCHEMA)
+NODES = pd.DataFrame(
+    {"node": ["g", "a"], "parent": ["", "g"], "noisy_count": [3, 2], "rho": [0.2, 0.2]}
+)
+
+
+def two_levels(**change):
+    usual = {"n_siblings": 2, "rho_block": 0.5, "rho_group": 0.5, "prior": 0.1}
+    return br.TwoLevels(**usual | change)
+
+
+def study(**change):
+    usual = {
+        "population": RECORDS,
+        "workload": WORK,
+        "protections": [Protection("identity")],
+        "adversaries": [br.risk.Adversary.named("linker", known=["age"])],
+        "stated": ["sex"],
+        "targets": 2,
+        "releases": 1,
+    }
+    return AuditStudy(**usual | change).config
+
+
+def frame_of(**change):
+    return br.Records.from_frame(PEOPLE.assign(**change), schema=SCHEMA)
+
+
+def asked(mechanism=None, **change):
+    usual = {"observed": [("ward", "sex")], "alternatives": [{"sex": "M"}], "prior": 0.5}
+    question = br.MechanismQuestion(WORK, **usual | change)
+    options = {"target": 0, "question": question, "draws": 40, "rng": 1}
+    return br.mechanism_risk(RECORDS, mechanism=mechanism or br.Identity(), **options)
+
+
+def posterior(count=3, **change):
+    return br.posterior_probability(count, **{"rho": 0.1, "prior": 0.1} | change)
+
+
+def file_of(folder, text, name="people.csv"):
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+#: What is done, its call (with an empty folder), and what the message must hold.
+MISTAKES = {
+    # Names.
+    "a preset misspelt": (lambda f: br.simulate_population("conty", rng=1), "conty .. county"),
+    "a sample misspelt": (lambda f: br.datasets.path("hospitl"), "hospitl .. hospital"),
+    "a workload misspelt": (lambda f: br.Workload.named("sf1-blok"), "sf1-blok .. sf1-block"),
+    "a scenario misspelt": (
+        lambda f: posterior(sensitivity="change-on"),
+        "sensitivity .. number .. change-on",
+    ),
+    "a solver misspelt": (lambda f: br.reconstruct(TABLES, scope="ward", solver="pulp:cbk"), "cbk"),
+    "a scope misspelt": (lambda f: br.reconstruct(TABLES, scope="wards"), "scope .. wards .. ward"),
+    "an adversary misspelt": (
+        lambda f: br.risk.Adversary.named("linkr", known=["age"]),
+        "linkr .. linker",
+    ),
+    # Budgets, priors and counts.
+    "rho negative": (lambda f: posterior(rho=-1), "rho .. > 0 .. -1"),
+    "rho as text": (lambda f: posterior(rho="big"), "rho .. 'big'"),
+    "no rho and no sigma2": (lambda f: posterior(rho=None), "--rho|rho .. sigma2"),
+    "rho and sigma2": (lambda f: posterior(sigma2=1), "rho .. sigma2"),
+    "sigma2 of zero": (lambda f: posterior(rho=None, sigma2=0), "sigma2 .. > 0 .. 0"),
+    "a prior of one": (lambda f: posterior(prior=1), "prior .. < 1 .. 1"),
+    "a list of fractions, one wrong": (
+        lambda f: posterior(prior=["1/10", "2/1"]),
+        "prior .. < 1 .. 2",
+    ),
+    "a prior in per cent": (lambda f: posterior(prior=10), "prior .. < 1 .. 10"),
+    "a fraction that divides by zero": (lambda f: posterior(prior="1/0"), "prior .. 1/0"),
+    "text for a fraction": (lambda f: posterior(prior="one in ten"), "prior .. one in ten"),
+    "a list where text belongs": (lambda f: posterior(prior=["1/10", "x"]), "prior .. 'x'"),
+    "a count of half a person": (lambda f: posterior(2.5), "noisy_count .. whole number .. 2.5"),
+    "axes that do not fit": (
+        lambda f: posterior([1, 2, 3], prior=[0.1, 0.2]),
+        "noisy_count .. prior .. (3,) .. (2,)",
+    ),
+    "probabilities that do not sum to 1": (
+        lambda f: br.FiniteLaw(0, [0.5, 0.4]),
+        "probabilities .. 1 .. 0.9",
+    ),
+    "a probability below 0": (lambda f: br.FiniteLaw(0, [1.5, -0.5]), "probabilities .. -0.5"),
+    "siblings that are no number": (
+        lambda f: two_levels(n_siblings=-1),
+        "n_siblings .. >= 1 .. -1",
+    ),
+    "a group without budget": (lambda f: two_levels(rho_group=-1), "rho_group .. >= 0 .. -1"),
+    "no draws": (
+        lambda f: two_levels().sample(1, 2, 3, draws=0, warmup=1, chains=1, rng=1),
+        "draws .. >= .. 0",
+    ),
+    "a seed as text": (
+        lambda f: two_levels().sample(1, 2, 3, draws=9, warmup=1, chains=1, rng="one"),
+        "rng .. 'one'",
+    ),
+    "seed instead of rng": (lambda f: two_levels().sample(1, 2, 3, seed=1), "seed"),
+    "seed of a population": (lambda f: br.simulate_population("tract", seed=1), "seed .. rng"),
+    "a seed below 0": (lambda f: br.simulate_population("tract", rng=-1), "rng .. >= 0 .. -1"),
+    # Frames, records and files.
+    "a frame without a column": (
+        lambda f: br.Records.from_frame(PEOPLE[["ward", "sex"]], schema=SCHEMA),
+        "age .. ward, sex",
+    ),
+    "a column of places misspelt": (
+        lambda f: br.Schema.from_frame(PEOPLE, place="wrd"),
+        "wrd .. Did you mean 'ward'",
+    ),
+    "columns misspelt": (
+        lambda f: br.Schema.from_frame(PEOPLE, columns=["sxe"]),
+        "sxe .. 'ward', 'sex', 'age'",
+    ),
+    "a label that does not exist": (
+        lambda f: frame_of(sex=["F", "M", "X"]),
+        "row 3 .. 'sex' .. 'F', 'M' .. 'X'",
+    ),
+    "no frame": (lambda f: br.Records.from_frame([1, 2], schema=SCHEMA), "frame .. list"),
+    "a name where a schema belongs": (
+        lambda f: br.Records.from_frame(PEOPLE, schema="people"),
+        "schema .. 'people'|schema .. str",
+    ),
+    "a file with a wrong value": (
+        lambda f: br.Records.read(file_of(f, "ward,sex,age\n1,F,x\n"), schema=SCHEMA),
+        "people.csv .. row 1 .. 'age' .. 'x'",
+    ),
+    "a tree without a column": (lambda f: br.Tree.from_frame(NODES.drop(columns="rho")), "rho"),
+    "a parent that is no node": (
+        lambda f: br.Tree.from_frame(NODES.assign(parent=["", "x"])),
+        "parent .. 'x'",
+    ),
+    "a node twice": (lambda f: br.Tree.from_frame(NODES.assign(node="g")), "node .. 'g'"),
+    "known people without a place": (
+        lambda f: KnownRecords.from_frame(PEOPLE, place="block"),
+        "block",
+    ),
+    # Tables and workloads.
+    "a column that no table can have": (
+        lambda f: br.Workload.of(SCHEMA, [["race"]]),
+        "race .. sex, age",
+    ),
+    "records where a workload belongs": (
+        lambda f: br.tabulate(WORK, RECORDS),
+        "workload .. Records",
+    ),
+    "a count of people below 0": (
+        lambda f: two_levels().average(group_count=-1),
+        "group_count .. >= .. -1",
+    ),
+    # Protections and releases.
+    "a parameter misspelt": (lambda f: br.make_mechanism("swapping:rat=0.1"), "rat"),
+    "a recipe without a value": (
+        lambda f: br.make_mechanism("rounding:base"),
+        "KEY=VALUE .. 'base'",
+    ),
+    "rounding to 1": (lambda f: br.Rounding(base=1, method="random"), "base .. >= 2 .. 1"),
+    "a method of rounding misspelt": (
+        lambda f: br.Rounding(base=3, method="randm"),
+        "method .. randm .. random",
+    ),
+    "records of another schema": (
+        lambda f: br.Identity().release(HOMES, workload=WORK),
+        "records .. homes .. people",
+    ),
+    "a release without tables": (lambda f: br.Identity().release(RECORDS), "workload"),
+    "the name of a protection where one belongs": (
+        lambda f: asked(mechanism="identity"),
+        "mechanism .. 'identity'",
+    ),
+    "a folder that exists": (lambda f: RELEASE.write(file_of(f, "x").parent), "people.csv|empty"),
+    "a file that is no release": (lambda f: br.Release.read(file_of(f, "x")), "people.csv"),
+    "a folder that is no release": (lambda f: br.Release.read(f), "release.json"),
+    # Attacks and audits.
+    "records where a release belongs": (
+        lambda f: br.reconstruct(RECORDS, scope="ward"),
+        "tables .. Records",
+    ),
+    "a time limit of 0": (
+        lambda f: br.reconstruct(TABLES, scope="ward", time_limit=0),
+        "time_limit .. > 0 .. 0",
+    ),
+    "claims about a column that is not there": (
+        lambda f: find_claims(TABLES, among={"race": [1]}),
+        "among .. race .. sex",
+    ),
+    "sentences about something else": (
+        lambda f: claim_sentences(TABLES),
+        "claims .. Claims .. PublishedTables",
+    ),
+    "a query about no column": (
+        lambda f: count_bounds(TABLES, queries=[{"race": 1}]),
+        "queries .. Workload .. race",
+    ),
+    "a truth of another schema": (
+        lambda f: br.reconstruct(TABLES, scope="ward").statements(
+            release=RELEASE, prior=PRIOR, truth=HOMES, known=["age"], stated=["sex"]
+        ),
+        "records .. homes .. people",
+    ),
+    "known and stated the same": (lambda f: study(stated=["age"]), "stated .. age"),
+    "stated no column": (lambda f: study(stated=["race"]), "stated .. race .. sex"),
+    "no protection at all": (lambda f: study(protections=[]), "protections"),
+    "targets below 1": (lambda f: study(targets=0), "targets .. >= 1 .. 0"),
+    "tables of another schema": (lambda f: study(workload=OTHER_WORK), "stated .. rooms .. sex"),
+    "an alternative that does not exist": (
+        lambda f: asked(alternatives=[{"sex": "X"}]),
+        "sex .. 'X'",
+    ),
+    "an alternative that is the record": (
+        lambda f: asked(alternatives=[{"sex": "F"}]),
+        "alternatives",
+    ),
+    "observed no table": (lambda f: asked(observed=[("ward", "race")]), "observed .. race .. sex"),
+    "no audit in the folder": (lambda f: br.run(f / "no.toml", f / "out"), "study .. Path"),
+}
+
+
+def holds(message, wanted):
+    """Return whether a message has all parts, in one of the wordings that ``|`` separates."""
+    return any(all(part in message for part in way.split(" .. ")) for way in wanted.split("|"))
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_named_with_the_way_out(mistake, tmp_path):
+    call, wanted = MISTAKES[mistake]
+    with pytest.raises((br.BayesRiskError, AttributeError, TypeError)) as caught:
+        call(tmp_path)
+    if not isinstance(caught.value, br.BayesRiskError):
+        assert "Did you mean" in str(caught.value) or "argument" in str(caught.value)
+    assert holds(str(caught.value), wanted), f"{type(caught.value).__name__}: {caught.value}"
+    assert len(str(caught.value)) < 400
+    assert str(Path(__file__).parents[2]) not in str(caught.value)
