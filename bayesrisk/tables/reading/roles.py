@@ -209,9 +209,10 @@ class SheetColumns:
         return self._titled(names, counts, flags, choices)
 
     def _withheld(self, i: int) -> bool:
-        """Return whether all counts of a column are withheld: marks, as others are or by name."""
+        """Return whether a column has no number: marks or ranges, as others are or by name."""
         column, head = self.columns[i], self.heads[i]
-        if not head or not all(t and is_mark(t) for t in column):
+        ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
+        if not head or not all(t and (is_mark(t) or t in ranges) for t in column):
             return False
         if not any(any(map(str.isalnum, t)) for t in column) or _COUNT.fullmatch(head):
             return True

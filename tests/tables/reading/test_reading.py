@@ -441,6 +441,12 @@ def variables_of(said):
             {},
             {"area": {"A", "B"}, "sex": {"Male", "Female"}},
         ),
+        # So is one whose counts are all the same range.
+        (
+            "area,Male,Female,Total\nA,1-4,7,10\nB,1-4,1-4,5\n",
+            {},
+            {"area": {"A", "B"}, "sex": {"Male", "Female"}},
+        ),
         # Codes beside blank labels are codes all the same.
         (
             "cause code,cause,sex,n\n01,Falls,M,4\n01,,F,5\n02,Burns,M,3\n02,,F,9\n",
