@@ -177,13 +177,10 @@ def _panels(study: SweepStudy, results: pd.DataFrame, images: Path) -> list[Swee
     # Budgets of two names are two settings of the same points.
     numbers = ("rho_name", "value", "standard_error", "effective_releases")
     results = results.drop_duplicates([name for name in results if name not in numbers])
+    sensitivities = {one.value: one for one in study.sensitivity}
     return [
-        SweepPanel(study, noise, sensitivity, results[chosen], images)
-        for noise in study.noise
-        for sensitivity in study.sensitivity
-        if (
-            chosen := (results["noise"] == noise) & (results["sensitivity"] == sensitivity.value)
-        ).any()
+        SweepPanel(study, noise, sensitivities[value], frame, images)
+        for (noise, value), frame in results.groupby(["noise", "sensitivity"], sort=False)
     ]
 
 
