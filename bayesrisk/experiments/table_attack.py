@@ -15,6 +15,7 @@ from bayesrisk import reconstruction
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._version import __version__
+from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments import pages
 from bayesrisk.experiments.pages import Part
@@ -24,7 +25,6 @@ from bayesrisk.reconstruction import Proofs
 from bayesrisk.reconstruction.claims.result import Claims, one_record, several
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, record_form
-from bayesrisk.reconstruction.registry import Status
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.reading.reading import TableReading
 
@@ -369,7 +369,9 @@ class _Attack:
         """Sentences on proofs, on what is missing, and on what all of it rests."""
         lines = self.certificates.answer()
         if self.missing:
-            lines.append(f"Not looked for, or not ended within the time: {_list(self.missing)}.")
+            lines.append(
+                f"Not looked for, or not ended within the time: {pages.listed(self.missing)}."
+            )
         return [*lines, self.reading.condition]
 
     def answer(self) -> dict[str, Any]:
@@ -430,10 +432,6 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
             else "One count that could be 0 by itself is not 0."
         )
     return sentences
-
-
-def _list(words: list[str]) -> str:
-    return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1]
 
 
 def _placed(sentence: str, place: Mapping[Any, str]) -> str:
