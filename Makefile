@@ -7,6 +7,8 @@ PEERS := .venv-peers
 VERSIONS := .venv-versions
 # Pythons of `make lowest`, for instance PYTHONS="python3.11 python3.13".
 PYTHONS ?= $(PYTHON)
+# Where scientific packages put the wheels of the night.
+NIGHTLIES := https://pypi.anaconda.org/scientific-python-nightly-wheels/simple
 DEMO := build/demo
 # Tests run on every core; benchmarks, which need the machine for themselves, do not.  Each worker
 # begins with tests that stand together, so that what they share is made once.
@@ -16,7 +18,7 @@ export PYTHONHASHSEED := 0
 # Commands that tests start read what was compiled to bytecode once.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: release-check demo test check check-all lint fuzz lowest bench bench-peers ratios mutations docs notebooks bounds format clean
+.PHONY: release-check demo near test check check-all lint fuzz lowest nightlies bench bench-peers ratios mutations docs notebooks bounds format clean
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO)
@@ -29,6 +31,11 @@ demo: $(VENV)/.demo
 	@echo "     from their own records:  open $(CURDIR)/$(DEMO)/audit/report.html"
 	@echo "  2. disclosure risk over rho for a table of Dare County, 1940:"
 	@echo "     open $(CURDIR)/$(DEMO)/sweep/report.html"
+
+# Under a minute: the tests nearest to the files that differ from HEAD, or from BASE=REVISION, or to
+# FILES="...", and why each is run.
+near: $(VENV)/.test
+	$(BIN)/python benchmarks/near.py $(if $(BASE),--base $(BASE)) $(FILES)
 
 # The slow tests, a few hundred, are run by `make check-all`.
 test: $(VENV)/.test
@@ -76,6 +83,18 @@ lowest: $(VERSIONS)/uv/bin/uv
 	  NUMBA_CACHE_DIR=$$here/numba $$here/bin/python -m pytest -q -n auto -p no:benchmark \
 	    -m "not slow"; \
 	done; done
+
+# The fast tests on the newest wheels of NumPy, SciPy, pandas and Numba, those of the night too, as
+# far as they fit each other.
+nightlies: $(VERSIONS)/uv/bin/uv
+	$(VERSIONS)/uv/bin/uv venv --quiet --clear --python $(PYTHON) $(VERSIONS)/nightlies
+	$(VERSIONS)/uv/bin/uv pip install --quiet --python $(VERSIONS)/nightlies/bin/python \
+	  --upgrade --prerelease allow --index-strategy unsafe-best-match \
+	  --extra-index-url $(NIGHTLIES) --only-binary numpy --only-binary scipy \
+	  --only-binary pandas --only-binary numba --editable '.[test]'
+	$(VERSIONS)/uv/bin/uv pip list --python $(VERSIONS)/nightlies/bin/python
+	NUMBA_CACHE_DIR=$(CURDIR)/$(VERSIONS)/nightlies/numba $(VERSIONS)/nightlies/bin/python -m pytest \
+	  -q -n auto -p no:benchmark -m "not slow"
 
 # What would be released: archives twice the same, whole and with one version, the demonstration from
 # the wheel on the lowest and newest libraries, links of the documentation.  Nothing is uploaded.

@@ -1,8 +1,9 @@
 import os
 import signal
 
+import marks
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 # A shell that starts the tests in the background ignores Ctrl-C for all below it: commands that
 # tests interrupt must hear it.
@@ -14,8 +15,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.fsync = lambda _: None
 
 # The same examples every time: a failure must be one that anybody can run again.  Tests that do not
-# say how many they need have fewer here than in ``make check-all``.
-for name, number in (("bayesrisk", 40), ("thorough", 100)):
+# say how many they need have fewer here than in ``make check-all``; in ``make near`` none has more
+# than ten.
+QUICK = 10
+for name, number in (("bayesrisk", 40), ("thorough", 100), ("quick", QUICK)):
     settings.register_profile(
         name, derandomize=True, deadline=None, database=None, max_examples=number
     )
@@ -28,6 +31,18 @@ def pytest_addoption(parser):
     parser.addoption("--fuzz-flips", type=int, default=12, help="bits to flip, per command")
     parser.addoption("--fuzz-kills", default="3", help="points to stop at, per command; or all")
     parser.addoption("--fuzz-seed", type=int, default=1, help="which bits, and which points")
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(config, items):
+    marks.give(items)
+    if config.getoption("hypothesis_profile", None) == "quick":
+        for item in filter(is_hypothesis_test_item, items):
+            marks.lower_examples(item.function, QUICK)
+
+
+def is_hypothesis_test_item(item):
+    return isinstance(item, pytest.Function) and is_hypothesis_test(item.function)
 
 
 @pytest.fixture(scope="module")

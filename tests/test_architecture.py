@@ -9,6 +9,7 @@ import functools
 from pathlib import Path
 
 import house
+import near
 import pytest
 
 import bayesrisk
@@ -420,7 +421,7 @@ def test_dask_and_distributed_share_their_home():
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_the_terminal_is_the_business_of_the_command_line(package):
     users = {name for name, source in MODULES.items() if package in outsiders(source)}
-    others = {user for user in users if not user.startswith(("cli", "__main__"))}
+    others = {user for user in users if not user.startswith(("cli", "census.cli", "__main__"))}
     assert len(others) <= 1
     assert {zone_of(user) for user in others} <= {"experiments"}
 
@@ -662,3 +663,60 @@ def test_names_are_nouns_and_verbs():
 def test_loose_names_are_seen():
     source = "def rows_of(at, /):\n    found = self._told = at\n    kept_rows = ratio = found\n"
     assert house.loose_names(source) == ["_told", "at", "found", "rows_of"]
+
+
+# Test files that mirror no module, and why: whole folders, and files at the top.
+MIRROR_NOTHING = {
+    "fuzz": "files, calls and commands that are damaged at random, whatever reads them",
+    "real": "records and tables that are not shipped, through the whole package",
+    "reference": "numbers that papers print, by paper",
+    "whole": "several modules together, from end to end",
+    "test_architecture.py": "all modules, by their source",
+    "test_docs.py": "pages of the documentation",
+    "test_limits.py": "a page of the documentation",
+    "test_mutations.py": "benchmarks/mutations.py",
+    "test_near.py": "benchmarks/near.py",
+    "test_notebooks.py": "notebooks",
+    "test_oracles.py": "oracles",
+    "test_pages.py": "pages of the documentation in a browser",
+    "test_peers.py": "benchmarks/peers",
+    "test_project.py": "workflows, and the list of changes",
+    "test_public_api.py": "all public names",
+    "test_r.py": "programs of a page in R",
+    "test_readme.py": "README.md",
+    "test_targets.py": "benchmarks/targets.py",
+    "test_wing.py": "the wing of census bureaus",
+}
+
+
+def without_module(files):
+    """Return test files that mirror no module by path and name, and are not listed as such."""
+    return {
+        file for file in files
+        if not near.mirrored(file) and Path(file).parts[1] not in MIRROR_NOTHING
+    }  # fmt: skip
+
+
+def test_each_test_file_mirrors_a_module():
+    """Its name is that of a module of the same folder, alone or with a topic: test_MODULE_TOPIC.py.
+
+    Many topics of one module may have a folder of the module's name; a test of a whole folder is
+    named after that; tests of several modules go to tests/whole.
+    """
+    assert without_module(near.test_files()) == set()
+    listed = {Path(file).parts[1] for file in near.test_files() if not near.mirrored(file)}
+    assert listed == set(MIRROR_NOTHING)
+
+
+def test_a_test_without_a_module_is_seen():
+    files = {
+        "tests/risk/test_intervals.py", "tests/risk/test_intervals_of_blocks.py",
+        "tests/plotting/test_canvas.py", "tests/reconstruction/solvers/test_solvers.py",
+        "tests/risk/membership/test_any.py", "tests/cli/test_reconstruct.py",
+        "tests/risk/test_gone.py", "tests/test_gone.py", "tests/fuzz/test_calls.py",
+        "tests/risk/test_interval.py", "tests/intervals/test_risk.py",
+    }  # fmt: skip
+    assert without_module(files) == {
+        "tests/risk/test_gone.py", "tests/test_gone.py", "tests/risk/test_interval.py",
+        "tests/intervals/test_risk.py",
+    }  # fmt: skip

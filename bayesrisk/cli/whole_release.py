@@ -1,4 +1,4 @@
-"""What a whole release tells about one record, by the law of its privacy loss."""
+"""Evidence of a whole release about one record, by the law of its privacy loss."""
 
 import math
 from pathlib import Path
@@ -14,7 +14,7 @@ _DELTA = 1e-10
 _PRIORS = (1 / 2, 1 / 10, 1 / 2016)
 
 
-def law_of(source: str) -> "br.accounting.PrivacyLoss":
+def release_law(source: str) -> "br.accounting.PrivacyLoss":
     """Return the law of a budget by name, or of the release in a folder."""
     from bayesrisk.release.release import ReleaseIndex
 
@@ -31,9 +31,11 @@ def answer(
     source: str, *, epsilon: float | None, delta: float | None, prior: float | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Return epsilon or delta, and beliefs, of a release: as a document and in lines."""
+    import numpy as np
+
     if epsilon is not None and delta is not None:
         raise ArgumentError("give --epsilon or --delta of a release, not both")
-    law = law_of(source)
+    law = release_law(source)
     counts = sum(part.times for part in law.parts)
     document: dict[str, Any] = {"source": source, "counts": counts}
     if epsilon is not None:
@@ -41,25 +43,20 @@ def answer(
         document |= {"epsilon": epsilon, "delta_lower": ends.lower, "delta_upper": ends.upper}
         first = f"delta is {float(ends):.6g} at epsilon {epsilon:g}"
     else:
-        asked = _DELTA if delta is None else delta
-        ends = law.epsilon(asked)
-        document |= {"delta": asked, "epsilon_lower": ends.lower, "epsilon_upper": ends.upper}
-        first = f"epsilon is {float(ends):.6g} at delta {asked:g}"
+        failure = _DELTA if delta is None else delta
+        ends = law.epsilon(failure)
+        document |= {"delta": failure, "epsilon_lower": ends.lower, "epsilon_upper": ends.upper}
+        first = f"epsilon is {float(ends):.6g} at delta {failure:g}"
         if not math.isnan(law.rho):
-            tight = float(br.rho_to_epsilon(law.rho, asked))
+            tight = float(br.rho_to_epsilon(law.rho, failure))
             document |= {"rho": law.rho, "epsilon_of_rho": tight}
             first += f"; the conversion of its rho, {law.rho:.6g}, gives {tight:.6g}"
     priors = _PRIORS if prior is None else (prior,)
     beliefs = law.posterior(priors)
+    columns = (beliefs.mean, beliefs.ratio, beliefs.decision_error)
     rows = [
         {"prior": p, "posterior": m, "risk_ratio": r, "wrong_guesses": w}
-        for p, m, r, w in zip(
-            priors,
-            beliefs.mean.value,
-            beliefs.ratio.value,
-            beliefs.decision_error.value,
-            strict=True,
-        )
+        for p, m, r, w in zip(priors, *(np.ravel(ends.value) for ends in columns), strict=True)
     ]
     document["rows"] = rows
     lines = [

@@ -1,6 +1,7 @@
 """The law of the privacy loss of a release against enumeration, simulation and closed forms."""
 
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -210,6 +211,29 @@ def test_noise_with_a_list_of_probabilities():
     assert encloses(law.reversed.delta(0.5), oracle.delta(back, 0.5))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_ends_enclose_fractions(seed):
+    """The advantage of noise with dyadic probabilities is a fraction, which ends must enclose."""
+    rng = np.random.default_rng(seed)
+    joint = {(): (Fraction(1), Fraction(1))}
+    counts = []
+    for _ in range(3):
+        weights = np.bincount(rng.integers(0, 4, 64), minlength=4)
+        change = int(rng.choice([-1, 1, 2]))
+        counts.append((FiniteLaw(0, weights / 64), change))
+        p = {x: Fraction(int(w), 64) for x, w in enumerate(weights)}
+        values = range(-2, 7)
+        joint = {
+            (*key, x): (present * p.get(x - change, Fraction(0)), absent * p.get(x, Fraction(0)))
+            for key, (present, absent) in joint.items()
+            for x in values
+        }
+    wanted = sum(max(present - absent, Fraction(0)) for present, absent in joint.values())
+    ends = PrivacyLoss.of(counts).advantage
+    assert Fraction(float(ends.lower)) <= wanted <= Fraction(float(ends.upper))
+    assert ends.width < 1e-11
+
+
 def test_a_release_states_its_counts():
     budgets = {"block": {"P1": "1/8", "P3": "1/16"}}
     mechanism = make_mechanism("discrete-gaussian", budgets=budgets, sensitivity="change-one")
@@ -218,6 +242,12 @@ def test_a_release_states_its_counts():
     one = PrivacyLoss.of(mechanism, sensitivity="add-remove")
     assert one.rho == pytest.approx(3 / 32)
     assert one.epsilon(1e-6).upper < law.epsilon(1e-6).lower
+    # A record that counts in two cells of a table needs twice the variance, at the same budget.
+    several = make_mechanism(
+        "discrete-gaussian", budgets=budgets, sensitivity="change-one", overlap={"P1": 2, "P3": 1}
+    )
+    assert PrivacyLoss.of(several).rho == pytest.approx(3 / 16)
+    assert sum(part.times for part in PrivacyLoss.of(several).parts) == 6
 
 
 def test_a_table_without_noise_has_no_law():

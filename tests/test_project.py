@@ -1,0 +1,62 @@
+"""Files about the project: what is run for each change, and before a commit."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+
+
+def jobs(workflow):
+    return yaml.safe_load(workflow.read_text(encoding="utf-8"))["jobs"].values()
+
+
+def lines_run(job):
+    """Return what a job runs, once for each setting of its matrix."""
+    matrix = job.get("strategy", {}).get("matrix", {})
+    for step in job["steps"]:
+        for target in matrix.get("target", [""]):
+            if "run" in step:
+                yield step["run"].replace("${{ matrix.target }}", target)
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_run_targets_of_the_makefile(workflow):
+    lines = [line for job in jobs(workflow) for line in lines_run(job)]
+    assert lines
+    for line in lines:
+        command, target, *rest = line.split()
+        assert command == "make"
+        assert target in TARGETS
+        assert "${{" not in " ".join(rest)  # texts of others come by the environment alone
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_have_a_major_version_and_no_right_to_write(workflow):
+    actions = [step["uses"] for job in jobs(workflow) for step in job["steps"] if "uses" in step]
+    assert [action for action in actions if not re.fullmatch(r"actions/[\w-]+@v\d+", action)] == []
+    document = yaml.safe_load(workflow.read_text(encoding="utf-8"))
+    assert document["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_use_the_oldest_and_the_newest_python_that_is_declared(workflow):
+    declared = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    assert oldest == declared[0]
+    matrices = [job.get("strategy", {}).get("matrix", {}) for job in jobs(workflow)]
+    assert [m["python"] for m in matrices if m] == [[oldest, declared[-1]]]
+
+
+def test_what_runs_before_a_commit_is_the_lint_of_the_makefile():
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    tools = [hook["entry"].removesuffix(" --force-exclude") for hook in hooks[0]["hooks"]]
+    assert tools == [".venv/bin/ruff check", ".venv/bin/ruff format", ".venv/bin/mypy"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert all(tool.replace(".venv/bin", "$(BIN)") in makefile for tool in tools)
