@@ -422,7 +422,7 @@ def test_dask_and_distributed_share_their_home():
 @pytest.mark.parametrize("package", ["typer", "rich"])
 def test_the_terminal_is_the_business_of_the_command_line(package):
     users = {name for name, source in MODULES.items() if package in outsiders(source)}
-    others = {user for user in users if not user.startswith(("cli", "__main__"))}
+    others = {user for user in users if not user.startswith(("cli", "census.cli", "__main__"))}
     assert len(others) <= 1
     assert {zone_of(user) for user in others} <= {"experiments"}
 

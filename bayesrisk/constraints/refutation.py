@@ -67,10 +67,11 @@ class Refuter:
         def look(part: _Branch) -> list[_Branch] | None:
             bounds, path, above, side = part
             above[side], point = self._relaxed(bounds, path)
-            index = -1 if point is None else self._fractional(point)
-            if above[side] or index < 0:
+            if above[side] or point is None:
                 return [] if above[side] else None
-            m = self.units.size
+            m, index = self.units.size, self._fractional(point)
+            if index < 0:
+                return None
             most = int(np.floor(self._sums(point)[index]))
             tree = above[side] = {"branch": self._boxes(index), "most": most}
             parts = []
@@ -91,7 +92,8 @@ class Refuter:
             return parts[::-1]
 
         whole = Bounds(self._model.low, self._model.high, row_low, row_high)
-        complete = explore([(whole, (), root, "tree")], look, nodes=nodes, deadline=Deadline())
+        waiting: list[_Branch] = [(whole, (), root, "tree")]
+        complete = explore(waiting, look, nodes=nodes, deadline=Deadline())
         return root["tree"] if complete else {}
 
     def _relaxed(self, bounds: Bounds, path: Path) -> tuple[Tree, FloatArray | None]:
@@ -101,7 +103,8 @@ class Refuter:
         most = np.append(np.minimum(bounds.high, _TOP), rest + _TOP)
         least = np.append(bounds.low, rest)
         for relaxed in _RELAXED:
-            self._linear.rebound(bounds.row_low - relaxed, bounds.row_high + relaxed)
+            low, high = (end.astype(np.float64) for end in (bounds.row_low, bounds.row_high))
+            self._linear.rebound(low - relaxed, high + relaxed)
             values, duals, _ = self._linear.relax(least, most)
             if values is None or duals is None:
                 return {}, None

@@ -32,7 +32,14 @@ from bayesrisk.reconstruction.claims.search.space import Rules, claim_space
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction
 from bayesrisk.tables import PublishedTables, Table, Workload
-from bayesrisk.tables.likelihoods import UNBOUNDED, CellKeySpec, Likelihood, RangeSpec, RoundingSpec
+from bayesrisk.tables.likelihoods import (
+    UNBOUNDED,
+    CellKeySpec,
+    Likelihood,
+    PerturbedCounts,
+    RangeSpec,
+    RoundingSpec,
+)
 from bayesrisk.tables.published import SeveralTables, one_release, under_laws
 
 #: A certificate, or a part of it, as JSON has it.
@@ -161,6 +168,8 @@ def _law(law: Likelihood | None) -> Json | None:
     if isinstance(law, RangeSpec):
         ranges = {"edges": list(law.edges), "values": list(law.values), "step": law.step}
         return {"law": "ranges", **ranges}
+    if isinstance(law, PerturbedCounts):
+        return {"law": "perturbed", "largest": law.largest}
     if isinstance(law, CellKeySpec):
         changes = [[change for change, _ in row] for row in law.shares]
         return {"law": "cell-key", "changes": changes, "repeat": law.repeat}

@@ -52,6 +52,9 @@ class _Choice:
     ``histogram`` has the counts of ``group``, in which nothing is hidden.
     """
 
+    _linear: HighsWarm  # the program of d, of the bounds _ends
+    _ends: tuple[IntArray, IntArray]
+
     def __init__(
         self, group: PlaceGroup, cliques: Cliques, histogram: IntArray, protection: int
     ) -> None:

@@ -70,8 +70,9 @@ def test_no_stage_begins_after_the_end(fifty, monkeypatch):
                 patch.setattr(model, "time", clock)
                 patch.setattr(_decide, "_NODES", nodes)
                 # Every relaxation and interior point is preceded by this.
-                for stage in (_highs, _sifting):
-                    patch.setattr(stage, "set_time_limit", clock.stage(_highs.set_time_limit))
+                limited = clock.stage(_highs.set_time_limit)
+                for solver in (_highs, _sifting):
+                    patch.setattr(solver, "set_time_limit", limited)
                 patch.setattr(_study, "block_system", clock.stage(_study.block_system))
                 patch.setattr(_decide, "row_basis", clock.stage(_decide.row_basis))
                 patch.setattr(_exchange, "_exchange", clock.stage(_exchange._exchange))
