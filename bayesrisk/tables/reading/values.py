@@ -67,7 +67,8 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, _Law]:
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
     guesses = {file: _guess(part) for file, part in by_file.items()}
-    changed = max((g for g in guesses.values() if g[0].startswith("perturbed")), default=None)
+    every = [g for g in guesses.values() if g[0].startswith("perturbed")]
+    changed = max(every, key=lambda g: int(g[0].rpartition("-")[2]), default=None)
     for file, (guess, reason) in guesses.items():
         if changed and guess == "exact":  # who changes the counts of one table changes all
             guess, reason = changed
