@@ -375,7 +375,7 @@ class _Attack:
         return [*lines, self.reading.condition]
 
     def answer(self) -> dict[str, Any]:
-        """Return what a program reads: sentences, numbers of rows, facts of the bounds."""
+        """Return sentences, numbers of rows and facts of the bounds, for programs."""
         rows = {name: len(frame) for name, frame in self.frames.items()}
         sentences = [*self.sentences, *self.last]
         report = str(self.target / "report.html")
