@@ -12,7 +12,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk.cli import base
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.runs.engine import RunSummary
@@ -55,7 +55,7 @@ def measurements(
 
     counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"
     if output.suffix == ".parquet":
-        raise ArgumentError(f"output must be a folder, got {quote(str(output))}")
+        raise ArgumentError("--output", "must be a folder", got=str(output))
     risk_options = {
         "prior": risk.prior,
         "known-count": risk.known_count,

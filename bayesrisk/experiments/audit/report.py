@@ -224,6 +224,7 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
 _PLAIN = {
     "calibration": "Are statements true as often as their probability says?",
     "errors": "Error of each table",
+    "privacy": "Epsilon of a whole release at delta 1e-10, by its own law and by its rho",
     "settings": "Every setting that was tried",
 }
 
@@ -318,6 +319,7 @@ def audit_files(
     proofs: pd.DataFrame,
     choice: pd.DataFrame | None = None,
     settings: pd.DataFrame | None = None,
+    privacy: pd.DataFrame | None = None,
 ) -> dict[str, bytes]:
     """Return the further files of a complete audit, by name.
 
@@ -328,6 +330,8 @@ def audit_files(
         "measures": measures, "comparisons": comparisons, "costs": costs,
         "calibration": calibration, "checks": checks, "proofs": proofs,
     }  # fmt: skip
+    if privacy is not None and len(privacy):
+        frames["privacy"] = privacy
     if choice is not None and settings is not None:
         frames |= {"choice": choice, "settings": settings}
     files = {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()}
