@@ -276,7 +276,6 @@ def _name(row: pd.Series) -> str:
     return f"{protection}, {attack if attack in _NAMES else f'read {attack}'}"
 
 
-# -----------------------------------------------------------------------------
 # Figure of trade-off curves: true against false positives of tests of membership.
 
 
@@ -311,7 +310,6 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
     return axes
 
 
-# -----------------------------------------------------------------------------
 # Figure of statements: how much an adversary gains, by attack and protection.
 
 

@@ -9,7 +9,9 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._base import disk
-from bayesrisk.cli import base
+from bayesrisk.cli.command import renamed
+from bayesrisk.cli.options import RunOptions, SeedOption, parse_number
+from bayesrisk.cli.printing import MADE_UP, counter, print_answer, progress, shard_lines
 from bayesrisk.exceptions import ArgumentError, OutputError, quote
 
 if TYPE_CHECKING:
@@ -29,10 +31,10 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "br.census
         if name not in kinds:
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {quote(name)}{advice}")
-        settings[name] = value if kinds[name] is str else base.number(value, f"--set {name}")
+        settings[name] = value if kinds[name] is str else parse_number(value, f"--set {name}")
     given = {"name": "--preset", "n_blocks": "--blocks"}
     given |= {name: f"--set {name}" for name in (text.partition("=")[0] for text in changes)}
-    with base.renamed(given):
+    with renamed(given):
         return br.census.population_spec(preset, **settings)
 
 
@@ -72,8 +74,8 @@ def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
 
 def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the microdata.")],
-    seed: base.SeedOption,
-    runner: base.RunOptions,
+    seed: SeedOption,
+    runner: RunOptions,
     preset: Annotated[str, "tract, county or state."] = "county",
     blocks: Annotated[int | None, "Blocks, instead of the preset's."] = None,
     changes: Annotated[
@@ -113,7 +115,7 @@ def simulate(
 
 def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
     """Return the stylised law of change, with rates that are given as NAME=RATE."""
-    with base.renamed({"years": "--years"}):
+    with renamed({"years": "--years"}):
         law = br.census.stylised_change(years)
     parts = [text.partition("=") for text in changes]
     for name, equals, _ in parts:
@@ -121,8 +123,8 @@ def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
             attributes = ", ".join(n for n in law.schema.names if n != law.age)
             raise ArgumentError(f"--change must be NAME=RATE of {attributes}, got {quote(name)}")
     given = {"changes": "--change"} | {f"changes[{n!r}]": f"--change {n}" for n, _, _ in parts}
-    with base.renamed(given):
-        rates = {name: base.number(rate, f"--change {name}") for name, _, rate in parts}
+    with renamed(given):
+        rates = {name: parse_number(rate, f"--change {name}") for name, _, rate in parts}
         return dataclasses.replace(law, changes=rates)
 
 
@@ -131,27 +133,27 @@ def _nation(
     settings: "br.census.PopulationSpec",
     seed: int,
     scale: str | None,
-    runner: base.RunOptions,
+    runner: RunOptions,
 ) -> None:
     """Make a nation by county, as a run in shards."""
     from bayesrisk.census.population.simulate import Nation
     from bayesrisk.census.studies.nation import NationStudy
 
-    with base.renamed({"scale": "--scale"}):
-        nation = Nation.scaled(1.0 if scale is None else base.number(scale, "--scale"), settings)
+    with renamed({"scale": "--scale"}):
+        nation = Nation.scaled(1.0 if scale is None else parse_number(scale, "--scale"), settings)
     summary = runner.run(NationStudy(nation, seed), output, "simulate")
     run = {k: v for k, v in summary.to_dict().items() if k != "population"}
-    figures, lines = {}, list(base.shard_lines(summary))
+    figures, lines = {}, list(shard_lines(summary))
     if summary.population is not None:
         figures, lines = _document(summary.population, output), _lines(summary.population) + lines
-    base.print_answer({**figures, **run}, lines, as_json=runner.as_json)
+    print_answer({**figures, **run}, lines, as_json=runner.as_json)
 
 
 def _population(
     output: Path,
     settings: "br.census.PopulationSpec",
     seed: int,
-    runner: base.RunOptions,
+    runner: RunOptions,
     *,
     replace: bool,
     law: "br.tables.PopulationChange | None",
@@ -167,8 +169,8 @@ def _population(
             "folder; nothing was changed"
         )
     hidden = runner.quiet or runner.as_json
-    with base.progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
-        count_step = base.counter(advance, 3)
+    with progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
+        count_step = counter(advance, 3)
         population = br.simulate_population(settings, rng=seed)
         persons = population.persons
         if persons is None or len(persons) == 0:
@@ -185,9 +187,9 @@ def _population(
         count_step()
         summary = br.census.population_summary(population)
         count_step()
-    document, lines = _document(summary, output) | {base.MADE_UP: True}, _lines(summary)
+    document, lines = _document(summary, output) | {MADE_UP: True}, _lines(summary)
     if law is not None:
         survivors = int(later.to_frame()["person"].isin(persons.to_frame()["person"]).sum())
         document |= {"later": len(later), "both": survivors}
         lines.append(f"{law.years} years later: {len(later)} people, {survivors} of them the same")
-    base.print_answer(document, [*lines, f"microdata: {output}"], as_json=runner.as_json)
+    print_answer(document, [*lines, f"microdata: {output}"], as_json=runner.as_json)

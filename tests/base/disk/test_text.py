@@ -211,7 +211,7 @@ OF_OURS = {
         "_base/compiling.py",
         "datasets.py",
         "accounting/budget.py",
-        "cli/base.py",
+        "cli/printing.py",
         "tables/schema.py",
     ),
     *("experiments/audit/report.py", "experiments/audit/study.py", "experiments/pages.py"),
