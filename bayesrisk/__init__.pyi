@@ -34,7 +34,7 @@ from .exceptions import (
     BayesRiskError as BayesRiskError,
     DataError as DataError,
 )
-from .experiments import run as run
+from .experiments import attack as attack, run as run
 from .inference import (
     Tree as Tree,
     bayes_decision as bayes_decision,
@@ -80,6 +80,7 @@ from .tables import (
     PublishedTables as PublishedTables,
     Records as Records,
     Schema as Schema,
+    TableReading as TableReading,
     Workload as Workload,
     tabulate as tabulate,
 )

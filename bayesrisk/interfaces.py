@@ -115,7 +115,7 @@ class AttackResult:
     """Result of an attack that puts what it says on the one scale of all attacks.
 
     Its class names in ``stated_by``, as ``module:function``, the function of the auditor that makes
-    :class:`~bayesrisk.risk.statements.results.AttackStatements` of it.
+    statements of it: an ``AttackStatements``, as in ``bayesrisk.risk.statements.results``.
     """
 
     stated_by = ""

@@ -5,8 +5,8 @@ import pandas as pd
 from scipy import optimize, sparse
 from targets import faster
 
+from bayesrisk.constraints.ends import FormEnds
 from bayesrisk.mechanisms import Suppression, audit_suppression
-from bayesrisk.mechanisms.suppression.ranges import IntegerProgram
 from bayesrisk.tables import (
     Attribute,
     Geography,
@@ -119,7 +119,7 @@ def test_solutions_that_reach_many_bounds(compare, monkeypatch):
 
     def alone():
         with monkeypatch.context() as patch:
-            patch.setattr(IntegerProgram, "reach", lambda *_: None)
+            patch.setattr(FormEnds, "reach_together", lambda *_: None)
             return audit_suppression(made, least=1)
 
     ours, theirs = audit_suppression(made, least=1), alone()

@@ -21,11 +21,11 @@ import pytest
 
 import bayesrisk
 from bayesrisk._base import old_names as moves
+from bayesrisk.constraints import solvers
 from bayesrisk.experiments.runs import executors
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.mechanisms import registry as mechanisms
 from bayesrisk.reconstruction import registry as attacks
-from bayesrisk.reconstruction.solvers import model as solvers
 
 PACKAGES = [
     "accounting",
@@ -470,4 +470,4 @@ def test_packages_give_what_they_listed_before():
     with pytest.raises(AttributeError):
         getattr(bayesrisk.reconstruction, "detect")  # noqa: B009
     with pytest.raises(ModuleNotFoundError):
-        importlib.import_module("bayesrisk.readers.nothing")
+        importlib.import_module("bayesrisk.census.readers.nothing")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 @functools.cache
 def wing_points() -> dict[str, dict[str, str]]:
-    """Return what wings add, by group and name, as the entry points of an installed package."""
+    """Return the entry points of the wings, by group and name, as of an installed package."""
     points = ConfigParser(delimiters="=", interpolation=None)
     points.optionxform = str  # type: ignore[assignment, method-assign]
     points.read(sorted(Path(__file__).parents[1].glob("*/entry_points.txt")), encoding="utf-8")

@@ -121,7 +121,8 @@ class PrivacyLoss(Tabular):
             the law of one count; or several counts: ``[law, (law, -1), ...]``, a law with its
             change, which is 1 where none is given.
         sensitivity : {"add-remove", "change-one"}, optional
-            Whether the record comes or goes, or changes: then it moves two counts of each table.
+            Whether the record comes or goes, or changes: then it moves two counts of each table,
+            or twice as many as the mechanism says that one record counts in (``overlap``).
             By default what the mechanism states, and ``"change-one"`` for a budget.  A list of
             places that depends on the records is taken as known.
         """
@@ -573,7 +574,9 @@ def _counts_of_spec(spec: Any, sensitivity: str | None) -> list[tuple[CountLaw, 
             )
     stated = spec.parameters.get("sensitivity")
     moved = _MOVED[sensitivity or stated or "change-one"]
-    return [(noise.to_law(), 1, moved) for noise in spec.noise.values()]
+    overlap = spec.parameters.get("overlap", 1)
+    cells = {key: overlap if isinstance(overlap, int) else overlap[key[1]] for key in spec.noise}
+    return [(noise.to_law(), 1, moved * cells[key]) for key, noise in spec.noise.items()]
 
 
 def _scaled(law: CountLaw, factor: float) -> CountLaw:

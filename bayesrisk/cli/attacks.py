@@ -187,7 +187,7 @@ def attack_(
     quiet: QuietOption = False,
 ) -> None:
     """Say what published tables give away: proofs, bounds, records that fit, likely records."""
-    from bayesrisk.experiments.table_attack import write_attack
+    from bayesrisk.experiments.table_attack import attack
     from bayesrisk.tables.reading.reading import read
     from bayesrisk.tables.reading.rules import setting
     from bayesrisk.tables.reading.sheet import file_sheet
@@ -218,9 +218,11 @@ def attack_(
         warnings_as_lines(),
         progress(quiet=quiet, title="attack", unit="steps") as advance,
     ):
-        result = write_attack(
+        found = attack(
             reading, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance,
             say=None if as_json else functools.partial(say, err=False),
         )  # fmt: skip
-    last = result.pop("last")
-    print_answer(result, [*last, f"report: {result['report']}"], as_json=as_json)
+    report = str(output / "report.html")
+    rows = {name: len(frame) for name, frame in found.frames.items()}
+    result = {"report": report, "sentences": found.sentences, **rows, **found.facts}
+    print_answer(result, [*found.last, f"report: {report}"], as_json=as_json)

@@ -15,7 +15,7 @@ _DELTA = 1e-10
 _PRIORS = (1 / 2, 1 / 10, 1 / 2016)
 
 
-def law_of(source: str) -> "br.accounting.PrivacyLoss":
+def release_law(source: str) -> "br.accounting.PrivacyLoss":
     """Return the law of a budget by name, or of the release in a folder."""
     from bayesrisk.release.release import ReleaseIndex
 
@@ -36,7 +36,7 @@ def answer(
 
     if epsilon is not None and delta is not None:
         raise ArgumentError("give --epsilon or --delta of a release, not both")
-    law = law_of(source)
+    law = release_law(source)
     counts = sum(part.times for part in law.parts)
     document: dict[str, Any] = {"source": source, "counts": counts}
     if epsilon is not None:
@@ -44,12 +44,12 @@ def answer(
         document |= {"epsilon": epsilon, "delta_lower": ends.lower, "delta_upper": ends.upper}
         first = f"delta is {float(ends):.6g} at epsilon {epsilon:g}"
     else:
-        asked = _DELTA if delta is None else delta
-        ends = law.epsilon(asked)
-        document |= {"delta": asked, "epsilon_lower": ends.lower, "epsilon_upper": ends.upper}
-        first = f"epsilon is {float(ends):.6g} at delta {asked:g}"
+        failure = _DELTA if delta is None else delta
+        ends = law.epsilon(failure)
+        document |= {"delta": failure, "epsilon_lower": ends.lower, "epsilon_upper": ends.upper}
+        first = f"epsilon is {float(ends):.6g} at delta {failure:g}"
         if not math.isnan(law.rho):
-            tight = float(br.rho_to_epsilon(law.rho, asked))
+            tight = float(br.rho_to_epsilon(law.rho, failure))
             document |= {"rho": law.rho, "epsilon_of_rho": tight}
             first += f"; the conversion of its rho, {law.rho:.6g}, gives {tight:.6g}"
     priors = _PRIORS if prior is None else (prior,)

@@ -72,6 +72,11 @@ class PageCell(str):
 Part = str | Figure | tuple[object, ...]
 
 
+def listed(names: Sequence[str]) -> str:
+    """Return "a, b and c"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
 def marked(text: str, *values: object, **names: object) -> "Markup":
     """Return a text with markup of the package's own, in which values of others are escaped."""
     from markupsafe import Markup

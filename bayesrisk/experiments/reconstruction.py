@@ -26,6 +26,8 @@ from bayesrisk._base.disk.delimited import guarded_table
 from bayesrisk._base.disk.parquet import opened, read_batches, read_frame
 from bayesrisk._base.display import arrow_table, displayed
 from bayesrisk._base.validation import IntArray, TextArray
+from bayesrisk.constraints.model import Status
+from bayesrisk.constraints.solvers import checked_nodes, make_solver
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.pages import drawing, findings, origin, table
 from bayesrisk.experiments.runs.engine import Study
@@ -34,8 +36,6 @@ from bayesrisk.plotting.attacks import draw_numbers
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
 from bayesrisk.reconstruction.records.reconstruction import KINDS
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers.model import checked_nodes, make_solver
 from bayesrisk.release import Release
 from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Workload

@@ -225,7 +225,7 @@ def sweep(study: SweepStudy) -> pd.DataFrame:
     ...     "quantities": ["marginal_risk"], "grid": {"rho": [0.1, 1.0], "prior": [0.1]},
     ... })
     >>> sweep(study)[["rho", "prior", "value"]].round(4).values.tolist()
-    [[0.1, 0.1, 1.1868], [1.0, 0.1, 3.9137]]
+    [[0.1, 0.1, 1.169], [1.0, 0.1, 2.9219]]
     """
     return _frame(_table(study, range(len(study.settings))))
 
@@ -276,22 +276,22 @@ def _table(study: SweepStudy, numbers: range) -> pa.Table:
         noise, sensitivity, rho = study.settings[number]
         law = LAWS[noise](rho.value, sensitivity.value, priors)
         settings.append((noise, sensitivity.value, rho.name or None, rho.value, law.parameter))
-        for name, some in zip(study.quantities, points, strict=True):
+        for name, rows in zip(study.quantities, points, strict=True):
             # A value alone, or also its error and what that rests on.
-            found = np.asarray(_value(study, number, law, name), dtype=float)
-            found = found.reshape(-1, len(some))
-            values.append(np.pad(found, ((0, 3 - len(found)), (0, 0)), constant_values=np.nan))
+            block = np.asarray(_value(study, number, law, name), dtype=float)
+            block = block.reshape(-1, len(rows))
+            values.append(np.pad(block, ((0, 3 - len(block)), (0, 0)), constant_values=np.nan))
     columns = ["noise", "sensitivity", "rho_name", "rho", "noise_parameter"]
     frame = pd.DataFrame(settings, columns=columns)
-    rows = frame.merge(pd.concat(points), how="cross").assign(scenario=study.scenario)
-    rows[[*_NUMBERS]] = np.concatenate(values, axis=1).T
-    rows = rows.reindex(columns=SCHEMA.names)
-    return pa.Table.from_pandas(rows, SCHEMA, preserve_index=False).replace_schema_metadata()
+    grid = frame.merge(pd.concat(points), how="cross").assign(scenario=study.scenario)
+    grid[[*_NUMBERS]] = np.concatenate(values, axis=1).T
+    grid = grid.reindex(columns=SCHEMA.names)
+    return pa.Table.from_pandas(grid, SCHEMA, preserve_index=False).replace_schema_metadata()
 
 
 def _points(study: SweepStudy) -> list[pd.DataFrame]:
     """Return the points of each quantity in a setting, in the order of its values."""
-    known = np.repeat([target.known_count for target in study.targets], len(study.released))
+    others_count = np.repeat([target.known_count for target in study.targets], len(study.released))
     group = study.hierarchy
     axes = {
         "prior": pd.DataFrame({
@@ -300,8 +300,8 @@ def _points(study: SweepStudy) -> list[pd.DataFrame]:
         }),
         "released": pd.DataFrame({
             "target": np.repeat([target.label for target in study.targets], len(study.released)),
-            "known_count": known,
-            "noisy_count": known + np.tile(study.released, len(study.targets)),
+            "known_count": others_count,
+            "noisy_count": others_count + np.tile(study.released, len(study.targets)),
         }),
         "levels": pd.DataFrame({"levels": np.arange(1, len(study.levels) + 1)}),
         "hierarchy": pd.MultiIndex.from_product(

@@ -47,7 +47,6 @@ from bayesrisk.risk.count.blocks import SCENARIOS
 _MAX_POINTS, _MAX_ROWS, _MAX_TARGETS, _MAX_BYTES = 10**6, 2**24, 1000, 2**28
 _LARGEST = 10**9  # difference of a released count
 
-# -----------------------------------------------------------------------------
 # Numbers and names that stand for budgets, priors and sensitivities.
 
 
@@ -109,7 +108,6 @@ def _sensitivity(value: object) -> Budget:
     return Budget(str(value), float(_NORM(value)))
 
 
-# -----------------------------------------------------------------------------
 # The keys.
 
 
@@ -307,7 +305,6 @@ class Document(_Keys):
     simulation: SimulationKeys | None = None
 
 
-# -----------------------------------------------------------------------------
 # From the file to the study.
 
 

@@ -177,13 +177,10 @@ def _panels(study: SweepStudy, results: pd.DataFrame, images: Path) -> list[Swee
     # Budgets of two names are two settings of the same points.
     numbers = ("rho_name", "value", "standard_error", "effective_releases")
     results = results.drop_duplicates([name for name in results if name not in numbers])
+    sensitivities = {one.value: one for one in study.sensitivity}
     return [
-        SweepPanel(study, noise, sensitivity, results[chosen], images)
-        for noise in study.noise
-        for sensitivity in study.sensitivity
-        if (
-            chosen := (results["noise"] == noise) & (results["sensitivity"] == sensitivity.value)
-        ).any()
+        SweepPanel(study, noise, sensitivities[value], frame, images)
+        for (noise, value), frame in results.groupby(["noise", "sensitivity"], sort=False)
     ]
 
 
@@ -229,13 +226,13 @@ def _panel_answer(panel: SweepPanel) -> tuple[str, bool] | None:
     text = next(one.name for one in panel.study.prior if one.value == prior)
     text = f"{text} ({_percent(prior)})" if "/" in text else text
     if ratio:
-        said = (
+        sentence = (
             f"At the budget “{label}”, an adversary who gives the truth a probability of {text} "
             f"before the release ends, on average, at {_percent(best['marginal_posterior'])}: "
             f"{best['marginal_risk']:.3g} times as much."
         )
     else:
-        said = (
+        sentence = (
             f"At the budget “{label}” and a prior of {text}, the adversary's best guess is right "
             f"in {_percent(best['decision_accuracy'])} of all cases with the released count, and "
             f"in {_percent(best['decision_baseline'])} without a release."
@@ -244,24 +241,24 @@ def _panel_answer(panel: SweepPanel) -> tuple[str, bool] | None:
     mine &= (rows["conditionals"] == "coherent") & (rows["quantity"] == _IN_GROUP[1][0])
     if mine.any():
         group = rows.loc[mine, "value"]
-        said += (
+        sentence += (
             f" With the counts of the group too, it is right in {_percent(group.min())} to "
             f"{_percent(group.max())}, depending on the true counts and the budget of the group."
         )
     budgets, priors = rows["label"].nunique(), rows["prior"].nunique()
-    others = [f"{budgets} marked budgets"] * (budgets > 1) + [f"{priors} priors"] * (priors > 1)
-    if others:
-        said += f" No other of the {' and '.join(others)} in this sweep gains more."
-    return marked("<b>{}.</b> {}", panel.title, said), ratio
+    rivals = [f"{budgets} marked budgets"] * (budgets > 1) + [f"{priors} priors"] * (priors > 1)
+    if rivals:
+        sentence += f" No other of the {' and '.join(rivals)} in this sweep gains more."
+    return marked("<b>{}.</b> {}", panel.title, sentence), ratio
 
 
 def _question(study: SweepStudy) -> Iterator[Part]:
     """Yield the question, the adversary and the targets."""
-    about = Scenario.named(study.scenario)
+    scenario = Scenario.named(study.scenario)
     yield marked(
         "The question: how sure does a release make an adversary that <em>{}</em>, rather than "
         "that {}? The adversary knows {}.",
-        about.statement, about.alternative, about.knowledge,
+        scenario.statement, scenario.alternative, scenario.knowledge,
     )  # fmt: skip
     if study.hierarchy.points:
         yield ("prose", "sweep_levels.html")
@@ -294,7 +291,7 @@ def _census_conventions(study: SweepStudy) -> list[Part]:
 
 
 def simulation_check(study: SweepStudy, results: pd.DataFrame) -> str:
-    """Return how simulated averages compare with the exact ones, where their error can be judged.
+    """Return a comparison of simulated averages with the exact ones, where their error is known.
 
     Empty without a simulation.
     """
@@ -305,8 +302,8 @@ def simulation_check(study: SweepStudy, results: pd.DataFrame) -> str:
     if joined.empty:
         return ""
     judged = joined[joined["effective_releases"] >= _ENOUGH]
-    same = int((joined["effective_releases"] == 0.0).sum())
-    rare = len(joined) - len(judged) - same
+    constant = int((joined["effective_releases"] == 0.0).sum())
+    rare = len(joined) - len(judged) - constant
     text = "No setting can be judged."
     if len(judged):
         scores = (judged["value"] - judged["value_exact"]) / judged["standard_error"]
@@ -323,12 +320,13 @@ def simulation_check(study: SweepStudy, results: pd.DataFrame) -> str:
             f"{rare:,} because releases so rare decide their standard error that fewer than "
             f"{_ENOUGH:.0f} of the {study.releases:,} carry it"
         )
-    if same:
-        reasons.append(f"{same:,} because the posterior is the same for all releases, to rounding")
-    if reasons:
-        text += (
-            f" {rare + same:,} of {len(joined):,} settings are left out: {' and '.join(reasons)}."
+    if constant:
+        reasons.append(
+            f"{constant:,} because the posterior is the same for all releases, to rounding"
         )
+    if reasons:
+        text += f" {rare + constant:,} of {len(joined):,} settings are left out: "
+        text += f"{' and '.join(reasons)}."
     return text
 
 
@@ -363,23 +361,23 @@ def _budget_figures(panel: SweepPanel) -> Iterator[Figure]:
         target = wide["target"].iloc[0]
         wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
         axes = plotting.plot_risk(wide, against="noisy_count")
-        said = "Posterior and risk ratio against the released count at "
-        yield panel.figure(axes, "released-count", f"{said}{panel.label}; target: {target}.")
+        caption = "Posterior and risk ratio against the released count at "
+        yield panel.figure(axes, "released-count", f"{caption}{panel.label}; target: {target}.")
     wide = panel.wide(
         ["multilevel_marginal_posterior", "multilevel_marginal_risk"], ["levels", "prior"]
     )
     if len(wide):
         wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
         axes = plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels")
-        said = (
+        caption = (
             "Risk when the target is known to be unique at the first 1, 2, ... levels, the first "
             f"having the rho of {panel.label} and the others in proportion."
         )
-        yield panel.figure(axes, "levels", said)
+        yield panel.figure(axes, "levels", caption)
 
 
 def _group_figures(
-    panel: SweepPanel, name: str, twin: str, kind: str, axis: str, said: str
+    panel: SweepPanel, name: str, twin: str, kind: str, axis: str, caption: str
 ) -> Iterator[Figure]:
     """Draw an average of decisions with two levels, at the prior nearest 1/2 and the first m."""
     quantity = panel.frame["quantity"]
@@ -393,19 +391,19 @@ def _group_figures(
     rows = rows.astype({"group_count": "int64"}).assign(without_hierarchy=alone[prior])
     if kind == "accuracy":
         rows = rows.assign(baseline=max(prior, 1.0 - prior))
-    said += f", when the block has the rho of {panel.label}, with {siblings} other blocks, "
-    said += f"prior {rows['prior_text'].iloc[0]}, against "
+    caption += f", when the block has the rho of {panel.label}, with {siblings} other blocks, "
+    caption += f"prior {rows['prior_text'].iloc[0]}, against "
     budgets = panel.study.hierarchy.rho_group
     named = panel.named(budgets)
     if rows["rho_group"].nunique() > 1:
         axes = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
-        yield panel.figure(axes, f"group-budget-{kind}", f"{said}the rho of the group's count.")
+        yield panel.figure(axes, f"group-budget-{kind}", f"{caption}the rho of the group's count.")
     if rows["group_count"].nunique() > 1:
         rho = next(iter(named.values()), budgets[len(budgets) // 2].value)
         one = rows[rows["rho_group"] == rho].drop(columns="standard_error")
         axes = plotting.plot_group(one, quantity=axis)
-        said += f"the true count of the group; rho of the group's count {rho:.4g}."
-        yield panel.figure(axes, f"group-count-{kind}", said)
+        caption += f"the true count of the group; rho of the group's count {rho:.4g}."
+        yield panel.figure(axes, f"group-count-{kind}", caption)
 
 
 # Tables.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,10 @@ import pandas as pd
 from bayesrisk import reconstruction
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
+from bayesrisk._base.display import displayed
 from bayesrisk._version import __version__
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.constraints.model import Status
+from bayesrisk.exceptions import ArgumentError, BayesRiskError
 from bayesrisk.experiments import pages
 from bayesrisk.experiments.pages import Part
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
@@ -24,7 +28,6 @@ from bayesrisk.reconstruction import Proofs
 from bayesrisk.reconstruction.claims.result import Claims, one_record, several
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, record_form
-from bayesrisk.reconstruction.registry import Status
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.reading.reading import TableReading
 
@@ -41,6 +44,7 @@ _CAPTIONS = {
 }
 _MUST = "This must be true, if the tables were read as they are meant:"
 _STEPS = ("bounds", "claims", "records", "likely", "combinations")
+_MOST_READINGS = 60  # that are tried where no records fit
 
 
 class _Clock:
@@ -65,17 +69,47 @@ class _Clock:
         return self.end is not None and time.monotonic() >= self.end
 
 
-def write_attack(
+@displayed
+@dataclass(frozen=True)
+class TableAttack:
+    """What published tables give away.
+
+    Attributes
+    ----------
+    sentences : list of str
+        The answer, in the order in which it was found, and what it rests on.
+    last : list of str
+        Those of them on proofs, on what is missing, and on what all of it rests.
+    frames : dict of str to pandas.DataFrame
+        ``bounds`` of counts, ``claims`` (what must be true and no count states), ``records`` that
+        fit and ``likely`` records, as far as they were found.
+    facts : dict
+        Numbers of counts that are coarsened, recovered, and more.
+    reading : TableReading
+        How the tables were read.
+    """
+
+    sentences: list[str]
+    last: list[str]
+    frames: dict[str, pd.DataFrame]
+    facts: dict[str, int]
+    reading: TableReading
+
+    def _answer(self) -> list[str]:
+        return self.sentences
+
+
+def attack(
     reading: TableReading,
-    folder: str | Path,
+    folder: str | Path | None = None,
     *,
     seed: int = 0,
     time_limit: float | None = 60.0,
     proofs: int = 10,
-    progress: Callable[[int, int], None] | None = None,
     say: Callable[[str], None] | None = None,
-) -> dict[str, Any]:
-    """Write what published tables give away into a folder, each part as it is found.
+    progress: Callable[[int, int], None] | None = None,
+) -> TableAttack:
+    """Return what published tables give away, and write each part into a folder as it is found.
 
     A run that is ended leaves what was found by then; ``report.html`` says what is missing.
 
@@ -83,10 +117,11 @@ def write_attack(
     ----------
     reading : TableReading
         Tables as they were read, with no question left.
-    folder : path-like
+    folder : path-like, optional
         New or empty: ``report.html``, ``bounds.csv``, ``claims.csv``, ``records.csv``,
         ``likely.csv``, ``reading.toml`` (what was assumed), ``tables`` (for other commands), and
-        ``proofs``, with certificates and their checker, which the report links.
+        ``proofs``, with certificates and their checker, which the report links.  By default nothing
+        is written.
     seed : int
         Of the draws of likely records, where there is no exact law.
     time_limit : float, optional
@@ -95,14 +130,29 @@ def write_attack(
     proofs : int, default 10
         Certificates of so many claims, in the order of the report, and of so many bounds, those of
         published counts first; and of unique records, or of a contradiction.  0 for none.
-    progress : callable, optional
-        Called with the steps done, and all of them.
     say : callable, optional
         Called with each sentence of the answer as it is found.
+    progress : callable, optional
+        Called with the steps done, and all of them.
+
+    Raises
+    ------
+    ArgumentError
+        If a guess about the reading was not confirmed: ``TableReading.accepted`` confirms all.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
+    >>> found = attack(TableReading.from_frame(frame).accepted())
+    >>> found.sentences[0]
+    'The one hidden count can be worked out; it is a single record.'
     """
-    certificates = _Certificates(check.integer(proofs, "proofs", lower=0))
-    run = _Attack(reading, check.path(folder, "folder"), seed, certificates, time_limit)
-    with disk.explained(run.target):
+    check.instance(reading, TableReading, "reading")
+    most = check.integer(proofs, "proofs", lower=0)
+    target = None if folder is None else check.path(folder, "folder")
+    certificates = _Certificates(most if target else 0, reading.digest)
+    run = _Attack(reading, target, seed, certificates, time_limit)
+    with nullcontext() if target is None else disk.explained(target):
         run.begin()
         number_said = 0
         for number, _ in enumerate(run.steps(), 1):
@@ -113,14 +163,15 @@ def write_attack(
             number_said = len(sentences)
             if progress:
                 progress(number, len(_STEPS))
-    return run.answer()
+    sentences = [str(text) for text in (*run.sentences, *run.last)]
+    return TableAttack(sentences, run.last, run.frames, dict(run.facts), reading)
 
 
 class _Attack:
     """The tables, what was found of them so far, and the folder that it is written into."""
 
     def __init__(
-        self, reading: TableReading, target: Path, seed: int, certificates: _Certificates,
+        self, reading: TableReading, target: Path | None, seed: int, certificates: _Certificates,
         time_limit: float | None,
     ) -> None:  # fmt: skip
         self.reading, self.target, self.seed = reading, target, seed
@@ -174,9 +225,8 @@ class _Attack:
         if bounds.conflict:
             reason = next(iter(bounds.conflict.values()))
             text = f"No records fit these tables as they were read: {reason}."
-            self.first = [
-                pages.PageCell(text, href=self.certificates.add(self.tables, bounds, 1)[0])
-            ]
+            proof = self.certificates.add(self.tables, bounds, 1)[0]
+            self.first = [pages.PageCell(text, href=proof), self._otherwise()]
         else:
             bounds = self.certificates.add_bounds(self.tables, bounds)
             self.first = hidden_sentences(bounds, self._coarse)
@@ -186,6 +236,24 @@ class _Attack:
         self.frames["bounds"] = self.reading.cells.merge(counts[columns], on=keys).drop(
             columns=keys
         )
+
+    def _otherwise(self) -> str:
+        """Say the smallest change of what was assumed under which some records fit."""
+        others = list(dict.fromkeys(self.reading.others))
+        pairs = itertools.combinations(others, 2)
+        alone: Iterator[tuple[tuple[str, str], ...]] = ((one,) for one in others)
+        choices = itertools.chain(alone, (p for p in pairs if p[0][0] != p[1][0]))
+        for changes in itertools.islice(choices, _MOST_READINGS):
+            if self.clock.ended:
+                return "The time was over before it was known which other reading fits."
+            try:
+                tables = PublishedTables(*self.reading.changed(dict(changes)).parts)
+            except BayesRiskError:  # another reading that cannot be
+                continue
+            if not reconstruction.count_bounds(tables, time_limit=self.clock.share).conflict:
+                words = " and ".join(f"{name}={value}" for name, value in changes)
+                return f"Some records fit if it is read otherwise: {words}."
+        return "No other reading that was tried fits: the counts or a setting must be wrong."
 
     @property
     def _coarse(self) -> str:
@@ -331,6 +399,8 @@ class _Attack:
 
     def begin(self) -> None:
         """Make the folder, with what was read."""
+        if self.target is None:
+            return
         disk.new_folder(self.target)
         self.target.mkdir(parents=True, exist_ok=True)
         disk.write_bytes(self.target / "reading.toml", self.reading.to_toml().encode())
@@ -338,6 +408,8 @@ class _Attack:
 
     def save(self) -> None:
         """Write what was found so far."""
+        if self.target is None:
+            return
         for name, frame in self.frames.items():
             disk.write_bytes(self.target / f"{name}.csv", csv_bytes(frame))
         self.certificates.write(self.target)
@@ -369,15 +441,10 @@ class _Attack:
         """Sentences on proofs, on what is missing, and on what all of it rests."""
         lines = self.certificates.answer()
         if self.missing:
-            lines.append(f"Not looked for, or not ended within the time: {_list(self.missing)}.")
+            lines.append(
+                f"Not looked for, or not ended within the time: {pages.listed(self.missing)}."
+            )
         return [*lines, self.reading.condition]
-
-    def answer(self) -> dict[str, Any]:
-        """Return what a program reads: sentences, numbers of rows, facts of the bounds."""
-        rows = {name: len(frame) for name, frame in self.frames.items()}
-        sentences = [*self.sentences, *self.last]
-        report = str(self.target / "report.html")
-        return {"report": report, "sentences": sentences, "last": self.last, **rows, **self.facts}
 
     @property
     def sentences(self) -> list[str]:
@@ -432,10 +499,6 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
     return sentences
 
 
-def _list(words: list[str]) -> str:
-    return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1]
-
-
 def _placed(sentence: str, place: Mapping[Any, str]) -> str:
     """Return a sentence about records that says also where they are."""
     words = ", ".join(f"{name} {label}" for name, label in place.items())
@@ -447,8 +510,9 @@ class _Certificates:
 
     folder = "proofs"
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, digest: str) -> None:
         self.most, self.bounds_left, self.parts = most, most, list[Proofs]()
+        self.digest = digest
         self.column = ["proof"] if most else []
 
     def add(
@@ -499,6 +563,7 @@ class _Certificates:
         """Write the certificates found so far and their checker, if there are any."""
         if self.parts:
             statements = pd.concat([part.statements for part in self.parts], ignore_index=True)
+            statements = statements.assign(reading=self.digest)
             certificates = tuple(c for part in self.parts for c in part.certificates)
             Proofs(statements, certificates).write(folder / self.folder, replace=True)
 

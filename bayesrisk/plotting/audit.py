@@ -95,7 +95,7 @@ def plot_audit(
             measures = measures.measures
     needed = (*_ANSWERS, "error_releases", "releases", "randomised")
     measures = canvas.require(check.frame(measures, "measures"), (*_KEYS, *needed), "measures")
-    measures = _chosen_population(measures, population)
+    measures = _chosen_rows(measures, "population", population, must_exist=population is not None)
     costs = canvas.require(check.frame(costs, "costs"), ("protection", "error"), "costs")
     costs = _chosen_rows(costs, "population", population)
     if comparisons is not None:
@@ -154,23 +154,18 @@ def _audit_table(folder: str | Path, name: str) -> pd.DataFrame:
     return read_own_csv(file, ("population", "protection", "against"))
 
 
-def _chosen_rows(frame: pd.DataFrame, column: str, value: str | None) -> pd.DataFrame:
+def _chosen_rows(
+    frame: pd.DataFrame, column: str, value: str | None, *, must_exist: bool = False
+) -> pd.DataFrame:
     """Return the rows of one population or group; refuse to draw several above each other."""
     values = list(dict.fromkeys(frame[column].tolist())) if column in frame else []
     if value in values:
         return frame[frame[column] == value]
-    if len(values) > 1:
+    if must_exist or len(values) > 1:
         names = ", ".join(map(str, values))
-        raise ArgumentError(column, f"must be one of {names}; got {quote(value)}")
+        rule = f"one of {names}" if names else "left out, as one was audited"
+        raise ArgumentError(column, f"must be {rule}; got {quote(value)}")
     return frame
-
-
-def _chosen_population(measures: pd.DataFrame, population: str | None) -> pd.DataFrame:
-    names = measures["population"].unique().tolist() if "population" in measures else []
-    if population is not None and population not in names:
-        rule = f"one of {', '.join(map(str, names))}" if names else "left out, as one was audited"
-        raise ArgumentError("population", f"must be {rule}; got {quote(population)}")
-    return _chosen_rows(measures, "population", population)
 
 
 def _best_readings(measures: pd.DataFrame) -> pd.DataFrame:
@@ -239,7 +234,7 @@ def plot_beliefs(
     ax : sequence of matplotlib.axes.Axes, optional
     """
     measures = canvas.require(measures, (*_KEYS, *(c for c, *_ in _THREE)), "measures")
-    measures = _chosen_population(measures, population)
+    measures = _chosen_rows(measures, "population", population, must_exist=population is not None)
     measures = _chosen_rows(measures, "group", _EVERYBODY)
     adversaries = measures["adversary"].unique().tolist()
     lines = list(dict.fromkeys(_name(row) for _, row in measures.iterrows()))
@@ -276,9 +271,6 @@ def _name(row: pd.Series) -> str:
     return f"{protection}, {attack if attack in _NAMES else f'read {attack}'}"
 
 
-# Figure of trade-off curves: true against false positives of tests of membership.
-
-
 _RATES = ("false_positive_rate", "true_positive_rate")
 
 
@@ -308,9 +300,6 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
     )  # fmt: skip
     axes.legend(loc="lower right")
     return axes
-
-
-# Figure of statements: how much an adversary gains, by attack and protection.
 
 
 @canvas.styled

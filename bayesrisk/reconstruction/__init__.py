@@ -6,6 +6,7 @@ Code of the adversary: it sees published tables, never what holds records.
 from typing import TYPE_CHECKING
 
 from bayesrisk._base.old_names import moved as _moved
+from bayesrisk.constraints.model import Status
 from bayesrisk.reconstruction.claims import Claims, claim_sentences, find_claims, verify_claims
 from bayesrisk.reconstruction.linkage import Persons, age_bin, match_records
 from bayesrisk.reconstruction.proofs import Proofs, prove
@@ -16,12 +17,7 @@ from bayesrisk.reconstruction.records.reconstruction import (
     record_form,
     solution_variability,
 )
-from bayesrisk.reconstruction.registry import (
-    Status,
-    available_attacks,
-    make_attack,
-    register_attack,
-)
+from bayesrisk.reconstruction.registry import available_attacks, make_attack, register_attack
 
 __all__ = [
     "Claims",

@@ -35,7 +35,7 @@ CLOSING = (
 KEYS = "format,kind,sentence,levels,places,names,attributes,says,counts,assumed,refutations"
 SHAPES = (
     "exact=law withheld=law,least,most nearest=law,base random=law,base "
-    "ranges=law,edges,values,step cell-key=law,changes,repeat"
+    "ranges=law,edges,values,step cell-key=law,changes,repeat perturbed=law,largest"
 )
 LAWS = dict(shape.split("=") for shape in SHAPES.split())
 
@@ -196,6 +196,10 @@ def read_law(law: Any, y: int | None, path: str) -> tuple[str, int, int | None]:
         below, above = (base // 2, (base - 1) // 2) if kind == "nearest" else (base - 1, base - 1)
         low, high = (1, 0) if y < 0 or y % base else (max(y - below, 0), y + above)
         return f"{text} of {base}", low, high
+    if kind == "perturbed":
+        most = whole(law["largest"], path, 1)
+        low, high = (1, 0) if y + most < 0 else (max(y - most, 0), y + most)
+        return f"changed by {most} at most", low, high
     if kind == "ranges":
         edges, values, step = law["edges"], law["values"], optional(law["step"], path, 1)
         for numbers in (edges, values):

@@ -24,16 +24,22 @@ import scipy.sparse as sp
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import Tabular, displayed
-from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status
 from bayesrisk.reconstruction import check_proof
 from bayesrisk.reconstruction.claims.result import ClaimOptions, Claims, several
 from bayesrisk.reconstruction.claims.search.space import Rules, claim_space
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables import PublishedTables, Table, Workload
-from bayesrisk.tables.likelihoods import UNBOUNDED, CellKeySpec, Likelihood, RangeSpec, RoundingSpec
+from bayesrisk.tables.likelihoods import (
+    UNBOUNDED,
+    CellKeySpec,
+    Likelihood,
+    PerturbedCounts,
+    RangeSpec,
+    RoundingSpec,
+)
 from bayesrisk.tables.published import SeveralTables, one_release, under_laws
 
 #: A certificate, or a part of it, as JSON has it.
@@ -162,6 +168,8 @@ def _law(law: Likelihood | None) -> Json | None:
     if isinstance(law, RangeSpec):
         ranges = {"edges": list(law.edges), "values": list(law.values), "step": law.step}
         return {"law": "ranges", **ranges}
+    if isinstance(law, PerturbedCounts):
+        return {"law": "perturbed", "largest": law.largest}
     if isinstance(law, CellKeySpec):
         changes = [[change for change, _ in row] for row in law.shares]
         return {"law": "cell-key", "changes": changes, "repeat": law.repeat}
@@ -190,24 +198,7 @@ class _ProofQuestion(NamedTuple):
     places: tuple[str, ...]
 
 
-class _Node(NamedTuple):
-    """Ends of the rows and of the kinds, and the branches that made them: what, and which side."""
-
-    low: IntArray
-    high: IntArray
-    least: IntArray
-    most: IntArray
-    path: tuple[tuple[int, str], ...] = ()
-
-
-#: What each count is relaxed by, so that few are used, and then hardly; what is above 0.
-_RELAXED, _ABOVE, _FRACTION = (0.02, 1e-6), 1e-7, 1e-4
-#: Denominators of dual values that are tried; the largest one holds any, rounding aside.
-_SCALES = (*range(1, 61), 2**20)
-_TOP = 2**40
-
-
-class _ProofSystem:
+class _Prover:
     """Rows of published counts of some places over kinds of records, and of parts of sentences.
 
     Columns are kinds that no row tells apart, which zeros leave; after the rows of published
@@ -215,7 +206,7 @@ class _ProofSystem:
     """
 
     def __init__(self, counts: _Counts, blocks: Sequence[str], parts: Sequence[_ProofPart]) -> None:
-        from bayesrisk.reconstruction.solvers.highs import HighsWarm  # slow to load
+        from bayesrisk.constraints.refutation import Refuter  # loads a compiled solver
 
         self.counts, self.blocks, self.parts = counts, blocks, parts
         schema, space, weights = counts.schema, counts.space, self._weights()
@@ -258,22 +249,11 @@ class _ProofSystem:
         ]
         published = sp.hstack([s @ c for s, (_, c) in zip(spread, columns, strict=True)])
         questions = sp.csr_array(np.concatenate(weight_parts, axis=1))
-        self.rows = sp.csr_array(sp.vstack([published, questions], format="csr"), dtype=np.int64)
-        self.low, self.high = np.array([*ends, *[(-UNBOUNDED, UNBOUNDED)] * len(parts)]).T
-        self.columns = sp.csr_array(self.rows.T)
-        # The weight of all kinds of a row, if it is one.
-        pointer = self.rows.indptr
-        self.unit = np.array([
-            int(d[0]) if (d := self.rows.data[a:b]).size and (d == d[0]).all() else 0
-            for a, b in itertools.pairwise(pointer)
-        ])  # fmt: skip
-        # a x + e - f within both ends, the sum of all e and f as small as can be.
-        m, n = self.rows.shape
-        eye, top = sp.eye_array(m, dtype=np.int64), np.full(n + 2 * m, _TOP)
-        relaxed = sp.csr_array(sp.hstack([self.rows, eye, -eye], format="csr"))
-        nothing = np.zeros_like(self.low)
-        model = IntegerModel(np.zeros_like(top), top, relaxed, nothing, nothing)
-        self.linear = HighsWarm(model, np.repeat([0, -1], [n, 2 * m]))
+        matrix = sp.csr_array(sp.vstack([published, questions], format="csr"), dtype=np.int64)
+        row_low, row_high = np.array([*ends, *[(-ENDLESS, ENDLESS)] * len(parts)]).T
+        nobody = np.zeros(matrix.shape[1], np.int64)
+        self.model = IntegerModel(nobody, nobody + ENDLESS, matrix, row_low, row_high)
+        self.refuter = Refuter(self.model, self._sum, self._boxes)
 
     def _weights(self) -> IntArray:
         """Return the weight of each cell of the space in each part, parts by cells."""
@@ -286,7 +266,7 @@ class _ProofSystem:
 
     def refute(self, part: int | None, least: int | None, most: int | None, nodes: int) -> Json:
         """Return a refutation of a number of a part, or of the counts alone; empty if none."""
-        low, high, n = self.low.copy(), self.high.copy(), self.rows.shape[1]
+        low, high = self.model.row_low.copy(), self.model.row_high.copy()
         impossible = np.flatnonzero(low > high)
         if impossible.size:
             name = self._name(int(impossible[0]))
@@ -294,83 +274,19 @@ class _ProofSystem:
             return {"sum": {name: -1}} if below else {"none": name}
         if part is not None:
             index = len(self.keys) + part
-            low[index] = -UNBOUNDED if least is None else least
-            high[index] = UNBOUNDED if most is None else most
-        self._left = nodes
-        return self._tree(_Node(low, high, np.zeros(n, np.int64), np.full(n, _TOP)))
-
-    def _tree(self, node: _Node) -> Json:
-        """Return a refutation of a node; empty at the limit of nodes, or where records fit."""
-        self._left -= 1
-        m, n = self.rows.shape
-        rest = np.zeros(2 * m, np.int64)
-        least, most = np.append(node.least, rest), np.append(node.most, rest + _TOP)
-        low = np.where(node.low <= -UNBOUNDED, -np.inf, node.low)
-        high = np.where(node.high >= UNBOUNDED, np.inf, node.high)
-        solution = np.zeros(n)
-        for relaxed in _RELAXED:
-            self.linear.rebound(low - relaxed, high + relaxed)
-            values, duals, _ = self.linear.relax(least, most)
-            if values is None or duals is None or self._left < 0:
-                return {}
-            if values[n:].sum() > _ABOVE:
-                leaf = self._leaf(-duals, node)
-                if leaf or relaxed == _RELAXED[-1]:
-                    return leaf
-            solution = values[:n]
-        # Rows are branched on before kinds: they are one product of labels, and say more.
-        sums = np.append((self.rows @ solution) / np.maximum(self.unit, 1), solution)
-        fraction = np.abs(sums - np.rint(sums)) * np.append(self.unit > 0, np.ones(n))
-        index = int(fraction[:m].argmax()) if fraction[:m].max(initial=0) > _FRACTION else m
-        index = index if index < m or not n else m + int(fraction[m:].argmax())
-        if index == fraction.size or fraction[index] <= _FRACTION:
-            return {}
-        k = int(np.floor(sums[index]))
-        tree: Json = {"branch": self._boxes(index), "most": k}
-        for side, end in (("below", k), ("above", k + 1)):
-            low, high, least, most = (e.copy() for e in node[:4])
-            if index < m:
-                (high if side == "below" else low)[index] = end * self.unit[index]
-            else:
-                (most if side == "below" else least)[index - m] = end
-            path = (*node.path, (index, side))
-            if index < m and low[index] > high[index]:  # both ends of one row
-                tree[side] = self._sum([(index, 1), (index, -1)], path)
-            else:
-                tree[side] = self._tree(_Node(low, high, least, most, path))
-            if not tree[side]:
-                return {}
-        return tree
-
-    def _leaf(self, duals: FloatArray, node: _Node) -> Json:
-        """Return a contradiction of dual values as whole numbers, or nothing."""
-        low, high, least, most, path = node
-        for scale in _SCALES:
-            y = np.rint(duals * scale).astype(np.int64)
-            if scale < _SCALES[-1] and np.abs(y - duals * scale).max(initial=0) > 1e-5 * scale:
-                continue
-            y[(y > 0) & (low <= -UNBOUNDED) | (y < 0) & (high >= UNBOUNDED)] = 0
-            weight = self.columns @ y
-            # What a branch has limited is taken at its limit, and all else must not be above 0.
-            up, down = (weight > 0) & (most < _TOP), (weight < 0) & (least > 0)
-            limit = np.where(up, most, np.where(down, least, 0))
-            right = y @ np.where(y > 0, low, np.where(y < 0, high, 0)) - weight @ limit
-            if right > 0 and not ((weight > 0) & ~up).any():
-                break
-        else:
-            return {}
-        rows = [(int(row), int(y[row])) for row in np.flatnonzero(y)]
-        kinds = [(y.size + int(kind), -int(weight[kind])) for kind in np.flatnonzero(up | down)]
-        return self._sum([*rows, *kinds], path)
+            low[index] = -ENDLESS if least is None else least
+            high[index] = ENDLESS if most is None else most
+        return self.refuter.tree(low, high, nodes)
 
     def _sum(self, multiples: Sequence[tuple[int, int]], path: Sequence[tuple[int, str]]) -> Json:
         """Return the sum of multiples of rows, or kinds, and of counts that exclude the others."""
-        sums, terms, m = dict[str, int](), list[tuple[int, check_proof.Box]](), self.unit.size
+        sums, terms = dict[str, int](), list[tuple[int, check_proof.Box]]()
+        m = self.model.row_low.size
         for index, multiple in multiples:
             # The last branch on this side of it says most.
             step = index, "above" if multiple > 0 else "below"
             depth = max((d for d, branch in enumerate(path, 1) if branch == step), default=0)
-            unit = int(self.unit[index]) if depth and index < m else 1
+            unit = int(self.refuter.units[index]) if depth and index < m else 1
             sums[f"branch {depth}" if depth else self._name(index)] = multiple * unit
             boxes = self._boxes(index) if depth else [self._entry(index)]
             terms += [(multiple * unit, self._box(box)) for box in boxes]
@@ -410,7 +326,7 @@ class _ProofSystem:
 
     def _boxes(self, place: int) -> list[Json]:
         """Return the boxes of a branch: a row with weights of 1, or a kind as products."""
-        m = len(self.unit)
+        m = self.model.row_low.size
         if place < m:
             entry = self._entry(place)
             ones = {
@@ -751,7 +667,7 @@ def _certificates(
     """
     parts = [part for question in questions for part in question.parts]
     try:
-        system = _ProofSystem(counts, blocks, parts)
+        system = _Prover(counts, blocks, parts)
     except check_proof.RefusedError:
         yield from [{}] * len(questions)
         return

@@ -9,6 +9,7 @@ from .published import (
     PublishedTables as PublishedTables,
     tabulate as tabulate,
 )
+from .reading.reading import TableReading as TableReading
 from .records import Records as Records, iter_records as iter_records
 from .schema import Attribute as Attribute, Geography as Geography, Schema as Schema
 from .workload import Workload as Workload

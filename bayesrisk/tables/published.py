@@ -26,8 +26,7 @@ from bayesrisk.tables.exchange import ABOVE, Content, Partitions
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.linked import HouseholdLink
 from bayesrisk.tables.microdata import Microdata
-from bayesrisk.tables.reading.reading import read as read_published
-from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
+from bayesrisk.tables.reading.reading import TableReading
 from bayesrisk.tables.records import Records, record_pieces
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
@@ -371,7 +370,7 @@ class PublishedTables(Tabular):
         >>> [tables.support("all", name)[1].tolist() for _, name in tables.workload.tables]
         [[[4]], [[6]], [[7]]]
         """
-        return cls(*read_published(frame_sheets(frame), assumptions).confirmed())
+        return cls(*TableReading.from_frame(frame, **assumptions).confirmed())
 
     @classmethod
     def read(
@@ -388,7 +387,8 @@ class PublishedTables(Tabular):
             How text files are read, if not as guessed: ``counts`` (``"exact"``, ``"nearest-5"`` or
             ``"random-3"``); ``marks`` (``{"*": "1-4"}``, ``"withheld"`` for any count, ``"note"``);
             ``totals`` (``"complete"`` if labels make them up, ``"partial"`` if not); ``columns``
-            and ``labels`` by name; ``absent``; ``blank``; ``assume``, a TOML file of all these.
+            and ``labels`` by name; ``absent``; ``blank``; ``assume``, a TOML file of all these;
+            ``reading``, a :class:`TableReading` that has all of them.
 
         Returns
         -------
@@ -409,9 +409,7 @@ class PublishedTables(Tabular):
         files = [check.path(file, "folder") for file in several]
         text = files[0].is_file() or files[0].suffix in (".csv", ".tsv", ".txt")
         if len(files) != 1 or text or assumptions:
-            sheet = None if (name := assumptions.get("sheet")) is None else str(name)
-            sheets = [file_sheet(file, sheet) for file in files]
-            return cls(*read_published(sheets, assumptions).confirmed())
+            return cls(*TableReading.read(files, **assumptions).confirmed())
         source = files[0]
         if not Partitions.there(source):
             return cls(*exchange.read(source))

@@ -242,6 +242,12 @@ def test_a_release_states_its_counts():
     one = PrivacyLoss.of(mechanism, sensitivity="add-remove")
     assert one.rho == pytest.approx(3 / 32)
     assert one.epsilon(1e-6).upper < law.epsilon(1e-6).lower
+    # A record that counts in two cells of a table needs twice the variance, at the same budget.
+    several = make_mechanism(
+        "discrete-gaussian", budgets=budgets, sensitivity="change-one", overlap={"P1": 2, "P3": 1}
+    )
+    assert PrivacyLoss.of(several).rho == pytest.approx(3 / 16)
+    assert sum(part.times for part in PrivacyLoss.of(several).parts) == 6
 
 
 def test_a_table_without_noise_has_no_law():

@@ -19,6 +19,7 @@ from hostile_plugins import FAILING, released
 from bayesrisk import Records, Release, Workload
 from bayesrisk._base import plugins
 from bayesrisk._base.plugins import Registry
+from bayesrisk.constraints.solvers import REGISTRY as SOLVERS, make_solver
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -31,8 +32,6 @@ from bayesrisk.experiments.runs.executors import REGISTRY as EXECUTORS, ProcessE
 from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
 from bayesrisk.mechanisms.samplers import REGISTRY as SAMPLERS
 from bayesrisk.reconstruction.registry import REGISTRY as ATTACKS
-from bayesrisk.reconstruction.solvers import make_solver
-from bayesrisk.reconstruction.solvers.model import REGISTRY as SOLVERS
 from bayesrisk.risk.audit.attacks import REGISTRY as METHODS, STATEMENTS
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"

@@ -1,5 +1,6 @@
 """``bayesrisk attack``: from published files to proofs and a report."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from browser import Browser, needs_browser
 
+import bayesrisk as br
 from bayesrisk import PublishedTables
 from bayesrisk.reconstruction import check_proof
 
@@ -283,3 +285,30 @@ def test_assumptions_are_written_over_no_file(run, tmp_path, name):
     assert status == 2
     assert name in error
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+ONE_HIDDEN = "sex,count\nF,*\nM,6\nTotal,7\n"
+
+
+def test_the_function_answers_as_the_command(run, tmp_path):
+    file = tmp_path / "one.csv"
+    file.write_text(ONE_HIDDEN, encoding="utf-8")
+    reading = br.TableReading.read(file, counts="exact").accepted()
+    said = []
+    found = br.attack(reading, tmp_path / "a", say=said.append)
+    status, printed, _ = run(
+        "attack", file, "--set", "counts=exact", "--accept", "-o", tmp_path / "b"
+    )
+    assert status == 0
+    assert said == [text for text in found.sentences if text not in found.last]
+    assert all(text in printed for text in said)
+    for name, frame in found.frames.items():
+        rows = [(tmp_path / folder / f"{name}.csv").read_bytes() for folder in "ab"]
+        assert rows[0] == rows[1]
+        assert len(frame) == len(rows[0].splitlines()) - 1
+    bounds = found.frames["bounds"].set_index("sex")
+    assert bounds.loc["F", ["low", "high"]].tolist() == [1, 1]
+    # Every proof names the reading that it holds for, by the digest of its file.
+    digest = hashlib.sha256((tmp_path / "a" / "reading.toml").read_bytes()).hexdigest()
+    proofs = pd.read_csv(tmp_path / "a" / "proofs" / "proofs.csv")
+    assert {*proofs["reading"]} == {digest} == {reading.digest}

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from bayesrisk.cli.app import app
 from bayesrisk.cli.attacks import JOINT_NODES, JOINT_SECONDS
+from bayesrisk.constraints.solvers import make_solver
 from bayesrisk.exceptions import MissingDependencyError
 from bayesrisk.experiments.reconstruction import read_reconstruction
-from bayesrisk.reconstruction.solvers import make_solver
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 pytestmark = pytest.mark.usefixtures("quick_figures")

@@ -35,10 +35,10 @@ from fuzz import corpus
 import bayesrisk
 from bayesrisk import BayesRiskError
 from bayesrisk.census import readers
+from bayesrisk.constraints import solvers
 from bayesrisk.experiments.runs import executors
 from bayesrisk.mechanisms import registry as mechanisms
 from bayesrisk.reconstruction import registry as attacks
-from bayesrisk.reconstruction.solvers import model as solvers
 
 SHARES = ("--fuzz-calls", 5000, 1)  # each share first runs all examples
 SEED = 1

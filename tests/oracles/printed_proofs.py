@@ -67,6 +67,8 @@ def law_of(text):
         edges, values = ([int(n) for n in part.split(", ")] for part in found.groups()[:2])
         step = int(found[3].split()[-1]) if found[3] else None
         return {"law": "ranges", "edges": edges, "values": values, "step": step}
+    if re.fullmatch(rf"changed by {N} at most", text):
+        return {"law": "perturbed", "largest": numbers[0]}
     found = re.fullmatch(r"changed by cell key, from 0 on by (.*), the last (\d+) in turn", text)
     changes = [[int(n) for n in row.split(", ")] for row in found[1].split("; ")]
     return {"law": "cell-key", "changes": changes, "repeat": numbers[-1]}

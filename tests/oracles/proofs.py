@@ -62,6 +62,8 @@ def may_become(law, count):
             edges.append(edges[-1] + step)
             values.append(values[-1] + step)
         return {max((e, v) for e, v in zip(edges, values, strict=True) if e <= count)[1]}
+    if kind == "perturbed":
+        return {count + change for change in range(-law["largest"], law["largest"] + 1)}
     rows = list(law["changes"])
     while len(rows) <= count:
         rows.append(rows[-law["repeat"]])
@@ -75,7 +77,8 @@ def _multiples(base, count):
 def ends_by_law(count, most=60):
     """Return the ends that a count has by its law, of true counts up to a largest one."""
     law, number = count["law"], count["published"]
-    if any(law.get(name) is not None and law[name] < 1 for name in ("base", "step", "repeat")):
+    numbers = ("base", "step", "repeat", "largest")
+    if any(law.get(name) is not None and law[name] < 1 for name in numbers):
         raise ValueError("a law has no such number")
     if "repeat" in law and law["repeat"] >= len(law["changes"]):
         raise ValueError("more rows repeat than follow that of a count of 0")

@@ -477,6 +477,7 @@ ODD = [
     ),
     *({"law": "exact"}, {"law": "withheld", "least": 0, "most": None}),
     *({"law": "random", "base": 3}, {"law": "nearest", "base": 4}),
+    {"law": "perturbed", "largest": 2},
 ]
 
 

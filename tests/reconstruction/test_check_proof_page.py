@@ -167,6 +167,7 @@ def with_law(law, y, low, high):
 
 
 KEYED = {"law": "cell-key", "changes": [[0], [0, -1, 1], [-2, 2]], "repeat": 2}
+CHANGED = {"law": "perturbed", "largest": 3}
 RANGED = {"law": "ranges", "edges": [0, 3], "values": [0, 5], "step": 5}
 ACCEPTED = {
     "a plain one": proof(),
@@ -183,6 +184,9 @@ ACCEPTED = {
     "a number of 18 digits": with_law({"law": "exact"}, 10**18 - 1, 10**18 - 1, 10**18 - 1),
     "a negative number": with_law({"law": "exact"}, -5, -5, -5),
     "a cell key": with_law(KEYED, 100, 98, 102),
+    "a change": with_law(CHANGED, 5, 2, 8),
+    "a change to 0 or more": with_law(CHANGED, -2, 0, 1),
+    "a change that cannot be": with_law(CHANGED, -4, 1, 0),
     "a range that goes on": with_law(RANGED, 20, 18, 22),
     "never published": with_law(RANGED, 4, 1, 0),
     "long sums": many_sums(2),

@@ -19,7 +19,7 @@ from bayesrisk.tables import (
     Table,
     Workload,
 )
-from bayesrisk.tables.likelihoods import CellKeySpec
+from bayesrisk.tables.likelihoods import CellKeySpec, PerturbedCounts
 
 #: Laws of the tables of a block, by the kind of the block.
 BY_LAW = {
@@ -27,6 +27,7 @@ BY_LAW = {
     "rounded": LAWS[1:5],
     "ranges": LAWS[5:9],
     "withheld": (None, *LAWS[9:]),
+    "changed": (None, PerturbedCounts(1)),
     "noise with a bound": (None, CellKeySpec(("0: 1", "-1: 1/4, 0: 1/2, 1: 1/4"))),
 }
 ISLAND = Geography("island", ("block",), (1,))

@@ -9,6 +9,7 @@ from oracles import claims as oracle
 
 from bayesrisk.release import RangeSpec, RoundingSpec, SuppressedCounts
 from bayesrisk.tables import PublishedTables, Table, Workload
+from bayesrisk.tables.likelihoods import PerturbedCounts
 
 LAWS = (
     None,
@@ -35,6 +36,8 @@ def published_number(law, count, rng):
     if isinstance(law, SuppressedCounts):
         hidden = rng.random() < 0.25 if law.high is None else law.low <= count <= law.high
         return count, bool(hidden and count >= law.low)
+    if isinstance(law, PerturbedCounts):
+        return max(0, count + int(rng.integers(-law.largest, law.largest + 1))), False
     numbers = law.releases(count, count, tail=0.1)
     chance = law.probability(numbers, count)
     return int(rng.choice(numbers, p=chance / chance.sum())), False
@@ -48,6 +51,8 @@ def allowed_counts(law, number, hidden, known_rule):
         return (counts >= low) & (counts <= (MOST if high is None else high))
     if law is None or isinstance(law, SuppressedCounts):
         return counts == number
+    if isinstance(law, PerturbedCounts):
+        return abs(counts - number) <= law.largest
     return np.asarray(law.probability(number, counts)) > 0
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bayesrisk.reconstruction.solvers import Raw, SolverResult
-from bayesrisk.reconstruction.solvers.highs import HighsSolver
+from bayesrisk.constraints.highs import HighsSolver
+from bayesrisk.constraints.solvers import Raw, SolverResult
 
 
 class Silent:

@@ -56,12 +56,12 @@ def _parameters(form: str) -> dict[str, str]:
     """Return the options that go with a form, and the parameter of its reader that each gives."""
     from bayesrisk.census.readers.forms import READERS
 
-    takes, found = READERS.parameters(form), {}
+    takes, parameters = READERS.parameters(form), {}
     for option in (field.name for field in fields(FormOptions)):
         parameter = next((name for name in _GIVES.get(option, (option,)) if name in takes), None)
         if parameter is not None:
-            found[option] = parameter
-    return found
+            parameters[option] = parameter
+    return parameters
 
 
 def convert_file(
@@ -116,8 +116,8 @@ def convert_file(
 
 def _settings(options: FormOptions, parameters: dict[str, str]) -> dict[str, Any]:
     """Return the parameters of a reader that are given."""
-    given = {parameters[name]: getattr(options, name) for name in parameters}
-    return {name: value for name, value in given.items() if value is not None}
+    values = {parameters[name]: getattr(options, name) for name in parameters}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _frames(

@@ -14,7 +14,7 @@ import bayesrisk as br
 from bayesrisk.cli.data import MEASUREMENTS, data_path
 from bayesrisk.cli.options import OutputOption, RunOptions, parse_number
 from bayesrisk.cli.printing import print_answer, shard_lines, table_lines
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.runs.engine import RunSummary
@@ -57,7 +57,7 @@ def measurements(
 
     counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"
     if output.suffix == ".parquet":
-        raise ArgumentError(f"output must be a folder, got {quote(str(output))}")
+        raise ArgumentError("--output", "must be a folder", got=str(output))
     risk_options = {
         "prior": risk.prior,
         "known-count": risk.known_count,

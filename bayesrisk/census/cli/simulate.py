@@ -32,9 +32,10 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "br.census
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {quote(name)}{advice}")
         settings[name] = value if kinds[name] is str else parse_number(value, f"--set {name}")
-    given = {"name": "--preset", "n_blocks": "--blocks"}
-    given |= {name: f"--set {name}" for name in (text.partition("=")[0] for text in changes)}
-    with renamed(given):
+    option_names = {"name": "--preset", "n_blocks": "--blocks"}
+    changed = (text.partition("=")[0] for text in changes)
+    option_names |= {name: f"--set {name}" for name in changed}
+    with renamed(option_names):
         return br.census.population_spec(preset, **settings)
 
 
@@ -122,8 +123,9 @@ def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
         if not equals or name not in law.schema.names:
             attributes = ", ".join(n for n in law.schema.names if n != law.age)
             raise ArgumentError(f"--change must be NAME=RATE of {attributes}, got {quote(name)}")
-    given = {"changes": "--change"} | {f"changes[{n!r}]": f"--change {n}" for n, _, _ in parts}
-    with renamed(given):
+    option_names = {"changes": "--change"}
+    option_names |= {f"changes[{n!r}]": f"--change {n}" for n, _, _ in parts}
+    with renamed(option_names):
         rates = {name: parse_number(rate, f"--change {name}") for name, _, rate in parts}
         return dataclasses.replace(law, changes=rates)
 

@@ -26,12 +26,11 @@ from bayesrisk.census.occupancy.statistics import (
     occupancy_statistics,
     statistic_rows,
 )
+from bayesrisk.constraints.certificates import proves_infeasible
+from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.solvers import Limits, SolverBackend, solver_and_limits
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import AttackResult
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits
-from bayesrisk.reconstruction.solvers.branching import proves_infeasible
-from bayesrisk.reconstruction.solvers.model import SolverBackend, solver_and_limits
 from bayesrisk.release import Release
 
 #: What is said of a block: ``violation``: proved that some household violates the limit, if the
@@ -147,7 +146,7 @@ class _Detector:
         solver: SolverBackend,
         limits: Limits,
     ) -> None:
-        from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+        from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
         self._rows = _matrix(adults)
         self._dense = self._rows.toarray()

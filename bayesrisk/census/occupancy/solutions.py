@@ -21,15 +21,17 @@ from bayesrisk.census.occupancy.statistics import (
     OccupancyStatistics,
     block_program,
 )
-from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits, SolverResult
-from bayesrisk.reconstruction.solvers.branching import (
-    LinearSolver,
-    proves_infeasible,
-    reduced_values,
+from bayesrisk.constraints.certificates import proves_infeasible, reduced_values
+from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.search import LinearSolver
+from bayesrisk.constraints.solvers import (
+    Deadline,
+    Limits,
+    SolverBackend,
+    SolverResult,
+    solver_and_limits,
 )
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend, solver_and_limits
+from bayesrisk.exceptions import ArgumentError
 
 _METHODS = ("exact", "perturbed")
 _ERRORS = ("none", "absolute", "squared")
@@ -383,7 +385,7 @@ class _Partition:
         limits: Limits,
     ) -> None:
         self._program, self._model = program, program.model
-        from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+        from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
         self._warm = HighsWarm(program.model, program.objective)
         # Ties fall at random: noise that all households together keep below one unit.
@@ -545,7 +547,7 @@ def shaken_solutions(program: BlockProgram, plan: _SolutionPlan, rng: np.random.
         only = best_solution(program, plan.solver, plan.limits)
         return Best(only.status, only.values * plan.wanted)
     model, size = program.model, program.kinds.size + 3 * program.n_classes
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+    from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
     warm = HighsWarm(model, program.objective)
     soft = program.objective.size > size
@@ -614,7 +616,7 @@ def shuffled_assignments(
     model, n, m = program.model, program.kinds.size, 3 * program.n_classes
     if not values or not m:
         return values
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+    from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
     warm = HighsWarm(model, np.zeros(program.objective.size, np.int64))
     free = np.zeros(program.objective.size, dtype=bool)

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, IntArray, TextArray
+from bayesrisk.constraints.model import IntegerModel
 from bayesrisk.exceptions import ArgumentError, DataError, ShapeError
-from bayesrisk.reconstruction.solvers import IntegerModel
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import PublishedTables, assumed_true
 

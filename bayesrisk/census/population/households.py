@@ -1,5 +1,7 @@
 """Households of schema ``household-dhc``: which can exist, and claims about them in words."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 
 import numpy as np

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -620,7 +620,7 @@ class SimulatedPopulation:
 
     spec: national.PopulationSpec | str
     seed: int
-    made_up: ClassVar[bool] = True
+    made_up = True
 
     def __post_init__(self) -> None:
         spec = self.spec

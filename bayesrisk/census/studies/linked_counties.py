@@ -25,10 +25,10 @@ from bayesrisk._base.disk.text import named
 from bayesrisk._base.display import arrow_table
 from bayesrisk._base.validation import IntArray
 from bayesrisk.census.readers import record_form
+from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
-from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.linkage import reidentification as linkage
 from bayesrisk.risk.linkage.agreement import (
     AgreementSums,

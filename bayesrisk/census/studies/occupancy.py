@@ -276,10 +276,10 @@ class OccupancyResults:
             pages.table(pages.rounded(ends), "Linkage of all flagged households"),
         ]
         rows = separate.to_dict(orient="records")
-        about = {"rows": rows, "words": PROTECTION_WORDS, "confidence": confidence}
+        answer = {"rows": rows, "words": PROTECTION_WORDS, "confidence": confidence}
         page = pages.render(
             "Blocks with households above the occupancy limit",
-            [("prose", "occupancy_answer.html", about)],
+            [("prose", "occupancy_answer.html", answer)],
             [
                 ("prose", "occupancy_question.html", config["parts"]),
                 ("heading", "Flagged blocks"),

@@ -29,11 +29,11 @@ from bayesrisk.census.occupancy.statistics import (
     OccupancyStatistics,
     occupancy_statistics,
 )
+from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.reconstruction.registry import Status
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema
 
 SCHEMA = "household-occupancy"

@@ -15,9 +15,9 @@ from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.census.occupancy.detection import OccupancyDetection
 from bayesrisk.census.occupancy.solutions import OccupancyReconstruction
 from bayesrisk.census.population.spec import occupancy_violation
+from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.inference import RecordPrior
-from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.intervals import binomial_interval, block_moments, moment_intervals
 from bayesrisk.tables import Schema
 

@@ -27,12 +27,12 @@ from bayesrisk.experiments.audit.screen import (
 )
 from bayesrisk.experiments.audit.words import (
     answers_text,
+    capital,
     error_text,
     interval_text,
-    listed,
     people_interval,
 )
-from bayesrisk.experiments.pages import Part, marked
+from bayesrisk.experiments.pages import Part, listed, marked
 from bayesrisk.mechanisms.meanings import shown_name
 
 Row = Mapping[Any, Any]
@@ -102,8 +102,15 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def _percent(*values: float) -> str:
-    return " / ".join("–" if math.isnan(value) else f"{100.0 * value:.1f}" for value in values)
+def _side_by_side(form: Callable[[Any], str]) -> Callable[..., str]:
+    """Return the text of several values beside each other, none as a dash."""
+    return lambda *values: " / ".join("–" if pd.isna(one) else form(one) for one in values)
+
+
+_percent = _side_by_side(lambda share: f"{100.0 * share:.1f}")
+_answers = _side_by_side(answers_text)
+_widths = _side_by_side(lambda width: "no limit" if math.isinf(width) else _plain(width))
+_plains = _side_by_side(_plain)
 
 
 def _ends(name: str) -> str:
@@ -131,10 +138,6 @@ def _factors(*values: float) -> str:
     return " / ".join(interval_text(value, low, high) for value, low, high in thirds)
 
 
-def _answers(*values: float) -> str:
-    return " / ".join("–" if math.isnan(value) else answers_text(value) for value in values)
-
-
 def _error(value: float, low: float, high: float) -> str:
     one = error_text(value)  # of a single release
     return one if math.isnan(low) else interval_text(value, low, high, error_text, math.inf)
@@ -144,12 +147,8 @@ def _share(part: float, whole: float) -> str:
     return "–" if math.isnan(part) else f"{part:,.0f} of {whole:,.0f}"
 
 
-def _widths(*values: float) -> str:
-    return " / ".join("no limit" if math.isinf(value) else _plain(value) for value in values)
-
-
-def _plains(*values: object) -> str:
-    return " / ".join(map(_plain, values))
+def _named(*names: str) -> list[Column]:
+    return [(name, name, _plain) for name in names]
 
 
 _WHO = (POPULATION, "protection", "attack", "adversary", "group")
@@ -173,13 +172,12 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
         ("after over without: half / 1 in 10 / 1 in 100", "ratio_50 ratio_90 ratio_99", _plains),
     ]),
     "Every two protections compared": ("comparisons", [
-        ("against", "against", _plain),
+        *_named("against"),
         ("times the remaining answers", "factor lower upper", interval_text),
         ("more people doubled", _ends("doubled"), _more),
         ("more people proved", _ends("proved"), _more),
         ("interval and verdict of", "scope", _plain),
-        ("p", "p", _plain),
-        ("verdict", "verdict", _plain),
+        *_named("p", "verdict"),
         ("releases that would tell", "needed", _plain),
         ("people asked that would tell", "needed_people", _plain),
     ]),
@@ -189,8 +187,7 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
         ("right: before / without / after (%)", _three("right"), _percent),
         ("Brier score", "brier", _plain),
         ("false and certain", "false", _plain),
-        ("places", "places", _plain),
-        ("releases", "releases", _plain),
+        *_named("places", "releases"),
         ("error: people / releases / chains (%)",
          "error_people error_releases error_chains", _percent),
     ]),
@@ -210,17 +207,13 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
         ("ends proved and reached", "decided counts", _share),
     ]),
     "Every check": ("checks", [
-        ("check", "check", _plain),
-        ("against", "against", _plain),
+        *_named("check", "against"),
         ("failed / compared", "failed compared", _plains),
-        ("value", "value", _plain),
-        ("bound", "bound", _plain),
-        ("power", "power", _plain),
-        ("verdict", "verdict", _plain),
+        *_named("value", "bound", "power", "verdict"),
     ]),
     "Who is most at risk, for the custodian's eyes": ("at-risk", [
         ("person (row)", "target", _plain),
-        ("place", "place", _plain),
+        *_named("place"),
         ("after over without", "ratio", _plain),
         ("its standard error", "error", _plain),
         ("without / after (%)", "without posterior", _percent),
@@ -231,6 +224,7 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
 _PLAIN = {
     "calibration": "Are statements true as often as their probability says?",
     "errors": "Error of each table",
+    "privacy": "Epsilon of a whole release at delta 1e-10, by its own law and by its rho",
     "settings": "Every setting that was tried",
 }
 
@@ -281,8 +275,7 @@ def proofs_text(proofs: pd.DataFrame) -> str:
     ):
         if names:
             sentences.append(before + listed(names) + after)
-    text = "; ".join(sentences)
-    return text[:1].upper() + text[1:]
+    return capital("; ".join(sentences))
 
 
 def people_at_risk(targets: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFrame:
@@ -326,6 +319,7 @@ def audit_files(
     proofs: pd.DataFrame,
     choice: pd.DataFrame | None = None,
     settings: pd.DataFrame | None = None,
+    privacy: pd.DataFrame | None = None,
 ) -> dict[str, bytes]:
     """Return the further files of a complete audit, by name.
 
@@ -336,6 +330,8 @@ def audit_files(
         "measures": measures, "comparisons": comparisons, "costs": costs,
         "calibration": calibration, "checks": checks, "proofs": proofs,
     }  # fmt: skip
+    if privacy is not None and len(privacy):
+        frames["privacy"] = privacy
     if choice is not None and settings is not None:
         frames |= {"choice": choice, "settings": settings}
     files = {f"{name}.csv": csv_bytes(frame) for name, frame in frames.items()}
@@ -355,8 +351,8 @@ def audit_files(
             answer += [("heading", name)] if name else []
             answer += _screen(mine, pairs, cost, config)
             answer += _answer_figures(mine, pairs, cost, Path(folder), end, title)
-            said = marked("<b>Proved by counts.</b> {}", _full(proofs_text(proved)))
-            answer.append(("sentence", said, "proved"))
+            sentence = marked("<b>Proved by counts.</b> {}", _full(proofs_text(proved)))
+            answer.append(("sentence", sentence, "proved"))
             figures = _belief_figures(mine, Path(folder), end, title)
             more.append(("folded", f"{title}beliefs before, without and after", figures))
         for file in sorted(Path(folder).iterdir()):
@@ -427,7 +423,7 @@ def _screen(
     )
     return [
         ("sentence", _full(lead(screen)), "lead"),
-        ("words", {about: _full(line) for about, line in screen_lines(screen).items()}, "lines"),
+        ("words", {topic: _full(line) for topic, line in screen_lines(screen).items()}, "lines"),
         ("sentence", aside, "aside"),
         ("cards", screen_table(screen)),
     ]
@@ -436,12 +432,12 @@ def _screen(
 def _question(config: Row, undecided: pd.DataFrame) -> Part:
     """Return who asked, and how often there is no answer."""
     keys = [POPULATION, "protection", "attack", "adversary", "release", "target"]
-    about = {
+    facts = {
         "asked": listed(config["stated"]),
         "adversaries": {one["name"]: _knowledge(one).rstrip(".") for one in config["adversaries"]},
         "lost": len(undecided.drop_duplicates([key for key in keys if key in undecided])),
     }
-    return ("prose", "audit_question.html", about)
+    return ("prose", "audit_question.html", facts)
 
 
 def _origin(population: str | Mapping[str, str]) -> str:

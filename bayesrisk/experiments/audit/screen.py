@@ -17,11 +17,10 @@ from bayesrisk.experiments.audit.words import (
     capital,
     error_text,
     interval_text,
-    listed,
     people_interval,
     people_text,
 )
-from bayesrisk.experiments.pages import PageTable
+from bayesrisk.experiments.pages import PageTable, listed
 from bayesrisk.mechanisms.meanings import NOTHING, shown_name
 from bayesrisk.risk.audit import METHODS
 from bayesrisk.risk.audit.comparisons import AS_MUCH, CONVERSE, HIGHER, LESS, LOWER, NO_MORE

@@ -50,6 +50,7 @@ from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made, constructions
 from bayesrisk.risk.audit.measures import widest_interval
 from bayesrisk.risk.audit.population import NO_ERRORS
+from bayesrisk.risk.audit.privacy import privacy_losses
 from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.tables import Records, Schema, Workload
@@ -620,6 +621,7 @@ class AuditStudy(Study):
         targets, people = audit.audit_targets(statements), population.people
         pairs = constructions(specs, self.workload)
         return {
+            "privacy": privacy_losses(specs, self.workload),
             "targets": targets,
             "measures": audit.audit_measures(targets, people=people),
             "comparisons": audit.compare(targets, people=people, constructions=pairs),

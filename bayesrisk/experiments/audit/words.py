@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return "a, b and c"."""
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+from collections.abc import Callable
 
 
 def capital(text: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk.constraints.model import ENDLESS, IntegerModel
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import Histogram, PublishedTables, Workload
 from bayesrisk.tables.cells import code_kinds
@@ -206,12 +207,10 @@ class PlaceGroup:
     published zero holds, at the place or above it, are 0 and left out.
     """
 
-    # (rows, variables): how often each variable counts in each row: a cell of a table that is not a
-    # published zero, or a tie between cliques
-    matrix: sparse.csr_array
-    count: IntArray  # what is published of each row; 0 where hidden, and for ties
-    hidden: BoolArray  # rows whose count is suppressed, and rows that are ties
-    tie: BoolArray
+    # rows are cells of tables that are not a published zero, 0 or more where they are suppressed,
+    # and ties between cliques
+    model: IntegerModel
+    tie: BoolArray  # rows that are ties
     # where each row comes from: level, place, and the cell among those of the level's tables (for a
     # tie the finest level, the place, and the number of the tie)
     level: IntArray
@@ -219,6 +218,11 @@ class PlaceGroup:
     cell: IntArray
     finest: IntArray  # place and clique cell of each variable
     column: IntArray
+
+    @property
+    def hidden(self) -> BoolArray:
+        """The rows whose count is suppressed."""
+        return np.asarray(self.model.row_low < self.model.row_high)
 
 
 @dataclass(frozen=True)
@@ -319,20 +323,18 @@ class Structure:
             np.concatenate([np.asarray(p).reshape(-1) for p in part]).astype(np.int64)
             for part in zip(*values, strict=True)
         )
-        tied = np.zeros(len(distinct), dtype=np.int64)
         coords: Any = (np.concatenate(data), (np.concatenate(rows), np.concatenate(columns)))
         matrix: Any = sparse.csr_array(coords, shape=(first + len(distinct), len(column)))
-        return PlaceGroup(
-            sparse.csr_array(matrix.astype(np.int64)),
-            np.concatenate([count, tied]),
-            np.concatenate([hidden, tied]) > 0,
-            np.arange(first + len(distinct)) >= first,
-            row_level,
-            place,
-            row_cell,
-            variable.astype(np.int64),
-            column,
+        # A count is exact, or free where it is hidden; a tie is 0.
+        tied = np.zeros(len(distinct), dtype=np.int64)
+        ends = (np.where(hidden, end, count) for end in (0, ENDLESS))
+        low, high = (np.concatenate([end, tied]) for end in ends)
+        nothing = np.zeros(len(column), dtype=np.int64)
+        model = IntegerModel(
+            nothing, nothing + ENDLESS, sparse.csr_array(matrix.astype(np.int64)), low, high
         )
+        tie = np.arange(first + len(distinct)) >= first
+        return PlaceGroup(model, tie, row_level, place, row_cell, variable.astype(np.int64), column)
 
     def _live(self, places: list[IntArray]) -> list[IntArray]:
         """Return for each place of the finest level the clique cells that no zero holds."""
@@ -388,20 +390,6 @@ def _ancestor_positions(tables: PublishedTables, level: str, coarser: str) -> In
         first = str(parents[int(np.argmax(missing))])
         raise DataError(f"tables: must have every {coarser}, got none of {quote(first)}")
     return index.astype(np.int64)
-
-
-def equal_rows(matrix: sparse.csr_array, hidden: BoolArray) -> IntArray:
-    """Return a number for each row, the same for rows that are equal and equally hidden."""
-    matrix = sparse.csr_array(matrix)
-    matrix.sort_indices()
-    numbers: dict[tuple[bytes, bytes, bool], int] = {}
-    labels = []
-    ends = matrix.indptr.tolist()
-    for row, mask in enumerate(hidden.tolist()):
-        span = slice(ends[row], ends[row + 1])
-        key = matrix.indices[span].tobytes(), matrix.data[span].tobytes(), mask
-        labels.append(numbers.setdefault(key, len(numbers)))
-    return np.array(labels, dtype=np.int64)
 
 
 def endless_variables(bounded: sparse.csr_array, ties: sparse.csr_array) -> BoolArray:

@@ -11,8 +11,9 @@ from scipy import sparse
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.frames import pandas as pd
-from bayesrisk._base.highs import WarmProgram
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk.constraints.highs import HighsWarm
+from bayesrisk.constraints.model import ENDLESS, IntegerModel, equal_rows
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.suppression.groups import (
@@ -20,10 +21,9 @@ from bayesrisk.mechanisms.suppression.groups import (
     PlaceGroup,
     Structure,
     endless_variables,
-    equal_rows,
     table_structure,
 )
-from bayesrisk.mechanisms.suppression.ranges import ENDLESS, as_floats, group_ranges, some_histogram
+from bayesrisk.mechanisms.suppression.ranges import group_ranges, some_histogram
 from bayesrisk.release import MechanismSpec, SuppressedCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
@@ -51,21 +51,24 @@ class _Choice:
     ``histogram`` has the counts of ``group``, in which nothing is hidden.
     """
 
+    _linear: HighsWarm  # the program of d, of the bounds _ends
+    _ends: tuple[IntArray, IntArray]
+
     def __init__(
         self, group: PlaceGroup, cliques: Cliques, histogram: IntArray, protection: int
     ) -> None:
-        if np.any(group.matrix @ histogram != group.count):
+        if not group.model.holds(histogram):
             raise DataError("tables: counts contradict each other: they do not add up")
         self._group, self._cliques, self._histogram = group, cliques, histogram
         self._protection = protection
         counted = np.flatnonzero(~group.tie)
         # Cells that the same variables make up have one count, and are withheld together.
-        self._row_class = equal_rows(group.matrix[counted], np.zeros(len(counted), dtype=np.bool_))
+        self._row_class = equal_rows(sparse.csr_array(group.model.rows[counted]))
         first = np.unique(self._row_class, return_index=True)[1]
-        self._rows = sparse.csr_array(group.matrix[counted[first]])
-        self._ties = sparse.csr_array(group.matrix[np.flatnonzero(group.tie)])
+        self._rows = sparse.csr_array(group.model.rows[counted[first]])
+        self._ties = sparse.csr_array(group.model.rows[np.flatnonzero(group.tie)])
         self._columns = sparse.csc_array(self._rows)
-        self._count = group.count[counted[first]]
+        self._count = group.model.row_low[counted[first]]
         level, place = group.level[counted[first]], group.place[counted[first]]
         self._place = level * (int(place.max(initial=0)) + 1) + place
         self._cost = (self._count * np.bincount(self._row_class)).astype(float)
@@ -116,7 +119,7 @@ class _Choice:
             # What is withheld moves at no cost.
             columns = self._rows.shape[1] + np.flatnonzero(additions[self._published])
             index = np.concatenate([columns, columns + len(self._published)])
-            self._linear.set_cost(index, np.zeros(len(index)))
+            self._linear.aim(np.zeros(len(index)), index)
             self._note_endless(withheld)
 
     def _note(self, moved: IntArray) -> None:
@@ -126,27 +129,24 @@ class _Choice:
 
     def _move_together(self, withheld: BoolArray) -> None:
         """Look for witnesses that move many withheld rows at once, and no published one."""
-        variables, count = self._rows.shape[1], len(self._published)
-        moving, rest = np.arange(variables), variables + np.arange(2 * count)
-        low = -(self._histogram // self._protection).astype(float)
-        nothing, inf = np.zeros(2 * count), np.full(max(variables, count), np.inf)
-        self._linear.bound_columns(rest, nothing, nothing)
-        self._linear.bound_columns(moving, low, np.ones(variables))
+        variables, (low, high) = self._rows.shape[1], self._ends
+        moving = np.arange(variables)
+        near = low.copy(), high.copy()
+        near[1][:variables], near[1][variables:] = 1, 0
+        self._ends = near
         rng = np.random.default_rng(0)
         while True:
             exposed = self._exposed(withheld)
             gain = np.where(exposed, rng.choice([-1.0, 1.0], size=len(withheld)), 0.0)
-            self._linear.set_cost(moving, -(self._rows.T @ gain))
+            self._linear.aim(-(self._rows.T @ gain), moving)
             moved = self._run()
             if moved is None or np.any(moved[~withheld]) or not np.any(moved[exposed]):
                 break
             self._note(moved)
             if np.mean(self._exposed(withheld)) > _WORTH * np.mean(exposed):
                 break
-        self._linear.set_cost(moving, np.zeros(variables))
-        self._linear.bound_columns(moving, low, inf[:variables])
-        room = self._room[self._published].astype(float)
-        self._linear.bound_columns(rest, nothing, np.concatenate([inf[:count], room]))
+        self._linear.aim(np.zeros(variables), moving)
+        self._ends = low, high
 
     def _exposed(self, withheld: BoolArray) -> BoolArray:
         """Return the withheld rows that no witness moves far enough."""
@@ -173,9 +173,9 @@ class _Choice:
         low = np.concatenate([-(self._histogram // self._protection), nothing])
         high = np.concatenate([np.full(variables + count, ENDLESS), self._room[published]])
         cost = np.concatenate([np.zeros(variables), np.tile(self._cost[published], 2)])
-        self._published = published
-        rows, columns = as_floats((row_low, row_high)), as_floats((low, high))
-        self._linear = WarmProgram(matrix, rows, columns, cost, primal=False)
+        self._published, self._ends = published, (low, high)
+        model = IntegerModel(low, high, matrix, row_low, row_high)
+        self._linear = HighsWarm(model, cost, cost=True)
 
     def _move(self, row: int, withheld: BoolArray) -> IntArray:
         """Return the moves of all rows under a witness that moves one row, and little else."""
@@ -192,21 +192,21 @@ class _Choice:
 
     def _solved(self, rows: IntArray, signs: IntArray) -> IntArray | None:
         """Return the moves of all rows under the cheapest d that moves some by their signs."""
-        room = self._room[rows].astype(float)
+        room = self._room[rows]
         if np.any((signs < 0) & (room == 0)):
             return None
-        low, high = np.where(signs > 0, 1.0, -room), np.where(signs > 0, np.inf, -1.0)
-        self._linear.bound_rows(rows, low, high)
+        low, high = np.where(signs > 0, 1, -room), np.where(signs > 0, ENDLESS, -1)
+        self._linear.rebound(low, high, rows)
         moved = self._run()
-        self._linear.bound_rows(rows, -room, np.full(len(rows), np.inf))
+        self._linear.rebound(-room, np.full(len(rows), ENDLESS), rows)
         return None if moved is None or not moved[rows].all() else moved
 
     def _run(self) -> IntArray | None:
         """Return the moves of all rows under the program's solution, if it is a witness."""
-        solved = self._linear.solve()
-        if solved is None:
+        values = self._linear.relax(*self._ends).values
+        if values is None:
             return None
-        values = solved[0][: self._rows.shape[1]]
+        values = values[: self._rows.shape[1]]
         if not np.all(np.abs(values) * self._protection < _LARGE):
             return None
         step = self._protection * np.rint(values).astype(np.int64)

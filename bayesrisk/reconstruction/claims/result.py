@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, CodeArray
+from bayesrisk.constraints.model import Status
+from bayesrisk.constraints.solvers import SolverBackend, make_solver
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.claims.search.decide import (
@@ -27,9 +29,6 @@ from bayesrisk.reconstruction.claims.search.decide import (
 from bayesrisk.reconstruction.claims.search.lattice import matches, subsets
 from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
 from bayesrisk.reconstruction.records.problem import stated_counts
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import make_solver
-from bayesrisk.reconstruction.solvers.model import SolverBackend
 from bayesrisk.release import Release
 from bayesrisk.tables.published import SeveralTables, read_tables, under_laws
 from bayesrisk.tables.schema import Schema

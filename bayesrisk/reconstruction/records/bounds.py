@@ -17,6 +17,8 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, IntArray, TextArray
+from bayesrisk.constraints.model import Status
+from bayesrisk.constraints.solvers import Deadline, Limits, SolverBackend, solver_and_limits
 from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED, UNCOUNTED, UNLIMITED
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
@@ -29,9 +31,6 @@ from bayesrisk.reconstruction.records.problem import (
 from bayesrisk.reconstruction.records.program import Program, open_program, solution_model
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
 from bayesrisk.reconstruction.records.system import Queries, queries as queries_over
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import Limits
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend, solver_and_limits
 from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.published import SeveralTables
 from bayesrisk.tables.workload import Workload
@@ -413,7 +412,7 @@ def _row_ends(
     program: Program, point: IntArray, solver: SolverBackend, limits: Limits
 ) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
     """Return the ends of all rows of a program, and whether each of them is reached."""
-    from bayesrisk.reconstruction.solvers.highs import row_ends  # slow to load
+    from bayesrisk.constraints.ends import row_ends  # slow to load
 
     p = program.arrays
     low, high = p.row_low.copy(), p.row_high.copy()

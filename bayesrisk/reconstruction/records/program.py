@@ -14,6 +14,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.solvers import BOUND_ERROR, Deadline, Limits, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import UNBOUNDED, ProgramArrays, SearchWork
@@ -25,9 +27,6 @@ from bayesrisk.reconstruction.records.problem import (
     entries,
 )
 from bayesrisk.reconstruction.records.system import CellSystem
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 
 # -----------------------------------------------------------------------------
 # Programs: cells whose bounds are apart, with the rows that bind them, in components.
@@ -279,7 +278,7 @@ def solve_components(
 
 def _dive(program: Program, star: IntArray, findings: IntArray, limits: Limits) -> None:
     """Look for two solutions of every large component whose rows are wide: mostly there are."""
-    from bayesrisk.reconstruction.solvers.highs import Sifted  # slow to load
+    from bayesrisk.constraints.sifting import Sifted  # slow to load
 
     p = program.arrays
     wide = np.add.reduceat(np.append(p.row_low < p.row_high, False), p.first_row[:-1]) > 0

@@ -13,6 +13,8 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
+from bayesrisk.constraints.model import Status
+from bayesrisk.constraints.solvers import SolverBackend, make_solver, solver_and_limits
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.linkage import age_bin
@@ -25,9 +27,6 @@ from bayesrisk.reconstruction.records.problem import (
 from bayesrisk.reconstruction.records.program import Farthest, farthest_solutions
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks, starting_solution
 from bayesrisk.reconstruction.records.system import Queries
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import make_solver
-from bayesrisk.reconstruction.solvers.model import SolverBackend, solver_and_limits
 from bayesrisk.release import Release
 from bayesrisk.tables.published import SeveralTables
 

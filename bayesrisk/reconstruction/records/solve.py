@@ -10,6 +10,8 @@ import scipy.sparse as sp
 
 from bayesrisk._base.compiling import kernel, lean_step
 from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.solvers import BOUND_ERROR, Limits, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import OPEN, UNBOUNDED
@@ -22,9 +24,6 @@ from bayesrisk.reconstruction.records.problem import (
 )
 from bayesrisk.reconstruction.records.program import settle
 from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import BOUND_ERROR, IntegerModel, Limits
-from bayesrisk.reconstruction.solvers.model import SolverBackend
 
 
 @dataclass

@@ -12,9 +12,9 @@ from scipy.special import stdtrit
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction import count_bounds
-from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.risk.audit import measures
 from bayesrisk.risk.audit.adversaries import READINGS

@@ -36,6 +36,7 @@ from bayesrisk.risk.audit.adversaries import (
     sampled_places,
 )
 from bayesrisk.risk.audit.attacks import (
+    METHODS,
     POSTERIOR,
     STATEMENTS,
     InferenceMethod,
@@ -99,7 +100,8 @@ class AuditQuestion:
             raise ArgumentError("adversaries", "must have different names", got=names)
         for argument, attributes in [("stated", stated), *(("known", one.known) for one in people)]:
             for name in attributes:
-                if argument != "stated" or name not in STATEMENTS.available():
+                unknown = name not in schema.names
+                if unknown and (argument != "stated" or name not in STATEMENTS.available()):
                     check.choice(name, argument, schema.names)
         for one in people:
             overlap = sorted({*one.known} & {*stated})
@@ -111,7 +113,7 @@ class AuditQuestion:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
         methods = check.texts(self.methods, "methods")
         for method in methods:
-            check.choice(method, "methods", available_methods())
+            check.choice(method, "methods", METHODS if method in METHODS else available_methods())
             check_method(method, self.workload)
         if not methods or len(set(methods)) < len(methods):
             raise ArgumentError(

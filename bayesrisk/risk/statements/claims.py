@@ -11,10 +11,10 @@ import pandas as pd
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, CodeArray, FloatArray, IntArray
+from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction import Claims
 from bayesrisk.reconstruction.claims.result import one_record, several
-from bayesrisk.reconstruction.registry import Status
 from bayesrisk.risk.intervals import binomial_interval, clustered_interval
 from bayesrisk.risk.linkage.agreement import COUNTED, WITHOUT
 from bayesrisk.tables import Records

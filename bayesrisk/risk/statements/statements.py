@@ -21,6 +21,7 @@ from bayesrisk._base.disk.parquet import read_frame
 from bayesrisk._base.display import Tabular, page
 from bayesrisk._base.randomness import Seed
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.reconstruction import Reconstruction, match_records, record_form
 from bayesrisk.reconstruction.linkage import (
@@ -30,7 +31,6 @@ from bayesrisk.reconstruction.linkage import (
     person_frame,
     race_ethnicity,
 )
-from bayesrisk.reconstruction.registry import Status
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.intervals import (
     binomial_interval,

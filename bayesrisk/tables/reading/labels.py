@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.reading.roles import Cell
+from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import interval, is_date, key, listing, sex, span, total_word
@@ -21,7 +21,7 @@ REST = "others"  # the label of records that a total counts and no other row doe
 _TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
 #: Sums hold by chance in one case of 2**4, or in one of as many as are looked at times that.
-_BITS = 4
+_BITS, _SHOWN = 4, 3
 
 
 class TableVariable:
@@ -275,6 +275,11 @@ def _judge(
     name: str, one: TableVariable, evidence: _Evidence, sums: LabelSums, rules: ReadingRules
 ) -> None:
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
+    alone = [*one.totals, *(k for k, parts in evidence.children.items() if parts)]
+    labels = [one.first[k] for k in alone if k in one.first]
+    rules.others[f"totals.{name}", "partial"] = None
+    rules.others |= {(f"labels.{name}.{label}", label): None for label in labels}
+    rules.others[f"totals.{name}", "separate"] = None
     line = f"  {name}: {listing(one.labels)}"
     line += f"; {listing(repr(one.first[t]) for t in sorted(one.totals))} counts all" * bool(
         one.totals
@@ -287,7 +292,7 @@ def _judge(
         rules.lines.append(line)
         return
     groups = evidence.groups
-    shown = groups.exact > 0 and groups.bits >= _BITS
+    shown = groups.exact > 0 and groups.bits >= _SHOWN
     settled = groups.good == groups.telling and (groups.good > 0 if one.exhaustive else shown)
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
         kind = "complete"

@@ -1,7 +1,9 @@
 """Readings of published tables: what was understood, what is asked, and the tables made of it."""
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,14 +11,14 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from bayesrisk._base import validation as check
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables._grammar import group_text
 from bayesrisk.tables.likelihoods import Likelihood
-from bayesrisk.tables.reading import roles
+from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
-from bayesrisk.tables.reading.roles import Cell
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
-from bayesrisk.tables.reading.sheet import Sheet
+from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets
 from bayesrisk.tables.reading.texts import key, listing
 from bayesrisk.tables.reading.values import Value, values
 from bayesrisk.tables.workload import Workload
@@ -25,15 +27,40 @@ _CELL = ("place", "table", "cell", "stated", "file", "row")
 _ROWS, _COLUMNS = 6, 5  # of the corner that is shown
 
 
-class TableReading(NamedTuple):
-    """Tables as they were read.
+@dataclass(frozen=True)
+class TableReading:
+    """Published tables as they were read, and what was taken for granted.
 
-    ``lines`` say what was taken for what, and ``questions`` have by name the guess and the text of
-    what must be confirmed; ``rules`` is what was assumed with the guesses.  ``cells`` has a row for
-    each count: ``place``, ``table`` and ``cell``, a label of each variable (``all`` where it counts
-    all), ``stated`` (its text), ``file`` and ``row``; ``parts`` make :class:`PublishedTables`.
-    ``separate`` are the variables whose labels are taken each by itself, and ``places`` their
-    labels by the code of the place that they make up.
+    Attributes
+    ----------
+    lines : list of str
+        What was taken for what.
+    questions : dict
+        By the name of a setting the guess, and the text of what must be confirmed.
+    rules : dict
+        All settings by name, with the guesses.
+    cells : pandas.DataFrame
+        A row for each count: ``place``, ``table`` and ``cell``, a label of each variable (``all``
+        where it counts all), ``stated`` (its text), ``file`` and ``row``.
+    parts : tuple
+        What makes :class:`PublishedTables`.
+    separate : tuple of str
+        Variables whose labels are taken each by itself.
+    places : dict
+        Their labels by the code of the place that they make up.
+    others : list of tuple
+        Settings, by name and value, that would say otherwise.
+    sheets : sequence of Sheet
+        Headings and rows.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
+    >>> reading = TableReading.from_frame(frame)
+    >>> list(reading.questions)
+    ['counts', 'marks.*', 'totals']
+    >>> reading.accepted().rules["marks.*"]
+    'withheld'
     """
 
     lines: list[str]
@@ -41,8 +68,36 @@ class TableReading(NamedTuple):
     rules: dict[str, str]
     cells: pd.DataFrame
     parts: tuple[Any, ...]
-    separate: tuple[str, ...] = ()
-    places: dict[str, tuple[str, ...]] = {}  # noqa: RUF012
+    separate: tuple[str, ...]
+    places: dict[str, tuple[str, ...]]
+    others: list[tuple[str, str]]
+    sheets: Sequence[Sheet]
+
+    @classmethod
+    def read(cls, files: str | Path | Sequence[str | Path], **settings: object) -> "TableReading":
+        """Return the reading of text files or workbooks; settings of :meth:`PublishedTables.read`.
+
+        ``reading``, another one, gives the settings that are not named.
+        """
+        several = [files] if isinstance(files, str | Path) else check.items(files, "files")
+        sheet = None if (name := settings.get("sheet")) is None else str(name)
+        return read([file_sheet(check.path(file, "files"), sheet) for file in several], settings)
+
+    @classmethod
+    def from_frame(
+        cls, frame: pd.DataFrame | Sequence[pd.DataFrame], **settings: object
+    ) -> "TableReading":
+        """Return the reading of one or several data frames; settings as for :meth:`read`."""
+        return read(frame_sheets(frame), settings)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the file of all settings, that of ``reading.toml``."""
+        return hashlib.sha256(self.to_toml().encode()).hexdigest()
+
+    def changed(self, settings: Mapping[str, str]) -> "TableReading":
+        """Return the reading of the same tables with other settings, all guesses confirmed."""
+        return read(self.sheets, {**self.rules, **settings}).accepted()
 
     @property
     def condition(self) -> str:
@@ -91,7 +146,7 @@ class TableReading(NamedTuple):
 
     def accepted(self) -> "TableReading":
         """Return the reading with all guesses confirmed."""
-        return self._replace(questions={})
+        return replace(self, questions={})
 
     def to_toml(self) -> str:
         """Return the text of the file that ``assume`` reads."""
@@ -100,14 +155,29 @@ class TableReading(NamedTuple):
 
 def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     """Return the tables of sheets; ``options`` are those of :meth:`PublishedTables.read`."""
+    other = options.get("reading")
+    if other is not None:
+        rules_before = check.instance(other, TableReading, "reading").rules
+        options = {**rules_before, **{n: v for n, v in options.items() if n != "reading"}}
     rules = ReadingRules(options)
-    cells = roles.cells(sheets, rules)
+    cells = cells_of(sheets, rules)
     meanings = values(cells, rules)
     variables_ = variables(cells, [value.ends for value in meanings], rules)
     _check_names(sheets, variables_, rules)
     frame, parts, places = _tables(cells, meanings, variables_)
     separate = tuple(name for name, variable in variables_.items() if variable.separate)
-    return TableReading(rules.lines, rules.questions, rules.all, frame, parts, separate, places)
+    others = sorted(rules.others, key=lambda one: one[0].startswith("counts"))
+    return TableReading(
+        rules.lines,
+        rules.questions,
+        rules.all,
+        frame,
+        parts,
+        separate,
+        places,
+        others,
+        sheets,
+    )
 
 
 def _check_names(

@@ -3,28 +3,25 @@
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from math import prod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.headings import UNIT, wide
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import MOST, PATH, Sheet
-from bayesrisk.tables.reading.sums import judgement
+from bayesrisk.tables.reading.sheet import MOST, Sheet
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     NEGATIVE,
     POINTS,
     SHARE,
     WHOLE,
-    interval,
     is_mark,
     key,
     listing,
     noted,
     number_range,
-    sex,
     total_word,
 )
 
@@ -63,29 +60,10 @@ _OTHERS = re.compile(
 )
 _MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
-_UNIT = re.compile(
-    r"[ (\[]*(['’`]000s?\b|\b(in )?(thousands?|1[, ]?000s|tsd\.?|milliers|tausend)\b)[)\]]?",
-    re.IGNORECASE,
-)
 #: Numbers that may be labels, if they tell rows apart.
+_ROWS = "numbers of rows"
 _LABELS = ("a period", "codes", "codes with leading zeros", "codes of labels")
-_CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
-
-
-class Cell(NamedTuple):
-    """A published count: where it stands, the label of each variable, its text and its unit."""
-
-    file: str
-    row: int
-    column: str
-    labels: dict[str, str]
-    text: str
-    unit: int = 1
-
-    def refuse(self, must: str) -> DataError:
-        """Return the error that names where it stands."""
-        location = f"{self.file}: row {self.row}, column {quote(self.column)}"
-        return DataError(f"{location}: must {must}, got {quote(self.text)}")
+CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
 
 class _Roles(NamedTuple):
@@ -96,15 +74,7 @@ class _Roles(NamedTuple):
     flags: list[int]
 
 
-def cells(sheets: Sequence[Sheet], rules: ReadingRules) -> list[Cell]:
-    """Return the cells of all sheets; ``rules`` gets lines that say what was taken for what."""
-    results = [cell for sheet in sheets for cell in _Reader(sheet, sheets, rules).cells()]
-    if not 0 < len(results) <= MOST:
-        raise DataError(f"tables must hold from 1 to {MOST} counts, got {len(results)}")
-    return results
-
-
-class _Reader:
+class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
@@ -172,7 +142,7 @@ class _Reader:
             and len(texts) == len(plain)
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
         ):
-            return "numbers of rows"
+            return _ROWS
         if _OTHERS.fullmatch(head):
             return "a measure of something else"
         rising = len(plain) > 2 and plain[0] > 999 and plain == sorted({*plain})
@@ -224,7 +194,7 @@ class _Reader:
         self._refuse_estimates(choices)
         if not counts:
             numeric = self._counts(numeric, names)
-            counts = self._wide(numeric, names)
+            counts = wide(self.sheet, numeric, names, self.rules)
         else:
             self.reasons |= dict.fromkeys(numeric, "other counts were named")
         if not counts:
@@ -239,9 +209,10 @@ class _Reader:
         return self._titled(names, counts, flags, choices)
 
     def _withheld(self, i: int) -> bool:
-        """Return whether all counts of a column are withheld: marks, as others are or by name."""
+        """Return whether a column has no number: marks or ranges, as others are or by name."""
         column, head = self.columns[i], self.heads[i]
-        if not head or not all(t and is_mark(t) for t in column):
+        ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
+        if not head or not all(t and (is_mark(t) or t in ranges) for t in column):
             return False
         if not any(any(map(str.isalnum, t)) for t in column) or _COUNT.fullmatch(head):
             return True
@@ -265,7 +236,7 @@ class _Reader:
 
     def _decimals(self, i: int, texts: Sequence[str]) -> bool:
         """Return whether numbers of a column have decimals, or are below 0."""
-        if _UNIT.search(self.sheet.heads[i]):
+        if UNIT.search(self.sheet.heads[i]):
             return False
         wrong = [t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
@@ -298,7 +269,8 @@ class _Reader:
         for i in numeric:
             if i in chosen or i in names:
                 continue
-            if doubts[i] in _LABELS:
+            rows = doubts[i] == _ROWS and not names and not _NUMBERED.fullmatch(self.heads[i])
+            if doubts[i] in _LABELS or rows:  # numbers of places, where nothing else names them
                 names[i] = self.heads[i] or "code"
             elif i in fixed:
                 self.reasons[i] = "the same in all rows"
@@ -398,7 +370,7 @@ class _Reader:
             texts = [f"row {i} {text!r} ({reason})" for i, text, reason in sheet.left]
             lines.append(f"  left out: {listing(texts, 80)}")
         short = {
-            i: name if i in choices else _CODE.sub("", name).strip() or name
+            i: name if i in choices else CODE.sub("", name).strip() or name
             for i, name in names.items()
         }
         names = short if len({*short.values()}) == len(short) else names
@@ -411,196 +383,11 @@ class _Reader:
             )
         return _Roles(dict(sorted(names.items())), counts, flags)
 
-    # Headings as labels.
-
-    def _wide(self, numeric: Sequence[int], names: Mapping[int, str]) -> dict[int, dict[str, str]]:
-        """Return the labels of each column of counts, whose headings are values of variables."""
-        if not numeric:
-            return {}
-        if len(numeric) == 1 and (names or PATH not in self.sheet.heads[numeric[0]]):
-            return {numeric[0]: {}}
-        heads = {i: _UNIT.sub("", self.sheet.heads[i]).strip() for i in numeric}
-        parts = self._parts({i: head or self.sheet.heads[i] for i, head in heads.items()})
-        flat = all(len(part) < 2 for part in parts.values())
-        kinds = {
-            i: [_kind(label, depth) for depth, label in enumerate(part, 1)]
-            for i, part in parts.items()
-        }
-        # A total in a path is a label among those of one variable at its depth; else it counts all.
-        words = {i: [total_word(p) == 2 for p in part] for i, part in parts.items()}
-        at: dict[int, set[str]] = {}
-        for i, word in words.items():
-            for depth, total in enumerate(word):
-                at.setdefault(depth, set()).update(() if total else kinds[i][depth : depth + 1])
-        one = {depth: next(iter(found)) for depth, found in at.items() if len(found) == 1}
-        plain = {i: [w and d not in one for d, w in enumerate(word)] for i, word in words.items()}
-        kinds = {
-            i: [one.get(d, kind) if words[i][d] else kind for d, kind in enumerate(part)]
-            for i, part in kinds.items()
-        }
-        if flat and not self._side_by_side(parts, kinds):
-            parts = {i: part or ["Total"] for i, part in parts.items()}
-            one = {_kind(p[0], 1) for p in parts.values() if not total_word(p[0])}
-            kind = one.pop() if len(one) == 1 else "category 1"
-            kinds = {i: [kind] for i in parts}
-            plain = {i: [False] for i in parts}
-        columns = self.rules.columns
-        kinds = self._apart(kinds, parts)
-        self.rules.kinds |= {k for ks in kinds.values() for k in ks}
-        return {
-            i: {
-                columns.get(k, k): label
-                for k, label, total in zip(kinds[i], part, plain[i], strict=True)
-                if not total
-            }
-            for i, part in parts.items()
-        }
-
-    def _apart(
-        self, kinds: Mapping[int, list[str]], parts: Mapping[int, list[str]]
-    ) -> dict[int, list[str]]:
-        """Return kinds of which no two files say the same of other labels."""
-        labels: dict[str, set[str]] = {}
-        for i, part in parts.items():
-            for kind, label in zip(kinds[i], part, strict=True):
-                labels.setdefault(kind, set()).update(() if total_word(label) else {key(label)})
-        names = {kind: kind for kind in labels}
-        for kind in [k for k in labels if k.startswith("category ")]:
-            number = int(kind.rpartition(" ")[2])
-            while (had := self.rules.labels.get(names[kind])) and not had & labels[kind]:
-                number += 1
-                names[kind] = f"category {number}"
-        for kind, name in names.items():
-            self.rules.labels.setdefault(name, set()).update(labels[kind])
-        return {i: [names[k] for k in ks] for i, ks in kinds.items()}
-
-    @staticmethod
-    def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
-        """Return headings split at the separator that makes a tree or a crossing of them."""
-        for mark in (PATH, " | ", ": ", "; ", ", "):
-            parts = {i: [p.strip().rstrip(":") for p in head.split(mark)]
-                     for i, head in heads.items()}  # fmt: skip
-            while min(map(len, parts.values())) and len({p[0] for p in parts.values()}) == 1:
-                parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
-            sizes = {len(p) for p in parts.values()}
-            if mark == PATH and any(PATH in head for head in heads.values()):
-                return parts
-            crossed = (
-                len(sizes) == 1
-                and min(sizes) > 1
-                and all(
-                    1 < len({p[d] for p in parts.values()}) < len(parts) for d in range(min(sizes))
-                )
-            )
-            common = all(mark in head for head in heads.values()) and max(sizes) == 1
-            if crossed or (common and mark == ": "):
-                return parts
-        return {i: [head] for i, head in heads.items()}
-
-    def _side_by_side(self, parts: Mapping[int, list[str]], kinds: Mapping[int, list[str]]) -> bool:
-        """Return whether flat headings are of several variables that each add up to the same."""
-        groups: dict[str, list[int]] = {}
-        for i, ks in kinds.items():
-            groups.setdefault(ks[0] if ks and not total_word(parts[i][0]) else "", []).append(i)
-        totals = groups.pop("", [])
-        if len(groups) < 2 or len(totals) != 1 or min(map(len, groups.values())) < 2:
-            return False
-        for group in groups.values():
-            found = [judgement(*map(sum, zip(*parts_, strict=True)), *total)
-                     for parts_, total in self._sums(group, totals[0])]  # fmt: skip
-            if not found or not all(a for a, _ in found) or not any(b for _, b in found):
-                return False
-        return True
-
-    def _sums(
-        self, group: Sequence[int], total: int
-    ) -> Iterator[tuple[list[tuple[int, int]], tuple[int, int]]]:
-        for _, row in self.sheet.rows:
-            ends = [number_range(row[i]) for i in (*group, total)]
-            results = [end for end in ends if end is not None]
-            if len(results) == len(ends):
-                yield results[:-1], results[-1]
-
-    # Cells.
-
-    def cells(self) -> Iterator[Cell]:
-        """Yield the cells of the sheet."""
-        names, counts, flags = self.roles()
-        sheet, choices = self.sheet, self.rules.choices
-        units = {i: 1000 if _UNIT.search(sheet.heads[i]) else 1 for i in counts}
-        keys: dict[tuple[tuple[str, str], ...], None] = {}
-        for position, (row, texts) in enumerate(sheet.rows):
-            labels: dict[str, str] = {}
-            for column, name in names.items():
-                label = self.columns[column][position]
-                if not label and (choices.get("blank") or any(total_word(t) == 2 for t in texts)):
-                    label = "Total"
-                if not label:
-                    cell = Cell(sheet.name, row, sheet.heads[column], labels, label)
-                    raise cell.refuse(
-                        "have a label (blank=above or blank=total explains it, "
-                        f"columns.{sheet.heads[column]}=ignored leaves the column out)"
-                    )
-                labels |= self._label(name, label)
-            for column, more in counts.items():
-                text, flag = texts[column], next((texts[f] for f in flags if texts[f]), "")
-                if flag:
-                    text = f"{text} {flag}" if WHOLE.fullmatch(text) else flag
-                if POINTS.fullmatch(text) and self.points:
-                    text = text.replace(".", "")
-                keys[tuple((labels | more).items())] = None
-                head = sheet.heads[column]
-                yield Cell(sheet.name, row, head, labels | more, text, units[column])
-        if choices.get("absent") == "zero":
-            yield from self._zeros(list(keys))
-
-    def _label(self, name: str, label: str) -> dict[str, str]:
-        """Return a label of rows, or those of a path that its indentation makes."""
-        if PATH not in label and name not in self.trees:
-            return {name: label}
-        parts = [p.rstrip(":") for p in label.split(PATH)][self.trees[name] :]
-        kinds = [_kind(p, d, name) for d, p in enumerate(parts, 1)]
-        self.rules.kinds |= {*kinds}
-        return {self.rules.columns.get(k, k): p for k, p in zip(kinds, parts, strict=True)}
-
-    @functools.cached_property
-    def trees(self) -> dict[str, int]:
-        """Columns whose labels are paths, with the number of first parts that all have."""
-        results = {}
-        for i, head in enumerate(self.heads):
-            paths = [t.split(PATH) for t in self.columns[i] if t]
-            if i not in self.reasons and any(len(p) > 1 for p in paths):
-                common = 0
-                while all(len(p) > common for p in paths) and len({p[common] for p in paths}) == 1:
-                    common += 1
-                results[_CODE.sub("", head).strip() or head] = common
-                results[head] = common
-        return results
-
-    def _zeros(self, keys: Sequence[tuple[tuple[str, str], ...]]) -> Iterator[Cell]:
-        """Yield the combinations of labels that have no row, as counts of 0."""
-        variables = list(dict.fromkeys(n for one in keys for n, _ in one))
-        every = [list(dict.fromkeys(dict(one).get(n, "") for one in keys)) for n in variables]
-        if prod(map(len, every)) > MOST:
-            raise DataError(f"{self.sheet.name}: must have at most {MOST} combinations of labels")
-        for one in itertools.product(*every):
-            labels = tuple((n, label) for n, label in zip(variables, one, strict=True) if label)
-            if labels not in keys:
-                yield Cell(self.sheet.name, 0, "absent", dict(labels), "0")
-
 
 def _filled(column: Sequence[str]) -> list[str]:
     """Return the texts of a column with those above where it is blank."""
-    filled = itertools.accumulate(column, lambda above, text: text or above)
-    return list(filled)
-
-
-def _kind(label: str, depth: int, name: str = "category") -> str:
-    """Return the variable that a label of a heading is of."""
-    if sex(label):
-        return "sex"
-    if (ends := interval(label)) and ends[0] < ends[1] and not re.fullmatch(r"\d{4}", label):
-        return "age"
-    if re.fullmatch(r"(19|20)\d\d", label):
-        return "year"
-    return f"{name} {depth}"
+    texts, above = list[str](), ""
+    for text in column:
+        above = text or above
+        texts.append(above)
+    return texts

@@ -125,6 +125,8 @@ class ReadingRules:
         self.choices = settings(options)
         self.lines: list[str] = []
         self.questions: dict[str, tuple[str, str]] = {}
+        #: Settings that would say otherwise, those first that change least.
+        self.others: dict[tuple[str, str], None] = {}
         self.kinds = set[str]()  # variables that headings were found to be of
         self.labels: dict[str, set[str]] = {}  # of each kind, in the files so far
         self.columns = self.section("columns")

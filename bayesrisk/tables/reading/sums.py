@@ -1,7 +1,7 @@
 """Sums between the labels of one variable: in which groups some add up to another."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,10 @@ from bayesrisk.tables.reading.texts import key
 
 _MOST_ENTRIES = 2**24
 Ends = tuple[int, int]
-_Number = TypeVar("_Number", int, IntArray)
+BoolPair = tuple[BoolArray, BoolArray]
 
 
-def judgement(low: _Number, high: _Number, least: _Number, most: _Number) -> tuple[bool, bool]:
+def judgement(low: IntArray, high: IntArray, least: IntArray, most: IntArray) -> BoolPair:
     """Return whether parts may add up to a total, and whether that they do says something.
 
     The sum of the parts lies from ``low`` to ``high``, the total from ``least`` to ``most``.  It
@@ -112,7 +112,8 @@ class LabelSums:
             full = number - own * self.bounded[:, column] == len(parts) - own
             ends = low - own * self.low[:, column], high - own * self.known[:, column]
             *numbers, bits = self.judged(*ends, full, label)
-            return Groups(*map(int, numbers), float(bits))
+            telling, good, above, exact = map(int, numbers)
+            return Groups(telling, good, above, exact, float(bits))
 
         return judge
 

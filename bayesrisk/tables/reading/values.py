@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, SuppressedCounts, TrueCounts
-from bayesrisk.tables.reading.roles import Cell
+from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.texts import (
     WHOLE,
@@ -33,6 +33,10 @@ class Value(NamedTuple):
             return self.law.withheld
         low, high = self.law.support(self.number)
         return int(low), int(high)
+
+
+#: Laws of counts that are not exact after all, the one that says most first.
+_WEAKER = ("perturbed-1", "nearest-3", "nearest-5", "perturbed-2", "random-3", "perturbed-5")
 
 
 class _Law(NamedTuple):
@@ -63,17 +67,21 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, _Law]:
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
     guesses = {file: _guess(part) for file, part in by_file.items()}
-    changed = max((g for g in guesses.values() if g[0].startswith("perturbed")), default=None)
+    every = [g for g in guesses.values() if g[0].startswith("perturbed")]
+    changed = max(every, key=lambda g: int(g[0].rpartition("-")[2]), default=None)
     for file, (guess, reason) in guesses.items():
         if changed and guess == "exact":  # who changes the counts of one table changes all
             guess, reason = changed
         name = f"counts.{Path(file).name}"
-        text = rules.choices.get(name, rules.choices.get("counts", ""))
+        name = name if name in rules.choices or "counts" not in rules.choices else "counts"
+        text = rules.choices.get(name, "")
         if not text:
             name = "counts" if rules.questions.get("counts", (guess,))[0] == guess else name
             files = files_by_question.setdefault(name, [])
             files.append(Path(file).name)
             text = rules.ask(name, guess, f"counts of {', '.join(files)}: {reason}")
+        if text == "exact":
+            rules.others |= {(name, other): None for other in _WEAKER}
         laws[file] = _Law(*named_law(text) or (TrueCounts(), None))
     return laws
 
@@ -180,6 +188,7 @@ def _value(cell: Cell, rule: _Law, rules: ReadingRules) -> Value:
         if answer == "note" and number:
             return _plain(cell, law, number[0])
         ends = number_range(answer) or (0, UNBOUNDED)
+        rules.others[f"marks.{mark}", "withheld"] = None
     low, high = ends
     if low == high:
         return Value(TrueCounts(), low, kind="" if law.exact else "exact")

@@ -212,6 +212,7 @@ OF_OURS = {
         "datasets.py",
         "accounting/budget.py",
         "cli/printing.py",
+        "census/cli/measurements.py",
         "tables/schema.py",
     ),
     *("experiments/audit/report.py", "experiments/audit/study.py", "experiments/pages.py"),

@@ -18,11 +18,11 @@ from bayesrisk.census import (
     simulate_population,
 )
 from bayesrisk.census.occupancy.statistics import OccupancyStatistics, _interval
+from bayesrisk.constraints import highs as _highs
+from bayesrisk.constraints.search import Relaxation
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.reconstruction import make_attack
-from bayesrisk.reconstruction.solvers import highs as _highs
-from bayesrisk.reconstruction.solvers.branching import Relaxation
 from bayesrisk.release import RangeSpec, RoundingSpec, SuppressedCounts
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 

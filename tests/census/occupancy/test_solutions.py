@@ -17,9 +17,9 @@ from bayesrisk.census import (
     reconstruct_occupancy,
 )
 from bayesrisk.census.occupancy.statistics import UNIT
+from bayesrisk.constraints import solvers as model
+from bayesrisk.constraints.highs import HighsWarm
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
-from bayesrisk.reconstruction.solvers import model
-from bayesrisk.reconstruction.solvers.highs import HighsWarm
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 

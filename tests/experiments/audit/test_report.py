@@ -41,8 +41,8 @@ WHO = ("outsider", "linker")
 @pytest.fixture(autouse=True)
 def no_figures(monkeypatch):
     """Draw nothing but for the audit that is made once."""
-    nothing = {"figures": [], "more_figures": []}
-    monkeypatch.setattr(report, "_figures", lambda *_: nothing)
+    for figures in ("_answer_figures", "_belief_figures"):
+        monkeypatch.setattr(report, figures, lambda *_: [])
 
 
 def page_of(files):

@@ -13,6 +13,7 @@ from studies import contents, run_sweep
 
 from bayesrisk.exceptions import BayesRiskWarning, OutputError, PartFileError
 from bayesrisk.experiments import read_results
+from bayesrisk.experiments.sweep import sweep
 from bayesrisk.experiments.sweep_document import parse_config
 
 
@@ -29,6 +30,7 @@ def test_a_run_and_its_results(config, tmp_path):
     again, frame = read_results(tmp_path / "out")
     assert again == config
     assert len(frame) == config.rows == summary.rows
+    pd.testing.assert_frame_equal(sweep(config), frame, check_exact=True)  # without a folder
     table = csv.read_csv(tmp_path / "out" / "results.csv").to_pandas()  # every digit
     pd.testing.assert_series_equal(table["value"], frame["value"], check_exact=True)
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())

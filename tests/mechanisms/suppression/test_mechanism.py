@@ -8,10 +8,10 @@ from hypothesis import given, settings, strategies as st
 from oracles.mechanisms import AGES, PEOPLE, SEX, people_workload, population, possible_counts
 from scipy import sparse
 
-from bayesrisk._base.highs import WarmProgram
+from bayesrisk.constraints.ends import FormEnds
+from bayesrisk.constraints.highs import HighsWarm
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
-from bayesrisk.mechanisms.suppression.ranges import IntegerProgram
 from bayesrisk.tables import PublishedTables, Records, tabulate
 
 # Men and women by block, with a total of each block and of the tract: a two-way table.
@@ -158,17 +158,19 @@ def test_without_a_sum_nothing_more_is_hidden():
 
 def test_a_few_programs_reach_the_ends_of_many_cells(monkeypatch):
     """The ranges are those of a program for each end that no solution has, with fewer programs."""
-    solved, plain = [], WarmProgram.solve
-    monkeypatch.setattr(WarmProgram, "solve", lambda self: solved.append(1) or plain(self))
+    solved, plain = [], HighsWarm.relax
+    monkeypatch.setattr(
+        HighsWarm, "relax", lambda self, *ends: solved.append(1) or plain(self, *ends)
+    )
     counts = []
     for seed in range(3):
         data = population(seed, blocks=8, households=60)
         tables = tabulate(data, people_workload(SEX, AGES, levels=("county", "tract", "block")))
         protected = Suppression(threshold=3).suppress(tables)
         found = []
-        for reach in (IntegerProgram.reach, lambda *_: None):
+        for reach in (FormEnds.reach_together, lambda *_: None):
             with monkeypatch.context() as patch:
-                patch.setattr(IntegerProgram, "reach", reach)
+                patch.setattr(FormEnds, "reach_together", reach)
                 solved.clear()
                 found.append(audit_suppression(protected, least=1).to_frame())
                 counts.append(len(solved))

@@ -10,10 +10,10 @@ from claims_cases import as_patterns, case, matching, publish, small_schema
 from oracles import claims as oracle
 from solver_cases import Silent
 
+from bayesrisk.constraints import search as searches, sifting
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import find_claims, verify_claims
 from bayesrisk.reconstruction.claims.result import generate_claims
-from bayesrisk.reconstruction.solvers import highs
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 
@@ -160,13 +160,13 @@ def test_only_whole_numbers_contradict():
 def test_a_limit_never_makes_a_claim(monkeypatch):
     schema, tables, published, _ = halves()
     # A search may look at one relaxation for each side of a claim, at a few for the first records.
-    search = highs.find_at_least
+    search = searches.find_at_least
 
     def short(solver, model, objective, least, *, nodes, deadline):
         nodes = nodes if least is None else 1
         return search(solver, model, objective, least, nodes=nodes, deadline=deadline)
 
-    monkeypatch.setattr(highs, "find_at_least", short)
+    monkeypatch.setattr(searches, "find_at_least", short)
     found = find_claims(published, solver=Silent(), refuted=True)
     monkeypatch.undo()
     assert found.blocks["status"].tolist() == ["undecided"]
@@ -185,7 +185,7 @@ def test_a_limit_never_makes_a_claim(monkeypatch):
 
 def test_a_bound_with_room_for_a_record_is_no_proof_that_a_class_is_empty(monkeypatch):
     """A relaxation that errs: it says that nobody can be there, its dual values that one can."""
-    right, asked = highs.Sifted.maximise, []
+    right, asked = sifting.Sifted.maximise, []
 
     def careless(self, objective):
         answer = right(self, objective)
@@ -196,7 +196,7 @@ def test_a_bound_with_room_for_a_record_is_no_proof_that_a_class_is_empty(monkey
     tables = [Table("N", ("N_0",), {}), Table("A", ("A_0",), {"a0": np.array([[1, 1, 0]])})]
     published, _ = publish(schema, tables, np.arange(6), np.array([0, 0, 0, 1, 0, 0]))
     expected = as_patterns(find_claims(published).to_frame(), schema, tables)
-    monkeypatch.setattr(highs.Sifted, "maximise", careless)
+    monkeypatch.setattr(sifting.Sifted, "maximise", careless)
     found = find_claims(published)
     assert asked
     assert found.blocks["status"].tolist() == ["decided"]

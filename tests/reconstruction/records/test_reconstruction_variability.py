@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from oracles.reconstruction import people, person_tables, published_program
 from solver_cases import Silent
 
+from bayesrisk.constraints.solvers import make_solver
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import published_problem
-from bayesrisk.reconstruction.solvers import make_solver
 
 SCOPES = ("block", "tract-bounds", "tract-joint")
 

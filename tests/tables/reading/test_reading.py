@@ -211,7 +211,7 @@ def test_what_is_too_long_is_refused_before_it_is_read(tmp_path, monkeypatch):
     wide = pd.DataFrame(np.ones((1000, 132), dtype=int), columns=[f"c{i}" for i in range(132)])
     sheets = frame_sheets(wide.assign(a=[f"x{i}" for i in range(1000)]))
     with monkeypatch.context() as patch:
-        patch.setattr("bayesrisk.tables.reading.roles.Cell", None)
+        patch.setattr("bayesrisk.tables.reading.cells.Cell", None)
         with pytest.raises(DataError, match="got 132000"):
             read_layouts(sheets, {})
     file.write_text("a,count\nx,1\ny,2\n" + ",\n" * 200_000, encoding="utf-8")
@@ -406,3 +406,106 @@ def test_labels_below_each_other_are_repeated_if_that_is_said(tmp_path):
     file.write_text("Region,Sex,n\nNorth,F,3\n,M,4\nSouth,F,5\n,M,6\n")
     found = ends(PublishedTables.read(file, counts="exact", blank="above"))
     assert found[frozenset(["South", "M"])] == (6, 6)
+
+
+# Kinds of misreading that random layouts and published files showed.
+
+
+WARDS = ("Ash", "Beech", "Cedar", "Elm", "Fir", "Oak")
+
+
+def sheet_of(tmp_path, text):
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return file_sheet(file)
+
+
+def variables_of(said):
+    """Return the labels of each variable, without those that count all."""
+    names = [n for n in said.cells.columns if n not in ("place", "table", "cell", "stated", "file")]
+    return {n: {*said.cells[n]} - {"all"} for n in names if n != "row"}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "labels"),
+    [
+        # Rows that hold marks alone are rows of the table, not notes below it.
+        (
+            "drug,n\nHeroin,0\nOpioids,*\nCocaine,*\n",
+            {},
+            {"drug": {"Heroin", "Opioids", "Cocaine"}},
+        ),
+        # A column of withheld counts is one of counts, whatever the word.
+        (
+            "area,Male,Female,Total\nA,Data suppressed,0,7\nB,Data suppressed,Data suppressed,5\n",
+            {},
+            {"area": {"A", "B"}, "sex": {"Male", "Female"}},
+        ),
+        # So is one whose counts are all the same range.
+        (
+            "area,Male,Female,Total\nA,1-4,7,10\nB,1-4,1-4,5\n",
+            {},
+            {"area": {"A", "B"}, "sex": {"Male", "Female"}},
+        ),
+        # Codes beside blank labels are codes all the same.
+        (
+            "cause code,cause,sex,n\n01,Falls,M,4\n01,,F,5\n02,Burns,M,3\n02,,F,9\n",
+            {"blank": "above"},
+            {"cause": {"Falls", "Burns"}, "sex": {"M", "F"}},
+        ),
+        # Units beside the labels of headings are no part of them.
+        ("area,M ('000),F ('000)\nX,4,5\nY,6,7\n", {}, {"area": {"X", "Y"}, "sex": {"M", "F"}}),
+        # Letters above labels are no row of codes where they stand above several columns.
+        (
+            ",M,,F,\nhome,Owned,Rented,Owned,Rented\nX,1,2,3,4\nY,5,6,7,8\n",
+            {},
+            {"home": {"X", "Y"}, "sex": {"M", "F"}, "category 2": {"Owned", "Rented"}},
+        ),
+        # Numbers of places are their codes; what is called so is no count.
+        (
+            "Ward Number,Ward,Cases\n"
+            + "".join(f"{7 - i},{w},{i * i}\n" for i, w in enumerate(WARDS, 1)),
+            {},
+            {"ward": {*WARDS}},
+        ),
+        # Numbers alone tell the rows apart, and their heading says that they are places.
+        (
+            "region,2021-04-28\n" + "".join(f"{i},{i * i}.0\n" for i in range(1, 8)),
+            {},
+            {"region": {*"1234567"}},
+        ),
+        # A word for a total in a name is no total where another label exceeds it.
+        (
+            "area,Total Care,Grammar,All\nX,4,5,9\nY,6,7,13\n",
+            {},
+            {"area": {"X", "Y"}, "category 1": {"Total Care", "Grammar"}},
+        ),
+    ],
+)
+def test_kinds_of_misreading(tmp_path, text, options, labels):
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"} | options)
+    assert variables_of(said) == labels
+
+
+def test_dates_are_no_sums_of_later_ones(tmp_path):
+    counts = [9, 4, 5, 18, 8, 10, 40, 20, 20, 2, 1, 1]
+    rows = "".join(f"2021-{i:02d}-01,{n},{2 * n}\n" for i, n in enumerate(counts, 1))
+    said = read_layouts([sheet_of(tmp_path, "week,Deaths,Cases\n" + rows)], {"counts": "exact"})
+    assert not any(" = " in line for line in said.lines)
+
+
+def test_labels_that_no_sum_shows_are_taken_each_by_itself(tmp_path):
+    """Uplands may be the sum of the others: then Ben and Corrie have five people, and not none."""
+    text = "district,n\nUplands,5\nBen,*\nTotal,5\nCorrie,*\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"}).accepted()
+    assert said.separate == ("district",)
+    bounds = count_bounds(PublishedTables(*said.parts)).counts
+    assert bounds.loc[bounds["high_stated"].isna(), "high"].isna().all()
+
+
+def test_headings_of_two_files_are_not_one_variable():
+    first = pd.DataFrame({"area": ["X", "Y"], "Owned": [4, 5], "Rented": [6, 7]})
+    second = pd.DataFrame({"area": ["X", "Y"], "Falls": [1, 2], "Burns": [3, 4]})
+    said = read_layouts(frame_sheets([first, second]), {"counts": "exact"})
+    assert variables_of(said)["category 1"] == {"Owned", "Rented"}
+    assert variables_of(said)["category 2"] == {"Falls", "Burns"}

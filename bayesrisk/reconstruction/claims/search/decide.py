@@ -19,6 +19,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from bayesrisk._base.validation import BoolArray, CodeArray, FloatArray, IntArray, TextArray
+from bayesrisk.constraints.certificates import proves_infeasible, reduced_values
+from bayesrisk.constraints.ends import solve_beyond
+from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import (
     RowBasis,
@@ -43,10 +47,6 @@ from bayesrisk.reconstruction.claims.search.space import (
 )
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.reconstruction.records.problem import CountRanges, check_records
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel
-from bayesrisk.reconstruction.solvers.branching import proves_infeasible, reduced_values
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 VERIFIED, REFUTED, UNDECIDED = 1, 0, -1
@@ -98,7 +98,7 @@ class Decider:
 
     def find(self) -> str:
         """Look for solutions near vertices of random objectives; return a status."""
-        from bayesrisk.reconstruction.solvers.highs import Sifted  # loads a compiled solver
+        from bayesrisk.constraints.sifting import Sifted  # loads a compiled solver
 
         possible = self._possible()
         if possible is None:
@@ -123,7 +123,8 @@ class Decider:
         An interior point shows what can be positive.  That the others cannot is proved by the
         dual values of the largest sum of them.
         """
-        from bayesrisk.reconstruction.solvers.highs import Sifted, interior_point
+        from bayesrisk.constraints.highs import interior_point
+        from bayesrisk.constraints.sifting import Sifted
 
         model = self.system.model
         every, inside = np.ones(model.low.size, np.bool_), None
@@ -190,11 +191,8 @@ class Decider:
         """
         status, whole = self._linear.find(objective, least, nodes=_NODES)
         if status == "unknown" and not self.deadline.late:
-            beyond = self.model if least is None else self.model.beyond(objective, least)
-            nothing = np.zeros(beyond.low.size, np.int64)
-            answer = self.problem.solver.solve(beyond, nothing, limits=self.deadline.limits)
-            whole = answer.values
-            status = "none" if answer.status == Status.INFEASIBLE else "unknown"
+            solver = self.problem.solver
+            status, whole = solve_beyond(self.model, objective, least, solver, self.deadline)
         if whole is not None:
             return "found" if self.take(whole) else "unknown"
         return status
@@ -400,14 +398,10 @@ class Decider:
         reached, proved = (
             (solution.most, solution.high) if sign > 0 else (solution.least, solution.low)
         )
-        answer = self._linear.maximise(objective)
-        if answer.duals is not None:
-            # In whole numbers: c y <= b for all solutions of the relaxation, so c y <= floor(b).
-            low, high = self.model.low, self.model.high
-            bound, _ = reduced_values(self.model, objective, low, high, answer.duals)
-            if bound < UNBOUNDED:
-                best = sign * int(np.floor(bound))
-                proved[claim] = min(proved[claim], best) if sign > 0 else max(proved[claim], best)
+        # In whole numbers: c y <= b for all solutions of the relaxation, so c y <= floor(b).
+        bound, _ = self._linear.bound(objective)
+        if bound is not None and bound < UNBOUNDED:
+            proved[claim] = sign * min(sign * int(proved[claim]), bound)
         while search and sign * int(proved[claim] - reached[claim]) > 0 and not self.deadline.late:
             outcome = self._search(objective, sign * int(reached[claim]) + 1)
             if outcome == "none":

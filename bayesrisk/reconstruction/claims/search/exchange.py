@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
 from bayesrisk._base.validation import BoolArray, CodeArray, IntArray, WordArray
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.reconstruction.claims.search.lattice import Subsets
-from bayesrisk.reconstruction.solvers.model import Deadline
 
 _PROBES = 2**12
 #: Exchanges after which settled claims are first left out.

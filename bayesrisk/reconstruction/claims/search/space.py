@@ -5,7 +5,6 @@ once; the tables are put together by the attributes that they cross, so that whe
 zero rules out a cell takes one look-up for each such family of tables.
 """
 
-import hashlib
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +17,10 @@ from numpy.typing import NDArray
 
 from bayesrisk._base.compiling import kernel
 from bayesrisk._base.validation import BoolArray, CodeArray, IntArray
+from bayesrisk.constraints.certificates import proves_infeasible
+from bayesrisk.constraints.model import IntegerModel, Status, equal_rows
+from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers import IntegerModel
-from bayesrisk.reconstruction.solvers.branching import proves_infeasible
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
 from bayesrisk.tables import Table
 from bayesrisk.tables.cells import CellSpace, coarsest_cells, crossed_weights
 from bayesrisk.tables.likelihoods import UNBOUNDED
@@ -499,7 +497,8 @@ def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conf
     most, loose = _largest_numbers(columns, low, np.where(limited, high, UNBOUNDED))
     # A row without a largest count has as many as its classes together can have.
     high = np.where(limited, high, np.maximum(rows @ most, low))
-    kept_rows = _different_rows(rows, low, high)
+    # Rows without repetitions; rows that are equal but for their counts are both kept.
+    kept_rows = np.unique(equal_rows(rows, low, high), return_index=True)[1]
     model = IntegerModel(
         np.zeros(most.size, np.int64), most, rows[kept_rows], low[kept_rows], high[kept_rows]
     )
@@ -523,17 +522,6 @@ def _largest_numbers(
     loose = np.minimum.reduceat(high[row], first) == UNBOUNDED
     enough = np.maximum.reduceat(-(-low[row] // weight), first)
     return np.where(loose, enough, most), loose
-
-
-def _different_rows(rows: sp.csr_array, low: IntArray, high: IntArray) -> IntArray:
-    """Return rows without repetitions; rows that are equal but for their counts are both kept."""
-    first_rows: dict[tuple[bytes, int, int], int] = {}
-    for row in range(rows.shape[0]):
-        part = slice(rows.indptr[row], rows.indptr[row + 1])
-        key = hashlib.sha256(rows.indices[part].tobytes())
-        key.update(rows.data[part].tobytes())
-        first_rows.setdefault((key.digest(), int(low[row]), int(high[row])), row)
-    return np.array(sorted(first_rows.values()), dtype=np.int64)
 
 
 # -----------------------------------------------------------------------------
@@ -565,7 +553,7 @@ def _contradiction(system: BlockSystem, deadline: Deadline) -> IntArray:
 
     Rows that all have one count are few, and each is tried.
     """
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+    from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
     every, model = np.arange(system.query.size), system.model
     if np.array_equal(model.row_low, model.row_high):
@@ -590,7 +578,7 @@ def _rows(system: BlockSystem, rows: IntArray) -> IntegerModel:
 
 def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
     """Return True if rows are proved to have no solution."""
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm  # loads a compiled solver
+    from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
     if not model.row_low.size:
         return False

@@ -8,13 +8,14 @@ import pytest
 from peak_memory import run_and_measure
 
 from bayesrisk import datasets as samples, tabulate
+from bayesrisk.constraints import highs as _highs, sifting as _sifting, solvers as model
+from bayesrisk.constraints.solvers import make_solver
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.reconstruction.claims.search import (
     decide as _decide,
     decide as _study,
     exchange as _exchange,
 )
-from bayesrisk.reconstruction.solvers import highs as _highs, make_solver, model
 from bayesrisk.tables import Workload
 
 DHC = Workload.named("household-dhc")
@@ -69,7 +70,9 @@ def test_no_stage_begins_after_the_end(fifty, monkeypatch):
                 patch.setattr(model, "time", clock)
                 patch.setattr(_decide, "_NODES", nodes)
                 # Every relaxation and interior point is preceded by this.
-                patch.setattr(_highs, "set_time_limit", clock.stage(_highs.set_time_limit))
+                limited = clock.stage(_highs.set_time_limit)
+                for solver in (_highs, _sifting):
+                    patch.setattr(solver, "set_time_limit", limited)
                 patch.setattr(_study, "block_system", clock.stage(_study.block_system))
                 patch.setattr(_decide, "row_basis", clock.stage(_decide.row_basis))
                 patch.setattr(_exchange, "_exchange", clock.stage(_exchange._exchange))

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from claims_cases import case, odd_case
 from oracles import claims as oracle
 
+from bayesrisk.constraints.solvers import Deadline
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import subsets
-from bayesrisk.reconstruction.solvers.model import Deadline
 
 
 def walked(weights, codes, eligible, data, *, idle=8):

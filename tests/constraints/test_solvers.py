@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from bayesrisk.exceptions import ArgumentError, MissingDependencyError
-from bayesrisk.reconstruction.solvers import IntegerModel, Limits, Raw, make_solver, settle_answer
-from bayesrisk.reconstruction.solvers.branching import (
-    Relaxation,
-    branch_and_bound,
-    find_at_least,
-    proves_infeasible,
-    reduced_values,
+from bayesrisk.constraints.certificates import proves_infeasible, reduced_values
+from bayesrisk.constraints.model import IntegerModel
+from bayesrisk.constraints.search import Relaxation, branch_and_bound, find_at_least
+from bayesrisk.constraints.solvers import (
+    Deadline,
+    Limits,
+    Raw,
+    SolverBackend,
+    make_solver,
+    settle_answer,
 )
-from bayesrisk.reconstruction.solvers.model import Deadline, SolverBackend
+from bayesrisk.exceptions import ArgumentError, MissingDependencyError
 
 BACKENDS = ["highs", "pulp:highs", "pulp:cbc"]
 
@@ -285,7 +287,7 @@ def test_unknown_and_missing_solvers_are_named():
 
 def a_few(model, objective):
     """Sift from every third variable."""
-    from bayesrisk.reconstruction.solvers.highs import Sifted
+    from bayesrisk.constraints.sifting import Sifted
 
     linear = Sifted(model, np.arange(0, model.low.size, 3))
     linear.aim(objective)
@@ -293,7 +295,7 @@ def a_few(model, objective):
 
 
 def all_at_once(model, objective):
-    from bayesrisk.reconstruction.solvers.highs import HighsWarm
+    from bayesrisk.constraints.highs import HighsWarm
 
     return HighsWarm(model, objective)
 
@@ -384,7 +386,7 @@ def test_a_search_stops_when_it_is_late():
 
 @pytest.mark.parametrize("backend", ["highs", "pulp:highs"])
 def test_the_second_look_at_an_infeasible_model_has_what_time_is_left(backend, monkeypatch):
-    from bayesrisk.reconstruction.solvers import model as deadline
+    from bayesrisk.constraints import solvers as deadline
 
     class Clock:
         now = 0.0
@@ -414,7 +416,7 @@ def test_the_second_look_at_an_infeasible_model_has_what_time_is_left(backend, m
 
 
 def test_presolve_of_a_large_model_is_left_out_when_there_is_a_limit(monkeypatch):
-    from bayesrisk.reconstruction.solvers import highs as _highs
+    from bayesrisk.constraints import highs as _highs
 
     model, objective = random_model(np.random.default_rng(3))
     given = []
@@ -433,7 +435,7 @@ def test_presolve_of_a_large_model_is_left_out_when_there_is_a_limit(monkeypatch
 
 
 def test_an_interior_point_is_positive_wherever_some_point_is():
-    from bayesrisk.reconstruction.solvers.highs import interior_point
+    from bayesrisk.constraints.highs import interior_point
 
     tried = 0
     for seed in range(25):

@@ -9,16 +9,9 @@ import numpy as np
 import pulp
 
 from bayesrisk._base.validation import IntArray
+from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.solvers import Deadline, Limits, Raw, SolverResult, settle_answer
 from bayesrisk.exceptions import ArgumentError, MissingDependencyError
-from bayesrisk.reconstruction.registry import Status
-from bayesrisk.reconstruction.solvers.model import (
-    Deadline,
-    IntegerModel,
-    Limits,
-    Raw,
-    SolverResult,
-    settle_answer,
-)
 
 #: Short names; CBC is called differently in every major version of PuLP.
 _NAMES = {

@@ -12,64 +12,19 @@ Values are whole numbers that were checked against every row in integer arithmet
 
 import time
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import scipy.sparse as sp
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk._base.plugins import Registry
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.constraints.model import IntegerModel, Status
 from bayesrisk.exceptions import ArgumentError, quote
-from bayesrisk.reconstruction.registry import Status
 
 #: What the floating-point bound of a solver may be off by.
 BOUND_ERROR = 1e-6
-
-
-@displayed
-@dataclass(frozen=True)
-class IntegerModel:
-    """Whole-numbered variables within bounds, and rows ``row_low <= rows @ x <= row_high``.
-
-    The coefficients are whole, rows by variables.
-    """
-
-    low: IntArray
-    high: IntArray
-    rows: sp.csr_array
-    row_low: IntArray
-    row_high: IntArray
-
-    @cached_property
-    def spans(self) -> tuple[int, int, int]:
-        """Sums that bound every combination of rows: ends of rows, a column, ends of variables."""
-        weight = np.bincount(self.rows.indices, np.abs(self.rows.data))
-        row_ends = np.maximum(np.abs(self.row_low), np.abs(self.row_high)).astype(np.float64)
-        ends = np.maximum(np.abs(self.low), np.abs(self.high)).astype(np.float64)
-        return int(row_ends.sum()) + 1, int(weight.max(initial=0)) + 1, int(ends.sum()) + 1
-
-    @cached_property
-    def columns(self) -> sp.csr_array:
-        """The rows, transposed."""
-        return sp.csr_array(self.rows.T)
-
-    def beyond(self, objective: IntArray, least: int, most: int | None = None) -> "IntegerModel":
-        """Return the model of the solutions whose objective is ``least`` or more."""
-        if most is None:
-            most = max(int(np.maximum(objective * self.low, objective * self.high).sum()), least)
-        rows = sp.csr_array(sp.vstack([self.rows, sp.csr_array(objective[None, :])], format="csr"))
-        ends = np.append(self.row_low, least), np.append(self.row_high, most)
-        return IntegerModel(self.low, self.high, rows, *ends)
-
-    def holds(self, values: IntArray) -> bool:
-        """Return True if whole values satisfy every bound and row, in integer arithmetic."""
-        if np.any(values < self.low) or np.any(values > self.high):
-            return False
-        sums = self.rows @ values
-        return bool(np.all(sums >= self.row_low) and np.all(sums <= self.row_high))
 
 
 @dataclass(frozen=True)
@@ -152,7 +107,7 @@ def settle_answer(
 class SolverBackend(Protocol):
     """Maximises a linear objective over an integer program, and says how sure the answer is.
 
-    The model, its limits and the answer are those of ``bayesrisk.reconstruction.solvers``.
+    The model, its limits and the answer are those of ``bayesrisk.constraints``.
     """
 
     name: str
@@ -203,8 +158,8 @@ class Deadline:
 
 
 _OWN = {  # loaded when asked for: both are slow to import
-    "highs": "bayesrisk.reconstruction.solvers.highs:HighsSolver",
-    "pulp": "bayesrisk.reconstruction.solvers._pulp:PulpSolver",
+    "highs": "bayesrisk.constraints.highs:HighsSolver",
+    "pulp": "bayesrisk.constraints._pulp:PulpSolver",
 }
 REGISTRY: Registry[SolverBackend] = Registry(
     "solver",

@@ -1,0 +1,232 @@
+"""Least and most of forms over the whole-numbered solutions of a model: proved, or bounded."""
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status, equal_rows
+from bayesrisk.constraints.search import Questions
+from bayesrisk.constraints.sifting import Sifted
+from bayesrisk.constraints.solvers import Deadline, SolverBackend
+
+#: Variables up to which a relaxation begins with all of them.
+_FEW = 300
+#: Nodes of a dive, rounds without a new count after which ends are asked for one by one.
+_NODES, _FRUITLESS = 300, 3
+#: Nodes of a dive for many ends, which are asked for in halves where it finds nothing.
+_QUICK = 20
+#: Share of the open ends that a round aims at, after one at all of them.
+_SHARE = 0.5
+#: Nodes of a question to the general solver where there is a limit: it counts as so many programs.
+_ASKED = 50
+
+
+def solve_beyond(
+    model: IntegerModel,
+    objective: IntArray,
+    least: int | None,
+    solver: SolverBackend,
+    deadline: Deadline,
+    *,
+    most: int | None = None,
+) -> tuple[str, IntArray | None]:
+    """Ask a general solver for a solution whose objective is at least a number; None for any.
+
+    Return ``found``, ``none`` (confirmed a second way) or ``unknown``, and the solution.
+    """
+    beyond = model if least is None else model.beyond(objective, least, most)
+    nothing, limits = np.zeros(objective.size, np.int64), deadline.limits
+    if limits.nodes is not None:
+        limits = replace(limits, nodes=min(limits.nodes, _ASKED))
+        deadline.spend(_ASKED)
+    answer = solver.solve(beyond, nothing, limits=limits)
+    if answer.values is not None:
+        return "found", answer.values
+    return "none" if answer.status == Status.INFEASIBLE else "unknown", None
+
+
+class FormEnds:
+    """Largest values of forms, and of their negatives: what is proved, and reached.
+
+    The first half of all arrays is of the forms, the second of their negatives; ``goal`` is what no
+    solution exceeds, ``reached`` the largest value of a solution.  At first no solution exceeds
+    ``ends``, and ``star`` is one, if one is known.  What ``linear`` does not settle within
+    ``nodes`` is put to ``solver``, if there is one.
+    """
+
+    def __init__(
+        self,
+        model: IntegerModel,
+        linear: Questions,
+        forms: sp.csr_array,
+        ends: tuple[IntArray, IntArray],
+        star: IntArray | None,
+        *,
+        solver: SolverBackend | None = None,
+        deadline: Deadline | None = None,
+        nodes: int = _NODES,
+    ) -> None:
+        self._model, self._linear, self._nodes = model, linear, nodes
+        self._solver, self._deadline = solver, deadline or Deadline()
+        self._forms = sp.csr_array(sp.vstack([forms, -forms], format="csr"))
+        self.goal = np.concatenate([ends[1], -ends[0]])
+        none = np.full(self.goal.size, -ENDLESS)
+        self.reached: IntArray = none if star is None else self._forms @ star
+        self._begun = star is not None
+
+    @property
+    def open(self) -> IntArray:
+        """The ends that are not known."""
+        return np.flatnonzero(self.reached < self.goal)
+
+    def settle(self) -> None:
+        """Find all ends, as far as the time goes."""
+        half = np.arange(self.goal.size // 2)
+        if self._begun and self._solver is None:
+            self.reach_together(half.size + half)
+            self.reach_together(half)
+        elif self._begun:
+            self._reach_many()
+            self._prove_many(self._least(self.open))
+        for end in self.open.tolist():
+            while self.reached[end] < self.goal[end] and not self._deadline.late:
+                if not self._tighten(end):
+                    break
+
+    def _find(
+        self, objective: IntArray, least: int | None, nodes: int | None = None
+    ) -> tuple[str, bool]:
+        """Look for a solution of a large objective; return the finding, and whether it is new."""
+        status, values = self._linear.find(objective, least, nodes=nodes or self._nodes)
+        return status, values is not None and self._note(values)
+
+    def _note(self, values: IntArray) -> bool:
+        """Note the values of a solution; return whether any is larger than those before."""
+        if not self._model.holds(values):
+            return False
+        sums, self._begun = self._forms @ values, True
+        larger = bool((sums > self.reached).any())
+        self.reached = np.maximum(self.reached, sums)
+        return larger
+
+    def _reach_many(self) -> None:
+        """Look for solutions that reach many ends at once."""
+        rng, fruitless, share = np.random.default_rng(0), 0, 1.0
+        while fruitless < _FRUITLESS and self.open.size and not self._deadline.late:
+            chosen = self.open[rng.random(self.open.size) <= share]
+            new = self._find(self._sum(chosen), None)[1]
+            fruitless, share = (0 if new else fruitless + 1), _SHARE
+
+    def reach_together(self, side: IntArray) -> None:
+        """Look for solutions that bring all open ends of a side to their goals at once.
+
+        Again, as long as two of them or more get there.  An end that was reached needs no program.
+        """
+        waiting = side.size + 2
+        while not self._deadline.late:
+            left = side[(self.reached[side] < self.goal[side]) & (self.goal[side] < ENDLESS)]
+            if left.size < 2 or left.size > waiting - 2:
+                return
+            waiting = left.size
+            self._find(self._sum(left), None, 1)
+
+    def _sum(self, ends: IntArray) -> IntArray:
+        """Return the sum of the rows of some ends."""
+        weight = np.bincount(ends, minlength=self.goal.size)
+        total: IntArray = (weight @ self._forms).astype(np.int64)
+        return total
+
+    def _least(self, ends: IntArray) -> IntArray:
+        """Return the ends that were never seen above the least that they can be."""
+        half = self.goal.size // 2
+        least_ends: IntArray = ends[self.reached[ends] == -self.goal[(ends + half) % (2 * half)]]
+        return least_ends
+
+    def _prove_many(self, ends: IntArray) -> None:
+        """Prove that some ends stay at the least that they can be, or reach some of them.
+
+        Where each is at least its smallest value, and their sum is at most that of these, each is
+        its smallest value.
+        """
+        while ends.size > 1 and not self._deadline.late:
+            objective = self._sum(ends)
+            bound, least = self._linear.bound(objective)[0], int(self.reached[ends].sum())
+            if bound is None:
+                return
+            status, new = "none", False
+            if bound > least:
+                status, new = self._find(objective, least + 1, _QUICK)
+            if status == "none":
+                self.goal[ends] = self.reached[ends]
+                return
+            ends = self._least(ends)
+            if not new:
+                half = ends.size // 2
+                self._prove_many(ends[:half])
+                self._prove_many(self._least(ends[half:]))
+                return
+
+    def _tighten(self, end: int) -> bool:
+        """Ask for one end: lower what is proved or find more; return whether either was done."""
+        objective, span = np.zeros_like(self._model.low), slice(*self._forms.indptr[end : end + 2])
+        objective[self._forms.indices[span]] = self._forms.data[span]
+        bound, values = self._linear.bound(objective)
+        if values is not None and self._note(values) and self.reached[end] >= self.goal[end]:
+            return True
+        if bound is not None and bound < self.goal[end]:
+            self.goal[end] = max(bound, int(self.reached[end]))
+            return True
+        status, new = self._find(objective, int(self.goal[end]))
+        if new:
+            return True
+        if status == "none":
+            self.goal[end] -= 1
+            return self._begun  # without a solution at all it would have no end
+        if self._deadline.late or self._solver is None:
+            return False
+        # A general solver looks for anything above what was seen: that there is none, it confirms.
+        least, most = int(self.reached[end]) + 1, int(self.goal[end])
+        status, values = solve_beyond(
+            self._model, objective, least, self._solver, self._deadline, most=most
+        )
+        if values is not None:
+            return self._note(values)
+        if status == "none":
+            self.goal[end] = self.reached[end]
+        return status == "none"
+
+
+def row_ends(
+    model: IntegerModel, star: IntArray, solver: SolverBackend, deadline: Deadline
+) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
+    """Return the proved ends of each row of a model, and whether a solution reaches them.
+
+    They are the smallest and the largest, and the same of what is reached; the search begins at the
+    solution ``star``.  No weight is negative.
+    """
+    group = equal_rows(model.rows)
+    first = np.unique(group, return_index=True)[1]
+    rows, row_low, row_high = (
+        sp.csr_array(model.rows[first]),
+        model.row_low[first],
+        model.row_high[first],
+    )
+    np.maximum.at(row_low, group, model.row_low)
+    np.minimum.at(row_high, group, model.row_high)
+    model = IntegerModel(model.low, model.high, rows, row_low, row_high)
+    least, most = rows @ model.low, rows @ model.high
+    low, high = np.maximum(row_low, least), np.minimum(row_high, most)
+    # Rows that their variables' bounds fill, or of one variable, bind nothing.
+    binding = (np.diff(rows.indptr) > 1) & ((low > least) | (high < most))
+    lean = IntegerModel(
+        model.low, model.high, sp.csr_array(rows[binding]), row_low[binding], row_high[binding]
+    )
+    begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
+    linear = Sifted(lean, begin, deadline=deadline)
+    ends = FormEnds(model, linear, rows, (low, high), star, solver=solver, deadline=deadline)
+    ends.settle()
+    most, least = np.split(ends.goal, 2)
+    above, below = np.split(ends.goal == ends.reached, 2)
+    return -least[group], most[group], below[group], above[group]

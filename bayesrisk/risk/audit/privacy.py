@@ -1,0 +1,35 @@
+"""Epsilon of the whole release of each protection, by the law of its privacy loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk.accounting import rho_to_epsilon
+from bayesrisk.accounting.privacy_loss import PrivacyLoss
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.release import MechanismSpec
+from bayesrisk.tables import Workload
+
+#: Delta at which epsilon is stated, that of the 2020 census.
+DELTA = 1e-10
+_COLUMNS = ("protection", "counts", "rho", "epsilon", "epsilon_of_rho")
+
+
+def privacy_losses(specs: Mapping[str, MechanismSpec], workload: Workload) -> pd.DataFrame:
+    """Return a row for each protection with independent noise in every table.
+
+    ``counts`` is how many one record moves, ``epsilon`` that of the release's own law at
+    :data:`DELTA`, rounded up, and ``epsilon_of_rho`` the tight conversion of ``rho``, which only
+    Gaussian noise has.
+    """
+    rows = []
+    for name, spec in specs.items():
+        try:
+            law = PrivacyLoss.of(spec.for_tables(workload.tables))
+        except ArgumentError:  # no such law
+            continue
+        counts, epsilon = sum(part.times for part in law.parts), float(law.epsilon(DELTA).upper)
+        of_rho = float(rho_to_epsilon(law.rho, DELTA)) if law.rho > 0.0 else law.rho
+        rows.append((name, counts, law.rho, epsilon, of_rho))
+    return pd.DataFrame(rows, columns=_COLUMNS)

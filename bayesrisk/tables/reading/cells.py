@@ -1,0 +1,107 @@
+"""Cells of published tables: the text of each count, with its labels and where it stands."""
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.headings import UNIT, kind_of
+from bayesrisk.tables.reading.roles import CODE, SheetColumns
+from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.sheet import MOST, PATH, Sheet
+from bayesrisk.tables.reading.texts import POINTS, WHOLE, total_word
+
+
+class Cell(NamedTuple):
+    """A published count: where it stands, the label of each variable, its text and its unit."""
+
+    file: str
+    row: int
+    column: str
+    labels: dict[str, str]
+    text: str
+    unit: int = 1
+
+    def refuse(self, must: str) -> DataError:
+        """Return the error that names where it stands."""
+        location = f"{self.file}: row {self.row}, column {quote(self.column)}"
+        return DataError(f"{location}: must {must}, got {quote(self.text)}")
+
+
+def cells(sheets: Sequence[Sheet], rules: ReadingRules) -> list[Cell]:
+    """Return the cells of all sheets; ``rules`` gets lines that say what was taken for what."""
+    results = [cell for sheet in sheets for cell in _SheetCells(sheet, sheets, rules).cells()]
+    if not 0 < len(results) <= MOST:
+        raise DataError(f"tables must hold from 1 to {MOST} counts, got {len(results)}")
+    return results
+
+
+class _SheetCells(SheetColumns):
+    """The cells of a sheet whose columns have roles."""
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield the cells of the sheet."""
+        names, counts, flags = self.roles()
+        sheet, choices = self.sheet, self.rules.choices
+        units = {i: 1000 if UNIT.search(sheet.heads[i]) else 1 for i in counts}
+        keys: dict[tuple[tuple[str, str], ...], None] = {}
+        for position, (row, texts) in enumerate(sheet.rows):
+            labels: dict[str, str] = {}
+            for column, name in names.items():
+                label = self.columns[column][position]
+                if not label and (choices.get("blank") or any(total_word(t) == 2 for t in texts)):
+                    label = "Total"
+                if not label:
+                    cell = Cell(sheet.name, row, sheet.heads[column], labels, label)
+                    raise cell.refuse(
+                        "have a label (blank=above or blank=total explains it, "
+                        f"columns.{sheet.heads[column]}=ignored leaves the column out)"
+                    )
+                labels |= self._label(name, label)
+            for column, more in counts.items():
+                text, flag = texts[column], next((texts[f] for f in flags if texts[f]), "")
+                if flag:
+                    text = f"{text} {flag}" if WHOLE.fullmatch(text) else flag
+                if POINTS.fullmatch(text) and self.points:
+                    text = text.replace(".", "")
+                keys[tuple((labels | more).items())] = None
+                head = sheet.heads[column]
+                yield Cell(sheet.name, row, head, labels | more, text, units[column])
+        if choices.get("absent") == "zero":
+            yield from self._zeros(list(keys))
+
+    def _label(self, name: str, label: str) -> dict[str, str]:
+        """Return a label of rows, or those of a path that its indentation makes."""
+        if PATH not in label and name not in self.trees:
+            return {name: label}
+        parts = [p.rstrip(":") for p in label.split(PATH)][self.trees[name] :]
+        kinds = [kind_of(p, d, name) for d, p in enumerate(parts, 1)]
+        self.rules.kinds |= {*kinds}
+        return {self.rules.columns.get(k, k): p for k, p in zip(kinds, parts, strict=True)}
+
+    @functools.cached_property
+    def trees(self) -> dict[str, int]:
+        """Columns whose labels are paths, with the number of first parts that all have."""
+        results = {}
+        for i, head in enumerate(self.heads):
+            paths = [t.split(PATH) for t in self.columns[i] if t]
+            if i not in self.reasons and any(len(p) > 1 for p in paths):
+                common = 0
+                while all(len(p) > common for p in paths) and len({p[common] for p in paths}) == 1:
+                    common += 1
+                results[CODE.sub("", head).strip() or head] = common
+                results[head] = common
+        return results
+
+    def _zeros(self, keys: Sequence[tuple[tuple[str, str], ...]]) -> Iterator[Cell]:
+        """Yield the combinations of labels that have no row, as counts of 0."""
+        variables = list(dict.fromkeys(n for one in keys for n, _ in one))
+        every = [list(dict.fromkeys(dict(one).get(n, "") for one in keys)) for n in variables]
+        if prod(map(len, every)) > MOST:
+            raise DataError(f"{self.sheet.name}: must have at most {MOST} combinations of labels")
+        for one in itertools.product(*every):
+            labels = tuple((n, label) for n, label in zip(variables, one, strict=True) if label)
+            if labels not in keys:
+                yield Cell(self.sheet.name, 0, "absent", dict(labels), "0")

@@ -1,0 +1,140 @@
+"""Labels in headings: several columns of counts, each of some labels of one variable or several."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.sheet import PATH, Sheet
+from bayesrisk.tables.reading.sums import judgement
+from bayesrisk.tables.reading.texts import interval, key, number_range, sex, total_word
+
+#: Thousands, in a heading.
+UNIT = re.compile(
+    r"[ (\[]*(['’`]000s?\b|\b(in )?(thousands?|1[, ]?000s|tsd\.?|milliers|tausend)\b)[)\]]?",
+    re.IGNORECASE,
+)
+
+
+def wide(
+    sheet: Sheet, numeric: Sequence[int], names: Mapping[int, str], rules: ReadingRules
+) -> dict[int, dict[str, str]]:
+    """Return the labels of each column of counts, whose headings are values of variables."""
+    if not numeric:
+        return {}
+    if len(numeric) == 1 and (names or PATH not in sheet.heads[numeric[0]]):
+        return {numeric[0]: {}}
+    heads = {i: UNIT.sub("", sheet.heads[i]).strip() or sheet.heads[i] for i in numeric}
+    parts = _parts(heads)
+    kinds = {
+        i: [kind_of(label, depth) for depth, label in enumerate(part, 1)]
+        for i, part in parts.items()
+    }
+    # A total in a path is a label among those of one variable at its depth; else it counts all.
+    words = {i: [total_word(p) == 2 for p in part] for i, part in parts.items()}
+    at: dict[int, set[str]] = {}
+    for i, word in words.items():
+        for depth, total in enumerate(word):
+            at.setdefault(depth, set()).update(() if total else kinds[i][depth : depth + 1])
+    one = {depth: next(iter(found)) for depth, found in at.items() if len(found) == 1}
+    plain = {i: [w and d not in one for d, w in enumerate(word)] for i, word in words.items()}
+    kinds = {
+        i: [one.get(d, kind) if words[i][d] else kind for d, kind in enumerate(part)]
+        for i, part in kinds.items()
+    }
+    if all(len(part) < 2 for part in parts.values()) and not _side_by_side(sheet, parts, kinds):
+        parts = {i: part or ["Total"] for i, part in parts.items()}
+        found = {kind_of(p[0], 1) for p in parts.values() if not total_word(p[0])}
+        kind = found.pop() if len(found) == 1 else "category 1"
+        kinds, plain = {i: [kind] for i in parts}, {i: [False] for i in parts}
+    kinds = _apart(kinds, parts, rules)
+    rules.kinds |= {k for ks in kinds.values() for k in ks}
+    return {
+        i: {
+            rules.columns.get(k, k): label
+            for k, label, total in zip(kinds[i], part, plain[i], strict=True)
+            if not total
+        }
+        for i, part in parts.items()
+    }
+
+
+def _apart(
+    kinds: Mapping[int, list[str]], parts: Mapping[int, list[str]], rules: ReadingRules
+) -> dict[int, list[str]]:
+    """Return kinds that have other names where an earlier file has none of their labels."""
+    labels: dict[str, set[str]] = {}
+    for i, part in parts.items():
+        for kind, label in zip(kinds[i], part, strict=True):
+            labels.setdefault(kind, set()).update(() if total_word(label) else {key(label)})
+    names: dict[str, str] = {}
+    for kind, said in labels.items():
+        name, number = kind, 1
+        while kind.startswith("category ") and (
+            name in names.values() or rules.labels.get(name, said).isdisjoint(said)
+        ):
+            name, number = f"category {number}", number + 1
+        names[kind] = name
+        rules.labels.setdefault(name, set()).update(said)
+    return {i: [names[k] for k in ks] for i, ks in kinds.items()}
+
+
+def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
+    """Return headings split at the separator that makes a tree or a crossing of them."""
+    for mark in (PATH, " | ", ": ", "; ", ", "):
+        parts = {i: [p.strip().rstrip(":") for p in head.split(mark)]
+                 for i, head in heads.items()}  # fmt: skip
+        while min(map(len, parts.values())) and len({p[0] for p in parts.values()}) == 1:
+            parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
+        sizes = {len(p) for p in parts.values()}
+        if mark == PATH and any(PATH in head for head in heads.values()):
+            return parts
+        crossed = (
+            len(sizes) == 1
+            and min(sizes) > 1
+            and all(1 < len({p[d] for p in parts.values()}) < len(parts) for d in range(min(sizes)))
+        )
+        common = all(mark in head for head in heads.values()) and max(sizes) == 1
+        if crossed or (common and mark == ": "):
+            return parts
+    return {i: [head] for i, head in heads.items()}
+
+
+def _side_by_side(
+    sheet: Sheet, parts: Mapping[int, list[str]], kinds: Mapping[int, list[str]]
+) -> bool:
+    """Return whether flat headings are of several variables that each add up to the same."""
+    groups: dict[str, list[int]] = {}
+    for i, ks in kinds.items():
+        groups.setdefault(ks[0] if ks and not total_word(parts[i][0]) else "", []).append(i)
+    totals = groups.pop("", [])
+    if len(groups) < 2 or len(totals) != 1 or min(map(len, groups.values())) < 2:
+        return False
+    for group in groups.values():
+        rows = list(_ends(sheet, [*group, totals[0]]))
+        ends = np.array(rows, dtype=np.int64).reshape(-1, len(group) + 1, 2)
+        parts_, total = ends[:, :-1].sum(axis=1), ends[:, -1]
+        fit, tells = judgement(*parts_.T, *total.T)
+        if not fit.all() or not tells.any():
+            return False
+    return True
+
+
+def _ends(sheet: Sheet, columns: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
+    """Yield the ends of the counts of rows in which all are known."""
+    for _, row in sheet.rows:
+        ends = [end for i in columns if (end := number_range(row[i])) is not None]
+        if len(ends) == len(columns):
+            yield ends
+
+
+def kind_of(label: str, depth: int, name: str = "category") -> str:
+    """Return the variable that a label of a heading is of."""
+    if sex(label):
+        return "sex"
+    if (ends := interval(label)) and ends[0] < ends[1] and not re.fullmatch(r"\d{4}", label):
+        return "age"
+    if re.fullmatch(r"(19|20)\d\d", label):
+        return "year"
+    return f"{name} {depth}"
