@@ -1,7 +1,9 @@
 """Whole histograms of a group of places: one that has its counts, and the range of hidden ones."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -9,12 +11,14 @@ from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.ends import FormEnds
-from bayesrisk.constraints.highs import HighsWarm
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
 from bayesrisk.constraints.narrow import narrowed
 from bayesrisk.constraints.rows import equal_rows, first_of
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression.groups import PlaceGroup, endless_variables
+
+if TYPE_CHECKING:
+    from bayesrisk.constraints.highs import HighsWarm
 
 #: Nodes that one search looks at before it gives up.
 _NODES = 2000
@@ -128,6 +132,8 @@ def _parts(model: IntegerModel, targets: IntArray) -> Iterator[_RowPart]:
     number = np.full(matrix.shape[0], -1)
     number[targets] = np.arange(len(targets))
     constant = model.rows @ np.where(model.low == model.high, model.low, 0)
+    from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
+
     for part in np.unique(variable_part).tolist():
         ends = np.searchsorted(row_part[by_row], [part, part + 1])
         rows = by_row[ends[0] : ends[1]]
