@@ -218,11 +218,11 @@ def attack_(
         warnings_as_lines(),
         progress(quiet=quiet, title="attack", unit="steps") as advance,
     ):
-        found = attack(
+        answer = attack(
             reading, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance,
             say=None if as_json else functools.partial(say, err=False),
         )  # fmt: skip
     report = str(output / "report.html")
-    rows = {name: len(frame) for name, frame in found.frames.items()}
-    result = {"report": report, "sentences": found.sentences, **rows, **found.facts}
-    print_answer(result, [*found.last, f"report: {report}"], as_json=as_json)
+    rows = {name: len(frame) for name, frame in answer.frames.items()}
+    result = {"report": report, "sentences": answer.sentences, **rows, **answer.facts}
+    print_answer(result, [*answer.last, f"report: {report}"], as_json=as_json)

@@ -72,8 +72,8 @@ class _Clock:
 
 @displayed
 @dataclass(frozen=True)
-class TableAttack:
-    """What published tables give away.
+class AttackAnswer:
+    """Bounds, claims and records that published tables give away.
 
     Attributes
     ----------
@@ -109,8 +109,8 @@ def attack(
     proofs: int = 10,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> TableAttack:
-    """Return what published tables give away, and write each part into a folder as it is found.
+) -> AttackAnswer:
+    """Return all that published tables give away, and write each part into a folder as it is found.
 
     A run that is ended leaves what was found by then; ``report.html`` says what is missing.
 
@@ -165,7 +165,7 @@ def attack(
             if progress:
                 progress(number, len(_STEPS))
     sentences = [str(text) for text in (*run.sentences, *run.last)]
-    return TableAttack(sentences, run.last, run.frames, dict(run.facts), reading)
+    return AttackAnswer(sentences, run.last, run.frames, dict(run.facts), reading)
 
 
 class _Attack:
@@ -242,9 +242,9 @@ class _Attack:
 
     def _otherwise(self) -> str:
         """Say the smallest change of what was assumed under which some records fit."""
-        others = list(dict.fromkeys(self.reading.others))
-        pairs = itertools.combinations(others, 2)
-        alone: Iterator[tuple[tuple[str, str], ...]] = ((one,) for one in others)
+        readings = list(dict.fromkeys(self.reading.alternatives))
+        pairs = itertools.combinations(readings, 2)
+        alone: Iterator[tuple[tuple[str, str], ...]] = ((one,) for one in readings)
         choices = itertools.chain(alone, (p for p in pairs if p[0][0] != p[1][0]))
         for changes in itertools.islice(choices, _MOST_READINGS):
             if self.clock.ended:

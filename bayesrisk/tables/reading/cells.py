@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.headings import UNIT, kind_of
+from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.roles import CODE, SheetColumns
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import MOST, PATH, Sheet
@@ -77,7 +77,7 @@ class _SheetCells(SheetColumns):
         if PATH not in label and name not in self.trees:
             return {name: label}
         parts = [p.rstrip(":") for p in label.split(PATH)][self.trees[name] :]
-        kinds = [kind_of(p, d, name) for d, p in enumerate(parts, 1)]
+        kinds = [heading_kind(p, d, name) for d, p in enumerate(parts, 1)]
         self.rules.kinds |= {*kinds}
         return {self.rules.columns.get(k, k): p for k, p in zip(kinds, parts, strict=True)}
 

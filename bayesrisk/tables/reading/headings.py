@@ -28,16 +28,16 @@ def wide(
     heads = {i: UNIT.sub("", sheet.heads[i]).strip() or sheet.heads[i] for i in numeric}
     parts = _parts(heads)
     kinds = {
-        i: [kind_of(label, depth) for depth, label in enumerate(part, 1)]
+        i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
         for i, part in parts.items()
     }
     # A total in a path is a label among those of one variable at its depth; else it counts all.
     words = {i: [total_word(p) == 2 for p in part] for i, part in parts.items()}
-    at: dict[int, set[str]] = {}
+    at_depth: dict[int, set[str]] = {}
     for i, word in words.items():
         for depth, total in enumerate(word):
-            at.setdefault(depth, set()).update(() if total else kinds[i][depth : depth + 1])
-    one = {depth: next(iter(found)) for depth, found in at.items() if len(found) == 1}
+            at_depth.setdefault(depth, set()).update(() if total else kinds[i][depth : depth + 1])
+    one = {depth: next(iter(options)) for depth, options in at_depth.items() if len(options) == 1}
     plain = {i: [w and d not in one for d, w in enumerate(word)] for i, word in words.items()}
     kinds = {
         i: [one.get(d, kind) if words[i][d] else kind for d, kind in enumerate(part)]
@@ -45,10 +45,10 @@ def wide(
     }
     if all(len(part) < 2 for part in parts.values()) and not _side_by_side(sheet, parts, kinds):
         parts = {i: part or ["Total"] for i, part in parts.items()}
-        found = {kind_of(p[0], 1) for p in parts.values() if not total_word(p[0])}
-        kind = found.pop() if len(found) == 1 else "category 1"
+        options = {heading_kind(p[0], 1) for p in parts.values() if not total_word(p[0])}
+        kind = options.pop() if len(options) == 1 else "category 1"
         kinds, plain = {i: [kind] for i in parts}, {i: [False] for i in parts}
-    kinds = _apart(kinds, parts, rules)
+    kinds = _distinct(kinds, parts, rules)
     rules.kinds |= {k for ks in kinds.values() for k in ks}
     return {
         i: {
@@ -60,7 +60,7 @@ def wide(
     }
 
 
-def _apart(
+def _distinct(
     kinds: Mapping[int, list[str]], parts: Mapping[int, list[str]], rules: ReadingRules
 ) -> dict[int, list[str]]:
     """Return kinds that have other names where an earlier file has none of their labels."""
@@ -69,14 +69,14 @@ def _apart(
         for kind, label in zip(kinds[i], part, strict=True):
             labels.setdefault(kind, set()).update(() if total_word(label) else {key(label)})
     names: dict[str, str] = {}
-    for kind, said in labels.items():
+    for kind, texts in labels.items():
         name, number = kind, 1
         while kind.startswith("category ") and (
-            name in names.values() or rules.labels.get(name, said).isdisjoint(said)
+            name in names.values() or rules.labels.get(name, texts).isdisjoint(texts)
         ):
             name, number = f"category {number}", number + 1
         names[kind] = name
-        rules.labels.setdefault(name, set()).update(said)
+        rules.labels.setdefault(name, set()).update(texts)
     return {i: [names[k] for k in ks] for i, ks in kinds.items()}
 
 
@@ -129,7 +129,7 @@ def _ends(sheet: Sheet, columns: Sequence[int]) -> Iterator[list[tuple[int, int]
             yield ends
 
 
-def kind_of(label: str, depth: int, name: str = "category") -> str:
+def heading_kind(label: str, depth: int, name: str = "category") -> str:
     """Return the variable that a label of a heading is of."""
     if sex(label):
         return "sex"

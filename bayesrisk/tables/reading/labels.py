@@ -115,16 +115,16 @@ def variables(
             texts.setdefault(name, {}).setdefault(cell.file, {})[label] = None
     labels = {n: list(dict.fromkeys(x for f in fs.values() for x in f)) for n, fs in texts.items()}
     choices = {name: _label_rules(name, rules) for name in texts}
-    said: list[Mapping[str, str]] = [cell.labels for cell in cells]
-    evidence, sums = _all_evidence(labels, choices, said, ends, {})
+    spellings: list[Mapping[str, str]] = [cell.labels for cell in cells]
+    evidence, sums = _all_evidence(labels, choices, spellings, ends, {})
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
         totals = {name: one.totals for name, one in evidence.items()}
-        evidence, sums = _all_evidence(labels, choices, said, ends, totals)
+        evidence, sums = _all_evidence(labels, choices, spellings, ends, totals)
     results = {}
     for name, files in texts.items():
-        inner, found = choices[name][0], evidence[name]
-        one = results[name] = TableVariable(labels[name], inner, found.children, found.totals)
-        _judge(name, one, found, sums[name], rules)
+        inner, finding = choices[name][0], evidence[name]
+        one = results[name] = TableVariable(labels[name], inner, finding.children, finding.totals)
+        _judge(name, one, finding, sums[name], rules)
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
     _ask_same(texts, results, rules)
@@ -134,10 +134,11 @@ def variables(
 def _all_evidence(
     labels: Mapping[str, list[str]],
     choices: Mapping[str, tuple[dict[str, str], dict[str, list[str]]]],
-    said: Sequence[Mapping[str, str]], ends: Sequence[Ends], totals: Mapping[str, Sequence[str]],
+    spellings: Sequence[Mapping[str, str]],
+    ends: Sequence[Ends], totals: Mapping[str, Sequence[str]],
 ) -> tuple[dict[str, _Evidence], dict[str, LabelSums]]:  # fmt: skip
-    """Return what the numbers show of each variable."""
-    sums = {name: LabelSums(name, said, ends, totals) for name in labels}
+    """Return the evidence on each variable, and its sums."""
+    sums = {name: LabelSums(name, spellings, ends, totals) for name in labels}
     return {n: _evidence(n, x, *choices[n], sums[n]) for n, x in labels.items()}, sums
 
 
@@ -203,7 +204,7 @@ def _total(
 ) -> _Evidence:  # fmt: skip
     """Return the label that is the sum of all others, or is called so and may be."""
     judge, smaller, inside = sums.adding_up(parts), sums.exceeded(), {*parts}
-    best, found = _Evidence(children, []), list[_Evidence]()
+    best, finding = _Evidence(children, []), list[_Evidence]()
     for label in sorted(top, key=lambda k: -words[k]):
         size, word = len(parts) - (label in inside), words[label]
         if not size or label in smaller or (whole and not word):
@@ -214,10 +215,10 @@ def _total(
         if holds and word == 2:
             return _Evidence(children, [label], groups)
         if holds and size > 1:
-            found.append(_Evidence(children, [label], groups))
+            finding.append(_Evidence(children, [label], groups))
         if word == 2 and not best.totals:
             best = _Evidence(children, [label], groups)
-    return found[0] if len(found) == 1 else best  # equal ones could each be the total
+    return finding[0] if len(finding) == 1 else best  # equal ones could each be the total
 
 
 def _inside(small: str, large: str) -> bool:
@@ -277,9 +278,9 @@ def _judge(
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
     alone = [*one.totals, *(k for k, parts in evidence.children.items() if parts)]
     labels = [one.first[k] for k in alone if k in one.first]
-    rules.others[f"totals.{name}", "partial"] = None
-    rules.others |= {(f"labels.{name}.{label}", label): None for label in labels}
-    rules.others[f"totals.{name}", "separate"] = None
+    rules.alternatives[f"totals.{name}", "partial"] = None
+    rules.alternatives |= {(f"labels.{name}.{label}", label): None for label in labels}
+    rules.alternatives[f"totals.{name}", "separate"] = None
     line = f"  {name}: {listing(one.labels)}"
     line += f"; {listing(repr(one.first[t]) for t in sorted(one.totals))} counts all" * bool(
         one.totals
@@ -292,8 +293,8 @@ def _judge(
         rules.lines.append(line)
         return
     groups = evidence.groups
-    shown = groups.exact > 0 and groups.bits >= _SHOWN
-    settled = groups.good == groups.telling and (groups.good > 0 if one.exhaustive else shown)
+    enough = groups.exact > 0 and groups.bits >= _SHOWN
+    settled = groups.good == groups.telling and (groups.good > 0 if one.exhaustive else enough)
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
         kind = "complete"
         line += f" (the sums hold in {groups.good} of {groups.telling} groups)"

@@ -48,7 +48,7 @@ class TableReading:
         Variables whose labels are taken each by itself.
     places : dict
         Their labels by the code of the place that they make up.
-    others : list of tuple
+    alternatives : list of tuple
         Settings, by name and value, that would say otherwise.
     sheets : sequence of Sheet
         Headings and rows.
@@ -70,7 +70,7 @@ class TableReading:
     parts: tuple[Any, ...]
     separate: tuple[str, ...]
     places: dict[str, tuple[str, ...]]
-    others: list[tuple[str, str]]
+    alternatives: list[tuple[str, str]]
     sheets: Sequence[Sheet]
 
     @classmethod
@@ -166,7 +166,7 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     _check_names(sheets, variables_, rules)
     frame, parts, places = _tables(cells, meanings, variables_)
     separate = tuple(name for name, variable in variables_.items() if variable.separate)
-    others = sorted(rules.others, key=lambda one: one[0].startswith("counts"))
+    alternatives = sorted(rules.alternatives, key=lambda one: one[0].startswith("counts"))
     return TableReading(
         rules.lines,
         rules.questions,
@@ -175,7 +175,7 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         parts,
         separate,
         places,
-        others,
+        alternatives,
         sheets,
     )
 

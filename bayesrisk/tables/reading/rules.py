@@ -126,7 +126,7 @@ class ReadingRules:
         self.lines: list[str] = []
         self.questions: dict[str, tuple[str, str]] = {}
         #: Settings that would say otherwise, those first that change least.
-        self.others: dict[tuple[str, str], None] = {}
+        self.alternatives: dict[tuple[str, str], None] = {}
         self.kinds = set[str]()  # variables that headings were found to be of
         self.labels: dict[str, set[str]] = {}  # of each kind, in the files so far
         self.columns = self.section("columns")

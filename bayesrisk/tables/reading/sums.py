@@ -54,10 +54,10 @@ class LabelSums:
         groups: dict[frozenset[tuple[str, str]], int] = {}
         self.column: dict[str, int] = {}
         both_ends: dict[tuple[int, int], Ends] = {}
-        for said, end in zip(labels, ends, strict=True):
-            spelled = [(n, key(x)) for n, x in said.items() if n != name]
+        for entry, end in zip(labels, ends, strict=True):
+            spelled = [(n, key(x)) for n, x in entry.items() if n != name]
             context = frozenset((n, k) for n, k in spelled if k not in totals.get(n, ()))
-            label = key(said.get(name, every))
+            label = key(entry.get(name, every))
             positions = (
                 groups.setdefault(context, len(groups)),
                 self.column.setdefault(label, len(self.column)),
@@ -74,7 +74,7 @@ class LabelSums:
             self.low[rows, columns], self.high[rows, columns] = np.array(list(both_ends.values())).T
             self.present[rows, columns] = True
         self.bounded = self.present & (self.high < UNBOUNDED)
-        self.known = np.where(self.bounded, self.high, 0)  # the largest counts, 0 where unknown
+        self.largest = np.where(self.bounded, self.high, 0)  # the largest counts, 0 where unknown
 
     @property
     def implied(self) -> bool:
@@ -104,13 +104,13 @@ class LabelSums:
     def adding_up(self, parts: Sequence[str]) -> Callable[[str], Groups]:
         """Return the judgement on whether parts, but itself, add up to a label."""
         positions, inside = [self.column[p] for p in parts], {*parts}
-        low, high = self.low[:, positions].sum(axis=1), self.known[:, positions].sum(axis=1)
+        low, high = self.low[:, positions].sum(axis=1), self.largest[:, positions].sum(axis=1)
         number = self.bounded[:, positions].sum(axis=1)
 
         def judge(label: str) -> Groups:
-            column, own = self.column[label], label in inside
-            full = number - own * self.bounded[:, column] == len(parts) - own
-            ends = low - own * self.low[:, column], high - own * self.known[:, column]
+            column, inner = self.column[label], label in inside
+            full = number - inner * self.bounded[:, column] == len(parts) - inner
+            ends = low - inner * self.low[:, column], high - inner * self.largest[:, column]
             *numbers, bits = self.judged(*ends, full, label)
             telling, good, above, exact = map(int, numbers)
             return Groups(telling, good, above, exact, float(bits))
@@ -123,11 +123,11 @@ class LabelSums:
         In two groups or more that together say so many bits, and in none otherwise.
         """
         positions = [self.column[k] for k in rest]
-        low, high = self.low[:, positions].cumsum(axis=1), self.known[:, positions].cumsum(axis=1)
+        low, high = self.low[:, positions].cumsum(axis=1), self.largest[:, positions].cumsum(axis=1)
         full = np.logical_and.accumulate(self.bounded[:, positions], axis=1)
-        telling, good, _, _, said = self.judged(low, high, full, label)
-        shown = (good > 1) & (good == telling) & (said >= bits)
-        return [int(i) + 1 for i in np.flatnonzero(shown) if i]
+        telling, good, _, _, weight = self.judged(low, high, full, label)
+        enough = (good > 1) & (good == telling) & (weight >= bits)
+        return [int(i) + 1 for i in np.flatnonzero(enough) if i]
 
     def exceeded(self) -> set[str]:
         """Return the labels below another one in some group: they count not all."""

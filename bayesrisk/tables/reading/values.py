@@ -82,7 +82,7 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, _Law]:
             files.append(Path(file).name)
             text = rules.ask(name, guess, f"counts of {', '.join(files)}: {reason}")
         if text == "exact":
-            rules.others |= {(name, other): None for other in _WEAKER}
+            rules.alternatives |= {(name, other): None for other in _WEAKER}
         laws[file] = _Law(*named_law(text) or (TrueCounts(), None))
     return laws
 
@@ -189,7 +189,7 @@ def _value(cell: Cell, rule: _Law, rules: ReadingRules) -> Value:
         if answer == "note" and number:
             return _plain(cell, law, number[0])
         ends = number_range(answer) or (0, UNBOUNDED)
-        rules.others[f"marks.{mark}", "withheld"] = None
+        rules.alternatives[f"marks.{mark}", "withheld"] = None
     low, high = ends
     if low == high:
         return Value(TrueCounts(), low, kind="" if law.exact else "exact")
