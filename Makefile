@@ -32,7 +32,7 @@ demo: $(VENV)/.demo
 	@echo "  2. disclosure risk over rho for a table of Dare County, 1940:"
 	@echo "     open $(CURDIR)/$(DEMO)/sweep/report.html"
 
-# Under a minute: the tests nearest to the files that differ from HEAD, or from BASE=REVISION, or to
+# Meant for a minute: the tests nearest to the files that differ from HEAD, or from BASE=REVISION, or to
 # FILES="...", and why each is run.
 near: $(VENV)/.test
 	$(BIN)/python benchmarks/near.py $(if $(BASE),--base $(BASE)) $(FILES)

@@ -6,9 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk._base.validation import BoolArray, IntArray
-from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status, equal_rows
+from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status
+from bayesrisk.constraints.rows import equal_rows, first_of
 from bayesrisk.constraints.search import Questions
-from bayesrisk.constraints.sifting import Sifted
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 
 #: Variables up to which a relaxation begins with all of them.
@@ -207,7 +207,7 @@ def row_ends(
     solution ``star``.  No weight is negative.
     """
     group = equal_rows(model.rows)
-    first = np.unique(group, return_index=True)[1]
+    first = first_of(group)
     rows, row_low, row_high = (
         sp.csr_array(model.rows[first]),
         model.row_low[first],
@@ -224,6 +224,8 @@ def row_ends(
         model.low, model.high, sp.csr_array(rows[binding]), row_low[binding], row_high[binding]
     )
     begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
+    from bayesrisk.constraints.sifting import Sifted  # loads a compiled solver
+
     linear = Sifted(lean, begin, deadline=deadline)
     ends = FormEnds(model, linear, rows, (low, high), star, solver=solver, deadline=deadline)
     ends.settle()

@@ -9,6 +9,7 @@ rows.
 import numpy as np
 import scipy.sparse as sp
 
+from bayesrisk._base.highs import new_highs
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.constraints.highs import (
     DUAL,
@@ -41,8 +42,6 @@ class Sifted(Questions):
         self, model: IntegerModel, among: IntArray, *, deadline: Deadline | None = None
     ) -> None:
         super().__init__(model, deadline)
-        from bayesrisk._base.highs import new_highs  # slow to import
-
         self._highs = new_highs(**FIXED, presolve="off")
         nobody = IntegerModel(
             model.low[:0], model.high[:0], model.rows[:, :0], model.row_low, model.row_high

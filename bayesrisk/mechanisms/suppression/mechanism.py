@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -12,8 +12,8 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.constraints.highs import HighsWarm
-from bayesrisk.constraints.model import ENDLESS, IntegerModel, equal_rows
+from bayesrisk.constraints.model import ENDLESS, IntegerModel
+from bayesrisk.constraints.rows import equal_rows, first_of
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.suppression.groups import (
@@ -27,6 +27,9 @@ from bayesrisk.mechanisms.suppression.ranges import group_ranges, some_histogram
 from bayesrisk.release import MechanismSpec, SuppressedCounts
 from bayesrisk.tables import Histogram, Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
+
+if TYPE_CHECKING:
+    from bayesrisk.constraints.highs import HighsWarm
 
 # The choice of further cells to withhold, each one proved by a second histogram that fits as well.
 #
@@ -64,7 +67,7 @@ class _Choice:
         counted = np.flatnonzero(~group.tie)
         # Cells that the same variables make up have one count, and are withheld together.
         self._row_class = equal_rows(sparse.csr_array(group.model.rows[counted]))
-        first = np.unique(self._row_class, return_index=True)[1]
+        first = first_of(self._row_class)
         self._rows = sparse.csr_array(group.model.rows[counted[first]])
         self._ties = sparse.csr_array(group.model.rows[np.flatnonzero(group.tie)])
         self._columns = sparse.csc_array(self._rows)
@@ -159,6 +162,8 @@ class _Choice:
 
     def _program(self, withheld: BoolArray) -> None:
         """Make the program of d, and of how far it moves each published row up and down."""
+        from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
+
         size, variables = self._rows.shape
         published = np.flatnonzero(~withheld)
         count = len(published)
