@@ -647,6 +647,7 @@ PUBLIC_WORDS = {
     "cli.records": ["by"],
     "cli.release": ["by"],
     "cli.sources": ["by"],
+    "exceptions": ["shown"],
     "experiments.sweep_document": ["from_", "to"],
     "inference.microdata.knowledge": ["where"],
     "inference.microdata.posterior": ["known"],

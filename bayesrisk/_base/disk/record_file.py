@@ -44,7 +44,7 @@ class RecordFile:
 
     @property
     def metadata(self) -> Mapping[bytes, bytes]:
-        """What a Parquet file says of itself."""
+        """Metadata of a Parquet file; a CSV file has none."""
         return self._head[1]
 
     def tables(self, rows: int, kinds: parquet.Kinds | None = None) -> Iterator[pa.Table]:
