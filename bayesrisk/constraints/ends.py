@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk._base.validation import BoolArray, IntArray
-from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status, equal_rows
+from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status
+from bayesrisk.constraints.rows import equal_rows, first_of
 from bayesrisk.constraints.search import Questions
 from bayesrisk.constraints.sifting import Sifted
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
@@ -207,7 +208,7 @@ def row_ends(
     solution ``star``.  No weight is negative.
     """
     group = equal_rows(model.rows)
-    first = np.unique(group, return_index=True)[1]
+    first = first_of(group)
     rows, row_low, row_high = (
         sp.csr_array(model.rows[first]),
         model.row_low[first],

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk._base.display import displayed
-from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 #: An end that is none.
@@ -132,19 +132,3 @@ def largest_ends(
     )
     ends = rows.astype(np.float64), variables.astype(np.float64)
     return *ends, int(ends[0].sum()) + 1, int(ends[1].sum()) + 1
-
-
-def equal_rows(rows: sp.csr_array, *marks: IntArray | BoolArray) -> IntArray:
-    """Return a number for each row, the same for rows that are equal, and equally marked.
-
-    Numbers increase from 0 by the first row that has each.
-    """
-    rows = rows if rows.has_sorted_indices else rows.sorted_indices()
-    numbers: dict[tuple[bytes | int, ...], int] = {}
-    ends, labels = rows.indptr.tolist(), np.empty(rows.shape[0], np.int64)
-    marked = zip(*(mark.tolist() for mark in marks), strict=True) if marks else ((),) * labels.size
-    for row, mark in enumerate(marked):
-        span = slice(ends[row], ends[row + 1])
-        key = rows.indices[span].tobytes(), rows.data[span].tobytes(), *mark
-        labels[row] = numbers.setdefault(key, len(numbers))
-    return labels

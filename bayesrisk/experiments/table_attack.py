@@ -27,6 +27,7 @@ from bayesrisk.plotting.attacks import plot_bounds
 from bayesrisk.reconstruction import Proofs
 from bayesrisk.reconstruction.claims.result import Claims, one_record, several
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
+from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, record_form
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.reading.reading import TableReading
@@ -189,7 +190,9 @@ class _Attack:
 
     def steps(self) -> Iterator[None]:
         """Take the steps, the surest and quickest first."""
-        bounds = reconstruction.count_bounds(self.tables, time_limit=self.clock.share)
+        # Posed once: bounds, records and their variability are of one system.
+        self.problem = published_problem(self.tables, scope=None)
+        bounds = reconstruction.count_bounds(self.problem, time_limit=self.clock.share)
         self.missing.remove("bounds")
         self.facts = bounds.facts
         self._bounds(bounds)
@@ -304,7 +307,7 @@ class _Attack:
     def _records(self) -> None:
         """Find records that fit, and how many of them could be others."""
         tables, limit = self.tables, self.clock.share
-        solution = reconstruction.reconstruct(tables, scope=self.level, time_limit=limit)
+        solution = reconstruction.reconstruct(self.problem, scope=self.level, time_limit=limit)
         frame = tables.workload.schema.labelled(record_form(solution))
         codes = np.repeat(solution.geoids[solution.block], solution.count)
         places = self._places(pd.Series(codes, frame.index))
@@ -312,7 +315,7 @@ class _Attack:
         text = f"Records that fit were not found ({solution.status[0]})."
         if len(frame):
             other = reconstruction.solution_variability(
-                tables, scope=self.level, solution=solution, time_limit=self.clock.share,
+                self.problem, scope=self.level, solution=solution, time_limit=self.clock.share,
                 node_limit=1000,
             )  # fmt: skip
             size = np.bincount(solution.block, solution.count, minlength=len(solution.geoids))
@@ -373,7 +376,7 @@ class _Attack:
             return
         cross = Workload.of(schema, [schema.names], levels=[self.level])
         bounds = reconstruction.count_bounds(
-            self.tables, queries=cross, time_limit=self.clock.share
+            self.problem, queries=cross, time_limit=self.clock.share
         )
         labels = schema.labelled(pd.DataFrame(schema.codes(np.arange(schema.size))))
         labels = pd.concat([labels] * len(geoids), ignore_index=True)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from bayesrisk.constraints.certificates import UNITS, Bounds, combinations, proves_infeasible
-from bayesrisk.constraints.model import ENDLESS, IntegerModel, equal_rows
+from bayesrisk.constraints.model import ENDLESS, IntegerModel
 from bayesrisk.constraints.search import Relaxation, find_at_least
 from bayesrisk.constraints.solvers import Deadline
 
@@ -78,9 +78,3 @@ def test_a_ray_that_proves_nothing_is_no_proof_that_no_counts_fit(ray, high):
     found = find_at_least(Careless(), beyond, one, None, **limits)
     assert found == ("none" if ray else "unknown", None)
     assert proves_infeasible(beyond, beyond.low, beyond.high, np.array([ray])) == bool(ray)
-
-
-def test_equal_rows_have_one_number():
-    rows = sp.csr_array([[1, 0, 2], [0, 1, 0], [1, 0, 2], [1, 0, 1], [0, 1, 0]])
-    assert equal_rows(rows).tolist() == [0, 1, 0, 2, 1]
-    assert equal_rows(rows, np.array([0, 0, 1, 0, 0])).tolist() == [0, 1, 2, 3, 1]

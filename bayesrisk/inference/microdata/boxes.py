@@ -21,6 +21,7 @@ import numpy as np
 
 from bayesrisk._base.compiling import kernel, lean_step, step
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.constraints.narrow import narrow_dense
 
 MOST_PAIRS = 2**25  # pairs of values that are looked at: some hundredths of a second
 _ROOM = 2**22  # weights that are held
@@ -54,40 +55,6 @@ class RowWeights(NamedTuple):
     high: IntArray
     start: IntArray
     weights: FloatArray
-
-
-@kernel
-def value_bounds(
-    matrix: IntArray, low: IntArray, high: IntArray, least: IntArray, most: IntArray
-) -> bool:
-    """Lower ``most`` and raise ``least`` to what all rows allow; False where nothing is left."""
-    rows, unknowns = matrix.shape
-    changed = True
-    while changed:
-        changed = False
-        for r in range(rows):
-            down, up = 0, 0
-            for g in range(unknowns):
-                down += matrix[r, g] * least[g]
-                up += matrix[r, g] * most[g]
-            for g in range(unknowns):
-                a = matrix[r, g]
-                if a == 0:
-                    continue
-                # low <= a x + sum of the others <= high
-                top = (high[r] - (down - a * least[g])) // a
-                bottom = -((up - a * most[g] - low[r]) // a)
-                if top < most[g]:
-                    up -= a * (most[g] - top)
-                    most[g] = top
-                    changed = True
-                if bottom > least[g]:
-                    down += a * (bottom - least[g])
-                    least[g] = bottom
-                    changed = True
-                if least[g] > most[g]:
-                    return False
-    return True
 
 
 class _Boxes(NamedTuple):
@@ -555,12 +522,12 @@ def box_laws(
     unknowns, parts = matrix.shape[1], plan.axes.size
     least = np.zeros(unknowns, np.int64)
     most = np.full(unknowns, priors.shape[1] - 1)
-    alone = np.flatnonzero(~matrix.any(axis=1))  # sums of nothing, which are 0
-    if np.any((rows.low[alone] > 0) | (rows.high[alone] < 0)):
+    if not narrow_dense(matrix, rows.low, rows.high, least, most):
         return None
+    alone = np.flatnonzero(~matrix.any(axis=1))  # sums of nothing, which are 0
     with np.errstate(divide="ignore"):
         constant = float(np.log(flat[(start[:-1] - rows.low)[alone]]).sum())
-    if constant == -math.inf or not value_bounds(matrix, rows.low, rows.high, least, most):
+    if constant == -math.inf:
         return None
     shape = plan.axis.shape[1]
     boxes = _Boxes(

@@ -25,7 +25,7 @@ import numpy as np
 
 from bayesrisk._base.compiling import kernel, step
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
-from bayesrisk.inference.microdata.boxes import value_bounds
+from bayesrisk.constraints.narrow import narrow_dense
 from bayesrisk.inference.microdata.system import SmallSystem
 
 _CHOICES = 12  # parts that are compared when many are joined
@@ -360,7 +360,7 @@ class Contraction:
         self._high = sums.high
         self._least = np.zeros(sums.matrix.shape[1], np.int64)
         self._most = np.array([p.size - 1 for p in sums.priors], np.int64)
-        if not value_bounds(sums.matrix, sums.low, self._high, self._least, self._most):
+        if not narrow_dense(sums.matrix, sums.low, self._high, self._least, self._most):
             raise NoStateError
         self._reach = sums.matrix * self._most
         self._start = starts([w.size for w in sums.weights])

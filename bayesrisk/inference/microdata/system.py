@@ -14,11 +14,11 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk.constraints.rows import columns_of, equal_rows, first_of, largest_alone
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.microdata.knowledge import (
     Knowledge,
@@ -326,7 +326,6 @@ def _descendants(geoids: TextArray, place: str) -> TextArray:
 
 
 _DENOMINATORS = 12
-_NO_BOUND = np.iinfo(np.int64).max
 _MAX_WEIGHTS = 2**28  # of numbers of records: 2 GiB
 _MAX_ENTRIES = 2**26  # of rows by groups, written out: half a GiB
 
@@ -375,7 +374,10 @@ def presolve(system: MicrodataSystem, functions: sp.csr_array) -> tuple[SmallSys
     alive = mass > 0.0
     alive[np.unique(rows.matrix[np.flatnonzero(zero), :].indices)] = False
     matrix = sp.csr_array(sp.vstack([rows.matrix, functions], format="csr"))
-    group, first = _equal_columns(matrix, alive)
+    # Unknowns with equal columns are one group: the rows of the transpose.
+    living = np.flatnonzero(alive)
+    label, group = equal_rows(sp.csc_array(matrix)[:, living].T), np.full(mass.size, -1, np.int64)
+    group[living], first = label, living[first_of(label)]
     total = np.bincount(group[alive], mass[alive], minlength=first.size).astype(float)
     weight = np.zeros(mass.size)
     weight[alive] = mass[alive] / total[group[alive]]
@@ -383,7 +385,7 @@ def presolve(system: MicrodataSystem, functions: sp.csr_array) -> tuple[SmallSys
     rows = rows.keep(np.flatnonzero(~zero))
     rows = _drop_implied_rows(rows, prior)
     bounds = _bounds(rows, prior)
-    top = _tops(rows, bounds, first.size)
+    top = _tops(rows, bounds)
     soft, runs = [], []
     for r in range(len(rows.laws)):
         part = slice(rows.matrix.indptr[r], rows.matrix.indptr[r + 1])
@@ -490,23 +492,6 @@ def _ones(columns: IntArray, width: int) -> sp.csr_array:
     )
 
 
-def _equal_columns(matrix: sp.csr_array, alive: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
-    """Return the group of every living unknown, and one unknown of each group."""
-    columns = sp.csc_array(matrix)
-    columns.sort_indices()
-    group = np.full(columns.shape[1], -1, np.int64)
-    labels: dict[bytes, int] = {}
-    first: list[int] = []
-    for column in np.flatnonzero(alive):
-        part = slice(columns.indptr[column], columns.indptr[column + 1])
-        key = columns.indices[part].tobytes() + b"|" + columns.data[part].tobytes()
-        label = labels.setdefault(key, len(first))
-        if label == len(first):
-            first.append(int(column))
-        group[column] = label
-    return group, np.array(first, np.int64)
-
-
 def _drop_implied_rows(rows: RowSystem, prior: RecordPrior) -> RowSystem:
     """Return the rows whose sum the hard rows before them do not fix."""
     if np.prod(rows.matrix.shape, dtype=float) > _MAX_ENTRIES:
@@ -584,7 +569,7 @@ class _Span:
 
 def _bounds(rows: RowSystem, prior: RecordPrior) -> IntArray:
     """Return the largest sum of every row that has a weight."""
-    bounds = np.full(len(rows.laws), _NO_BOUND, np.int64)
+    bounds = np.full(len(rows.laws), UNBOUNDED, np.int64)
     for r, law in enumerate(rows.laws):
         if rows.hard[r]:
             bounds[r] = rows.counts[r]
@@ -594,38 +579,28 @@ def _bounds(rows: RowSystem, prior: RecordPrior) -> IntArray:
                 bounds[r] = int(np.flatnonzero(size)[-1])
         elif (most := int(law.support(rows.counts[r])[1])) < UNBOUNDED:
             bounds[r] = max(most, 0)
-    limited = bounds < _NO_BOUND
+    limited = bounds < UNBOUNDED
     bounds[limited] -= rows.constants[limited]
     return bounds
 
 
-def _tops(rows: RowSystem, bounds: IntArray, n_groups: int) -> IntArray:
+def _tops(rows: RowSystem, bounds: IntArray) -> IntArray:
     """Return the largest count of every group: by exact bounds, or else by noisy sums."""
-    top = np.full(n_groups, _NO_BOUND, np.int64)
-    _lower(top, rows.matrix, bounds)
-    if np.any(top == _NO_BOUND):
+    columns, nothing = columns_of(rows.matrix), np.zeros_like(bounds)
+    top = largest_alone(columns, nothing, bounds)[0]
+    if np.any(top == UNBOUNDED):
         noisy = bounds.copy()
         for r, law in enumerate(rows.laws):
             if isinstance(law, NoiseSpec):
                 noisy[r] = max(0, int(rows.counts[r])) + int(law.to_law().isf(TAIL))
                 noisy[r] -= rows.constants[r]
-        weak = top == _NO_BOUND
-        limit = top.copy()
-        _lower(limit, rows.matrix, noisy)
-        top[weak] = limit[weak]
+        top = np.where(top == UNBOUNDED, largest_alone(columns, nothing, noisy)[0], top)
         bounds[:] = np.minimum(bounds, noisy)
-    if np.any(top == _NO_BOUND):
+    if np.any(top == UNBOUNDED):
         raise ArgumentError(
             "size must be given in the prior: no published count bounds the number of records"
         )
     return top
-
-
-def _lower(top: IntArray, matrix: sp.csr_array, bounds: IntArray) -> None:
-    for r in np.flatnonzero(bounds < _NO_BOUND):
-        part = slice(matrix.indptr[r], matrix.indptr[r + 1])
-        groups, coef = matrix.indices[part], matrix.data[part]
-        top[groups] = np.minimum(top[groups], np.maximum(bounds[r], 0) // coef)
 
 
 def _log_weights(rows: RowSystem, r: int, most: int, prior: RecordPrior) -> FloatArray:

@@ -10,7 +10,9 @@ from scipy.sparse.csgraph import connected_components
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.ends import FormEnds
 from bayesrisk.constraints.highs import HighsWarm
-from bayesrisk.constraints.model import ENDLESS, IntegerModel, equal_rows
+from bayesrisk.constraints.model import ENDLESS, IntegerModel
+from bayesrisk.constraints.narrow import narrowed
+from bayesrisk.constraints.rows import equal_rows, first_of
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression.groups import PlaceGroup, endless_variables
 
@@ -43,7 +45,7 @@ def group_ranges(
     model, hidden = group.model, group.hidden
     # Cells that the same variables make up have one count.
     row_class = equal_rows(model.rows, hidden, group.tie)
-    first = np.unique(row_class, return_index=True)[1]
+    first = first_of(row_class)
     if np.any(model.row_low != model.row_low[first][row_class]):
         raise DataError(f"{_CONTRADICT}: equal cells differ")
     rows, wanted, tie = sparse.csr_array(model.rows[first]), hidden[first], group.tie[first]
@@ -62,72 +64,16 @@ def group_ranges(
 
 def _narrow(model: IntegerModel) -> IntegerModel:
     """Pass bounds from rows to variables until they settle; refuse what contradicts itself."""
-    entries, low, high = model.rows.tocoo(), model.low, model.high
-    row, column = (part.astype(np.int64) for part in entries.coords)
-    weight, size = entries.data, model.rows.shape[0]
-    for _ in range(_SWEEPS):
-        least, most = _reach(low[column], high[column], weight)
-        # What the other entries of the row leave, at least and at most.
-        above = _minus(model.row_high[row], _rest(row, least, size))
-        below = _minus(model.row_low[row], _rest(row, most, size))
-        top, bottom = np.where(weight > 0, above, -below), np.where(weight > 0, below, -above)
-        factor = abs(weight)
-        top = np.where(abs(top) < ENDLESS, top // factor, top)
-        bottom = np.where(abs(bottom) < ENDLESS, -(-bottom // factor), bottom)
-        new_low, new_high = low.copy(), high.copy()
-        np.maximum.at(new_low, column, bottom)
-        np.minimum.at(new_high, column, top)
-        if np.array_equal(new_low, low) and np.array_equal(new_high, high):
-            break
-        low, high = new_low, new_high
-        if np.any(new_low > new_high):
-            break
-    least, most = _reach(low[column], high[column], weight)
-    bottom, top = _total(row, least, size), _total(row, most, size)
-    if np.any(low > high) or np.any(bottom > model.row_high) or np.any(top < model.row_low):
+    left = narrowed(model, _SWEEPS)
+    if left is None:
         raise DataError(
             f"{_CONTRADICT}, or what is assumed of hidden ones (least, most): they do not add up"
         )
-    ends = np.maximum(model.row_low, bottom), np.minimum(model.row_high, top)
-    return IntegerModel(low, high, model.rows, *ends)
-
-
-def _reach(low: IntArray, high: IntArray, weight: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the least and the most that each entry adds to its row."""
-    low, high = _times(low, weight), _times(high, weight)
-    return np.minimum(low, high), np.maximum(low, high)
-
-
-def _times(bound: IntArray, weight: IntArray) -> IntArray:
-    endless = abs(bound) >= ENDLESS
-    return np.where(endless, np.sign(weight) * bound, np.where(endless, 0, bound) * weight)
+    return left
 
 
 def _minus(bound: IntArray, rest: IntArray) -> IntArray:
-    """Return a bound less the rest of its row, endless where either is."""
-    endless, far = abs(bound) >= ENDLESS, abs(rest) >= ENDLESS
-    plain = np.where(endless | far, 0, bound) - np.where(endless | far, 0, rest)
-    return np.where(endless, bound, np.where(far, -rest, plain))
-
-
-def _total(row: IntArray, values: IntArray, size: int) -> IntArray:
-    """Return sums by row; endless bounds of one kind have one sign."""
-    far = abs(values) >= ENDLESS
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, row, np.where(far, 0, values))
-    total[row[far]] = values[far]
-    return total
-
-
-def _rest(row: IntArray, values: IntArray, size: int) -> IntArray:
-    """Return for each entry the sum of the other entries of its row."""
-    far = abs(values) >= ENDLESS
-    finite = np.where(far, 0, values)
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, row, finite)
-    count = np.bincount(row, far, size).astype(np.int64)[row] - far
-    endless = values[far][0] if far.any() else 0
-    return np.where(count > 0, endless, total[row] - finite)
+    return np.where(np.abs(bound) >= ENDLESS, bound, bound - rest)
 
 
 def _settled(

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget, split_rho
+from bayesrisk.constraints.rows import equal_rows, first_of
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import census_level
 from bayesrisk.tables import Workload
@@ -132,29 +133,8 @@ def _cell_classes(family: Family, rows: sparse.csr_array) -> tuple[IntArray, Int
     kinds = np.array([ahead.classes for _, ahead in family.lookahead]).reshape(-1, rows.shape[1])
     parts = [rows, family.sets, sparse.csr_array(family.live.astype(np.float64))]
     columns = sparse.csc_array(sparse.vstack(parts, format="csc"), dtype=np.float64)
-    # Sums of random numbers find cells that may be alike; what they are made of is then compared.
-    columns.sort_indices()
-    random = np.random.default_rng(0).random((columns.shape[0], 2))
-    marks: FloatArray = np.asarray(columns.T @ random)
-    first, label = _numbered(np.column_stack([marks, kinds.T]))
-    example = first[label]
-    if np.any((columns - columns[:, example]).data) or np.any(kinds != kinds[:, example]):
-        first = label = np.arange(columns.shape[1])
-    return first, label
-
-
-def _numbered(marks: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return where each distinct row is first, and the number of every row, by first place."""
-    # Column by column: to sort whole rows costs about ten times as much.
-    order = np.lexsort(marks.T)
-    begins = np.ones(order.size, dtype=np.bool_)
-    begins[1:] = (marks[order[1:]] != marks[order[:-1]]).any(axis=1)
-    group = np.empty(order.size, dtype=np.int64)
-    group[order] = np.cumsum(begins) - 1
-    firsts = order[begins]  # equal rows stay in order
-    place = np.empty(firsts.size, dtype=np.int64)
-    place[np.argsort(firsts)] = np.arange(firsts.size)
-    return np.sort(firsts).astype(np.int64), place[group]
+    label = equal_rows(columns.T, *kinds)
+    return first_of(label), label
 
 
 def _one_query(family: Family, rows: sparse.csr_array) -> Query:
@@ -165,11 +145,8 @@ def _one_query(family: Family, rows: sparse.csr_array) -> Query:
     """
     weight = np.concatenate([np.broadcast_to(q.weight, q.rows.shape[0]) for q in family.queries])
     answers = np.hstack([query.noisy for query in family.queries]).astype(np.float64)
-    rows.sort_indices()
-    random = np.random.default_rng(1).random((rows.shape[1], 2))
-    first, label = _numbered(rows @ random)
-    if np.any((rows - rows[first[label]]).data):
-        return Query(sparse.csc_array(rows), weight, answers)
+    label = equal_rows(rows)
+    first = first_of(label)
     total: FloatArray = np.bincount(label, weight).astype(np.float64)
     sums = np.array([np.bincount(label, weight * answer) for answer in answers])
     return Query(sparse.csc_array(rows[first]), total, sums / total)
@@ -298,14 +275,9 @@ def nested(sets: Rows) -> bool:
 
 def distinct(sets: Rows) -> tuple[Rows, IntArray]:
     """Return the sets that are not empty, each once, and where they were."""
-    first_row: dict[bytes, int] = {}
     whole = sparse.csr_array(sets)
-    whole.sort_indices()
-    for row in range(whole.shape[0]):
-        members = whole.indices[whole.indptr[row] : whole.indptr[row + 1]]
-        if members.size:
-            first_row.setdefault(members.astype(np.int64).tobytes(), row)
-    rows = np.array(sorted(first_row.values()), dtype=np.int64)
+    filled = np.flatnonzero(np.diff(whole.indptr))
+    rows: IntArray = filled[first_of(equal_rows(whole[filled].astype(np.bool_)))]
     return sparse.csr_array(whole[rows]), rows
 
 

@@ -19,7 +19,7 @@ from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, IntArray, TextArray
 from bayesrisk.constraints.model import Status
 from bayesrisk.constraints.solvers import Deadline, Limits, SolverBackend, solver_and_limits
-from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED, UNCOUNTED, UNLIMITED
+from bayesrisk.reconstruction.records.kernels import HIDDEN, UNCOUNTED, UNLIMITED
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
     CountRanges,
@@ -32,6 +32,7 @@ from bayesrisk.reconstruction.records.program import Program, open_program, solu
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
 from bayesrisk.reconstruction.records.system import Queries, queries as queries_over
 from bayesrisk.tables.cells import CellSpace
+from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import SeveralTables
 from bayesrisk.tables.workload import Workload
 
@@ -572,7 +573,7 @@ def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> l
 
 
 def count_bounds(
-    tables: SeveralTables,
+    tables: SeveralTables | Problem,
     *,
     scope: str | None = None,
     queries: Workload | None = None,
@@ -592,7 +593,7 @@ def count_bounds(
     ----------
     tables : PublishedTables, or sequence of them, or mapping by name
         Tables of true counts, or of counts that limit the true ones; noisy counts do not.  Of one
-        release, or of several of the same people.
+        release, or of several of the same people; or their problem, as a reconstruction has it.
     scope : str, optional
         The level whose tables are taken together, with those of finer levels: by default the finest
         level, every place by itself.

@@ -6,11 +6,21 @@ import numpy as np
 
 from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
 from bayesrisk._base.validation import IntArray
+from bayesrisk.constraints.narrow import (
+    EVERY_PASS,
+    RowEnds,
+    SearchWork,
+    narrow,
+    propagate,
+    set_ends,
+    settle,
+    undo,
+)
+from bayesrisk.constraints.rows import Columns, ProgramArrays
+from bayesrisk.tables.likelihoods import UNBOUNDED
 
 #: A count that was not published: its row says nothing.
 HIDDEN = -(2**62)
-#: More than any count; a cell that keeps this bound is in no published count.
-UNBOUNDED = 2**52
 
 #: Status of a block: one solution is left, several may be, none fits; some cell is in no row with
 #: a count; some cell may hold any number, though its rows ask for somebody.
@@ -24,9 +34,7 @@ class BlockRows(NamedTuple):
     a block does, by larger places; ``need`` is as many as rows of these may ask of such a cell.
     """
 
-    cell_ptr: IntArray
-    cell_row: IntArray
-    cell_coef: IntArray
+    columns: Columns
     cover_ptr: IntArray
     cover_cell: IntArray
     ceiling: IntArray
@@ -51,66 +59,12 @@ class BlockOutcome(NamedTuple):
 
 
 class BlockWork(NamedTuple):
-    """One block: the ends of every row, sums of bounds, and its live cells with their bounds.
+    """One block: the ends of every row, and its live cells with their bounds."""
 
-    ``least`` and ``most`` hold the sums of the bounds of every row and are kept up to date.
-    """
-
-    row_low: IntArray
-    row_high: IntArray
-    least: IntArray
-    most: IntArray
+    rows: RowEnds
     cell: IntArray
     low: IntArray
     high: IntArray
-
-
-@lean_step
-def tighten(s: BlockRows, w: BlockWork, n_cells: int) -> int:
-    """Tighten the bounds of the first cells to a fixed point; return a row that contradicts, or -1.
-
-    The fixed point does not depend on the order.
-    """
-    cell_ptr, cell_row, cell_coef = s.cell_ptr, s.cell_row, s.cell_coef
-    row_low, row_high, least, most, cell, low, high = w
-    changed = True
-    while changed:  # ends: each pass moves a whole-numbered bound inwards
-        changed = False
-        for j in range(n_cells):
-            if low[j] == high[j]:
-                continue
-            new_low, new_high = low[j], high[j]
-            tight = -1
-            for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
-                row = cell_row[k]
-                if row_high[row] == UNBOUNDED and row_low[row] <= 0:
-                    continue
-                coef = cell_coef[k]
-                # L <= sum a_i x_i <= H with l <= x <= h, so for each cell
-                # L - sum_{i != j} a_i h_i <= a_j x_j <= H - sum_{i != j} a_i l_i.
-                needed = row_low[row] - most[row] + coef * high[j]
-                room = row_high[row] - least[row] + coef * low[j]
-                if coef != 1:  # whole numbers: ceil of the lower, floor of the upper bound
-                    needed = -(-needed // coef)
-                    room = room // coef
-                if needed > new_low:
-                    new_low = needed
-                    tight = row
-                if room < new_high:
-                    new_high = room
-                    tight = row
-            if tight < 0:
-                continue
-            if new_low > new_high:
-                return tight
-            # Sums of bounds of its rows follow: sum a l and sum a h.
-            for k in range(cell_ptr[cell[j]], cell_ptr[cell[j] + 1]):
-                row = cell_row[k]
-                least[row] += cell_coef[k] * (new_low - low[j])
-                most[row] += cell_coef[k] * (new_high - high[j])
-            low[j], high[j] = new_low, new_high
-            changed = True
-    return -1
 
 
 @lean_step
@@ -121,8 +75,9 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
     them are looked at, and those listed that no row excludes.  Those without a bound in larger
     places either make the block ``UNCOUNTED``, or ``UNLIMITED`` where a row asks for them.
     """
-    cell_ptr, cell_row, cell_coef = s.cell_ptr, s.cell_row, s.cell_coef
-    row_low, row_high, least, most, cell, low, high = w
+    cell_ptr, cell_row, cell_coef = s.columns
+    row_low, row_high, least, most = w.rows
+    cell, low, high = w.cell, w.low, w.high
     # No records add up to a negative count, nor to a number that is never published.
     for row in rows:
         if row_high[row] < 0 or row_low[row] > row_high[row]:
@@ -172,7 +127,7 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
     for row in rows:
         if most[row] < row_low[row]:
             return INFEASIBLE, row, 0
-    wrong = tighten(s, w, n_cells)
+    wrong = narrow(s.columns, w.rows, cell, low, high, n_cells, EVERY_PASS)
     if wrong >= 0:
         return INFEASIBLE, wrong, 0
     for row in rows:
@@ -191,12 +146,12 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
 
     Cells without a bound are not returned; their block is ``UNCOUNTED``.  ``outcome`` is filled.
     """
-    n_rows, n_cells = s.cover_ptr.size - 1, s.cell_ptr.size - 1
+    n_rows, n_cells = s.cover_ptr.size - 1, s.columns.ptr.size - 1
     row_low, row_high = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
     least, most = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
     cell = np.empty(n_cells, np.int64)
     low, high = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
-    w = BlockWork(row_low, row_high, least, most, cell, low, high)
+    w = BlockWork(RowEnds(row_low, row_high, least, most), cell, low, high)
     table = np.empty((3, max(blocks.row.size // 2, 16)), np.int64)
     used = 0
     outcome.ptr[0] = 0
@@ -231,48 +186,6 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
 NONE, UNIQUE, SEVERAL, SOME, UNKNOWN, PENDING = 0, 1, 2, 3, 4, 5
 
 
-class ProgramArrays(NamedTuple):
-    """A program: columns, rows, bounds of rows, the family of each row.
-
-    Variables and rows of a component stand next to each other, from ``first_var[k]`` and
-    ``first_row[k]`` on.
-    """
-
-    var_ptr: IntArray
-    var_row: IntArray
-    var_coef: IntArray
-    row_ptr: IntArray
-    row_var: IntArray
-    row_coef: IntArray
-    row_low: IntArray
-    row_high: IntArray
-    family: IntArray
-    first_var: IntArray
-    first_row: IntArray
-
-
-class SearchWork(NamedTuple):
-    """Bounds of the variables, sums of them in every row, and what a search needs to go back.
-
-    ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began.  ``state``
-    holds the length of the trail, the first and next place of the circular queue, whether changes
-    are noted on the trail (only a search takes them back), and whether it is full.
-    """
-
-    low: IntArray
-    high: IntArray
-    least: IntArray
-    most: IntArray
-    widest: IntArray
-    trail: IntArray
-    queue: IntArray
-    waiting: IntArray
-    state: IntArray
-    stack: IntArray
-    usable: IntArray
-    total: IntArray
-
-
 class SearchAnswers(NamedTuple):
     """Answers of a search: a solution, and the one farthest from it, of every component.
 
@@ -286,119 +199,6 @@ class SearchAnswers(NamedTuple):
     finding: IntArray
     distance: IntArray
     upper: IntArray
-
-
-@lean_step
-def narrow(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: int) -> None:
-    """Set the bounds of a variable, note the old ones on the trail, and queue its rows."""
-    if w.state[3] == 1:
-        length = w.state[0]
-        w.trail[length, 0] = var
-        w.trail[length, 1] = w.low[var]
-        w.trail[length, 2] = w.high[var]
-        w.state[0] = length + 1
-    # sum a l and sum a h of each of its rows change by a (l' - l) and a (h' - h).
-    for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
-        row = p.var_row[k]
-        w.least[row] += p.var_coef[k] * (new_low - w.low[var])
-        w.most[row] += p.var_coef[k] * (new_high - w.high[var])
-        if w.waiting[row] == 0:
-            w.waiting[row] = 1
-            w.queue[w.state[2]] = row
-            w.state[2] = (w.state[2] + 1) % w.queue.size
-    w.low[var] = new_low
-    w.high[var] = new_high
-
-
-@lean_step
-def settle(p: ProgramArrays, w: SearchWork) -> int:
-    """Propagate the queued rows to a fixed point; return the row that contradicts, or -1."""
-    wrong = -1
-    while w.state[1] != w.state[2]:
-        row = w.queue[w.state[1]]
-        w.state[1] = (w.state[1] + 1) % w.queue.size
-        w.waiting[row] = 0
-        if wrong >= 0:  # after a contradiction the queue is only emptied
-            continue
-        first, last = p.row_ptr[row], p.row_ptr[row + 1]
-        # So it is when the trail is full: a row may change all of its variables, and a branch
-        # every variable.
-        if w.state[3] == 1 and w.state[0] + last - first + w.low.size > w.trail.shape[0]:
-            w.state[4] = 1
-            wrong = row
-            continue
-        # L <= sum a x <= H cannot hold where sum a l > H or sum a h < L.
-        if w.least[row] > p.row_high[row] or w.most[row] < p.row_low[row]:
-            wrong = row
-            continue
-        # Nothing follows where all of its variables have room enough: a (h - l) is at most both
-        # H - sum a l and sum a h - L.
-        room = min(p.row_high[row] - w.least[row], w.most[row] - p.row_low[row])
-        if w.widest[row] <= room or w.least[row] == w.most[row]:
-            continue
-        for k in range(first, last):
-            var, coef = p.row_var[k], p.row_coef[k]
-            if w.low[var] == w.high[var]:
-                continue
-            # L - sum_{i != j} a_i h_i <= a_j x_j <= H - sum_{i != j} a_i l_i.
-            needed = p.row_low[row] - w.most[row] + coef * w.high[var]
-            room = p.row_high[row] - w.least[row] + coef * w.low[var]
-            if coef != 1:
-                needed = -(-needed // coef)
-                room = room // coef
-            new_low = max(w.low[var], needed)
-            new_high = min(w.high[var], room)
-            if new_low > new_high:
-                wrong = row
-                break
-            if new_low > w.low[var] or new_high < w.high[var]:
-                narrow(p, w, var, new_low, new_high)
-    return wrong
-
-
-@lean_step
-def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
-    """Take back what was noted on the trail after ``mark``."""
-    while w.state[0] > mark:
-        w.state[0] -= 1
-        top = w.state[0]
-        var, old_low, old_high = w.trail[top, 0], w.trail[top, 1], w.trail[top, 2]
-        # The sums of its rows go back with the bounds.
-        for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
-            row = p.var_row[k]
-            w.least[row] += p.var_coef[k] * (old_low - w.low[var])
-            w.most[row] += p.var_coef[k] * (old_high - w.high[var])
-        w.low[var] = old_low
-        w.high[var] = old_high
-
-
-@lean_step
-def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
-    """Propagate the rows of a component to a fixed point; return one that contradicts, or -1."""
-    w.state[:] = 0
-    # Sums of bounds from nothing, and every row in the queue.
-    for row in range(p.first_row[component], p.first_row[component + 1]):
-        w.least[row] = 0
-        w.most[row] = 0
-        w.widest[row] = 0
-        for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
-            least, most = p.row_coef[k] * w.low[p.row_var[k]], p.row_coef[k] * w.high[p.row_var[k]]
-            w.least[row] += least
-            w.most[row] += most
-            w.widest[row] = max(w.widest[row], most - least)
-        w.queue[w.state[2]] = row
-        w.waiting[row] = 1
-        w.state[2] += 1
-    wrong = settle(p, w)
-    w.state[0] = 0
-    return wrong
-
-
-@lean_kernel
-def propagate_components(p: ProgramArrays, w: SearchWork, wrong: IntArray) -> None:
-    """Propagate every component; ``wrong`` gets the row of each that contradicts, or -1."""
-    for component in range(p.first_var.size - 1):
-        wrong[component] = propagate(p, w, component)
 
 
 @lean_step
@@ -519,7 +319,7 @@ def search(
             else:
                 value = largest
                 w.stack[top, 2] = largest - 1
-            narrow(p, w, var, value, value)
+            set_ends(p, w, var, value, value)
             if settle(p, w) < 0 or w.state[4] == 1:
                 break
         if depth == 0:

@@ -4,22 +4,21 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray, TextArray
+from bayesrisk.constraints.rows import Columns, columns_of, largest_alone
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records.kernels import HIDDEN, UNBOUNDED
-from bayesrisk.reconstruction.records.system import (
-    CellSystem,
-    Coupling,
-    cell_systems,
-    sparse_columns,
-)
+from bayesrisk.reconstruction.records.kernels import HIDDEN
+from bayesrisk.reconstruction.records.system import CellSystem, Coupling, cell_systems
+from bayesrisk.tables import Table
 from bayesrisk.tables.cells import CellSpace
+from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import PublishedTables, SeveralTables, read_tables
 from bayesrisk.tables.workload import Workload
 
@@ -121,16 +120,13 @@ class CountRanges:
 class RowSource:
     """Rows that every group of cells (a block, a tract) has, and their counts, groups by rows.
 
-    The rows of cell j are ``cell_row[cell_ptr[j]:cell_ptr[j + 1]]``, with coefficients; rows of
-    one ``family`` share no cell; ``group`` is the group of every block.  The cells add up to a
-    count within ``ranges`` where ``equal``, else to at most its largest; where ``single_block`` a
-    group is one block's, and cells of other blocks do not enter its rows.  Rows that say nothing
-    are left out of programs, but where they are ``required``.
+    Rows of one ``family`` share no cell; ``group`` is the group of every block.  The cells add up
+    to a count within ``ranges`` where ``equal``, else to at most its largest; where
+    ``single_block`` a group is one block's, and cells of other blocks do not enter its rows.  Rows
+    that say nothing are left out of programs, but where they are ``required``.
     """
 
-    cell_ptr: IntArray
-    cell_row: IntArray
-    cell_coef: IntArray
+    columns: Columns
     family: IntArray
     ranges: CountRanges
     group: IntArray
@@ -143,9 +139,7 @@ class RowSource:
         cls, rows: sp.csr_array, ranges: CountRanges, group: IntArray, *, required: bool = False
     ) -> "RowSource":
         """Return rows over the cells of a block, each a family of its own."""
-        return cls(
-            *sparse_columns(rows), np.arange(rows.shape[0]), ranges, group, required=required
-        )
+        return cls(columns_of(rows), np.arange(rows.shape[0]), ranges, group, required=required)
 
 
 @dataclass(frozen=True)
@@ -190,6 +184,10 @@ class BlockBounds:
         return BlockBounds(*causes, block, *(part[chosen] for part in cells))
 
 
+#: Levels, counts taken as true, the rule of withheld ones known, and further queries.
+_Asked: TypeAlias = tuple[tuple[str, ...], bool, bool, tuple[Table, ...]]
+
+
 @dataclass(frozen=True)
 class Problem:
     """The histograms of blocks as published tables bound them: made once, never changed.
@@ -199,9 +197,12 @@ class Problem:
     ``ranges`` the counts that they allow; ``larger`` are tables of larger places, the largest
     first.  ``rows`` are those of the blocks with their counts, then those of each larger level.
     ``taken_as_true`` says whether some counts are of a release that does not say that they are
-    true, ``coarsened`` whether some are read as ranges.
+    true, ``coarsened`` whether some are read as ranges.  It was posed of ``tables`` with the
+    options ``asked``.
     """
 
+    tables: PublishedTables
+    asked: _Asked
     level: str
     geoids: TextArray
     system: CellSystem
@@ -246,12 +247,9 @@ class Problem:
         need = np.zeros(self.space.size, np.int64)
         for larger, source in zip(self.larger, self.rows[1:], strict=True):
             low, high = (side.ravel() for side in source.ranges.whole([int(larger.group[block])]))
-            rows = larger.coupling.rows
-            row = np.repeat(np.arange(low.size), np.diff(rows.indptr))
-            closed = high[row] < UNBOUNDED
-            bound: IntArray = np.maximum(high[row], 0) // rows.data
-            np.minimum.at(most, rows.indices[closed], bound[closed])
-            np.maximum.at(need, rows.indices, -(-low[row] // rows.data))
+            top, asked = largest_alone(source.columns, low, high)
+            np.minimum(most, top, out=most)
+            np.maximum(need, asked, out=need)
         return most, need
 
     def histograms(self, block: IntArray, cell: IntArray, count: IntArray) -> sp.csr_array:
@@ -309,16 +307,14 @@ def _bounds(
     outcome = kernels.BlockOutcome(
         np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size + 1, np.int64)
     )
-    system = kernels.BlockRows(
-        s.cell_ptr, s.cell_row, s.cell_coef, s.cover_ptr, s.cover_cell, ceiling, need
-    )
+    system = kernels.BlockRows(s.columns, s.cover_ptr, s.cover_cell, ceiling, need)
     cell, low, high = kernels.solve_blocks(system, ranges.listed(slice(first, last)), outcome)
     block = np.repeat(np.arange(first, last), np.diff(outcome.ptr))
     return BlockBounds(outcome.status, outcome.culprit, block, cell, low, high)
 
 
 def published_problem(
-    tables: SeveralTables,
+    tables: "SeveralTables | Problem",
     *,
     scope: str | None,
     kinds: Sequence[str] = (),
@@ -331,14 +327,19 @@ def published_problem(
     A count that was rounded, or published as a range, stands for all counts that it allows, and a
     withheld one for those of the rule where ``known_rule``.  Cells are told apart as finely as
     ``queries`` do, too.  A scope may name one of some ``kinds``; by default it is the finest level.
+    A problem that was posed already is returned, or else one of its tables.
     """
-    tables, levels, assumed = read_tables(tables, scope, taken_as_true=taken_as_true, kinds=kinds)
+    posed, given = (tables, tables.tables) if isinstance(tables, Problem) else (None, tables)
+    tables, levels, assumed = read_tables(given, scope, taken_as_true=taken_as_true, kinds=kinds)
     check.flag(known_rule, "known_rule")
     workload, extra = tables.workload, () if queries is None else tuple(queries.tables.values())
     if queries is not None and queries.schema != workload.schema:
         raise ArgumentError(
             f"queries must be of schema {workload.schema.name!r}, got {quote(queries.schema.name)}"
         )
+    asked = levels, assumed, known_rule, extra
+    if posed is not None and posed.asked == asked:
+        return posed
     coarse = [not assumed and _coarsened(tables, name, known_rule) for name in levels]
     stated = [
         stated_counts(tables, name, coarsened=wide, known_rule=known_rule)
@@ -354,11 +355,10 @@ def published_problem(
     )
     geoids = tables.geoids[levels[0]]
     rows = RowSource(
-        system.cell_ptr, system.cell_row, system.cell_coef, system.family,
-        _system_ranges(system, ranges[0]), np.arange(geoids.size),
+        system.columns, system.family, _system_ranges(system, ranges[0]), np.arange(geoids.size),
     )  # fmt: skip
     return Problem(
-        levels[0], geoids, system, published[0], ranges[0], larger,
+        tables, asked, levels[0], geoids, system, published[0], ranges[0], larger,
         (rows, *map(_coupling_rows, larger)), assumed, any(coarse),
     )  # fmt: skip
 
@@ -383,7 +383,7 @@ def _coupling_rows(larger: LargerLevel) -> RowSource:
         counts = sp.csr_array(larger.published @ coupling.derivation.T)
         counts.sort_indices()
         ranges = CountRanges.from_counts(counts)
-    return RowSource(*sparse_columns(coupling.rows), coupling.family, ranges, larger.group)
+    return RowSource(columns_of(coupling.rows), coupling.family, ranges, larger.group)
 
 
 def stated_counts(

@@ -15,10 +15,11 @@ from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.narrow import RowEnds, SearchWork, propagate_components
+from bayesrisk.constraints.rows import ProgramArrays
 from bayesrisk.constraints.solvers import BOUND_ERROR, Deadline, Limits, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records.kernels import UNBOUNDED, ProgramArrays, SearchWork
 from bayesrisk.reconstruction.records.problem import (
     BlockBounds,
     CountRanges,
@@ -27,6 +28,7 @@ from bayesrisk.reconstruction.records.problem import (
     entries,
 )
 from bayesrisk.reconstruction.records.system import CellSystem
+from bayesrisk.tables.likelihoods import UNBOUNDED
 
 # -----------------------------------------------------------------------------
 # Programs: cells whose bounds are apart, with the rows that bind them, in components.
@@ -77,8 +79,9 @@ class Program:
         return SearchWork(
             low=self.low.copy(),
             high=self.high.copy(),
-            least=np.zeros(n_rows, np.int64),
-            most=np.zeros(n_rows, np.int64),
+            rows=RowEnds(
+                self.arrays.row_low, self.arrays.row_high, *np.zeros((2, n_rows), np.int64)
+            ),
             widest=np.zeros(n_rows, np.int64),
             trail=np.empty((min(depth, MOST_CHANGES) + 2 * n_vars, 3), np.int64),
             queue=np.empty(n_rows + 1, np.int64),
@@ -103,10 +106,10 @@ def _rows(
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Return keys and both residual ends of rows with free cells, and entries (row, var, coef)."""
     n_rows = source.family.size
-    position, owner = _expand(source.cell_ptr, cell)
+    position, owner = _expand(source.columns.ptr, cell)
     base = block if source.single_block else source.group[block]
-    key = base[owner] * n_rows + source.cell_row[position]
-    coef = source.cell_coef[position]
+    key = base[owner] * n_rows + source.columns.row[position]
+    coef = source.columns.coef[position]
     open_entry = free[owner]
     keys, row = np.unique(key[open_entry], return_inverse=True)
     group = keys // n_rows
@@ -226,7 +229,7 @@ def open_program(
         program = build_program([first, *larger], block, cell, low[inside], high[inside])
         work = program.work()
         culprit = np.full(program.n_components, -1, np.int64)
-        kernels.propagate_components(program.arrays, work, culprit)
+        propagate_components(program.arrays, work, culprit)
         for k in np.flatnonzero(culprit >= 0):
             wrong.update((int(b), int(culprit[k])) for b in program.component_blocks(int(k)))
         low[inside[program.entry]], high[inside[program.entry]] = work.low, work.high

@@ -155,7 +155,7 @@ class Reconstruction(AttackResult, Tabular):
 
 
 def reconstruct(
-    tables: SeveralTables,
+    tables: SeveralTables | Problem,
     *,
     scope: str,
     solver: str | SolverBackend = "highs",
@@ -177,7 +177,8 @@ def reconstruct(
     tables : PublishedTables, or sequence of them, or mapping by name
         Tables of true counts, or of counts that limit the true ones, such as rounded ones;
         suppressed cells say nothing but by a rule.  Tables of several releases of the same people
-        are combined, see :meth:`PublishedTables.combine`.
+        are combined, see :meth:`PublishedTables.combine`.  Or the ``problem`` of another
+        reconstruction, which is taken as it is where it was posed with the same options.
     scope : str
         The finest level of the tables (``"block"``) for every block by itself, or a larger one
         (``"tract"``) for all blocks of such a place together with its tables.
@@ -417,7 +418,7 @@ class SolutionVariability(Tabular):
 
 
 def solution_variability(
-    tables: SeveralTables,
+    tables: SeveralTables | Problem,
     *,
     scope: str,
     solution: Reconstruction | None = None,
@@ -483,6 +484,7 @@ def solution_variability(
         check.instance(solution, Reconstruction, "solution")
         parts = solution.block, solution.cell, solution.count
         start = solution.problem, Solution(list(solution.status), {}, *parts)
+        tables = solution.problem if tables is solution.problem.tables else tables
     problem = published_problem(
         tables, scope=scope, kinds=KINDS, taken_as_true=taken_as_true, known_rule=known_rule
     )

@@ -14,7 +14,7 @@ from bayesrisk.constraints.model import IntegerModel, Status
 from bayesrisk.constraints.solvers import BOUND_ERROR, Limits, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
-from bayesrisk.reconstruction.records.kernels import OPEN, UNBOUNDED
+from bayesrisk.reconstruction.records.kernels import OPEN
 from bayesrisk.reconstruction.records.problem import (
     WHOLE,
     CountRanges,
@@ -24,6 +24,7 @@ from bayesrisk.reconstruction.records.problem import (
 )
 from bayesrisk.reconstruction.records.program import settle
 from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
+from bayesrisk.tables.likelihoods import UNBOUNDED
 
 
 @dataclass
@@ -76,7 +77,7 @@ def solve_blocks(
     Most coarsened blocks are solved by a climb; blocks that no records fit get those of least
     deviation where ``nearest``.  ``limits`` and ``loose`` are as for :func:`solve`.
     """
-    if not problem.coarsened or problem.larger or np.any(problem.system.cell_coef != 1):
+    if not problem.coarsened or problem.larger or np.any(problem.system.columns.coef != 1):
         solution = solve(problem, solver=solver, limits=limits, loose=loose)
     else:
         solution = _climbed(problem, solver, limits, loose)
@@ -405,7 +406,7 @@ def climb_block(
 def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
     """Return block, cell and count of records that were found, and the blocks without."""
     system, ranges = problem.system, problem.rows[0].ranges
-    rows, n_rows = (system.cell_ptr, system.cell_row), system.family.size
+    rows, n_rows = system.columns[:2], system.family.size
     every: IntArray = np.arange(problem.space.size)
     nobody, endless = np.zeros_like(every), np.full_like(every, UNBOUNDED)
     # Where counts that are not listed are 0, bounds leave few cells.
@@ -446,9 +447,11 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
 
 def _largest(system: CellSystem, high: IntArray) -> IntArray:
     """Return the largest number of each cell by each of its rows alone."""
-    sizes = np.diff(system.cell_ptr)
+    sizes = np.diff(system.columns.ptr)
     largest: IntArray = np.full(sizes.size, UNBOUNDED)
-    largest[sizes > 0] = np.minimum.reduceat(high[system.cell_row], system.cell_ptr[:-1][sizes > 0])
+    largest[sizes > 0] = np.minimum.reduceat(
+        high[system.columns.row], system.columns.ptr[:-1][sizes > 0]
+    )
     return largest
 
 

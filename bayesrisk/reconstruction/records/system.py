@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk.constraints.rows import Columns, columns_of
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.tables import Table
@@ -364,9 +365,7 @@ class CellSystem:
 
     queries: Queries
     derivation: sp.csr_array
-    cell_ptr: IntArray
-    cell_row: IntArray
-    cell_coef: IntArray
+    columns: Columns
     cover_ptr: IntArray
     cover_cell: IntArray
     family: IntArray
@@ -398,14 +397,6 @@ class CellSystem:
         return rows
 
 
-def sparse_columns(rows: sp.csr_array) -> tuple[IntArray, IntArray, IntArray]:
-    """Return where the entries of each column begin, their rows in order, and their values."""
-    columns = sp.csc_array(rows)
-    columns.sort_indices()
-    ptr, row = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
-    return ptr, row, columns.data.astype(np.int64)
-
-
 def _assemble(
     published: Queries,
     rows: sp.csr_array,
@@ -415,8 +406,8 @@ def _assemble(
     reduced: bool,
 ) -> CellSystem:
     """Return the system of ``rows`` (rows by cells) with its cover."""
-    cells, cover = sparse_columns(rows), _cover(rows, family)
-    return CellSystem(published, derivation, *cells, *cover, family, reduced)
+    cover = _cover(rows, family)
+    return CellSystem(published, derivation, columns_of(rows), *cover, family, reduced)
 
 
 def _cover(rows: sp.csr_array, family: IntArray) -> tuple[IntArray, IntArray]:

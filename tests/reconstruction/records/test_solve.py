@@ -11,10 +11,10 @@ from random_places import publish
 
 from bayesrisk.reconstruction import count_bounds, reconstruct
 from bayesrisk.reconstruction.records import kernels, solve as module
-from bayesrisk.reconstruction.records.kernels import UNBOUNDED
 from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.reconstruction.records.solve import Climb, climb, climb_block, has_others, incidence
 from bayesrisk.release import RangeSpec, RoundingSpec, SuppressedCounts
+from bayesrisk.tables.likelihoods import UNBOUNDED
 
 RANGES = RangeSpec((0, 1, 3, 6), (0, 1, 3, 6))
 

@@ -59,7 +59,7 @@ def test_families_hold_each_cell_at_most_once_and_span_everything():
     system = reduced_system(QUERIES)
     assert system.reduced
     assert np.bincount(system.family).tolist() == [76, 368, 46, 252]
-    assert np.diff(system.cell_ptr).max() == 4
+    assert np.diff(system.columns.ptr).max() == 4
     assert np.all(system.cell_coef == 1)
     matrix = QUERIES.matrix
     rows = sp.csr_array(system.derivation @ matrix)

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from bayesrisk._base.compiling import kernel
 from bayesrisk._base.validation import BoolArray, CodeArray, IntArray
 from bayesrisk.constraints.certificates import proves_infeasible
-from bayesrisk.constraints.model import IntegerModel, Status, equal_rows
+from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.rows import columns_of, equal_rows, first_of, largest_alone
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Table
@@ -494,34 +495,19 @@ def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conf
     empty = (np.diff(rows.indptr) == 0) & (low > 0)
     if empty.any():
         return Conflict("all possible records are ruled out by zeros", chosen[empty])
-    most, loose = _largest_numbers(columns, low, np.where(limited, high, UNBOUNDED))
+    most, enough = largest_alone(columns_of(columns), low, np.where(limited, high, UNBOUNDED))
+    # More of a class without a largest number than fills its rows would take the place of others.
+    loose = most == UNBOUNDED
+    most = np.where(loose, enough, most)
     # A row without a largest count has as many as its classes together can have.
     high = np.where(limited, high, np.maximum(rows @ most, low))
     # Rows without repetitions; rows that are equal but for their counts are both kept.
-    kept_rows = np.unique(equal_rows(rows, low, high), return_index=True)[1]
+    kept_rows = first_of(equal_rows(rows, low, high))
     model = IntegerModel(
         np.zeros(most.size, np.int64), most, rows[kept_rows], low[kept_rows], high[kept_rows]
     )
     query = chosen[kept_rows]
     return BlockSystem(cells, order, start, query, chosen, loose, ~limited[kept_rows], model)
-
-
-def _largest_numbers(
-    columns: sp.csc_array, low: IntArray, high: IntArray
-) -> tuple[IntArray, BoolArray]:
-    """Return the largest number of records of each class, and which classes have no largest.
-
-    A class that is in no row with a largest count is given as many records as fill the rows that
-    it is in all by itself: more would only take the place of others.
-    """
-    if not columns.shape[1]:
-        return np.zeros(0, np.int64), np.zeros(0, np.bool_)
-    row, weight, first = columns.indices, columns.data, columns.indptr[:-1]
-    # y_g <= u_r / w_rg in every row r of class g.
-    most = np.minimum.reduceat(high[row] // weight, first)
-    loose = np.minimum.reduceat(high[row], first) == UNBOUNDED
-    enough = np.maximum.reduceat(-(-low[row] // weight), first)
-    return np.where(loose, enough, most), loose
 
 
 # -----------------------------------------------------------------------------
