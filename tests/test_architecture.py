@@ -729,6 +729,7 @@ def test_a_test_without_a_module_is_seen():
     files = {
         "tests/risk/test_intervals.py", "tests/risk/test_intervals_of_blocks.py",
         "tests/plotting/test_canvas.py", "tests/inference/tree/test_tree.py",
+        "tests/constraints/test_solvers.py",
         "tests/risk/membership/test_any.py", "tests/cli/test_reconstruct.py",
         "tests/risk/test_gone.py", "tests/test_gone.py", "tests/fuzz/test_calls.py",
         "tests/risk/test_interval.py", "tests/intervals/test_risk.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import pandas as pd
 
@@ -179,7 +179,7 @@ def _panels(study: SweepStudy, results: pd.DataFrame, images: Path) -> list[Swee
     results = results.drop_duplicates([name for name in results if name not in numbers])
     sensitivities = {one.value: one for one in study.sensitivity}
     return [
-        SweepPanel(study, noise, sensitivities[value], frame, images)
+        SweepPanel(study, str(noise), sensitivities[cast(float, value)], frame, images)
         for (noise, value), frame in results.groupby(["noise", "sensitivity"], sort=False)
     ]
 

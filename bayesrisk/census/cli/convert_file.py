@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -167,7 +167,7 @@ def _tables(
     with renamed({"tables": "--table"}):
         chosen = chosen.select(tables=options.table) if options.table else chosen
     settings = _settings(options, parameters) | {"workload": chosen}
-    pieces = READERS.factory(form)(source, **settings)
+    pieces = cast("Iterator[br.PublishedTables]", READERS.factory(form)(source, **settings))
 
     def counted() -> Iterator["br.PublishedTables"]:
         for piece in pieces:
