@@ -1,4 +1,4 @@
-"""Files about the project: what is run for each change, and before a commit."""
+"""Files about the project: what is run for each change, and the list of changes."""
 
 import re
 import tomllib
@@ -10,6 +10,8 @@ import yaml
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+#: Kinds of changes, in the order of Keep a Changelog.
+HEADINGS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
 TARGETS = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 
 
@@ -60,3 +62,16 @@ def test_what_runs_before_a_commit_is_the_lint_of_the_makefile():
     assert tools == [".venv/bin/ruff check", ".venv/bin/ruff format", ".venv/bin/mypy"]
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert all(tool.replace(".venv/bin", "$(BIN)") in makefile for tool in tools)
+
+
+def test_changes_stand_under_the_heading_of_their_kind():
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased = changes.partition("## [Unreleased]\n")[2].partition("\n## [")[0]
+    before, *parts = re.split(r"^### ", unreleased, flags=re.M)
+    assert before.strip() == "", "a change goes under one of the headings"
+    headings = [part.partition("\n")[0] for part in parts]
+    assert headings == [name for name in HEADINGS if name in headings]
+    for part in parts:
+        lines = [line for line in part.splitlines()[1:] if line]
+        assert lines
+        assert all(line.startswith("- ") for line in lines)

@@ -21,7 +21,7 @@ from bayesrisk.tables import Microdata, Records, Workload
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
-SMALL = population_spec("county", blocks_per_group=2, tracts_per_county=2)  # 12 blocks in a county
+SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 
 
@@ -29,7 +29,7 @@ BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 def made(tmp_path_factory):
     """Return folders of a nation of four counties, of known persons some of whom moved."""
     at = tmp_path_factory.mktemp("by-place")
-    run(NationStudy(Nation(45, SMALL), 3), at / "people")
+    run(NationStudy(Nation(90, SMALL), 3), at / "people")
     run(TabulationStudy(at / "people", BOTH), at / "tables")
     run_reconstruction(at / "tables", at / "out", scope="tract", variability="tract-bounds")
     people = Microdata.read(at / "people").persons
