@@ -340,7 +340,7 @@ def _write(
         "statuses": sums.statuses.most_common(),
         "taken_as_true": config["taken_as_true"],
         "confidence": f"{links.confidence:.0%}",
-        "attackers": [],
+        "attackers": attackers,
     }
     parts: list[Part] = [("prose", "reidentification_question.html", question)]
     for name in links.attackers:
