@@ -335,6 +335,7 @@ def _write(
     tables = report_tables(sums, rates, seed)
     for name, table in tables.items():
         disk.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
+    attackers: list[dict[Any, Any]] = []
     question = {
         "records": sums.records,
         "statuses": sums.statuses.most_common(),
@@ -347,7 +348,7 @@ def _write(
         mine = rates[(rates["attacker"] == name) & (rates["blocks"] == "all")]
         overall = mine[(mine["block_size"] == "All") & (mine["source"] == SOURCE)]
         panels = overall.set_index("panel").to_dict(orient="index")
-        question["attackers"].append({"name": name, **panels})
+        attackers.append({"name": name, **panels})
         parts += _attacker(mine, name, figure_folder, links)
     every = [pages.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()]
     page = pages.render(
