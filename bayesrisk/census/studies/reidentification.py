@@ -335,19 +335,20 @@ def _write(
     tables = report_tables(sums, rates, seed)
     for name, table in tables.items():
         disk.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
+    attackers: list[dict[Any, Any]] = []
     question = {
         "records": sums.records,
         "statuses": sums.statuses.most_common(),
         "taken_as_true": config["taken_as_true"],
         "confidence": f"{links.confidence:.0%}",
-        "attackers": [],
+        "attackers": attackers,
     }
     parts: list[Part] = [("prose", "reidentification_question.html", question)]
     for name in links.attackers:
         mine = rates[(rates["attacker"] == name) & (rates["blocks"] == "all")]
         overall = mine[(mine["block_size"] == "All") & (mine["source"] == SOURCE)]
         panels = overall.set_index("panel").to_dict(orient="index")
-        question["attackers"].append({"name": name, **panels})
+        attackers.append({"name": name, **panels})
         parts += _attacker(mine, name, figure_folder, links)
     every = [pages.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()]
     page = pages.render(
