@@ -58,11 +58,11 @@ ROOMS = {
         " | measurement_risk occupancy_attack occupancy_beliefs reidentification | occupancy"
     ),
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
+    "cli": "command printing recipes | options | data | sources whole_release | * | app",
     "constraints": (
         "rows | model | narrow solvers certificates | search | highs _pulp | sifting refutation |"
         " ends"
     ),
-    "cli": "base recipes | records whole_release | attacks release risk | app",
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
         "runs pages | by_place sweep | reconstruction sweep_document sweep_report | audit *"
@@ -76,7 +76,7 @@ ROOMS = {
         "count intervals mechanism microdata | linkage membership two_levels | statements | audit"
     ),
     "tables": (
-        "_documents likelihoods | schema | _grammar records | cells | workload |"
+        "_documents likelihoods | schema | _grammar records | cells recoding | workload |"
         " exchange reading linked | change microdata | published"
     ),
 }
@@ -103,6 +103,7 @@ MICRODATA = {
         "as_microdata",
         "iter_records",
         "microdata",
+        "recoding",
         "records",
         "tabulate",
     )
@@ -586,6 +587,20 @@ def test_a_file_is_a_chapter():
     assert {n: lines for n, s in MODULES.items() if (lines := s.count("\n")) > LONGEST} == {}
 
 
+#: Rooms that are being rebuilt, and files that wait for their turn: two subjects in one file.
+REBUILT = (
+    "census.", "experiments.", "inference.microdata.", "mechanisms.suppression.",
+    "reconstruction.", "risk.count.", "risk.two_levels", "tables.reading.",
+    "inference.sampling.tree", "inference.tree.leaf_prior", "inference.tree.structure",
+    "release.release", "risk.audit.adversaries", "risk.linkage.reidentification",
+    "risk.mechanism.question", "risk.microdata", "risk.statements.", "tables._grammar",
+)  # fmt: skip
+
+
+def test_two_rulers_are_two_files():
+    assert [name for name in house.ruled_files() if not name.startswith(REBUILT)] == []
+
+
 def test_a_folder_is_a_shelf():
     folders = [folder for folder in ROOT.rglob("*") if any(folder.glob("*.py"))]
     assert [f.name for f in [ROOT, *folders] if len(list(f.glob("*.py"))) > 16] == []
@@ -628,9 +643,10 @@ def test_a_name_of_a_class_is_one_thing():
 # Names that users give or read, and that stay: arguments, options, keys and columns.
 PUBLIC_WORDS = {
     "accounting.privacy_loss": ["of"],
-    "cli.attacks": ["known"],
+    "cli.audit": ["known"],
     "cli.records": ["by"],
     "cli.release": ["by"],
+    "cli.sources": ["by"],
     "experiments.sweep_document": ["from_", "to"],
     "inference.microdata.knowledge": ["where"],
     "inference.microdata.posterior": ["known"],
@@ -712,7 +728,7 @@ def test_each_test_file_mirrors_a_module():
 def test_a_test_without_a_module_is_seen():
     files = {
         "tests/risk/test_intervals.py", "tests/risk/test_intervals_of_blocks.py",
-        "tests/plotting/test_canvas.py", "tests/reconstruction/solvers/test_solvers.py",
+        "tests/plotting/test_canvas.py", "tests/constraints/test_solvers.py",
         "tests/risk/membership/test_any.py", "tests/cli/test_reconstruct.py",
         "tests/risk/test_gone.py", "tests/test_gone.py", "tests/fuzz/test_calls.py",
         "tests/risk/test_interval.py", "tests/intervals/test_risk.py",

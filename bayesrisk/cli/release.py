@@ -13,8 +13,18 @@ import typer
 import bayesrisk as br
 from bayesrisk._base import disk
 from bayesrisk._base.disk.text import IN_PIECES
-from bayesrisk.cli import base
-from bayesrisk.cli.records import ColumnOptions, usual_tables
+from bayesrisk.cli.command import advised, renamed
+from bayesrisk.cli.data import MICRODATA, data_path, made_up_mark
+from bayesrisk.cli.options import (
+    DialectOption,
+    JsonOption,
+    QuietOption,
+    RunOptions,
+    SchemaOption,
+    parse_names,
+)
+from bayesrisk.cli.printing import counter, listed, print_answer, progress, say
+from bayesrisk.cli.sources import FILE_BY_PLACE, ColumnOptions, RecordSource, usual_tables
 from bayesrisk.exceptions import ArgumentError, quote
 
 if TYPE_CHECKING:
@@ -58,8 +68,8 @@ class ReleaseOptions(ColumnOptions):
     level: Annotated[list[str] | None, "Level to publish; default the workload's own."] = None
     only: Annotated[list[str] | None, "Table to publish; default all."] = None
     geography: Annotated[str | None, "Geography of the records."] = None
-    schema: base.SchemaOption = None
-    dialect: base.DialectOption = None
+    schema: SchemaOption = None
+    dialect: DialectOption = None
     places: Annotated[
         str | None,
         "Public list of places: FILE[:COLUMN] (CSV or Parquet; default the column of "
@@ -80,7 +90,7 @@ class ReleaseOptions(ColumnOptions):
         if self.config is not None:
             from bayesrisk.cli.recipes import read_release_file  # slow to import
 
-            file = base.data_path(self.config, "settings of a release")
+            file = data_path(self.config, "settings of a release")
             document = read_release_file(file, ReleaseOptions)
         settings = {
             key: value for key, value in dataclasses.asdict(self).items() if value is not None
@@ -89,7 +99,7 @@ class ReleaseOptions(ColumnOptions):
             settings.pop(key, None)
         for key, value in (("levels", settings.pop("level", None)), *settings.items()):
             if key in ("tables", "levels", "only") and value is not None:
-                settings[key] = base.names(value)
+                settings[key] = parse_names(value)
         document |= settings
         if self.from_audit is None and self.protection is not None:
             if "mechanism" in document:
@@ -115,7 +125,7 @@ def release(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
     options: ReleaseOptions,
-    runner: base.RunOptions,
+    runner: RunOptions,
     simulation_seed: Annotated[
         int | None,
         "Draw from this seed: for simulation, never for publication, since whoever "
@@ -132,72 +142,66 @@ def release(
     Codes of a file of records are those of the schema, unless --dialect or the file says otherwise.
     Microdata by place become a release by the same places, if the mechanism acts within a place.
     """
-    from bayesrisk.tables.exchange import Partitions
-
     document = options.document()
-    source = base.record_path(records)
+    source = RecordSource(records)
     if options.from_audit is None:
-        workload = usual_tables([source], document, quiet=runner.quiet)
-        protection = _mechanism(options, document, workload, source)
+        workload = usual_tables([source.file or source.path], document, quiet=runner.quiet)
+        protection = _mechanism(options, document, workload, source.has_households)
     else:
         workload, protection = _audited(options, document, source)
     places = _listed(document.get("places"), workload)
-    request = _Request(document, workload, protection, simulation_seed, places, output, runner)
-    is_by_place = Partitions.there(source)
-    if whole and not is_by_place:
+    request = _Request(source, document, workload, protection, simulation_seed, places)
+    if whole and not source.is_by_place:
         raise ArgumentError("--whole goes with microdata by place, which are released by place")
-    if by is not None and is_by_place:
-        raise ArgumentError(f"--by goes with records that are not by place, as {source} is")
-    if by is None and (whole or not is_by_place):
+    if by is None and (whole or not source.is_by_place):
         runner.refuse("goes with --by, or with microdata by place")
-        _whole(request, source)
-    elif is_by_place:
-        base.check_folder_names_its_own(document.get("schema"), document.get("dialect"))
-        if request.places not in (None, _OCCUPIED):
-            raise ArgumentError("--places FILE goes with records that are not by place")
-        _by_place(request, source)
-    else:
-        pieces = _pieces(source, request)
-        listed_places = None if request.places == _OCCUPIED else request.places
-        mark = bool(base.made_up_mark(source))
-        with base.split_records(pieces, output, str(by), listed_places, made_up=mark) as folder:
-            _by_place(request, folder)
+        _whole(request, output, runner)
+        return
+    source.check_by_place(by, document)
+    if source.is_by_place and places not in (None, _OCCUPIED):
+        raise ArgumentError("--places FILE goes with records that are not by place")
+    listed_places = None if places == _OCCUPIED else places
+    with source.parts(request.pieces, by, output, listed_places) as folder:
+        _by_place(request, folder, output, runner)
 
 
 @dataclass(frozen=True)
 class _Request:
     """The release that is asked for, wherever the records come from."""
 
+    source: RecordSource
     document: Mapping[str, Any]
     workload: "br.Workload"
     protection: "Mechanism"
     seed: int | None
     places: Any
-    output: Path
-    runner: base.RunOptions
+
+    def pieces(self) -> "br.Microdata | Iterator[br.Records]":
+        """Return the microdata of a folder, or the pieces of a file."""
+        schema, dialect = self.document.get("schema"), self.document.get("dialect")
+        return self.source.pieces(self.workload.schema, schema, dialect)
 
 
-def _whole(request: _Request, source: Path) -> None:
+def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
     """Release all records at once."""
     from bayesrisk.tables.records import joined
 
-    output, runner = request.output, request.runner
     quiet = runner.quiet or runner.as_json
-    with base.progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
-        count_step = base.counter(advance, 3)
+    with progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
+        count_step = counter(advance, 3)
         people: br.Microdata | br.Records
-        pieces = _pieces(source, request)
+        pieces = request.pieces()
         if isinstance(pieces, br.Microdata):
             people = pieces
         else:
-            with base.advised(IN_PIECES, base.FILE_BY_PLACE):
-                people = joined(pieces, source)
+            with advised(IN_PIECES, FILE_BY_PLACE):
+                people = joined(pieces, request.source.path)
         count_step()
-        mark = base.made_up_mark(source)
+        mark = request.source.mark
         if mark:
             people = dataclasses.replace(br.tables.microdata.as_microdata(people), made_up=True)
         listing = {} if request.places is None else {"places": request.places}
-        with base.renamed({"places": "--places"}):
+        with renamed({"places": "--places"}):
             release = request.protection.release(
                 people, workload=request.workload, rng=request.seed, **listing
             )
@@ -217,14 +221,14 @@ def _whole(request: _Request, source: Path) -> None:
         "diagnostics": dict(release.diagnostics),
         "report": report,
     }
-    places = base.listed(summary["places"], " at ")
+    places = listed(summary["places"], " at ")
     lines = [f"{summary['tables']} tables ({places}) in {output}"]
     lines += [_EXACTLY] if release.spec.places == _OCCUPIED else []
     lines += [*_measured(release.diagnostics), f"report: {report}"]
-    base.print_answer(summary, lines, as_json=runner.as_json)
+    print_answer(summary, lines, as_json=runner.as_json)
 
 
-def _report(output: Path, runner: base.RunOptions) -> str:
+def _report(output: Path, runner: RunOptions) -> str:
     """Write the report beside a release, which holds nothing else, and return its path."""
     import pandas as pd
 
@@ -254,7 +258,7 @@ def _report(output: Path, runner: base.RunOptions) -> str:
             *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in release["diagnostics"].items()),
         ],
         source=f"Made by bayesrisk {__version__} from the release alone.",
-        settings=base.made_up_mark(output)
+        settings=made_up_mark(output)
         | {name: release[name] for name in ("mechanism", "parameters", "places")},
         figures=[drawing(figure, "Counts that are released, by level.")],
         tables=[table(groups.reset_index().rename(columns={"is": "published"}), "Tables")],
@@ -268,14 +272,13 @@ def _report(output: Path, runner: base.RunOptions) -> str:
     return str(file)
 
 
-def _by_place(request: _Request, source: Path) -> None:
+def _by_place(request: _Request, source: Path, output: Path, runner: RunOptions) -> None:
     """Release microdata by place, a part at a time."""
     from bayesrisk.experiments.by_place import ReleaseStudy
 
-    output, runner = request.output, request.runner
     listing: Any = _OCCUPIED if request.places == _OCCUPIED else None
     study = ReleaseStudy(source, request.workload, request.protection, request.seed, listing)
-    with base.renamed({"places": "--places"}):
+    with renamed({"places": "--places"}):
         summary = runner.run(study, output, "release")
     _warn(summary.simulation, request.protection.spec)
     lines = []
@@ -294,9 +297,9 @@ def _warn(simulation: bool, spec: "br.MechanismSpec") -> None:
     from bayesrisk.mechanisms.samplers import stated_samplers
 
     if simulation:
-        base.say(_SIMULATION)
+        say(_SIMULATION)
     elif spec.noise and not stated_samplers(spec.parameters):
-        base.say(_GRADE)
+        say(_GRADE)
 
 
 def _measured(diagnostics: Mapping[str, float]) -> list[str]:
@@ -304,7 +307,7 @@ def _measured(diagnostics: Mapping[str, float]) -> list[str]:
 
 
 def _mechanism(
-    options: ReleaseOptions, document: Mapping[str, Any], workload: "br.Workload", source: Path
+    options: ReleaseOptions, document: Mapping[str, Any], workload: "br.Workload", households: bool
 ) -> "Mechanism":
     """Return the mechanism; say how parameters are given where they do not fit."""
     from bayesrisk.mechanisms.registry import (
@@ -315,15 +318,13 @@ def _mechanism(
     )
 
     option = "--mechanism" if options.mechanism else f"{options.config}: mechanism"
-    with base.renamed({"name of the mechanism": option, "protection": option}):
+    with renamed({"name of the mechanism": option, "protection": option}):
         name, parameters = read_recipe(document["mechanism"])
         parameters = with_settings(
             parameters | document.get("parameters", {}), options.settings or [], "--set"
         )
         try:
-            parameters = usual_parameters(
-                name, workload, households=_households(source), **parameters
-            )
+            parameters = usual_parameters(name, workload, households=households, **parameters)
             return make_mechanism(name, **parameters)
         except ArgumentError as error:
             if not error.rule.startswith(f"{name!r}: "):
@@ -332,25 +333,19 @@ def _mechanism(
             raise error.advised(advice) from error
 
 
-def _households(source: Path) -> bool:
-    """Return whether microdata have persons and households, by place too."""
-    folders = [source, *source.glob("part-*")] if source.is_dir() else []
-    units = ("persons.parquet", "households.parquet")
-    return any(all((folder / unit).exists() for unit in units) for folder in folders)
-
-
 def _audited(
-    options: ReleaseOptions, document: dict[str, Any], source: Path
+    options: ReleaseOptions, document: dict[str, Any], source: RecordSource
 ) -> tuple["br.Workload", "Mechanism"]:
     """Return tables and mechanism of an audit; its schema is that of a file of records."""
     from bayesrisk.experiments.audit import audited_protection
 
     folder, name = str(options.from_audit), str(options.protection)
-    with base.renamed({"protection": "--protection"}):
-        protection, workload, schema, identical = audited_protection(folder, name, records=source)
+    with renamed({"protection": "--protection"}):
+        audited = audited_protection(folder, name, records=source.path)
+    protection, workload, schema, identical = audited
     if not identical:
-        base.say(f"Warning: {source} is not what was audited in {folder}")
-    if not source.is_dir():
+        say(f"Warning: {source} is not what was audited in {folder}")
+    if source.file is not None:
         document["schema"] = schema
     return workload, br.make_mechanism(protection.mechanism, **protection.parameters)
 
@@ -362,7 +357,7 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
 
     name, _, column = argument.rpartition(":")
     path, column = (argument, "") if not name or Path(argument).exists() else (name, column)
-    file = base.data_path(Path(path), base.MICRODATA)
+    file = data_path(Path(path), MICRODATA)
     if file.is_dir():
         codes = br.Microdata.read(file).geoids()
         if codes is None:
@@ -377,16 +372,6 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
     return sorted(set().union(*(piece.places()[0].tolist() for piece in pieces)))
 
 
-def _pieces(path: Path, request: _Request) -> "br.Microdata | Iterator[br.Records]":
-    """Return the microdata of a folder, or the pieces of a file."""
-    schema, dialect = request.document.get("schema"), request.document.get("dialect")
-    return base.record_pieces(path, request.workload.schema, schema, dialect)
-
-
-# -----------------------------------------------------------------------------
-# ``bayesrisk verify-release``: what a release is, in words, and whether its folder is whole.
-
-
 _PLACES = {
     "public": "from a public list, the same whoever lives where",
     "occupied": "those with a record, a fact about the records",
@@ -396,8 +381,8 @@ _PLACES = {
 
 def verify_release(
     folder: Annotated[Path, typer.Argument(help="Folder of a release, whole or by place.")],
-    as_json: base.JsonOption = False,
-    quiet: base.QuietOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check that a release is whole, and say what it publishes exactly and what is random.
 
@@ -407,14 +392,14 @@ def verify_release(
     if not folder.is_dir():
         raise ArgumentError(f"no such folder: {folder}")
     title, unit = "verify-release", "parts"
-    with base.progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
-        contents = _contents(folder, base.counter(advance))
+    with progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
+        contents = _contents(folder, counter(advance))
     chance = "Nothing in it is random: the same records would give the same release"
     if contents["simulation"]:
         chance = "It is a simulation: whoever guesses the seed takes the protection off"
     elif contents["random"]:
         chance = "What is random came from entropy of the operating system, kept nowhere"
-    places = base.listed(contents["places"], " at ")
+    places = listed(contents["places"], " at ")
     lines = [
         f"{folder} is whole: a release by {contents['mechanism']}, {contents['parameters']}",
         chance,
@@ -433,9 +418,9 @@ def verify_release(
         names = ", ".join(part["table"] for part in tables)
         cells = sum(part["cells"] for part in tables)
         lines.append(f"  {level} {names} ({cells} counts): {law}")
-    base.print_answer(contents, lines, as_json=as_json)
+    print_answer(contents, lines, as_json=as_json)
     for name in () if as_json else contents["other_files"]:
-        base.say(f"Not part of the release: {name}")
+        say(f"Not part of the release: {name}")
 
 
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
@@ -460,7 +445,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         simulation, diagnostics = document["simulation"], document["diagnostics"]
     parameters = (f"{name} {quote(value)}" for name, value in spec.parameters.items())
     return {
-        **base.made_up_mark(folder),
+        **made_up_mark(folder),
         "folder": str(folder),
         "mechanism": spec.mechanism,
         "parameters": ", ".join(parameters) or "no parameters",
@@ -514,7 +499,7 @@ def _rho(parameters: Mapping[str, Any]) -> float | None:
 
 def _exactly(release: Mapping[str, Any]) -> list[str]:
     """Return the exact parts of a release in words: the list of places, and exact tables."""
-    places = base.listed(release["places"], " at ")
+    places = listed(release["places"], " at ")
     lines = [f"the list of places ({places}): {_PLACES[release['list_of_places']]}"]
     exact = [part for part in release["tables"] if part["exact"]]
     for level in dict.fromkeys(part["level"] for part in exact):

@@ -9,7 +9,29 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._version import __version__
-from bayesrisk.cli import base, whole_release
+from bayesrisk.cli import whole_release
+from bayesrisk.cli.command import renamed
+from bayesrisk.cli.data import SWEEPS, data_path
+from bayesrisk.cli.options import (
+    SEED,
+    FragmentOption,
+    JsonOption,
+    OutputOption,
+    QuietOption,
+    RunOptions,
+    SensitivityOption,
+    optional_number,
+    parse_number,
+    parse_sensitivity,
+)
+from bayesrisk.cli.printing import (
+    print_answer,
+    progress,
+    shard_lines,
+    table_lines,
+    warnings_as_lines,
+    write_fragment,
+)
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -43,23 +65,23 @@ def risk(
     prior: Annotated[list[str], "Prior of the truth, 0.2 or 1/864."],
     rho: Annotated[str | None, "zCDP budget of the count."] = None,
     sigma2: Annotated[str | None, "Scale of the noise, instead of rho."] = None,
-    sensitivity: base.SensitivityOption = "1",
+    sensitivity: SensitivityOption = "1",
     known_count: Annotated[int, "Others known to be in the cell."] = 0,
     scenario: Annotated[str, "What the adversary wants to know."] = "characteristics",
-    as_json: base.JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Posterior, risk ratio and averages for released counts."""
     if (rho is None) == (sigma2 is None):
         raise ArgumentError(
             f"give exactly one of --rho and --sigma2, got rho={rho}, sigma2={sigma2}"
         )
-    with base.renamed({"scenario_name": "--scenario"}):
+    with renamed({"scenario_name": "--scenario"}):
         result = br.block_risk(
-            [[base.number(count, "noisy_count")] for count in noisy_count],
-            rho=base.optional_number(rho, "rho"),
-            sigma2=base.optional_number(sigma2, "sigma2"),
-            prior=[base.number(p, "prior") for p in prior],
-            sensitivity=base.parse_sensitivity(sensitivity),
+            [[parse_number(count, "noisy_count")] for count in noisy_count],
+            rho=optional_number(rho, "rho"),
+            sigma2=optional_number(sigma2, "sigma2"),
+            prior=[parse_number(p, "prior") for p in prior],
+            sensitivity=parse_sensitivity(sensitivity),
             known_count=known_count,
             scenario_name=scenario,
         )
@@ -78,12 +100,8 @@ def risk(
     for title, columns in _TABLES.items():
         chosen = distinct if title else rows
         table = [{_HEADS.get(name, name): row[name] for name in columns} for row in chosen]
-        lines += base.table_lines(table, title or first)
-    base.print_answer(document, lines, as_json=as_json)
-
-
-# -----------------------------------------------------------------------------
-# ``bayesrisk convert``: one budget in every way of saying it.
+        lines += table_lines(table, title or first)
+    print_answer(document, lines, as_json=as_json)
 
 
 @dataclass(frozen=True)
@@ -99,8 +117,8 @@ class RiskLimit:
     def budget(self, sensitivity: float) -> float | None:
         """Return the budget that keeps the limit; None if there is no limit."""
         limit, level = (
-            base.optional_number(self.max_risk, "max-risk"),
-            base.optional_number(self.probability, "probability"),
+            optional_number(self.max_risk, "max-risk"),
+            optional_number(self.probability, "probability"),
         )
         if limit is None:
             if self.prior is not None or level is not None:
@@ -109,10 +127,10 @@ class RiskLimit:
         if self.prior is None:
             raise ArgumentError("--max-risk needs a --prior, got none")
 
-        with base.renamed({"limit": "--max-risk"}):
+        with renamed({"limit": "--max-risk"}):
             return br.risk.rho_for_risk(
                 limit,
-                prior=base.number(self.prior, "prior"),
+                prior=parse_number(self.prior, "prior"),
                 measure="average" if level is None else "quantile",
                 probability=level,
                 sensitivity=sensitivity,
@@ -128,28 +146,28 @@ def convert(
     sigma2: Annotated[str | None, "Scale of discrete Gaussian noise."] = None,
     epsilon: Annotated[str | None, "Budget of approximate DP."] = None,
     delta: Annotated[str | None, "Probability of failure."] = None,
-    sensitivity: base.SensitivityOption = "1",
+    sensitivity: SensitivityOption = "1",
     method: Annotated[str, "Conversion between zCDP and DP: tight or bun-steinke."] = "tight",
-    as_json: base.JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Convert rho, sigma2, epsilon and delta, or say what a whole release tells of a record."""
     from bayesrisk._base import validation as check
     from bayesrisk.accounting.budget import SENSITIVITIES
 
-    change = base.parse_sensitivity(sensitivity)
+    change = parse_sensitivity(sensitivity)
     if release is not None:
         if (rho, sigma2, limit.max_risk, limit.probability) != (None,) * 4:
             raise ArgumentError("a release goes with --epsilon or --delta, and --prior, alone")
         document, lines = whole_release.answer(
             release,
-            epsilon=base.optional_number(epsilon, "epsilon"),
-            delta=base.optional_number(delta, "delta"),
-            prior=base.optional_number(limit.prior, "prior"),
+            epsilon=optional_number(epsilon, "epsilon"),
+            delta=optional_number(delta, "delta"),
+            prior=optional_number(limit.prior, "prior"),
         )
-        base.print_answer(document, lines, as_json=as_json)
+        print_answer(document, lines, as_json=as_json)
         return
-    budget, scale = base.optional_number(rho, "rho"), base.optional_number(sigma2, "sigma2")
-    target, failure = base.optional_number(epsilon, "epsilon"), base.optional_number(delta, "delta")
+    budget, scale = optional_number(rho, "rho"), optional_number(sigma2, "sigma2")
+    target, failure = optional_number(epsilon, "epsilon"), optional_number(delta, "delta")
     allowed = limit.max_risk is not None
     if sum([budget is not None, scale is not None, None not in (target, failure), allowed]) != 1:
         raise ArgumentError(
@@ -176,50 +194,40 @@ def convert(
         row |= {f"rho_{name.replace('-', '_')}": cost for name, cost in by_neighbour.items()}
     if target is not None and failure is not None:
         row |= {"epsilon": target, "delta": failure}
-    lines = base.table_lines([row], f"Conversion ({method})")
-    base.print_answer({**row, "method": method}, lines, as_json=as_json)
-
-
-# -----------------------------------------------------------------------------
-# ``bayesrisk sweep`` and ``bayesrisk report``: risk over a grid of settings, and its report.
+    lines = table_lines([row], f"Conversion ({method})")
+    print_answer({**row, "method": method}, lines, as_json=as_json)
 
 
 def sweep(
     config: Annotated[str, typer.Argument(help="TOML file, or sample:NAME.")],
-    output: base.OutputOption,
-    runner: base.RunOptions,
-    seed: Annotated[int | None, base.SEED] = None,
+    output: OutputOption,
+    runner: RunOptions,
+    seed: Annotated[int | None, SEED] = None,
 ) -> None:
     """Run a sweep of disclosure risk over rho, then write its report."""
-    base.data_path(Path(config), base.SWEEPS)
+    data_path(Path(config), SWEEPS)
     study = br.experiments.load_config(config, seed=seed)
     summary = runner.run(study, output, study.title)
     page = str(br.experiments.write_report(output)) if summary.complete else None
     runner.embed(output / "report.html")
-    lines = list(base.shard_lines(summary))
+    lines = list(shard_lines(summary))
     if page is not None:
         lines += [f"{summary.rows} rows in {output / 'results.csv'}", f"report: {page}"]
-    base.print_answer({**summary.to_dict(), "report": page}, lines, as_json=runner.as_json)
+    print_answer({**summary.to_dict(), "report": page}, lines, as_json=runner.as_json)
 
 
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished sweep.")],
-    fragment: base.FragmentOption = False,
-    as_json: base.JsonOption = False,
-    quiet: base.QuietOption = False,
+    fragment: FragmentOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Write figures and report.html of a finished sweep again."""
-    with base.progress(
-        quiet=quiet or as_json, title="report", unit="steps", patient=True
-    ) as advance:
+    with progress(quiet=quiet or as_json, title="report", unit="steps", patient=True) as advance:
         page = br.experiments.write_report(folder, progress=advance)
         if fragment:
-            base.write_fragment(page)
-    base.print_answer({"report": str(page)}, [f"report: {page}"], as_json=as_json)
-
-
-# -----------------------------------------------------------------------------
-# ``bayesrisk hierarchy``: a release of two levels.
+            write_fragment(page)
+    print_answer({"report": str(page)}, [f"report: {page}"], as_json=as_json)
 
 
 _SHOWN = 1e-4  # smallest probability of a group count that is printed
@@ -293,7 +301,7 @@ class ModelOptions:
     rho_group: Annotated[str, "zCDP budget of the group's count."]
     group_prior: Annotated[str, "Prior of the group's count: flat or truncated:MAX."] = "flat"
     known_total: Annotated[int | None, "Count of the group that is published without noise."] = None
-    sensitivity: base.SensitivityOption = "1"
+    sensitivity: SensitivityOption = "1"
     conditionals: Annotated[str, "coherent, or as-published to reproduce printed numbers."] = (
         "coherent"
     )
@@ -310,24 +318,24 @@ def hierarchy(
     prior: Annotated[str, "Prior of the target, 0.2 or 1/864."],
     model: ModelOptions,
     known_count: Annotated[int, "Others in the block known to count."] = 0,
-    as_json: base.JsonOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Posterior of a target given noisy counts of its block, its group and the other blocks."""
-    with base.warnings_as_lines():
+    with warnings_as_lines():
         result = br.hierarchical_posterior(
             block,
             group,
             siblings,
             n_siblings=n_siblings,
-            prior=base.number(prior, "prior"),
+            prior=parse_number(prior, "prior"),
             known_count=known_count,
-            rho_block=base.number(model.rho_block, "rho_block"),
-            rho_group=base.number(model.rho_group, "rho_group"),
+            rho_block=parse_number(model.rho_block, "rho_block"),
+            rho_group=parse_number(model.rho_group, "rho_group"),
             group_prior=_group_prior(model.group_prior),
             known_total=model.known_total,
-            sensitivity=base.parse_sensitivity(model.sensitivity),
+            sensitivity=parse_sensitivity(model.sensitivity),
             conditionals=model.conditionals,
             sibling_noise=model.sibling_noise,
         )
         document = _document(result)
-    base.print_answer(document, _lines_of_release(document), as_json=as_json)
+    print_answer(document, _lines_of_release(document), as_json=as_json)

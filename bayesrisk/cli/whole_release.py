@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import bayesrisk as br
-from bayesrisk.cli import base
+from bayesrisk.cli.data import data_path
+from bayesrisk.cli.printing import table_lines
 from bayesrisk.exceptions import ArgumentError
 
 #: Budgets that are known by name.
@@ -20,7 +21,7 @@ def release_law(source: str) -> "br.accounting.PrivacyLoss":
 
     if source in BUDGETS:
         return br.accounting.PrivacyLoss.of(source)
-    folder = base.data_path(Path(source), "a release")
+    folder = data_path(Path(source), "a release")
     if ReleaseIndex.exists(folder):
         spec = ReleaseIndex.read(folder).document["spec"]
         return br.accounting.PrivacyLoss.of(br.MechanismSpec.from_dict(spec))
@@ -62,8 +63,6 @@ def answer(
     lines = [
         f"A record moves {counts:,} noisy counts: {first}.",
         "",
-        *base.table_lines(
-            rows, "On average over releases, for somebody who knows all other records:"
-        ),
+        *table_lines(rows, "On average over releases, for somebody who knows all other records:"),
     ]
     return document, lines

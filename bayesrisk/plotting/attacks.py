@@ -11,7 +11,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
-# -----------------------------------------------------------------------------
 # Figures of verified claims: how many places have one, and how surprising they are.
 
 
@@ -128,7 +127,6 @@ def _boxes(axes: Axes, frame: pd.DataFrame, name: str) -> None:
     axes.set(ylabel="prior probability of the claim", title=f"prior: {canvas.as_text(name)}")
 
 
-# -----------------------------------------------------------------------------
 # Figures of occupancy violations: blocks, households linked, and variability of solutions.
 
 

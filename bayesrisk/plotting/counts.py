@@ -11,7 +11,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
-# -----------------------------------------------------------------------------
 # Figures of block-level risk: by released count, by rho, by level.
 
 
@@ -182,7 +181,6 @@ def plot_risk_distribution(
     return axes
 
 
-# -----------------------------------------------------------------------------
 # Figure of the risk before and after post-processing.
 
 
@@ -510,7 +508,6 @@ def _errors(axes: Axes, rows: pd.DataFrame) -> None:
     )
 
 
-# -----------------------------------------------------------------------------
 # Figure of how many cells of a noisy measurement file exceed a risk ratio.
 
 

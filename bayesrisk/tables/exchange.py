@@ -1,4 +1,4 @@
-"""Published tables into a folder, whole or not at all."""
+"""Published tables into a folder, whole or not at all, by place too; and out of it, checked."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,6 @@ from bayesrisk.tables._grammar import Key
 from bayesrisk.tables.likelihoods import Likelihood, SimulationOnly, read_likelihood
 from bayesrisk.tables.workload import Workload
 
-# -----------------------------------------------------------------------------
 # What the folder of published tables is made of: its files, their columns, what they state.
 
 
@@ -58,7 +57,6 @@ def is_part(name: str) -> bool:
     return name.startswith("part-") and name.endswith(".parquet")
 
 
-# -----------------------------------------------------------------------------
 # A data set by place: a folder for each place, and an index that is small however many there are.
 #
 # ``part-CODE`` is an ordinary folder of tables or of microdata about one place, with a manifest of
@@ -220,7 +218,6 @@ def manifest_digest(folder: Path, kind: str) -> str:
     return disk.digest(folder / _MANIFESTS[kind])
 
 
-# -----------------------------------------------------------------------------
 # Published tables out of a folder, without guessing: every row, place and type is checked.
 
 

@@ -23,7 +23,8 @@ from bayesrisk.tables.exchange import (
     refuse_others,
     write_parquet,
 )
-from bayesrisk.tables.records import SCHEMA_NAME, Records, recoded
+from bayesrisk.tables.recoding import recoded
+from bayesrisk.tables.records import SCHEMA_NAME, Records
 from bayesrisk.tables.schema import Schema
 
 #: The list of places of those who publish the places where somebody lives, and say so.

@@ -1,7 +1,6 @@
 """Records: checked columns of codes and places, backed by Arrow."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk import parquet as _parquet
-from bayesrisk._base.disk.delimited import header_fields, open_text, text_tables
+from bayesrisk._base.disk.record_file import RecordFile
 from bayesrisk._base.disk.text import gather, named
 from bayesrisk._base.display import Tabular
 from bayesrisk._base.plugins import Registry
@@ -32,11 +31,11 @@ _NUMBER = r"^[+-]?([0-9]{1,300}(\.[0-9]{0,300})?|\.[0-9]{1,300})$"
 _MOST_LABELS = 20  # labels that a message lists
 
 
-def read_batches(file: Path, schema: Schema, chunk: int) -> Iterator[pa.Table]:
+def _tables(file: RecordFile, schema: Schema, chunk: int) -> Iterator[pa.Table]:
     """Yield the rows of a CSV or Parquet file in tables of at most ``chunk`` rows."""
-    if file.suffix.lower() == ".parquet":
+    if file.ending == ".parquet":
         coded = _refuse_other_coding(file, schema)
-        for table in _parquet.read_batches(file, chunk):
+        for table in file.tables(chunk):
             yield table if coded else grouped(table, schema)
         return
     for table in _from_csv(file, schema):
@@ -44,20 +43,18 @@ def read_batches(file: Path, schema: Schema, chunk: int) -> Iterator[pa.Table]:
             yield table.slice(start, chunk)
 
 
-def _refuse_other_coding(file: Path, schema: Schema) -> bool:
+def _refuse_other_coding(file: RecordFile, schema: Schema) -> bool:
     """Refuse persons whose codes are not the schema's; return whether a file says that it is ours.
 
     Numbers of other files are no codes where the schema puts numbers into groups.
     """
-    with _parquet.opened(file) as (_, columns):
-        metadata = columns.metadata or {}
-    name = metadata.get(_parquet.CODING, b"schema")
+    name = file.metadata.get(_parquet.CODING, b"schema")
     if schema.name == "sf1-person" and name != b"schema":
         raise DataError(
             f"{file}: says that its codes are of the dialect {quote(name.decode('latin-1'))}, not "
             "those of the schema 'sf1-person': read it with census.read_record_form"
         )
-    return SCHEMA_NAME in metadata
+    return SCHEMA_NAME in file.metadata
 
 
 #: In the metadata of a Parquet file: the name of the schema whose codes it holds.
@@ -96,12 +93,11 @@ def _codes_of_groups(column: pa.ChunkedArray, a: Attribute, source: str, start: 
     return pa.array(codes + a.first)
 
 
-def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:
+def _from_csv(file: RecordFile, schema: Schema) -> Iterator[pa.Table]:
     """Read every column as text, so that nothing is guessed, then the codes as numbers."""
-    with named(str(file), also=(pa.ArrowException,)), open_text(file) as lines:
-        names = header_fields(lines.readline(), str(file))
-        start = 0
-        for table in text_tables(lines, names):
+    with named(str(file), also=(pa.ArrowException,)):
+        names, start = file.columns, 0
+        for table in file.tables(CHUNK):
             for a in schema.attributes:
                 if a.name in names:
                     table = _numbers(table, a, file, start)
@@ -112,7 +108,7 @@ def _from_csv(file: Path, schema: Schema) -> Iterator[pa.Table]:
             yield pa.schema(kinds).empty_table()
 
 
-def _numbers(table: pa.Table, a: Attribute, file: Path, start: int) -> pa.Table:
+def _numbers(table: pa.Table, a: Attribute, file: RecordFile, start: int) -> pa.Table:
     """Return the table with a column of text as numbers, labels replaced by their codes."""
     if a.cuts:
         return grouped(table, Schema("one", (a,)), str(file), start)
@@ -374,12 +370,17 @@ def iter_records(path: str | Path, *, schema: Schema, chunk: int = CHUNK) -> Ite
     [2, 1]
     """
     check.instance(schema, Schema, "schema")
-    file = check.path(path, "path")
-    if file.suffix.lower() not in (".parquet", ".csv"):
-        raise ArgumentError("path", "must end in .parquet or .csv", got=str(file))
+    file = RecordFile(check.path(path, "path"))
     check.integer(chunk, "chunk", lower=1)
+    yield from file_pieces(file, schema, chunk)
+
+
+def file_pieces(file: RecordFile, schema: Schema, chunk: int = CHUNK) -> Iterator[Records]:
+    """Yield the records of a file, a piece at a time."""
+    if file.ending not in (".parquet", ".csv"):
+        raise ArgumentError("path", "must end in .parquet or .csv", got=str(file))
     start = 0
-    for table in read_batches(file, schema, chunk):
+    for table in _tables(file, schema, chunk):
         yield Records(schema, table, source=str(file), first_row=start)
         start += table.num_rows
 
@@ -401,13 +402,13 @@ class RecordCodings(Protocol):
     is, by its ``name`` if there is one, and None for that of the schema; ``pieces`` reads it.
     """
 
-    def describes(self, file: Path) -> bool:
+    def describes(self, file: RecordFile) -> bool:
         """Return whether a file has such records."""
 
-    def coding(self, file: Path, name: str | None) -> str | None:
+    def coding(self, file: RecordFile, name: str | None) -> str | None:
         """Return the coding of a file."""
 
-    def pieces(self, file: Path, coding: str) -> Iterator[Records]:
+    def pieces(self, file: RecordFile, coding: str) -> Iterator[Records]:
         """Yield the records of a file in the codes of the schema."""
 
 
@@ -503,73 +504,3 @@ def _places(
     good = pc.and_(fits, digits).fill_null(False)
     refuse_first(pc.invert(good), column, source, first_row, rule)
     return text
-
-
-# -----------------------------------------------------------------------------
-# Ways from one schema of records to another.
-
-
-#: Masks of races in the order of the redistricting file: one race, then two, three, ...
-CENRACE = np.array([sum(1 << i for i in c) for k in range(1, 7) for c in combinations(range(6), k)])
-#: The position there of each bit mask.
-CENRACE_OF_MASK = np.append(-1, np.argsort(CENRACE))
-_ADULT = 18
-
-
-def recoded(records: Records, target: Schema) -> Records:
-    """Return records in another schema; columns that are not attributes are kept."""
-    ways = {
-        ("sf1-person", "pl94"): _redistricting,
-        ("household-dhc", "household-occupancy"): _occupancy,
-        ("household-dhc", "pl94-units"): _units,
-    }
-    source = records.schema
-    if (source.name, target.name) not in ways or source.geography != target.geography:
-        raise ArgumentError(
-            f"records of {source.name!r} ({source.geography.name}) cannot be counted as "
-            f"{target.name!r} ({target.geography.name})"
-        )
-    records, codes = ways[source.name, target.name](records)
-    table = records.table.drop_columns(list(source.names))
-    table = table.drop_columns([n for n in target.names if n in table.column_names])
-    for name in target.names:
-        table = table.append_column(name, pa.array(codes[name]))
-    return Records(target, table)
-
-
-def _redistricting(records: Records) -> tuple[Records, dict[str, IntArray]]:
-    return records, {
-        "hhgq": whole_column(records, "gq", 7),
-        "votingage": (records.codes("age") >= _ADULT).astype(np.int64),
-        "hispanic": records.codes("hisp"),
-        "cenrace": CENRACE_OF_MASK[records.codes("race")],
-    }
-
-
-def _occupancy(records: Records) -> tuple[Records, dict[str, IntArray]]:
-    occupied = records.take(records.codes("vacancy") == 0)
-    return occupied, {
-        "size": occupied.codes("size"),
-        "race_ethnicity": occupied.codes("race") - 1 + 7 * (occupied.codes("hispanic") == 2),
-        "children": np.minimum(whole_column(occupied, "children", None), 6),
-        "bedrooms": whole_column(occupied, "bedrooms", 3),
-        "subsidised": whole_column(occupied, "subsidised", 1),
-    }
-
-
-def _units(records: Records) -> tuple[Records, dict[str, IntArray]]:
-    return records, {"h1": (records.codes("vacancy") == 0).astype(np.int64)}
-
-
-def whole_column(records: Records, name: str, high: int | None) -> IntArray:
-    """Return a column that is no attribute: whole numbers from 0, to ``high`` if there is one."""
-    if name not in records.columns:
-        raise DataError(f"records: must have a column {name!r}, got none")
-    column = records.table.column(name)
-    if not pa.types.is_integer(column.type) or column.null_count:
-        raise DataError(f"records: column {name!r}: must be whole numbers, got {column.type}")
-    values: IntArray = column.to_numpy().astype(np.int64)
-    bad = (values < 0) | (False if high is None else values > high)
-    bounds = "be >= 0" if high is None else f"be in [0, {high}]"
-    check.refuse_row(bad, values, "records", name, bounds)
-    return values

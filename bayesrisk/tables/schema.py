@@ -1,4 +1,4 @@
-"""The schema: what a record can be, from a name, a file or a data frame."""
+"""The schema: attributes and places that a record can have, from a name, a file or a frame."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from bayesrisk._base.plugins import Registry
 from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ConfigError, ShapeError, quote
 
-# -----------------------------------------------------------------------------
 # Attributes: what is said of a record, and with which codes.
 
 
@@ -87,7 +86,6 @@ class Attribute:
         return self.first + self.labels.index(check.choice(label, self.name, self.labels))
 
 
-# -----------------------------------------------------------------------------
 # Geographies: the levels of places, and the definition files that name those of the package.
 
 

@@ -190,7 +190,7 @@ def test_a_reader_that_went_away_ends_the_command_silently():
 )
 def test_progress_and_quiet(run, population, tmp_path, arguments, unit, monkeypatch):
     """A run that takes a while says how far it is; here every run takes one."""
-    monkeypatch.setattr("bayesrisk.cli.base._SECONDS", 0.0)
+    monkeypatch.setattr("bayesrisk.cli.printing._SECONDS", 0.0)
     for i, more in enumerate(((), ("-q",), ("--json",))):
         words = arguments.format(pop=population, out=tmp_path / str(i)).split()
         status, out, err = run(*words, *more)

@@ -10,14 +10,15 @@ import pytest
 from typer.testing import CliRunner
 
 from bayesrisk._base import compiling
-from bayesrisk.cli.app import EXAMPLES, app
+from bayesrisk.cli.app import app
+from bayesrisk.cli.setup import EXAMPLES
 
 #: Runs the examples, then loads every module: a kernel that no example uses is in one of them.
 EVERY_KERNEL = """
 import importlib, json, pkgutil, sys
 import bayesrisk
 from bayesrisk._base import compiling
-from bayesrisk.cli.app import EXAMPLES
+from bayesrisk.cli.setup import EXAMPLES
 
 sys.path.insert(0, FOLDER)
 from test_warmup import unused_kernels
@@ -117,7 +118,7 @@ def twice_one_more(x):
 @pytest.fixture
 def two_kernels(monkeypatch):
     """Let warmup compile a law alone: seconds instead of a minute."""
-    monkeypatch.setattr("bayesrisk.cli.app.EXAMPLES", {"noise": EXAMPLES["noise"]})
+    monkeypatch.setattr("bayesrisk.cli.setup.EXAMPLES", {"noise": EXAMPLES["noise"]})
 
 
 def test_the_second_time_nothing_is_left(two_kernels):
@@ -136,7 +137,8 @@ def test_the_second_time_nothing_is_left(two_kernels):
 def test_kernels_are_kept_where_they_are_asked_to_be(tmp_path):
     code = (
         "import sys; sys.argv = ['bayesrisk', 'warmup', '--json']\n"
-        "from bayesrisk.cli.app import EXAMPLES, main\n"
+        "from bayesrisk.cli.app import main\n"
+        "from bayesrisk.cli.setup import EXAMPLES\n"
         "[EXAMPLES.pop(name) for name in list(EXAMPLES) if name != 'noise']; main()\n"
     )
     runs = [json.loads(python(code, NUMBA_CACHE_DIR=str(tmp_path)).stdout) for _ in range(2)]

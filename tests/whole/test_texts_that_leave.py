@@ -20,7 +20,7 @@ from studies import run_sweep
 from bayesrisk._base import disk
 from bayesrisk._base.disk.delimited import csv_bytes, guarded_table, own_text
 from bayesrisk.cli.app import app, main
-from bayesrisk.cli.base import print_answer, say
+from bayesrisk.cli.printing import print_answer, say
 from bayesrisk.experiments.pages import findings, fragment, table
 from bayesrisk.experiments.sweep_document import parse_config
 

@@ -12,7 +12,10 @@ import bayesrisk as br
 from bayesrisk._base import disk
 from bayesrisk._base.disk.text import MISSING
 from bayesrisk._base.wings import wing_points
-from bayesrisk.cli import base
+from bayesrisk.cli.command import advised, renamed
+from bayesrisk.cli.data import data_path
+from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption
+from bayesrisk.cli.printing import counter, print_answer, progress, warnings_as_lines
 from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputError, quote
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ class FormOptions:
     dataset: Annotated[str | None, "NHGIS data set, where several are there: ds172, ..."] = None
     table: Annotated[list[str] | None, "Only this table; may repeat."] = None
     level: Annotated[list[str] | None, "Level of the tables (may repeat) or HUD file."] = None
-    dialect: base.DialectOption = None
+    dialect: DialectOption = None
     on_error: Annotated[
         str | None,
         "A value that cannot be in a HUD file or a table: 'refuse' the file, or keep it "
@@ -71,8 +74,8 @@ def convert_file(
         Path, typer.Option("--output", "-o", help="Parquet file, or folder for tables.")
     ],
     options: FormOptions,
-    as_json: base.JsonOption = False,
-    quiet: base.QuietOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Convert a census or HUD file to records in Parquet, or to a folder of tables."""
     from bayesrisk._base import validation as check
@@ -85,15 +88,15 @@ def convert_file(
             forms = " or ".join(one for one in _FORMS if name in _parameters(one))
             option = name.replace("_", "-")
             raise ArgumentError(f"--{option} goes with --from {forms}, got --from {form}")
-    source = base.data_path(source, "census files")
+    source = data_path(source, "census files")
     with disk.explained(output):
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
-    rows_read = base.progress(quiet=quiet or as_json, title="convert-file", unit="rows")
-    named = base.advised(MISSING, "; --on-error missing keeps such values as missing")
+    rows_read = progress(quiet=quiet or as_json, title="convert-file", unit="rows")
+    named = advised(MISSING, "; --on-error missing keeps such values as missing")
     whole = "workload" in parameters
-    with named, rows_read as bar, base.warnings_as_lines() as notices:
-        advance = base.counter(bar)
+    with named, rows_read as bar, warnings_as_lines() as notices:
+        advance = counter(bar)
         if whole:
             tables = _tables(source, form, options, parameters, advance)
             tables.write(output, replace=False)
@@ -108,7 +111,7 @@ def convert_file(
     ]
     document = {"output": str(output), "rows": rows, "missing": missing}
     lines = [f"{rows} {'places' if whole else 'rows'} in {output}"]
-    base.print_answer(document, lines, as_json=as_json)
+    print_answer(document, lines, as_json=as_json)
 
 
 def _settings(options: FormOptions, parameters: dict[str, str]) -> dict[str, Any]:
@@ -134,7 +137,7 @@ def _frames(
         (settings["level"],) = options.level or []
     if options.codebook is None and READERS.parameters(form).get("ddi"):
         raise ArgumentError(f"--codebook must be given for --from {form}: the DDI file (.xml)")
-    with base.renamed({"person_kind": "--person-kind"}):
+    with renamed({"person_kind": "--person-kind"}):
         pieces = READERS.factory(form)(source, **settings)
     if isinstance(pieces, pd.DataFrame):
         yield pa.Table.from_pandas(pieces, preserve_index=False)
@@ -159,9 +162,9 @@ def _tables(
 
     if options.workload is None:
         raise ArgumentError("--workload must be given for tables, such as sf1-block")
-    with base.renamed({"name": "--workload"}):
+    with renamed({"name": "--workload"}):
         chosen = br.Workload.named(options.workload, levels=options.level or None)
-    with base.renamed({"tables": "--table"}):
+    with renamed({"tables": "--table"}):
         chosen = chosen.select(tables=options.table) if options.table else chosen
     settings = _settings(options, parameters) | {"workload": chosen}
     pieces = READERS.factory(form)(source, **settings)

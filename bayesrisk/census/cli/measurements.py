@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk.cli import base
+from bayesrisk.cli.data import MEASUREMENTS, data_path
+from bayesrisk.cli.options import OutputOption, RunOptions, parse_number
+from bayesrisk.cli.printing import print_answer, shard_lines, table_lines
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -44,10 +46,10 @@ class RiskOptions:
 
 def measurements(
     folder: Annotated[Path, typer.Argument(help="Noisy measurement folder, or sample:NAME.")],
-    output: base.OutputOption,
+    output: OutputOption,
     question: MeasurementOptions,
     risk: RiskOptions,
-    runner: base.RunOptions,
+    runner: RunOptions,
     top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
 ) -> None:
     """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
@@ -79,10 +81,10 @@ def measurements(
             return
         risks = br.census.MeasurementsStudy(
             place,
-            prior=base.number(str(risk.prior), "prior"),
+            prior=parse_number(str(risk.prior), "prior"),
             known_count=risk.known_count or 0,
             query=question.query,
-            exceeds=[base.number(text, "exceeds") for text in risk.exceeds] or [1.5],
+            exceeds=[parse_number(text, "exceeds") for text in risk.exceeds] or [1.5],
             **selection,
         )
         summary = runner.run(risks, output, "noisy measurements")
@@ -91,7 +93,7 @@ def measurements(
     document["figures"] = [str(file) for file in figures]
     lines = [*risks.sentences(summary.facts), f"files: {output}"]
     lines += [f"figure: {file}" for file in figures[:1]]
-    base.print_answer(document, [*lines, *base.shard_lines(summary)], as_json=runner.as_json)
+    print_answer(document, [*lines, *shard_lines(summary)], as_json=runner.as_json)
 
 
 def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
@@ -117,13 +119,13 @@ def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
     ]
     title = f"Counts of {result.query}, {result.top} to {result.level}, in {output}:"
     cut = f"cut off: at most {result.truncation_bound:.3g} of each posterior"
-    return [*(base.table_lines(rows, title) if rows else []), cut]
+    return [*(table_lines(rows, title) if rows else []), cut]
 
 
 @contextmanager
 def measurement_folder(argument: Path) -> Iterator[Path]:
     """Provide the folder of noisy measurements that an argument names, a sample's unpacked."""
-    sample = base.data_path(argument, base.MEASUREMENTS)
+    sample = data_path(argument, MEASUREMENTS)
     if sample is argument:
         yield argument
         return

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk.cli import base
+from bayesrisk.cli.data import MICRODATA, data_path
+from bayesrisk.cli.options import (
+    OutputOption,
+    RuleOption,
+    RunOptions,
+    SeedOption,
+    TakenOption,
+    optional_number,
+)
+from bayesrisk.cli.printing import MADE_UP, listed, print_answer, shard_lines
 from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
@@ -41,7 +50,7 @@ class StudyOptions:
     n_blocks: Annotated[
         int | None, typer.Option("--blocks", help="Blocks of each synthetic population [300].")
     ] = None
-    seed: base.SeedOption = 1
+    seed: SeedOption = 1
     protection: Annotated[
         list[str] | None, "none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."
     ] = None
@@ -63,9 +72,9 @@ class StudyOptions:
 
 
 def study(
-    output: base.OutputOption,
+    output: OutputOption,
     options: StudyOptions,
-    runner: base.RunOptions,
+    runner: RunOptions,
     households: Annotated[
         Path | None,
         typer.Argument(
@@ -97,7 +106,7 @@ def study(
         rho=options.rho,
         hud=options.hud,
         open_end=not options.closed,
-        time_limit=base.optional_number(options.time_limit, "time_limit"),
+        time_limit=optional_number(options.time_limit, "time_limit"),
         households=population,
         sample=None if public is None else read_sample(public),
         made_up=source is not None and br.datasets.is_made_up(source),
@@ -120,10 +129,10 @@ class AttackOptions:
     )
     closed: ClosedOption = False
     solutions: SolutionsOption = 100
-    seed: base.SeedOption = 1
+    seed: SeedOption = 1
     time_limit: LimitOption = None
-    taken_as_true: base.TakenOption = False
-    no_rule: base.RuleOption = False
+    taken_as_true: TakenOption = False
+    no_rule: RuleOption = False
 
 
 def attack(
@@ -134,16 +143,16 @@ def attack(
             "block (.parquet)."
         ),
     ],
-    output: base.OutputOption,
+    output: OutputOption,
     options: AttackOptions,
-    runner: base.RunOptions,
+    runner: RunOptions,
     sample: SampleOption = None,
 ) -> None:
     """Find blocks of published statistics that must hold a household above the limit."""
     from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 
     study = OccupancyAttackStudy(
-        base.data_path(blocks, "published statistics"),
+        data_path(blocks, "published statistics"),
         sample=_households(sample),
         level=options.level,
         hud=options.hud,
@@ -151,13 +160,13 @@ def attack(
         error=options.error,
         solutions=options.solutions,
         seed=options.seed,
-        time_limit=base.optional_number(options.time_limit, "time_limit"),
+        time_limit=optional_number(options.time_limit, "time_limit"),
         taken_as_true=options.taken_as_true,
         known_rule=not options.no_rule,
     )
     summary = runner.run(study, output, "occupancy")
     file = Path(summary.folder) / "blocks.parquet"
-    sentence = f"{summary.blocks} blocks: {base.listed(summary.statuses)}; in {file}"
+    sentence = f"{summary.blocks} blocks: {listed(summary.statuses)}; in {file}"
     conflicts = (f"  no households fit block {block}: {text}" for block, text in summary.conflicts)
     runner.show(summary, [sentence], conflicts)
 
@@ -166,7 +175,7 @@ def _households(argument: Path | None) -> Path | None:
     """Return the file of households, which a folder of microdata has; or microdata by place."""
     if argument is None:
         return None
-    path = base.data_path(argument, base.MICRODATA, "households.parquet")
+    path = data_path(argument, MICRODATA, "households.parquet")
     inside = path / "households.parquet"
     return inside if inside.is_file() else path
 
@@ -174,10 +183,10 @@ def _households(argument: Path | None) -> Path | None:
 def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
     """Print the table of blocks."""
     document = {"folder": str(output), "complete": summary.complete, "table": None}
-    if summary.facts.get(base.MADE_UP):
-        document[base.MADE_UP] = True
+    if summary.facts.get(MADE_UP):
+        document[MADE_UP] = True
     if summary.results is None:
-        base.print_answer(document, base.shard_lines(summary), as_json=as_json)
+        print_answer(document, shard_lines(summary), as_json=as_json)
         return
     table = summary.results.table
     document["table"] = json.loads(table.to_json(orient="records"))
@@ -195,4 +204,4 @@ def _print(summary: "RunSummary", output: Path, *, as_json: bool) -> None:
             f"  {row['protection']:12s} {row['putative']} of {row['blocks']} blocks, "
             f"{row['infeasible']} infeasible; {'; '.join(parts)}"
         )
-    base.print_answer(document, [*lines, f"results: {output}"], as_json=as_json)
+    print_answer(document, [*lines, f"results: {output}"], as_json=as_json)

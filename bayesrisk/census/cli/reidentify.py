@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from bayesrisk.cli import base
+from bayesrisk.cli.data import MICRODATA, data_path
+from bayesrisk.cli.options import DialectOption, FragmentOption, JsonOption, QuietOption, SeedOption
+from bayesrisk.cli.printing import print_answer, progress, write_fragment
 from bayesrisk.exceptions import ArgumentError
 
 
@@ -24,27 +26,27 @@ def reidentify(
         "microdata by place, or sample:NAME.",
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="New or empty folder.")],
-    dialect: base.DialectOption = None,
+    dialect: DialectOption = None,
     truth_dialect: Annotated[str | None, "That of --truth, if it has another."] = None,
-    seed: base.SeedOption = 0,
-    fragment: base.FragmentOption = False,
-    as_json: base.JsonOption = False,
-    quiet: base.QuietOption = False,
+    seed: SeedOption = 0,
+    fragment: FragmentOption = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Link records to known persons, confirm the links, and compare with guessing."""
     from bayesrisk.census.studies.reidentification import write_reidentification
 
-    paths = [base.data_path(file, base.MICRODATA, "persons.parquet") for file in attacker]
+    paths = [data_path(file, MICRODATA, "persons.parquet") for file in attacker]
     # A sample is called by its name: the file is persons.parquet in each.
     names = [
         str(file).removeprefix("sample:") if file != path else file.stem
         for file, path in zip(attacker, paths, strict=True)
     ]
     files = dict(zip(names, paths, strict=True))
-    truth = base.data_path(truth, base.MICRODATA, "persons.parquet")
+    truth = data_path(truth, MICRODATA, "persons.parquet")
     if len(files) < len(attacker):
         raise ArgumentError(f"attacker files must have different names, got {sorted(files)}")
-    with base.progress(quiet=quiet or as_json, title="reidentify", unit="steps") as advance:
+    with progress(quiet=quiet or as_json, title="reidentify", unit="steps") as advance:
         result = write_reidentification(
             folder,
             output,
@@ -56,9 +58,9 @@ def reidentify(
             progress=advance,
         )
         if fragment:
-            base.write_fragment(result.report)
+            write_fragment(result.report)
     lines = [*map(_line, result.rates.to_dict(orient="records")), f"report: {result.report}"]
-    base.print_answer(result.to_dict(), lines, as_json=as_json)
+    print_answer(result.to_dict(), lines, as_json=as_json)
 
 
 def _line(row: Mapping[Any, Any]) -> str:

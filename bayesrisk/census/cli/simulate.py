@@ -9,7 +9,9 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._base import disk
-from bayesrisk.cli import base
+from bayesrisk.cli.command import renamed
+from bayesrisk.cli.options import RunOptions, SeedOption, parse_number
+from bayesrisk.cli.printing import MADE_UP, counter, print_answer, progress, shard_lines
 from bayesrisk.exceptions import ArgumentError, OutputError, quote
 
 if TYPE_CHECKING:
@@ -29,11 +31,11 @@ def _settings(preset: str, blocks: int | None, changes: list[str]) -> "br.census
         if name not in kinds:
             advice = check.did_you_mean(name, kinds) or f"; there are {', '.join(kinds)}"
             raise ArgumentError(f"--set: unknown setting {quote(name)}{advice}")
-        settings[name] = value if kinds[name] is str else base.number(value, f"--set {name}")
+        settings[name] = value if kinds[name] is str else parse_number(value, f"--set {name}")
     option_names = {"name": "--preset", "n_blocks": "--blocks"}
     changed = (text.partition("=")[0] for text in changes)
     option_names |= {name: f"--set {name}" for name in changed}
-    with base.renamed(option_names):
+    with renamed(option_names):
         return br.census.population_spec(preset, **settings)
 
 
@@ -73,8 +75,8 @@ def _document(summary: "PopulationSummary", folder: Path) -> dict[str, Any]:
 
 def simulate(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the microdata.")],
-    seed: base.SeedOption,
-    runner: base.RunOptions,
+    seed: SeedOption,
+    runner: RunOptions,
     preset: Annotated[str, "tract, county or state."] = "county",
     blocks: Annotated[int | None, "Blocks, instead of the preset's."] = None,
     changes: Annotated[
@@ -114,7 +116,7 @@ def simulate(
 
 def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
     """Return the stylised law of change, with rates that are given as NAME=RATE."""
-    with base.renamed({"years": "--years"}):
+    with renamed({"years": "--years"}):
         law = br.census.stylised_change(years)
     parts = [text.partition("=") for text in changes]
     for name, equals, _ in parts:
@@ -123,8 +125,8 @@ def _law(years: int, changes: list[str]) -> "br.tables.PopulationChange":
             raise ArgumentError(f"--change must be NAME=RATE of {attributes}, got {quote(name)}")
     option_names = {"changes": "--change"}
     option_names |= {f"changes[{n!r}]": f"--change {n}" for n, _, _ in parts}
-    with base.renamed(option_names):
-        rates = {name: base.number(rate, f"--change {name}") for name, _, rate in parts}
+    with renamed(option_names):
+        rates = {name: parse_number(rate, f"--change {name}") for name, _, rate in parts}
         return dataclasses.replace(law, changes=rates)
 
 
@@ -133,27 +135,27 @@ def _nation(
     settings: "br.census.PopulationSpec",
     seed: int,
     scale: str | None,
-    runner: base.RunOptions,
+    runner: RunOptions,
 ) -> None:
     """Make a nation by county, as a run in shards."""
     from bayesrisk.census.population.simulate import Nation
     from bayesrisk.census.studies.nation import NationStudy
 
-    with base.renamed({"scale": "--scale"}):
-        nation = Nation.scaled(1.0 if scale is None else base.number(scale, "--scale"), settings)
+    with renamed({"scale": "--scale"}):
+        nation = Nation.scaled(1.0 if scale is None else parse_number(scale, "--scale"), settings)
     summary = runner.run(NationStudy(nation, seed), output, "simulate")
     run = {k: v for k, v in summary.to_dict().items() if k != "population"}
-    figures, lines = {}, list(base.shard_lines(summary))
+    figures, lines = {}, list(shard_lines(summary))
     if summary.population is not None:
         figures, lines = _document(summary.population, output), _lines(summary.population) + lines
-    base.print_answer({**figures, **run}, lines, as_json=runner.as_json)
+    print_answer({**figures, **run}, lines, as_json=runner.as_json)
 
 
 def _population(
     output: Path,
     settings: "br.census.PopulationSpec",
     seed: int,
-    runner: base.RunOptions,
+    runner: RunOptions,
     *,
     replace: bool,
     law: "br.tables.PopulationChange | None",
@@ -169,8 +171,8 @@ def _population(
             "folder; nothing was changed"
         )
     hidden = runner.quiet or runner.as_json
-    with base.progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
-        count_step = base.counter(advance, 3)
+    with progress(quiet=hidden, title="simulate", unit="steps", patient=True) as advance:
+        count_step = counter(advance, 3)
         population = br.simulate_population(settings, rng=seed)
         persons = population.persons
         if persons is None or len(persons) == 0:
@@ -187,9 +189,9 @@ def _population(
         count_step()
         summary = br.census.population_summary(population)
         count_step()
-    document, lines = _document(summary, output) | {base.MADE_UP: True}, _lines(summary)
+    document, lines = _document(summary, output) | {MADE_UP: True}, _lines(summary)
     if law is not None:
         survivors = int(later.to_frame()["person"].isin(persons.to_frame()["person"]).sum())
         document |= {"later": len(later), "both": survivors}
         lines.append(f"{law.years} years later: {len(later)} people, {survivors} of them the same")
-    base.print_answer(document, [*lines, f"microdata: {output}"], as_json=runner.as_json)
+    print_answer(document, [*lines, f"microdata: {output}"], as_json=runner.as_json)

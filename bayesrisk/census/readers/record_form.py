@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.disk.delimited import header_fields, open_text
-from bayesrisk._base.disk.parquet import CODING, opened, read_batches
+from bayesrisk._base.disk.parquet import CODING
+from bayesrisk._base.disk.record_file import RecordFile
 from bayesrisk._base.validation import IntArray
 from bayesrisk.census.readers import text as forms
 from bayesrisk.exceptions import ArgumentError, DataError, quote
@@ -34,6 +34,8 @@ from bayesrisk.tables.schema import AGE_BIN_STARTS
 # guessed: by whoever reads the file, or by the file itself, where this package wrote it.
 
 RACES = ("white", "black", "aian", "asian", "nhopi", "sor")
+#: Columns of persons, by whatever name: files that have them all are read as these.
+_USUAL = ("block", "sex", "age", "race", "hisp")
 #: Other names of the columns of records.
 ALIASES = MappingProxyType({"geoid_block": "block", "hispanic": "hisp"})
 #: Key of a Parquet file's metadata under which this package says the coding.
@@ -140,59 +142,40 @@ def named_dialect(name: str | None, file: str, file_dialect: str | None = None) 
     return DIALECTS[file_dialect]
 
 
-def said_by_file(file: Path) -> str | None:
+def said_by_file(file: RecordFile) -> str | None:
     """Return the coding that a file says of itself: Parquet of this package, and of its folders."""
-    if file.suffix.lower() != ".parquet":
+    if file.ending != ".parquet":
         return None
-    if file.name == "persons.parquet" and (file.parent / "_microdata.json").exists():
+    path = file.path
+    if path.name == "persons.parquet" and (path.parent / "_microdata.json").exists():
         return "schema"
-    with opened(file) as (_, schema):
-        stated = (schema.metadata or {}).get(METADATA)
+    stated = file.metadata.get(METADATA)
     return None if stated is None else str(stated.decode("latin-1"))
-
-
-def coding_of_file(file: Path, name: str | None = None) -> str | None:
-    """Return the coding of a file of persons, by the caller's name or the file's own.
-
-    None where nobody says it and the columns are those of ``sf1-person``, whose codes are its own.
-    """
-    stated = said_by_file(file)
-    if name is not None or stated is not None:
-        coding = named_dialect(name, str(file), stated).name
-        return None if name is None and coding == "schema" else coding
-    names = file_columns(file)
-    usual = ("block", "sex", "age", "race", "hisp")
-    if not set(usual) <= set(names) and not missing_columns(names, usual):
-        named_dialect(None, str(file))
-    return None
-
-
-def file_columns(file: Path) -> list[str]:
-    """Return the names of the columns of a Parquet or CSV file; of others, none."""
-    if file.suffix.lower() == ".parquet":
-        with opened(file) as (_, schema):
-            return list(schema.names)
-    if file.suffix.lower() != ".csv":
-        return []
-    with open_text(file) as lines:
-        return header_fields(lines.readline(), str(file))
 
 
 class PersonCodings:
     """The codings of files of persons, for commands that read files of records."""
 
-    def describes(self, file: Path) -> bool:
+    def describes(self, file: RecordFile) -> bool:
         """Return whether a file says its coding, or has all columns of persons by some name."""
-        usual = ("block", "sex", "age", "race", "hisp")
-        return said_by_file(file) is not None or not missing_columns(file_columns(file), usual)
+        return said_by_file(file) is not None or not missing_columns(file.columns, _USUAL)
 
-    def coding(self, file: Path, name: str | None) -> str | None:
-        """Return the coding of a file, None for that of the schema."""
-        return coding_of_file(file, name)
+    def coding(self, file: RecordFile, name: str | None) -> str | None:
+        """Return the coding of a file, by the caller's name or the file's own.
 
-    def pieces(self, file: Path, coding: str) -> Iterator[Records]:
+        None where nobody says it and the columns are those of the schema, whose codes are its own.
+        """
+        stated = said_by_file(file)
+        if name is not None or stated is not None:
+            coding = named_dialect(name, str(file), stated).name
+            return None if name is None and coding == "schema" else coding
+        if not set(_USUAL) <= set(file.columns) and not missing_columns(file.columns, _USUAL):
+            named_dialect(None, str(file))
+        return None
+
+    def pieces(self, file: RecordFile, coding: str) -> Iterator[Records]:
         """Yield the records of a file."""
-        return iter_record_form(file, dialect=coding, chunk=CHUNK)
+        return iter_record_form(file.path, dialect=coding, chunk=CHUNK)
 
 
 def is_person_column(name: str) -> bool:
@@ -300,9 +283,10 @@ def iter_record_form(
     parquet = source.base.endswith(".parquet")
     if parquet and source.member is not None:
         raise DataError(f"{source.name}: must not be in an archive")
-    coding = named_dialect(dialect, source.name, said_by_file(source.path))
-    reader = _parquet_pieces if parquet else _text_pieces
-    for piece, names in reader(source, rows):
+    file = RecordFile(source.path)
+    coding = named_dialect(dialect, source.name, said_by_file(file))
+    pieces = _parquet_pieces(source, file, rows) if parquet else _text_pieces(source, rows)
+    for piece, names in pieces:
         yield _records(piece, names, coding, place)
 
 
@@ -358,13 +342,12 @@ def _text_pieces(source: forms.Source, chunk: int) -> Iterator[tuple[forms.Piece
 
 
 def _parquet_pieces(
-    source: forms.Source, chunk: int
+    source: forms.Source, file: RecordFile, chunk: int
 ) -> Iterator[tuple[forms.Piece, dict[str, str]]]:
-    with opened(source.path) as (_, schema):
-        names = _names(schema.names, source)
+    names = _names(file.columns, source)
     kinds = dict.fromkeys(names.values(), ("number", "text"))
     start = 0
-    for table in read_batches(source.path, chunk, kinds):
+    for table in file.tables(chunk, kinds):
         yield forms.Piece(source.name, start, table), names
         start += table.num_rows
 

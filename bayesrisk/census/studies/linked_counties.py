@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import text_frame
-from bayesrisk._base.disk.parquet import opened, read_frame, spill, spilled
+from bayesrisk._base.disk.parquet import read_frame, spill, spilled
+from bayesrisk._base.disk.record_file import RecordFile
 from bayesrisk._base.disk.text import named
 from bayesrisk._base.display import arrow_table
 from bayesrisk._base.validation import IntArray
@@ -106,12 +107,12 @@ def read_persons(file: Path, columns: tuple[str, ...], dialect: str | None) -> p
     with named(str(file)):
         if not file.is_file():
             raise DataError(f"{file}: is not a file")
-    coding = record_form.named_dialect(dialect, str(file), record_form.said_by_file(file))
+    records = RecordFile(file)
+    coding = record_form.named_dialect(dialect, str(file), record_form.said_by_file(records))
     if file.suffix.lower() == ".csv":
         frame = _read_csv(file)
     else:
-        with opened(file) as (_, schema):
-            names = schema.names
+        names = records.columns
         lacking = record_form.missing_columns(names, columns)  # nothing need be read to say so
         check.frame(pd.DataFrame(columns=list({*columns} - {*lacking})), str(file), columns)
         kinds = dict.fromkeys(

@@ -1,8 +1,8 @@
-"""The law of the noise that separates a post-processed count from the truth, exact at any distance.
+"""Posteriors of many noisy counts from tables; the law of the noise of a post-processed count.
 
-A block's noise less that of its m siblings, ``eta_1 - eta_m``: by symmetry a sum of m + 1 discrete
-Gaussians, or of two with scales s and m s in the approximation of S2: see ``distributions.sums``
-for both.
+The latter is exact at any distance.  A block's noise less that of its m siblings,
+``eta_1 - eta_m``: by symmetry a sum of m + 1 discrete Gaussians, or of two with scales s and m s in
+the approximation of S2: see ``distributions.sums`` for both.
 """
 
 from collections import Counter
@@ -22,7 +22,6 @@ from bayesrisk.inference import posterior_probability, risk_ratio
 if TYPE_CHECKING:
     import pandas as pd
 
-# -----------------------------------------------------------------------------
 # Compiled look-up of posteriors by noisy count.  Nothing here checks its arguments.
 
 
@@ -53,7 +52,6 @@ def look_up(
     return outside
 
 
-# -----------------------------------------------------------------------------
 # Tables of posterior and risk ratio by noisy count, one for each noise scale that occurs.
 
 

@@ -69,7 +69,6 @@ _LIKELIHOOD = READINGS[0]
 BEST_READINGS = ("likelihood", "swap-aware", "working-error")
 
 
-# -----------------------------------------------------------------------------
 # The beliefs of each adversary in what is true of each person.
 
 
@@ -167,7 +166,6 @@ def whole_columns(
     return pd.DataFrame(columns, index=frame.index)
 
 
-# -----------------------------------------------------------------------------
 # Means over people and releases, with their errors.
 
 
@@ -589,7 +587,6 @@ def clustered_mean(
     return mean, mean - unseen * (mean + bound), mean + unseen * (bound - mean)
 
 
-# -----------------------------------------------------------------------------
 # How often statements of a probability are true.
 
 
@@ -648,7 +645,6 @@ def empty_frame(columns: Sequence[str], kinds: Mapping[str, str]) -> pd.DataFram
     return pd.DataFrame({name: pd.Series(dtype=kinds.get(name, "float64")) for name in columns})
 
 
-# -----------------------------------------------------------------------------
 # What a protection costs.
 
 

@@ -34,7 +34,6 @@ from bayesrisk.risk.intervals import (
     moment_ratio_intervals,
 )
 
-# -----------------------------------------------------------------------------
 # Who the targets are: size of the block, modal or not, unique or not.
 
 
@@ -202,7 +201,6 @@ def _two_highest(
     return padded[first], np.where(has_second, padded[first + 1], 0)
 
 
-# -----------------------------------------------------------------------------
 # What guessers reach on the targets of an attack: as published, and without the target's record.
 #
 # The published guessers read the composition of the block from records among which the target's own
@@ -512,7 +510,6 @@ def compare_with_truth(
     return Agreement(blocks, tuple(files), guesses.source, confidence)
 
 
-# -----------------------------------------------------------------------------
 # Rates of re-identification, with intervals and baselines, from sums over blocks.
 #
 # Everything that a table says of links is a function of counts, and of sums over blocks that are

@@ -26,7 +26,7 @@ from bayesrisk.reconstruction import linkage
 from bayesrisk.risk.intervals import stratified_rates
 from bayesrisk.risk.linkage import agreement
 from bayesrisk.tables import PublishedTables
-from bayesrisk.tables.records import CENRACE
+from bayesrisk.tables.recoding import CENRACE
 
 _KNOWN = ("block", "sex", "age", "person")
 _KIND = ["size_class", "in_truth", "modal", "unique", "zero_variability"]

@@ -40,7 +40,6 @@ from bayesrisk.risk.mechanism.question import (
 )
 from bayesrisk.tables import Microdata, Records, Workload
 
-# -----------------------------------------------------------------------------
 # Average risk from a simulated likelihood: a bracket whose ends err in known directions.
 #
 # The average m = E_t[pi] = E_mix[pi**2] / w_t is a quadratic in the posterior pi, so that for any
@@ -309,7 +308,6 @@ def simulated_marginal_posterior(
     )
 
 
-# -----------------------------------------------------------------------------
 # Average risk where the likelihood of every observed cell is known and cells are independent.
 # Hypothesis 0 is the truth.
 

@@ -316,7 +316,9 @@ def _totals_rule(name: str, one: TableVariable, groups: Groups, rules: ReadingRu
     if one.exclusive and short and not groups.above:  # the total counts others: that is sure
         return "partial"
     if one.exhaustive and not short:
-        text = "the labels of all variables make up their totals, and files count the same records"
+        text = (
+            "the labels of each variable make up its totals, and all files count the same records"
+        )
         return rules.ask("totals", "complete", text)
     guess = "partial" if one.exclusive else "separate"
     text = f"too few groups show whether the labels of {name} make up its total"

@@ -36,7 +36,8 @@ class Value(NamedTuple):
 
 
 #: Laws of counts that are not exact after all, the one that says most first.
-_WEAKER = ("perturbed-1", "nearest-3", "nearest-5", "perturbed-2", "random-3", "perturbed-5")
+_ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
+_WEAKER = ("perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 
 
 class _Law(NamedTuple):

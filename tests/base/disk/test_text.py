@@ -211,6 +211,7 @@ OF_OURS = {
         "_base/compiling.py",
         "datasets.py",
         "accounting/budget.py",
+        "cli/printing.py",
         "census/cli/measurements.py",
         "tables/schema.py",
     ),

@@ -137,7 +137,7 @@ def test_refusals_leave_nothing(tmp_path):
 
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_progress_in_lines(tmp_path, monkeypatch, seconds):
-    monkeypatch.setattr("bayesrisk.cli.base._SECONDS", seconds)
+    monkeypatch.setattr("bayesrisk.cli.printing._SECONDS", seconds)
     write_record_form(oracle.person_records(RNG, 20), tmp_path / "r.csv", dialect="schema")
     result = CliRunner().invoke(
         app,

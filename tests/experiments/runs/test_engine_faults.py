@@ -275,7 +275,7 @@ def test_a_scheduler_that_is_lost_and_comes_back(tmp_path, notes, expected):
 
 
 def test_a_scheduler_goes_with_dask(tmp_path):
-    from bayesrisk.cli.base import RunOptions
+    from bayesrisk.cli.options import RunOptions
 
     how = RunOptions(executor="serial", scheduler="tcp://127.0.0.1:1")
     with pytest.raises(ArgumentError, match="--scheduler goes with --executor dask"):

@@ -5,7 +5,7 @@ import pytest
 
 from bayesrisk import datasets as samples
 from bayesrisk.census.cli.measurements import measurement_folder
-from bayesrisk.cli.base import MICRODATA, data_path
+from bayesrisk.cli.data import MICRODATA, data_path
 from bayesrisk.exceptions import ArgumentError
 
 

@@ -1,0 +1,64 @@
+"""A file of records, Parquet or CSV: its columns and metadata, read once, and its rows."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from bayesrisk._base.disk import parquet
+from bayesrisk._base.disk.delimited import header_fields, open_text, text_frame, text_tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class RecordFile:
+    """A Parquet or CSV file; of one with another ending nothing is known.
+
+    Nothing is opened before something of it is asked for.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.ending = path.suffix.lower()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @cached_property
+    def _head(self) -> tuple[tuple[str, ...], Mapping[bytes, bytes]]:
+        if self.ending == ".parquet":
+            with parquet.opened(self.path) as (_, schema):
+                return tuple(schema.names), schema.metadata or {}
+        if self.ending != ".csv":
+            return (), {}
+        with open_text(self.path) as lines:
+            return tuple(header_fields(lines.readline(), str(self.path))), {}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns, each there once."""
+        return self._head[0]
+
+    @property
+    def metadata(self) -> Mapping[bytes, bytes]:
+        """What a Parquet file says of itself."""
+        return self._head[1]
+
+    def tables(self, rows: int, kinds: parquet.Kinds | None = None) -> Iterator[pa.Table]:
+        """Yield the rows: of Parquet at most so many at a time, of CSV blocks of text."""
+        if self.ending == ".parquet":
+            yield from parquet.read_batches(self.path, rows, kinds)
+            return
+        with open_text(self.path) as lines:
+            lines.readline()
+            yield from text_tables(lines, list(self.columns))
+
+    def frame(self, wanted: Callable[[str], bool] = lambda _: True) -> "pd.DataFrame":
+        """Return the rows: of Parquet as they are, of CSV the wanted columns as text."""
+        if self.ending == ".parquet":
+            frame: pd.DataFrame = parquet.read_table(self.path).to_pandas()
+            return frame
+        return text_frame(self.path, wanted)

@@ -1,0 +1,273 @@
+"""``bayesrisk audit``: protections of a population judged by what adversaries learn."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import bayesrisk as br
+from bayesrisk.cli.command import renamed
+from bayesrisk.cli.data import audit_settings_path, load_schema, record_path
+from bayesrisk.cli.options import (
+    SEED,
+    OutputOption,
+    RunOptions,
+    SchemaOption,
+    optional_number,
+    parse_names,
+)
+from bayesrisk.cli.sources import (
+    MOST_KINDS,
+    ColumnOptions,
+    check_folder_names_its_own,
+    usual_tables,
+)
+from bayesrisk.exceptions import ArgumentError, quote
+
+if TYPE_CHECKING:
+    from bayesrisk.experiments.audit.choosing import ProtectionGoal
+    from bayesrisk.interfaces import PopulationSource
+    from bayesrisk.risk.audit import Adversary
+
+_ATTACKS = ("outsider", "linker", "knows-all-but-one")
+#: What is published, known and stated where nothing is said: redistricting tables of persons.
+_TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
+_GOAL = ("target_ratio", "quantile", "against", "steps")
+
+
+@dataclass(frozen=True)
+class AuditOptions(ColumnOptions):
+    """Options of an audit: tables, protections, adversaries and their questions."""
+
+    protection: Annotated[
+        list[str] | None,
+        "MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; may be repeated.",
+    ] = None
+    attack: Annotated[
+        list[str] | None,
+        "outsider, linker, insider or knows-all-but-one; may be repeated [all but insider].",
+    ] = None
+    method: Annotated[
+        list[str] | None,
+        "How they conclude, one of `bayesrisk list methods`: posterior, reconstruction, "
+        "majority, claims, ...; may be repeated [posterior].",
+    ] = None
+    known: Annotated[list[str] | None, "Attribute that a linker knows of the target [sex,age]."] = (
+        None
+    )
+    stated: Annotated[
+        list[str] | None, "Attribute that is to be learned [race,hisp; all that are not known]."
+    ] = None
+    tables: Annotated[
+        list[str] | None, "Workload to publish, a name or a .toml file [sf1-block, only P8-P11]."
+    ] = None
+    only: Annotated[list[str] | None, "Table to publish [all]."] = None
+    schema: SchemaOption = None
+    targets: Annotated[
+        int | None,
+        "People who are asked about, drawn at random [everybody of up to 2000, else 200; 30 where "
+        "a random protection needs draws anew for each].",
+    ] = None
+    releases: Annotated[int | None, "Most releases of each randomised protection [20]."] = None
+    half_width: Annotated[
+        float | None,
+        "Half-width of the interval of every gain, in points, that is enough: fewer "
+        "releases are made then [0.5].",
+    ] = None
+    prior_from: Annotated[
+        Path | None,
+        "Public records that adversaries take their prior from, such as a sample or an "
+        "earlier census [the other places of the population].",
+    ] = None
+    concentration: Annotated[
+        str | None, "How alike people of one place are, in records [fitted]."
+    ] = None
+    target_ratio: Annotated[
+        float | None,
+        "Find the weakest setting of each protection that is given without one (swapping) "
+        "or with a range (swapping:rate=0.01..0.3), so that posterior over belief without the "
+        "own record exceeds this for no more than 1 - quantile of people.",
+    ] = None
+    quantile: Annotated[float | None, "Share of people for whom it shall hold [0.99]."] = None
+    against: Annotated[str | None, "Adversary for whom it shall hold [the worst]."] = None
+    steps: Annotated[int | None, "Bisections of the range of each protection [6]."] = None
+    seed: Annotated[int | None, SEED] = None
+
+
+def audit(
+    population: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Folder of microdata, file of records (Parquet, CSV), or sample:NAME; several "
+            "are judged side by side; or a TOML file with these settings."
+        ),
+    ],
+    output: OutputOption,
+    options: AuditOptions,
+    runner: RunOptions,
+) -> None:
+    """Judge protections: what adversaries learn, and how much of it from people's own records."""
+    document = {k: v for k, v in dataclasses.asdict(options).items() if v is not None}
+    files = [audit_settings_path(one) for one in population]
+    arguments: Any = population
+    if any(files):
+        from bayesrisk.cli.recipes import read_audit_file  # slow to import
+
+        if len(files) > 1 or files[0] is None:
+            raise ArgumentError("a file of settings must be the only population argument")
+        settings = read_audit_file(files[0], AuditOptions)
+        if "population" not in settings:
+            raise ArgumentError(f"{files[0]}: population must be given")
+        arguments = settings.pop("population")
+        document = settings | document
+    populations = _populations(arguments)
+    sources = populations.values() if isinstance(populations, dict) else [populations]
+    # Where no population is a file all name their own schema.
+    if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
+        check_folder_names_its_own(document.get("schema"), None)
+    study = _study(populations, document, quiet=runner.quiet)
+    summary = runner.run(study, output, "audit")
+    page = f"{summary.statements} statements; report: {output / 'report.html'}"
+    after = [f"Checks: {summary.checks}", page] if summary.complete else []
+    runner.show(summary, summary.brief, after)
+
+
+def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:
+    """Return one population, or several by their names."""
+    if isinstance(arguments, str):
+        return record_path(Path(arguments))
+    named: list[tuple[str, Any]]
+    if isinstance(arguments[0], Path):
+        if len(arguments) == 1:
+            return record_path(arguments[0])
+        named = [(_called(one), record_path(one)) for one in arguments]
+    else:
+        named = [(entry["name"], _source(entry)) for entry in arguments]
+    names = [name for name, _ in named]
+    for name in names:
+        if names.count(name) > 1:
+            raise ArgumentError(
+                f"populations must have different names, got {quote(name)} twice; "
+                "[[population]] tables of a file of settings give names"
+            )
+    return dict(named)
+
+
+def _called(path: Path) -> str:
+    """Return the name of a file, a folder or a sample in results; a file's without its ending."""
+    path = path if path.name else path.resolve()
+    name = path.name if path.is_dir() else path.stem
+    return name.removeprefix("sample:")
+
+
+def _source(entry: dict[str, Any]) -> "Path | PopulationSource":
+    if "records" in entry:
+        return record_path(Path(entry["records"]))
+    from bayesrisk.experiments.audit.populations import REGISTRY
+
+    settings = {name: entry[name] for name in ("seed", "blocks") if name in entry}
+    with renamed({"name": "simulate", "n_blocks": "blocks"}):
+        return REGISTRY.make("simulate", entry["simulate"], **settings)
+
+
+def _study(
+    population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
+) -> "br.experiments.AuditStudy":
+    from bayesrisk.mechanisms.registry import usual_roles
+
+    workload = _workload(population, document, quiet=quiet)
+    usual, risky = usual_roles(workload.schema)
+    stated = parse_names(document.get("stated"))
+    background = parse_names(document.get("known")) or [a for a in usual if a not in stated]
+    stated = (
+        stated
+        or [a for a in risky if a not in background]
+        or [a for a in workload.schema.names if a not in background]
+    )
+    for name in background:  # also where nobody who asks knows them
+        with renamed({"attribute": "--known"}):
+            workload.schema.attribute(name)
+    schema = document.get("schema") or None
+    if isinstance(schema, str):
+        with renamed({"name": "--schema"}):
+            schema = load_schema(schema)
+    return br.experiments.AuditStudy(
+        population,
+        workload,
+        protections=_protections(document.get("protection")),
+        adversaries=_adversaries(document.get("attack"), background),
+        stated=stated,
+        schema=schema,
+        targets=document.get("targets"),
+        releases=document.get("releases", 20),
+        half_width=document.get("half_width", 0.5) / 100.0,
+        prior_from=record_path(Path(public)) if (public := document.get("prior_from")) else None,
+        concentration=optional_number(document.get("concentration"), "concentration"),
+        methods=_methods(document.get("method")),
+        seed=document.get("seed", 1),
+        goal=_goal(document),
+    )
+
+
+def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
+    from bayesrisk.experiments.audit.choosing import ProtectionGoal
+
+    settings = {n: document[n] for n in _GOAL if document.get(n) is not None}
+    if settings and "target_ratio" not in settings:
+        raise ArgumentError(f"{', '.join(settings)}: can only be given with a target ratio")
+    return ProtectionGoal(**settings) if settings else None
+
+
+def _workload(
+    population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
+) -> "br.Workload":
+    sources = [*population.values()] if isinstance(population, dict) else [population]
+    for key in ("tables", "only"):
+        document[key] = parse_names(document.get(key))
+    persons = [_TABLES], document["only"] or list(_ONLY)
+    workload = usual_tables(sources, document, quiet=quiet, persons=persons)
+    if not isinstance(document.get("schema"), str | None) and workload.schema.size > MOST_KINDS:
+        raise ArgumentError(
+            "columns",
+            f"must make at most {MOST_KINDS} kinds of records",
+            shown=f"{workload.schema.size}: name fewer with --columns, or fewer groups with --cut",
+        )
+    return workload
+
+
+def _protections(recipes: list[Any] | None) -> list["br.experiments.Protection"]:
+    if not recipes:
+        raise ArgumentError("--protection must be given at least once, such as swapping:rate=0.05")
+
+    tables: list[dict[str, Any]]
+    tables = [{"mechanism": one} if isinstance(one, str) else one for one in recipes]
+    return [
+        br.experiments.Protection(
+            one.get("name") or one["mechanism"], one["mechanism"], one.get("parameters", {})
+        )
+        for one in tables
+    ]
+
+
+def _methods(texts: list[str] | None) -> list[str]:
+    from bayesrisk._base.validation import choice
+    from bayesrisk.risk.audit import METHODS, available_methods
+
+    methods = parse_names(texts) or [METHODS[0]]
+    for name in methods:
+        with renamed({"method": "--method"}):
+            choice(name, "method", available_methods())
+    return methods
+
+
+def _adversaries(texts: list[str] | None, background: list[str]) -> list["Adversary"]:
+    from bayesrisk.risk.audit import Adversary
+
+    adversaries = []
+    for name in parse_names(texts) or list(_ATTACKS):
+        with renamed({"name": "--attack"}):
+            knows = background if name == "linker" else ()
+            adversaries.append(Adversary.named(name, known=knows))
+    return adversaries

@@ -1,0 +1,246 @@
+"""A command and its options in ``--help``; errors that name options; its end on Ctrl-C."""
+
+import copy
+import dataclasses
+import errno
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.models import OptionInfo
+
+from bayesrisk._base import interrupts
+from bayesrisk.exceptions import ArgumentError, DataError, printable
+
+_COUNT = re.compile(r"-\.?\d")
+_ORDER = ("Risk", "Protect", "Attack", "Data", "Setup")
+#: Arguments of the package that options of other names give; the first of these wins.
+_GIVEN_BY = {
+    "name of the mechanism": ("mechanism",),
+    "name of the solver": ("solver",),
+    "name of the executor": ("executor",),
+    "rng": ("seed", "simulation_seed"),
+    "shard[0]": ("shard",),
+    "shard[1]": ("shard",),
+    "protections": ("protection",),
+    "rate": ("swap_rate",),
+    "blocks": ("n_blocks",),
+    "level": ("level", "levels"),
+}
+#: The word that ``--help`` shows for what an option takes, where its type does not say it.
+_WORDS = {
+    "RATIO": ("exceeds", "max_risk"),
+    "NUMBER": (
+        "prior", "probability", "rho", "rho_block", "rho_group", "sigma2", "epsilon", "delta",
+        "sensitivity", "swap_rate",
+    ),
+    "SECONDS": ("time_limit",),
+    "NAMES": ("columns", "keys", "levels", "place", "tables", "without"),
+    "NAME=NUMBERS": ("cuts",),
+    "NAME=VALUE": ("changes",),
+    "KEY=VALUE": ("settings",),
+    "LAW": ("group_prior",),
+    "i/n": ("shard",),
+}  # fmt: skip
+_WORD_OF = {name: word for word, names in _WORDS.items() for name in names}
+_WORD_OF_TYPE = {int: "N", float: "NUMBER", Path: "PATH"}
+#: Exit statuses where what is printed cannot be: the reader of a pipe went away, as shells say it.
+_UNWRITTEN, _READER_GONE = 1, 141
+
+
+@contextmanager
+def _printing() -> Iterator[None]:
+    """End a command whose output cannot be written: in one line, or silently with its reader."""
+    if sys.stdout is None:  # the next file that is opened would take its place
+        typer.echo("bayesrisk: standard output could not be written: it is closed", err=True)
+        raise typer.Exit(_UNWRITTEN)
+    try:
+        yield
+    except OSError as error:
+        last = error.__traceback__
+        while last is not None and last.tb_next is not None:
+            last = last.tb_next
+        if last is None or last.tb_frame.f_code.co_name != "echo":
+            raise
+        broken = error.errno == errno.EPIPE
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr) if broken else (sys.stdout,):
+            with suppress(OSError):  # what it still holds is written when the process ends
+                os.dup2(nowhere, stream.fileno())
+        if broken:
+            raise typer.Exit(_READER_GONE) from None
+        with suppress(OSError):
+            text = f"bayesrisk: standard output could not be written: {error.strerror}"
+            typer.echo(text, err=True)
+        raise typer.Exit(_UNWRITTEN) from None
+    except Exception as error:  # of Typer, whose errors have no public name: words of the line
+        if isinstance(words := getattr(error, "message", None), str):
+            error.message = "\n".join(map(printable, words.split("\n")))  # type: ignore[attr-defined]
+        raise
+
+
+class Command(TyperCommand):
+    """A command: Ctrl-C ends it in one line, and errors name the option that was given."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, without types of Python."""
+        for title in ("Arguments", "Options"):
+            records = (
+                parameter.get_help_record(ctx)
+                for parameter in self.get_params(ctx)
+                if f"{parameter.param_type_name}s" == title.lower()
+            )
+            rows = [(row[0].partition(" <")[0], row[1]) for row in records if row is not None]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; a negative number looks like an option."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # Typer's own errors have no public name
+            name = str(getattr(error, "option_name", ""))
+            if not _COUNT.match(name):
+                raise
+            raise typer.BadParameter(
+                f"{name} is read as an option; put -- before negative counts, after all options: "
+                f"{ctx.command_path} ... -- {name}",
+                ctx=ctx,
+            ) from error
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            advice = f"; {stop}" if stop.args else ""  # a run says what becomes of it
+            raise typer.Exit(interrupts.tell(advice)) from None
+        except ArgumentError as error:
+            options = {
+                p.name: max(p.opts, key=len) for p in self.params if p.param_type_name == "option"
+            }
+            names = _GIVEN_BY.get(error.argument, (error.argument,))
+            option = next((options[name] for name in names if name in options), None)
+            if option is None:
+                raise
+            raise error.renamed(option) from error
+
+
+class Commands(TyperGroup):
+    """The commands, in groups by what they are for."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the words, which may ask for help."""
+        with _printing():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        with _printing():
+            return super().invoke(ctx)
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options, off if not given: reading "nothing" takes Typer a while."""
+        parameters = super().get_params(ctx)
+        for option in parameters:
+            option.default = False if option.default is None else option.default
+        return parameters
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each group."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            command: Any = self.get_command(ctx, name)
+            panel = getattr(command, "rich_help_panel", None)
+            title = panel if panel in _ORDER else "Commands"
+            groups.setdefault(title, []).append((name, command.get_short_help_str(formatter.width)))
+        for title in (*_ORDER, "Commands"):
+            if title in groups:
+                with formatter.section(title):
+                    formatter.write_dl(groups[title])
+
+
+@contextmanager
+def renamed(options: Mapping[str, str]) -> Iterator[None]:
+    """Let errors about arguments name the options that give these."""
+    try:
+        yield
+    except ArgumentError as error:
+        if error.argument not in options:
+            raise
+        raise error.renamed(options[error.argument]) from error
+
+
+@contextmanager
+def advised(usual: str, better: str) -> Iterator[None]:
+    """Give better advice than the usual one in errors about data."""
+    try:
+        yield
+    except DataError as error:
+        if error.advice != usual:
+            raise
+        raise error.advised(better) from error
+
+
+def flattened(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose options are the fields of the dataclasses that the function takes.
+
+    A command line has no objects, only options; a function with twenty of them has no shape.  An
+    annotation may have the words of ``--help`` alone, and a flag has no opposite then.
+    """
+    flat: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    hints = get_type_hints(function, include_extras=True)
+    for parameter in inspect.signature(function).parameters.values():
+        kind = hints[parameter.name]
+        if not dataclasses.is_dataclass(kind):
+            flat.append(_option(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY)))
+            continue
+        groups[parameter.name] = kind
+        inner = get_type_hints(kind, include_extras=True)
+        for field in dataclasses.fields(kind):
+            default = field.default
+            if field.default_factory is not dataclasses.MISSING:
+                default = field.default_factory()
+            elif default is dataclasses.MISSING:
+                default = parameter.empty
+            option = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
+            flat.append(_option(option.replace(annotation=inner[field.name])))
+
+    def command(**values: Any) -> None:
+        objects = {
+            name: kind(**{f.name: values.pop(f.name) for f in dataclasses.fields(kind)})
+            for name, kind in groups.items()
+        }
+        function(**values, **objects)
+
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    command.__annotations__ = {p.name: p.annotation for p in flat}
+    command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    return command
+
+
+def _option(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return a parameter whose annotation has an option, with a word for what it takes.
+
+    The annotation may have had only what ``--help`` says.
+    """
+    kind, option = get_args(parameter.annotation)
+    if isinstance(option, str):
+        flags = [f"--{parameter.name.replace('_', '-')}"] if kind is bool else []
+        option = typer.Option(*flags, help=option)
+    one = kind
+    while inner := [part for part in get_args(one) if part is not type(None)]:
+        one = inner[0]  # of a list, or of what may be None
+    if isinstance(option, OptionInfo) and one is not bool:
+        option, word = copy.copy(option), _WORD_OF_TYPE.get(one, "NAME")
+        option.metavar = _WORD_OF.get(parameter.name, word)
+    return parameter.replace(annotation=Annotated[kind, option])
