@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status
-from bayesrisk.constraints.rows import equal_rows, first_of
+from bayesrisk.constraints.rows import equal_rows, first_rows
 from bayesrisk.constraints.search import Questions
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 
@@ -207,7 +207,7 @@ def row_ends(
     solution ``star``.  No weight is negative.
     """
     group = equal_rows(model.rows)
-    first = first_of(group)
+    first = first_rows(group)
     rows, row_low, row_high = (
         sp.csr_array(model.rows[first]),
         model.row_low[first],

@@ -16,13 +16,13 @@ import numpy as np
 from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
 from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.rows import Columns, ProgramArrays, columns_of
+from bayesrisk.constraints.rows import Columns, ProgramArrays, by_columns
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 EVERY_PASS = 2**62
 
 
-class RowEnds(NamedTuple):
+class RowSums(NamedTuple):
     """The ends of every row, and the least and the most that its unknowns add up to."""
 
     low: IntArray
@@ -32,7 +32,7 @@ class RowEnds(NamedTuple):
 
 
 @lean_step
-def limits(rows: RowEnds, r: int, a: int, low: int, high: int) -> tuple[int, int]:
+def limits(rows: RowSums, r: int, a: int, low: int, high: int) -> tuple[int, int]:
     """Return the smallest and the largest value that row ``r`` leaves an unknown of weight ``a``.
 
     ``low`` and ``high`` are its ends so far.
@@ -49,7 +49,7 @@ def limits(rows: RowEnds, r: int, a: int, low: int, high: int) -> tuple[int, int
 
 
 @lean_step
-def shift(rows: RowEnds, r: int, a: int, up: int, down: int) -> None:
+def shift(rows: RowSums, r: int, a: int, up: int, down: int) -> None:
     """Add to a row's sums what the ends of an unknown of weight ``a`` gain, ``up`` and ``down``."""
     if a > 0:
         rows.least[r] += a * up
@@ -64,7 +64,7 @@ def shift(rows: RowEnds, r: int, a: int, up: int, down: int) -> None:
 
 @lean_step
 def narrow(
-    c: Columns, rows: RowEnds, unknown: IntArray, low: IntArray, high: IntArray,
+    c: Columns, rows: RowSums, unknown: IntArray, low: IntArray, high: IntArray,
     size: int, passes: int,
 ) -> int:  # fmt: skip
     """Narrow the intervals of the first unknowns; return a row that contradicts, or -1.
@@ -106,7 +106,7 @@ def narrow(
 
 @lean_step
 def narrow_all(
-    c: Columns, rows: RowEnds, unknown: IntArray, low: IntArray, high: IntArray, passes: int
+    c: Columns, rows: RowSums, unknown: IntArray, low: IntArray, high: IntArray, passes: int
 ) -> int:
     """Narrow the intervals of all unknowns; return a row that contradicts, or -1."""
     rows.least[:] = 0
@@ -137,13 +137,13 @@ def narrow_dense(
                 row[n], coef[n] = r, matrix[r, j]
                 n += 1
         ptr[j + 1] = n
-    rows = RowEnds(row_low, row_high, np.empty(n_rows, np.int64), np.empty(n_rows, np.int64))
+    rows = RowSums(row_low, row_high, np.empty(n_rows, np.int64), np.empty(n_rows, np.int64))
     return narrow_all(Columns(ptr, row, coef), rows, np.arange(size), low, high, EVERY_PASS) < 0
 
 
 @lean_kernel
 def _narrow_columns(
-    c: Columns, rows: RowEnds, unknown: IntArray, low: IntArray, high: IntArray, passes: int
+    c: Columns, rows: RowSums, unknown: IntArray, low: IntArray, high: IntArray, passes: int
 ) -> int:
     return narrow_all(c, rows, unknown, low, high, passes)
 
@@ -155,12 +155,12 @@ def narrowed(model: IntegerModel, passes: int = EVERY_PASS) -> IntegerModel | No
     """
     # What has no end has one here that no sum of counts reaches.  The others of its rows may lower
     # it, by no more than half of that.
-    columns = columns_of(model.rows)
+    columns = by_columns(model.rows)
     weight = np.bincount(columns.row, np.abs(columns.coef)).max(initial=1)
     far = min(ENDLESS // 4, 2**61 // int(weight))
     low, high = model.low.copy(), np.where(model.high >= ENDLESS, far, model.high)
     zeros = np.zeros((2, model.row_low.size), np.int64)
-    rows = RowEnds(model.row_low, model.row_high, *zeros)
+    rows = RowSums(model.row_low, model.row_high, *zeros)
     if _narrow_columns(columns, rows, np.arange(low.size), low, high, passes) >= 0:
         return None
     for end in (high, rows.most):
@@ -182,7 +182,7 @@ class SearchWork(NamedTuple):
 
     low: IntArray
     high: IntArray
-    rows: RowEnds
+    rows: RowSums
     widest: IntArray
     trail: IntArray
     queue: IntArray

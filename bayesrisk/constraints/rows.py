@@ -42,7 +42,7 @@ class ProgramArrays(NamedTuple):
     first_row: IntArray
 
 
-def columns_of(rows: sp.sparray) -> Columns:
+def by_columns(rows: sp.sparray) -> Columns:
     """Return the columns of a matrix of rows by unknowns, the rows of each in order."""
     columns = sp.csc_array(rows)
     columns.sort_indices()
@@ -82,14 +82,14 @@ def equal_rows(matrix: sp.csr_array | sp.csc_array, *marks: NDArray[np.generic])
         label = _numbered(
             *marks, np.diff(rows.indptr), sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
         )
-        example = rows[first_of(label)[label]]
-        same = np.array_equal(example.indices, rows.indices)
-        if same and np.array_equal(example.data, rows.data):
+        example = rows[first_rows(label)[label]]
+        equal = np.array_equal(example.indices, rows.indices)
+        if equal and np.array_equal(example.data, rows.data):
             break
     return label
 
 
-def first_of(label: IntArray) -> IntArray:
+def first_rows(label: IntArray) -> IntArray:
     """Return where each of the numbers 0, 1, ... is first."""
     return np.unique(label, return_index=True)[1].astype(np.int64)
 

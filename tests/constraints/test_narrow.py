@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from bayesrisk.constraints import narrow
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.narrow import RowEnds, SearchWork
-from bayesrisk.constraints.rows import ProgramArrays, columns_of
+from bayesrisk.constraints.narrow import RowSums, SearchWork
+from bayesrisk.constraints.rows import ProgramArrays, by_columns
 
 SWEEPS = 20
 
@@ -82,13 +82,13 @@ def component(matrix, row_ends, ends):
     rows, size = matrix.shape
     by_row = sp.csr_array(matrix)
     arrays = ProgramArrays(
-        *columns_of(matrix), by_row.indptr.astype(np.int64), by_row.indices.astype(np.int64),
+        *by_columns(matrix), by_row.indptr.astype(np.int64), by_row.indices.astype(np.int64),
         by_row.data.astype(np.int64), *row_ends, np.arange(rows), np.array([0, size]),
         np.array([0, rows]),
     )  # fmt: skip
     zeros = np.zeros(rows, np.int64)
     work = SearchWork(
-        ends[0].copy(), ends[1].copy(), RowEnds(*row_ends, *np.zeros((2, rows), np.int64)),
+        ends[0].copy(), ends[1].copy(), RowSums(*row_ends, *np.zeros((2, rows), np.int64)),
         zeros.copy(),
         np.empty((2 * size, 3), np.int64), np.empty(rows + 1, np.int64), zeros.copy(),
         np.zeros(5, np.int64), np.empty((size + 1, 4), np.int64), zeros.copy(), zeros.copy(),

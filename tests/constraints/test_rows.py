@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 
-from bayesrisk.constraints.rows import columns_of, equal_rows, first_of, largest_alone
+from bayesrisk.constraints.rows import by_columns, equal_rows, first_rows, largest_alone
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 
@@ -21,7 +21,7 @@ def test_equal_rows_have_the_number_of_the_first(data, dtype):
         different = list(dict.fromkeys(rows))
         label = equal_rows(sp.csr_array(matrix), *keys)
         assert label.tolist() == [different.index(row) for row in rows]
-        assert first_of(label).tolist() == [rows.index(row) for row in different]
+        assert first_rows(label).tolist() == [rows.index(row) for row in different]
 
 
 def test_sums_that_meet_by_chance_do_not_make_rows_equal(monkeypatch):
@@ -39,7 +39,7 @@ def test_sums_that_meet_by_chance_do_not_make_rows_equal(monkeypatch):
 
 def test_columns_list_the_rows_of_each_unknown_in_order():
     matrix = np.array([[2, 0, 1], [0, 0, 3]])
-    columns = columns_of(sp.coo_array(matrix))
+    columns = by_columns(sp.coo_array(matrix))
     assert [part.tolist() for part in columns] == [[0, 1, 1, 3], [0, 0, 1], [2, 1, 3]]
 
 
@@ -51,7 +51,7 @@ def test_the_largest_number_by_each_row_alone(data):
     low = data.draw(arrays.arrays(np.int64, shape[0], elements=st.integers(-2, 7)))
     high = low + data.draw(arrays.arrays(np.int64, shape[0], elements=st.integers(0, 3)))
     high[data.draw(arrays.arrays(np.bool_, shape[0]))] = UNBOUNDED
-    most, need = largest_alone(columns_of(sp.csr_array(matrix)), low, high)
+    most, need = largest_alone(by_columns(sp.csr_array(matrix)), low, high)
     for j, column in enumerate(matrix.T):
         own = [(a, x, y) for a, x, y in zip(column, low, high, strict=True) if a]
         fitting = [x for x in range(20) if all(a * x <= max(y, 0) for a, _, y in own)]

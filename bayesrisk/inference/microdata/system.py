@@ -18,7 +18,7 @@ from scipy.special import gammaln
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.constraints.rows import columns_of, equal_rows, first_of, largest_alone
+from bayesrisk.constraints.rows import by_columns, equal_rows, first_rows, largest_alone
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.microdata.knowledge import (
     Knowledge,
@@ -377,7 +377,7 @@ def presolve(system: MicrodataSystem, functions: sp.csr_array) -> tuple[SmallSys
     # Unknowns with equal columns are one group: the rows of the transpose.
     living = np.flatnonzero(alive)
     label, group = equal_rows(sp.csc_array(matrix)[:, living].T), np.full(mass.size, -1, np.int64)
-    group[living], first = label, living[first_of(label)]
+    group[living], first = label, living[first_rows(label)]
     total = np.bincount(group[alive], mass[alive], minlength=first.size).astype(float)
     weight = np.zeros(mass.size)
     weight[alive] = mass[alive] / total[group[alive]]
@@ -586,7 +586,7 @@ def _bounds(rows: RowSystem, prior: RecordPrior) -> IntArray:
 
 def _tops(rows: RowSystem, bounds: IntArray) -> IntArray:
     """Return the largest count of every group: by exact bounds, or else by noisy sums."""
-    columns, nothing = columns_of(rows.matrix), np.zeros_like(bounds)
+    columns, nothing = by_columns(rows.matrix), np.zeros_like(bounds)
     top = largest_alone(columns, nothing, bounds)[0]
     if np.any(top == UNBOUNDED):
         noisy = bounds.copy()

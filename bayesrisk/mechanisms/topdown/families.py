@@ -14,7 +14,7 @@ from scipy import sparse
 
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget, split_rho
-from bayesrisk.constraints.rows import equal_rows, first_of
+from bayesrisk.constraints.rows import equal_rows, first_rows
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import census_level
 from bayesrisk.tables import Workload
@@ -134,7 +134,7 @@ def _cell_classes(family: Family, rows: sparse.csr_array) -> tuple[IntArray, Int
     parts = [rows, family.sets, sparse.csr_array(family.live.astype(np.float64))]
     columns = sparse.csc_array(sparse.vstack(parts, format="csc"), dtype=np.float64)
     label = equal_rows(columns.T, *kinds)
-    return first_of(label), label
+    return first_rows(label), label
 
 
 def _one_query(family: Family, rows: sparse.csr_array) -> Query:
@@ -146,7 +146,7 @@ def _one_query(family: Family, rows: sparse.csr_array) -> Query:
     weight = np.concatenate([np.broadcast_to(q.weight, q.rows.shape[0]) for q in family.queries])
     answers = np.hstack([query.noisy for query in family.queries]).astype(np.float64)
     label = equal_rows(rows)
-    first = first_of(label)
+    first = first_rows(label)
     total: FloatArray = np.bincount(label, weight).astype(np.float64)
     sums = np.array([np.bincount(label, weight * answer) for answer in answers])
     return Query(sparse.csc_array(rows[first]), total, sums / total)
@@ -277,7 +277,7 @@ def distinct(sets: Rows) -> tuple[Rows, IntArray]:
     """Return the sets that are not empty, each once, and where they were."""
     whole = sparse.csr_array(sets)
     filled = np.flatnonzero(np.diff(whole.indptr))
-    rows: IntArray = filled[first_of(equal_rows(whole[filled].astype(np.bool_)))]
+    rows: IntArray = filled[first_rows(equal_rows(whole[filled].astype(np.bool_)))]
     return sparse.csr_array(whole[rows]), rows
 
 

@@ -8,7 +8,7 @@ from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
 from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.narrow import (
     EVERY_PASS,
-    RowEnds,
+    RowSums,
     SearchWork,
     narrow,
     propagate,
@@ -61,7 +61,7 @@ class BlockOutcome(NamedTuple):
 class BlockWork(NamedTuple):
     """One block: the ends of every row, and its live cells with their bounds."""
 
-    rows: RowEnds
+    rows: RowSums
     cell: IntArray
     low: IntArray
     high: IntArray
@@ -151,7 +151,7 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
     least, most = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
     cell = np.empty(n_cells, np.int64)
     low, high = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
-    w = BlockWork(RowEnds(row_low, row_high, least, most), cell, low, high)
+    w = BlockWork(RowSums(row_low, row_high, least, most), cell, low, high)
     table = np.empty((3, max(blocks.row.size // 2, 16)), np.int64)
     used = 0
     outcome.ptr[0] = 0

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray, TextArray
-from bayesrisk.constraints.rows import Columns, columns_of, largest_alone
+from bayesrisk.constraints.rows import Columns, by_columns, largest_alone
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN
@@ -139,7 +139,7 @@ class RowSource:
         cls, rows: sp.csr_array, ranges: CountRanges, group: IntArray, *, required: bool = False
     ) -> "RowSource":
         """Return rows over the cells of a block, each a family of its own."""
-        return cls(columns_of(rows), np.arange(rows.shape[0]), ranges, group, required=required)
+        return cls(by_columns(rows), np.arange(rows.shape[0]), ranges, group, required=required)
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class BlockBounds:
 
 
 #: Levels, counts taken as true, the rule of withheld ones known, and further queries.
-_Asked: TypeAlias = tuple[tuple[str, ...], bool, bool, tuple[Table, ...]]
+_Options: TypeAlias = tuple[tuple[str, ...], bool, bool, tuple[Table, ...]]
 
 
 @dataclass(frozen=True)
@@ -198,11 +198,11 @@ class Problem:
     first.  ``rows`` are those of the blocks with their counts, then those of each larger level.
     ``taken_as_true`` says whether some counts are of a release that does not say that they are
     true, ``coarsened`` whether some are read as ranges.  It was posed of ``tables`` with the
-    options ``asked``.
+    options of its ``question``.
     """
 
     tables: PublishedTables
-    asked: _Asked
+    question: _Options
     level: str
     geoids: TextArray
     system: CellSystem
@@ -247,9 +247,9 @@ class Problem:
         need = np.zeros(self.space.size, np.int64)
         for larger, source in zip(self.larger, self.rows[1:], strict=True):
             low, high = (side.ravel() for side in source.ranges.whole([int(larger.group[block])]))
-            top, asked = largest_alone(source.columns, low, high)
+            top, least = largest_alone(source.columns, low, high)
             np.minimum(most, top, out=most)
-            np.maximum(need, asked, out=need)
+            np.maximum(need, least, out=need)
         return most, need
 
     def histograms(self, block: IntArray, cell: IntArray, count: IntArray) -> sp.csr_array:
@@ -329,16 +329,16 @@ def published_problem(
     ``queries`` do, too.  A scope may name one of some ``kinds``; by default it is the finest level.
     A problem that was posed already is returned, or else one of its tables.
     """
-    posed, given = (tables, tables.tables) if isinstance(tables, Problem) else (None, tables)
-    tables, levels, assumed = read_tables(given, scope, taken_as_true=taken_as_true, kinds=kinds)
+    posed, source = (tables, tables.tables) if isinstance(tables, Problem) else (None, tables)
+    tables, levels, assumed = read_tables(source, scope, taken_as_true=taken_as_true, kinds=kinds)
     check.flag(known_rule, "known_rule")
     workload, extra = tables.workload, () if queries is None else tuple(queries.tables.values())
     if queries is not None and queries.schema != workload.schema:
         raise ArgumentError(
             f"queries must be of schema {workload.schema.name!r}, got {quote(queries.schema.name)}"
         )
-    asked = levels, assumed, known_rule, extra
-    if posed is not None and posed.asked == asked:
+    question = levels, assumed, known_rule, extra
+    if posed is not None and posed.question == question:
         return posed
     coarse = [not assumed and _coarsened(tables, name, known_rule) for name in levels]
     stated = [
@@ -358,7 +358,7 @@ def published_problem(
         system.columns, system.family, _system_ranges(system, ranges[0]), np.arange(geoids.size),
     )  # fmt: skip
     return Problem(
-        tables, asked, levels[0], geoids, system, published[0], ranges[0], larger,
+        tables, question, levels[0], geoids, system, published[0], ranges[0], larger,
         (rows, *map(_coupling_rows, larger)), assumed, any(coarse),
     )  # fmt: skip
 
@@ -383,7 +383,7 @@ def _coupling_rows(larger: LargerLevel) -> RowSource:
         counts = sp.csr_array(larger.published @ coupling.derivation.T)
         counts.sort_indices()
         ranges = CountRanges.from_counts(counts)
-    return RowSource(columns_of(coupling.rows), coupling.family, ranges, larger.group)
+    return RowSource(by_columns(coupling.rows), coupling.family, ranges, larger.group)
 
 
 def stated_counts(

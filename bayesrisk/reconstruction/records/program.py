@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.constraints.model import IntegerModel, Status
-from bayesrisk.constraints.narrow import RowEnds, SearchWork, propagate_components
+from bayesrisk.constraints.narrow import RowSums, SearchWork, propagate_components
 from bayesrisk.constraints.rows import ProgramArrays
 from bayesrisk.constraints.solvers import BOUND_ERROR, Deadline, Limits, SolverBackend
 from bayesrisk.exceptions import ArgumentError
@@ -79,7 +79,7 @@ class Program:
         return SearchWork(
             low=self.low.copy(),
             high=self.high.copy(),
-            rows=RowEnds(
+            rows=RowSums(
                 self.arrays.row_low, self.arrays.row_high, *np.zeros((2, n_rows), np.int64)
             ),
             widest=np.zeros(n_rows, np.int64),

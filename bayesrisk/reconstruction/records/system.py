@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk._base.validation import BoolArray, IntArray
-from bayesrisk.constraints.rows import Columns, columns_of
+from bayesrisk.constraints.rows import Columns, by_columns
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.tables import Table
@@ -407,7 +407,7 @@ def _assemble(
 ) -> CellSystem:
     """Return the system of ``rows`` (rows by cells) with its cover."""
     cover = _cover(rows, family)
-    return CellSystem(published, derivation, columns_of(rows), *cover, family, reduced)
+    return CellSystem(published, derivation, by_columns(rows), *cover, family, reduced)
 
 
 def _cover(rows: sp.csr_array, family: IntArray) -> tuple[IntArray, IntArray]:

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from oracles.reconstruction import largest_distance, solutions
 
-from bayesrisk.constraints.rows import columns_of
+from bayesrisk.constraints.rows import by_columns
 from bayesrisk.reconstruction.records import kernels, program as programs
 from bayesrisk.reconstruction.records.problem import CountRanges, RowSource
 from bayesrisk.reconstruction.records.program import build_program, fixed_totals
@@ -30,7 +30,7 @@ def random_problem(rng, *, weights=(1,), feasible=True):
 def source_of(matrix, counts, family=None):
     family = np.arange(len(matrix)) if family is None else family
     return RowSource(
-        columns_of(matrix), family.astype(np.int64),
+        by_columns(matrix), family.astype(np.int64),
         CountRanges.from_counts(sp.csr_array(counts[None, :].astype(np.int64))),
         np.zeros(1, np.int64),
     )  # fmt: skip
@@ -45,7 +45,7 @@ def propagate_block(matrix, counts, kernel=kernels.solve_blocks):
     cover = np.append(np.zeros(n_rows + 1, np.int64), n)
     status, culprit = np.empty(1, np.int64), np.empty(1, np.int64)
     system = kernels.BlockRows(
-        columns_of(matrix), cover, np.arange(n), np.full(n, kernels.UNBOUNDED),
+        by_columns(matrix), cover, np.arange(n), np.full(n, kernels.UNBOUNDED),
         np.zeros(n, np.int64),
     )  # fmt: skip
     outcome = kernels.BlockOutcome(status, culprit, np.empty(2, np.int64))

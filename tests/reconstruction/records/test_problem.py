@@ -48,5 +48,5 @@ def test_another_question_poses_another_problem(tables):
         again = module.published_problem(tables, scope="place", **options)
         assert other is not posed
         assert other.tables is tables
-        assert other.asked == again.asked
+        assert other.question == again.question
         assert other.space.size == again.space.size
