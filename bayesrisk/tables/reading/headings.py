@@ -72,7 +72,7 @@ def _distinct(
     for kind, texts in labels.items():
         name, number = kind, 1
         while kind.startswith("category ") and (
-            name in names.values() or rules.labels.get(name, texts).isdisjoint(texts)
+            name in names.values() or (texts and rules.labels.get(name, texts).isdisjoint(texts))
         ):
             name, number = f"category {number}", number + 1
         names[kind] = name
