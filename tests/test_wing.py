@@ -27,7 +27,6 @@ names, table, folder = json.loads(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 for name in names:
     importlib.import_module(name)
 import bayesrisk as br
-from bayesrisk.experiments.table_attack import write_attack
 from bayesrisk.tables.reading.reading import read
 from bayesrisk.tables.reading.sheet import file_sheet
 
@@ -36,7 +35,7 @@ def loaded():
 
 steps = {"imports": loaded()}
 reading = read([file_sheet(Path(table))], {"counts": "exact"}).accepted()
-write_attack(reading, folder / "attack", seed=1, time_limit=60.0, proofs=1)
+br.attack(reading, folder / "attack", seed=1, time_limit=60.0, proofs=1)
 steps["attack"] = loaded()
 frame = pd.DataFrame({"place": list("aabb") * 4, "sex": list("FM") * 8, "ill": list("NNNY") * 4})
 schema = br.Schema.from_frame(frame, place="place")

@@ -30,6 +30,6 @@ def privacy_losses(specs: Mapping[str, MechanismSpec], workload: Workload) -> pd
         except ArgumentError:  # no such law
             continue
         counts, epsilon = sum(part.times for part in law.parts), float(law.epsilon(DELTA).upper)
-        of_rho = float(rho_to_epsilon(law.rho, DELTA)) if law.rho > 0.0 else law.rho
-        rows.append((name, counts, law.rho, epsilon, of_rho))
+        converted = float(rho_to_epsilon(law.rho, DELTA)) if law.rho > 0.0 else law.rho
+        rows.append((name, counts, law.rho, epsilon, converted))
     return pd.DataFrame(rows, columns=_COLUMNS)

@@ -12,6 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.display import displayed
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables._grammar import group_text
 from bayesrisk.tables.likelihoods import Likelihood
@@ -27,6 +28,7 @@ _CELL = ("place", "table", "cell", "stated", "file", "row")
 _ROWS, _COLUMNS = 6, 5  # of the corner that is shown
 
 
+@displayed
 @dataclass(frozen=True)
 class TableReading:
     """Published tables as they were read, and what was taken for granted.
@@ -89,6 +91,10 @@ class TableReading:
     ) -> "TableReading":
         """Return the reading of one or several data frames; settings as for :meth:`read`."""
         return read(frame_sheets(frame), settings)
+
+    def _answer(self) -> list[str]:
+        questions = [f"To confirm: {text}." for _, text in self.questions.values()]
+        return [f"{line.strip().rstrip('.')}." for line in self.lines] + questions
 
     @property
     def digest(self) -> str:
