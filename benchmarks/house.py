@@ -59,8 +59,8 @@ IDEAS = {
         "BlockProgram",
         "_ProofSystem",
     ),
-    "narrowings of intervals": ("tighten", "settle", "value_bounds", "_narrow narrow"),
-    "ends of a form, proved": ("_Ends Ends", "IntegerProgram", "Decider"),
+    "narrowings of intervals": ("tighten", "value_bounds", "_narrow", "narrow settle"),
+    "ends of a form, proved": ("_Ends FormEnds", "IntegerProgram", "Decider"),
     "searches with certificates": ("branch_and_bound", "find_at_least", "_search", "_tree"),
     "systems built by one attack": (
         "published_problem", "build_program", "make_system", "_block_system", "BlockSystem",
