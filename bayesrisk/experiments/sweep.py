@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -26,6 +27,8 @@ from bayesrisk._base.disk.delimited import guarded_table
 from bayesrisk._base.disk.limits import as_config_error
 from bayesrisk._base.display import displayed
 from bayesrisk._version import __version__
+from bayesrisk.accounting import census_2020_budget
+from bayesrisk.accounting.privacy_loss import PrivacyLoss
 from bayesrisk.distributions import Noise
 from bayesrisk.exceptions import (
     ConfigError,
@@ -60,6 +63,8 @@ _IN_GROUP: dict[str, Callable[..., Any]] = {
     "hierarchical_decision_accuracy": risk.TwoLevels.accuracy,
     "hierarchical_marginal_posterior": risk.TwoLevels.average,
 }
+#: Averages over a whole release, whose budgets add up to the setting's rho.
+_OF_RELEASE = ("whole_release_posterior", "whole_release_risk")
 #: Every quantity, with the axes of its points in a setting, and the section or key it needs.
 QUANTITIES: dict[str, tuple[tuple[str, ...], str]] = {
     **dict.fromkeys(("posterior", "risk_ratio"), (("prior", "released"), "grid.released")),
@@ -70,10 +75,13 @@ QUANTITIES: dict[str, tuple[tuple[str, ...], str]] = {
     **dict.fromkeys(_IN_GROUP, (("hierarchy", "prior"), "hierarchy")),
     "simulated_marginal_posterior": (("prior",), "simulation"),
     "epsilon": ((), "accounting"),
+    **dict.fromkeys(_OF_RELEASE, (("prior",), "release")),
+    "whole_release_epsilon": ((), "release"),
 }
 #: Noise laws; the first, the Gaussian, is the default, and alone has levels and hierarchies.
 NOISES = tuple(LAWS)
-GAUSSIAN_ONLY = ("levels", "hierarchy")
+GAUSSIAN_ONLY = ("levels", "hierarchy", "release")
+_DELTA = 1e-10  # of a whole release, without accounting
 
 
 @dataclass(frozen=True)
@@ -151,6 +159,7 @@ class SweepStudy(Study):
     releases: int  # simulated for each setting, or 0
     settings_per_shard: int
     version: str = __version__  # of bayesrisk that resolved it
+    release: str = ""  # product of 2020 whose allocation rho is spent by
 
     layout: ClassVar[Layout] = Layout("sweep")  # type: ignore[misc]
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -164,8 +173,9 @@ class SweepStudy(Study):
             raise as_config_error(error, source) from error
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain containers, for JSON."""
-        return asdict(self)
+        """Return the fields as plain containers, for JSON; ``release`` where there is one."""
+        values = asdict(self)
+        return {name: value for name, value in values.items() if name != "release" or value}
 
     @property
     def digest(self) -> str:
@@ -332,6 +342,12 @@ def _value(study: SweepStudy, number: int, law: NoiseRisk, name: str) -> Any:
         seed = np.random.SeedSequence(study.seed, spawn_key=(number,))
         mean, error = law.simulated(study.releases, np.random.default_rng(seed))
         return mean, error, law.effective_releases(study.releases)
+    if name.startswith("whole_release"):
+        whole = _whole_release(study.release, rho.value, sensitivity.name)
+        if name == "whole_release_epsilon":
+            return whole.epsilon(study.delta or _DELTA).upper
+        belief = whole.posterior(priors)
+        return (belief.mean if name == _OF_RELEASE[0] else belief.ratio).value
     if name in _IN_GROUP:
         return [_two_levels(study, number, name, kind) for kind in study.hierarchy.conditionals]
     if name.startswith("multilevel"):
@@ -348,6 +364,12 @@ def _value(study: SweepStudy, number: int, law: NoiseRisk, name: str) -> Any:
     posterior = law.posteriors(offsets)
     posterior = posterior / priors[:, None] if name == "risk_ratio" else posterior
     return np.tile(posterior, len(study.targets))
+
+
+@lru_cache(maxsize=4)
+def _whole_release(product: str, rho: float, sensitivity: str) -> PrivacyLoss:
+    """Return the law of a product of 2020 whose budgets add up to rho."""
+    return PrivacyLoss.of(census_2020_budget(product, total_rho=rho), sensitivity=sensitivity)
 
 
 def _two_levels(study: SweepStudy, number: int, name: str, conditionals: str) -> Any:

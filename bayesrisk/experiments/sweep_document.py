@@ -276,6 +276,12 @@ class GroupKeys(_Keys):
     conditionals: Annotated[tuple[str, ...], _choices(CONDITIONALS)] = CONDITIONALS[:1]
 
 
+class ReleaseKeys(_Keys):
+    """A whole release instead of one count: its allocation is rescaled to each rho."""
+
+    budget: Literal["pl94", "dhc"]
+
+
 class AccountingKeys(_Keys):
     """Settings of the quantity epsilon."""
 
@@ -303,6 +309,7 @@ class Document(_Keys):
     hierarchy: GroupKeys | None = None
     accounting: AccountingKeys | None = None
     simulation: SimulationKeys | None = None
+    release: ReleaseKeys | None = None
 
 
 # From the file to the study.
@@ -368,6 +375,7 @@ def parse_config(
         quantities=_quantities(read, source),
         delta=None if read.accounting is None else float(read.accounting.delta),
         releases=0 if read.simulation is None else read.simulation.releases,
+        release="" if read.release is None else read.release.budget,
     )
     if study.rows > _MAX_ROWS:
         raise ConfigError(
@@ -385,6 +393,10 @@ def _quantities(read: Document, source: str) -> tuple[str, ...]:
         part = getattr(read, section) if section else read
         if part is None or (key and getattr(part, key) is None):
             faults[quantity] = f"free of {quantity} without {need}, got {quote(read.quantities)}"
+        elif need == "release" and not {one.name for one in read.grid.sensitivity} <= {
+            *SENSITIVITIES
+        }:
+            faults[quantity] = f"free of {quantity} unless sensitivities are called by name"
         elif need in GAUSSIAN_ONLY and not only_gaussian:
             faults[quantity] = (
                 f"free of {quantity} unless all noise is {NOISES[0]}, got {quote(read.grid.noise)}"

@@ -36,6 +36,8 @@ _COLUMNS = {
     "decision_baseline": "right without a release",
     "decision_accuracy": "right with it",
     _SIMULATED: "simulated marginal posterior",
+    "whole_release_posterior": "posterior after a whole release",
+    "whole_release_risk": "risk of a whole release",
 }
 #: Figures against rho: quantities, function of :mod:`bayesrisk.plotting`, name, caption.
 _AGAINST_RHO = (
@@ -44,6 +46,11 @@ _AGAINST_RHO = (
         "Posterior of a target who is in the cell, and its ratio to the prior, averaged over all "
         "releases that the noise could have produced, against rho. Vertical dashed lines mark the "
         "named budgets.",
+    ),
+    (
+        ["whole_release_posterior", "whole_release_risk"], "plot_risk", "whole-release",
+        "Posterior of somebody who sees every count of a whole release and knows all other "
+        "records, and its ratio to the prior, on average, against rho of the whole release.",
     ),
     (
         ["correct_decision_probability"], "plot_correct_decision", "correct-decision",
@@ -346,6 +353,7 @@ def _figures(panel: SweepPanel) -> Iterator[Figure]:
     budgets = panel.named(panel.study.rho)
     for quantities, plot, kind, caption in _AGAINST_RHO:
         wide = panel.wide(quantities, ["rho", "prior"])
+        wide = wide.rename(columns=lambda name: name.replace("whole_release_", "marginal_"))
         if len(wide) and len(panel.study.rho) > 1:
             yield panel.figure(getattr(plotting, plot)(wide, budgets=budgets), kind, caption)
     for one in panel.budgets:
@@ -433,6 +441,8 @@ def _budget_table(panel: SweepPanel, rows: pd.DataFrame) -> PageTable:
     caption += f"{parameter} = {first['noise_parameter']:.5g}"
     for epsilon in panel.frame.loc[panel.frame["quantity"] == "epsilon", "value"]:
         caption += f", epsilon = {epsilon:.5g} at delta = {panel.study.delta:g}"
+    for epsilon in panel.frame.loc[panel.frame["quantity"] == "whole_release_epsilon", "value"]:
+        caption += f"; a whole release of this rho has epsilon = {epsilon:.5g} by its own law"
     return pages.table(wide, caption)
 
 
