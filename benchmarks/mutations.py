@@ -238,11 +238,11 @@ MUTATIONS = (
         ("constraints/test_certificates.py",),
     ),
     Mutation(
-        "weighted cells", "reconstruction/records/kernels.py",
-        "needed = -(-needed // coef)\n                    room",
-        "needed = needed // coef\n                    room",
+        "weighted cells", "constraints/narrow.py",
+        "return -(-needed // a), room // a",
+        "return needed // a, room // a",
         "the least number of a weighted cell is rounded down",
-        ("reconstruction/records/test_kernels.py",),
+        ("constraints/test_narrow.py", "reconstruction/records/test_kernels.py"),
     ),
     Mutation(
         "cells that no row bounds", "reconstruction/records/kernels.py",

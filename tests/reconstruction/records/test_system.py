@@ -60,7 +60,7 @@ def test_families_hold_each_cell_at_most_once_and_span_everything():
     assert system.reduced
     assert np.bincount(system.family).tolist() == [76, 368, 46, 252]
     assert np.diff(system.columns.ptr).max() == 4
-    assert np.all(system.cell_coef == 1)
+    assert np.all(system.columns.coef == 1)
     matrix = QUERIES.matrix
     rows = sp.csr_array(system.derivation @ matrix)
     # The rows have the rank of the published cells: nothing is lost.
@@ -118,7 +118,7 @@ def test_another_schema_keeps_its_published_problem():
     assert space.shape == (3, 1)
     system = reduced_system(queries(space, [table]))
     assert not system.reduced
-    assert system.cell_coef.tolist() == [1, 1, 2, 1]
+    assert system.columns.coef.tolist() == [1, 1, 2, 1]
     # Rows overlap: one more row without a count lists all cells.
     assert system.cover_ptr[-1] - system.cover_ptr[-2] == 3
     assert row_cells(system, 2) == "(no published cell)"
