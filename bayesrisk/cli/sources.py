@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk._base import disk, validation as check
-from bayesrisk._base.disk.record_file import RecordFile
+from bayesrisk._base import disk
 from bayesrisk._base.disk.text import IN_PIECES
 from bayesrisk.cli.command import advised, renamed
 from bayesrisk.cli.data import load_schema, made_up_mark, record_path, union_of_workloads
@@ -20,6 +19,8 @@ from bayesrisk.exceptions import ArgumentError, quote
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bayesrisk._base.disk.record_file import RecordFile
 
 #: What to do about records that are too many, in a file, in a folder and in one by place.
 FILE_BY_PLACE = ": add --by county, which holds one county at a time"
@@ -31,6 +32,7 @@ class RecordSource:
     """A folder of microdata, whole or by place, or a file of records, which a sample may be."""
 
     def __init__(self, argument: Path) -> None:
+        from bayesrisk._base.disk.record_file import RecordFile  # slow to import
         from bayesrisk.tables.exchange import Partitions
 
         self.path = record_path(argument)
@@ -194,6 +196,7 @@ def _schema(
     sources: Sequence[Any], document: dict[str, Any], choices: Mapping[str, Any], *, quiet: bool
 ) -> "br.Schema | None":
     """Return the schema of records with columns of their own; None for others."""
+    from bayesrisk._base.disk.record_file import RecordFile  # slow to import
     from bayesrisk.tables.records import CODINGS
 
     if document.get("schema"):
@@ -222,7 +225,7 @@ def _schema(
 
 
 def infer_schema(
-    files: Sequence[RecordFile], choices: Mapping[str, Any], *, quiet: bool
+    files: "Sequence[RecordFile]", choices: Mapping[str, Any], *, quiet: bool
 ) -> "br.Schema":
     """Return the schema of files with columns of their own, and say what they were taken for."""
     import pandas as pd
@@ -250,6 +253,8 @@ def infer_schema(
 
 def _check_column(option: str, name: str, frame: "pd.DataFrame") -> None:
     """Refuse a column that a file does not have."""
+    from bayesrisk._base import validation as check
+
     check.choice(name, f"{option}: column", tuple(map(str, frame.columns)))
 
 
@@ -266,7 +271,7 @@ def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]
 
 
 def reading_lines(
-    schema: "br.Schema", frame: "pd.DataFrame", files: Sequence[RecordFile]
+    schema: "br.Schema", frame: "pd.DataFrame", files: "Sequence[RecordFile]"
 ) -> list[str]:
     """Return lines about the columns of files, and the options that say otherwise."""
     from bayesrisk.mechanisms.registry import usual_roles
@@ -310,7 +315,7 @@ def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
     return pd.DataFrame(columns)
 
 
-def record_frame(file: RecordFile) -> "pd.DataFrame":
+def record_frame(file: "RecordFile") -> "pd.DataFrame":
     """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
     if file.ending not in (".parquet", ".csv"):
         raise ArgumentError("records", "must end in .parquet or .csv", got=str(file))

@@ -64,7 +64,7 @@ def records_pyarrow() -> Case:
 ALL = [
     Comparison(
         "A noisy measurement file in Parquet, piece by piece",
-        "readers.NoisyMeasurements.iter_values",
+        "census.NoisyMeasurements.iter_values",
         "pyarrow, same bytes, one thread",
         ("pyarrow",),
         "the sum of all values",

@@ -5,10 +5,7 @@ import unittest.mock
 
 from figures import quick_figures
 
-from bayesrisk.experiments import (
-    occupancy_study as occupancy_run,
-    reidentification as linkage_counties,
-)
+from bayesrisk.census.studies import linked_counties as linkage_counties, occupancy as occupancy_run
 from bayesrisk.risk.linkage.agreement import ReidentificationSums
 
 
