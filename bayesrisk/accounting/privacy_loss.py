@@ -270,10 +270,15 @@ class PrivacyLoss(Tabular):
 
         .. math:: \min_\epsilon\; e^\epsilon \alpha + \delta(\epsilon)
 
-        One minus this is the trade-off function of f-DP (Dong, Roth and Su 2022).
+        Source: Neyman and Pearson; Dong, Roth and Su (2022, arXiv:1905.02383) for the duality.
         """
         rates = check.real_array(false_positive_rate, "false_positive_rate", lower=0.0, upper=1.0)
         return _ends([self._power(rate) for rate in rates.ravel().tolist()], rates.shape)
+
+    def tradeoff(self, false_positive_rate: ArrayLike) -> Ends:
+        """Return the trade-off function of f-DP: the least rate of false negatives of a test."""
+        power = self.power(false_positive_rate)
+        return Ends(1.0 - power.upper, 1.0 - power.lower)
 
     def curve(self) -> tuple[FloatArray, FloatArray, float]:
         """Return false and true positive rates of the best tests, from 0 to 1, and their error.

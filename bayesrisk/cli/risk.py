@@ -61,8 +61,13 @@ _TABLES = {
 
 
 def risk(
-    noisy_count: Annotated[list[str], typer.Argument(help="Released counts (-- before negatives)")],
     prior: Annotated[list[str], "Prior of the truth, 0.2 or 1/864."],
+    noisy_count: Annotated[
+        list[str] | None, typer.Argument(help="Released counts (-- before negatives).")
+    ] = None,
+    release: Annotated[
+        str | None, "Folder of a release, or pl94, dhc: the risk of all its counts together."
+    ] = None,
     rho: Annotated[str | None, "zCDP budget of the count."] = None,
     sigma2: Annotated[str | None, "Scale of the noise, instead of rho."] = None,
     sensitivity: SensitivityOption = "1",
@@ -70,17 +75,26 @@ def risk(
     scenario: Annotated[str, "What the adversary wants to know."] = "characteristics",
     as_json: JsonOption = False,
 ) -> None:
-    """Posterior, risk ratio and averages for released counts."""
+    """Posterior, risk ratio and averages for released counts, or of a whole release."""
+    if (release is None) == (not noisy_count):
+        raise ArgumentError("give released counts, or --release, and not both")
+    priors = [parse_number(p, "prior") for p in prior]
+    if release is not None:
+        if (rho, sigma2) != (None, None):
+            raise ArgumentError("a release states its noise: leave out --rho and --sigma2")
+        whole, said = whole_release.answer(release, epsilon=None, delta=None, priors=priors)
+        print_answer(whole, said, as_json=as_json)
+        return
     if (rho is None) == (sigma2 is None):
         raise ArgumentError(
             f"give exactly one of --rho and --sigma2, got rho={rho}, sigma2={sigma2}"
         )
     with renamed({"scenario_name": "--scenario"}):
         result = br.block_risk(
-            [[parse_number(count, "noisy_count")] for count in noisy_count],
+            [[parse_number(count, "noisy_count")] for count in noisy_count or ()],
             rho=optional_number(rho, "rho"),
             sigma2=optional_number(sigma2, "sigma2"),
-            prior=[parse_number(p, "prior") for p in prior],
+            prior=priors,
             sensitivity=parse_sensitivity(sensitivity),
             known_count=known_count,
             scenario_name=scenario,
@@ -162,7 +176,7 @@ def convert(
             release,
             epsilon=optional_number(epsilon, "epsilon"),
             delta=optional_number(delta, "delta"),
-            prior=optional_number(limit.prior, "prior"),
+            priors=[] if limit.prior is None else [parse_number(limit.prior, "prior")],
         )
         print_answer(document, lines, as_json=as_json)
         return

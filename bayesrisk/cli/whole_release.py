@@ -1,6 +1,7 @@
 """Evidence of a whole release about one record, by the law of its privacy loss."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def release_law(source: str) -> "br.accounting.PrivacyLoss":
 
 
 def answer(
-    source: str, *, epsilon: float | None, delta: float | None, prior: float | None
+    source: str, *, epsilon: float | None, delta: float | None, priors: Sequence[float]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return epsilon or delta, and beliefs, of a release: as a document and in lines."""
     import numpy as np
@@ -52,7 +53,7 @@ def answer(
             tight = float(br.rho_to_epsilon(law.rho, failure))
             document |= {"rho": law.rho, "epsilon_of_rho": tight}
             first += f"; the conversion of its rho, {law.rho:.6g}, gives {tight:.6g}"
-    priors = _PRIORS if prior is None else (prior,)
+    priors = priors or _PRIORS
     beliefs = law.posterior(priors)
     columns = (beliefs.mean, beliefs.ratio, beliefs.decision_error)
     rows = [

@@ -32,4 +32,12 @@ def test_convert_a_release(run, tmp_path):
     assert run("convert", tmp_path / "true")[0] == 2
     assert json.loads(run("verify-release", tmp_path / "true", "--json")[1])["epsilon"] is None
     assert run("convert", "pl94", "--rho", "1")[0] == 2
+    out = run(
+        "risk", "--release", tmp_path / "noisy", "--prior", "0.2", "--prior", "1/3", "--json"
+    )[1]
+    ratios = [row["risk_ratio"] for row in json.loads(out)["rows"]]
+    assert ratios == wanted.posterior([0.2, 1 / 3]).ratio.value.tolist()
+    assert run("risk", "--prior", "0.2")[0] == 2
+    assert run("risk", "3", "--release", "pl94", "--prior", "0.2")[0] == 2
+    assert run("risk", "--release", "pl94", "--prior", "0.2", "--rho", "1")[0] == 2
     assert run("convert", "pl94", "--epsilon", "1", "--delta", "1e-6")[0] == 2
