@@ -203,7 +203,8 @@ class LossLine:
         scale = math.exp(self.log_moment - point)
         angle = nodes.phase - nodes.t * epsilon
         terms = np.cos(angle) * self.kernel.real - np.sin(angle) * self.kernel.imag
-        middle = scale * self.step / math.pi * math.fsum(terms)
+        middle = scale * self.step / math.pi * float(terms.sum())
+        # 64 roundings of each term: of its factors, and of a sum by pairs.
         off = nodes.error + _ULP * (64.0 + 4.0 * np.abs(nodes.t * epsilon))
         error = scale * (self.step / math.pi * float(self.weight @ off) + self.left_out)
         # Delta is at most 1 below, and at most M(2 tilt) exp(-2 tilt epsilon) above.

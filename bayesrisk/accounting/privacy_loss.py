@@ -249,16 +249,21 @@ class PrivacyLoss(Tabular):
         return max(near - 1e-3, 0.0), min(near + 1e-3, top)
 
     def _ceiling(self, delta: float) -> float:
-        """Return an epsilon that keeps delta by Chernoff's bound, delta <= M(t) exp(-t epsilon)."""
+        """Return an epsilon that keeps delta for certain; infinite where none does."""
         endless, lost = endless_mass(self.parts)
         left = delta - (endless + lost) * (1.0 + 1e-12)
-        if left <= 0.0:
-            return math.inf
+        return max(self._reach(left), 0.0) if left > 0.0 else math.inf
+
+    def _reach(self, mass: float, side: float = 1.0) -> float:
+        """Return a loss beyond which finite losses have at most a mass, above it or below.
+
+        By Chernoff's inequality, P(L >= x) <= E exp(t (L - x)), which bounds delta, too.
+        """
         bounds = [
-            (log_moment(self.parts, t) + 1e-9 - math.log(left)) / t
+            (log_moment(self.parts, side * t) + 1e-9 - math.log(mass)) / t
             for t in np.geomspace(0.01, 1e3, 50).tolist()
         ]
-        return max(float(min(bounds)), 0.0)
+        return side * float(min(bounds))
 
     @property
     def advantage(self) -> Ends:
@@ -273,7 +278,15 @@ class PrivacyLoss(Tabular):
         Source: Neyman and Pearson; Dong, Roth and Su (2022, arXiv:1905.02383) for the duality.
         """
         rates = check.real_array(false_positive_rate, "false_positive_rate", lower=0.0, upper=1.0)
-        return _ends([self._power(rate) for rate in rates.ravel().tolist()], rates.shape)
+        if self._list is None:
+            return _ends([self._power(rate) for rate in rates.ravel().tolist()], rates.shape)
+        false, true, error = self.curve()
+        last = np.flatnonzero(np.diff(false, append=np.inf) > 0.0)  # of equal rates the best
+        low, high = (
+            np.interp(rates + side * error, false[last], true[last]) + side * error
+            for side in (-1.0, 1.0)
+        )
+        return Ends(check.answer(np.maximum(low, rates)), check.answer(np.minimum(high, 1.0)))
 
     def tradeoff(self, false_positive_rate: ArrayLike) -> Ends:
         """Return the trade-off function of f-DP: the least rate of false negatives of a test."""
@@ -293,7 +306,7 @@ class PrivacyLoss(Tabular):
                 false = np.concatenate([[0.0], np.cumsum(np.exp(np.log(mass) - loss))])
             error = 2.0 * self._list.lost + self._list.share + self._list.shift
         else:
-            top = self._ceiling(1e-12)
+            top = max(self._reach(1e-12), 0.0)
             limits = np.linspace(top, -top, 401)
             tails = [(self._tail(x), self._backward._tail(-x)) for x in limits.tolist()]
             true = np.array([0.5 * (p.lower + p.upper) for p, _ in tails])
@@ -309,7 +322,7 @@ class PrivacyLoss(Tabular):
         if rate in (0.0, 1.0):
             endless, lost = endless_mass(self.parts)
             return Pair(max(endless - lost, 0.0), endless + lost) if rate == 0.0 else Pair(1.0, 1.0)
-        top = self._ceiling(1e-3 * min(rate, 1.0 - rate)) + 1.0
+        top = max(self._reach(1e-3 * min(rate, 1.0 - rate)), 0.0) + 1.0
         best = minimize_scalar(
             lambda e: math.exp(e) * rate + self._delta(e).upper,
             bounds=(-top, top),
@@ -317,7 +330,18 @@ class PrivacyLoss(Tabular):
             options={"xatol": 1e-6},
         )
         points = float(best.x) + _GAP * np.arange(-2, 3)
-        return _least(rate, np.exp(points), [self._delta(e) for e in points.tolist()])
+        ends = _least(rate, np.exp(points), [self._delta(e) for e in points.tolist()])
+        return ends if ends.lower > rate else Pair(self._reached(rate), ends.upper)
+
+    def _reached(self, rate: float) -> float:
+        """Return a power that a test by one limit of the loss has, with at most a false rate."""
+        low, high = self._reach(1e-6 * rate, -1.0) - 1.0, self._reach(rate) + 1.0
+        while high - low > 1e-6:
+            middle = 0.5 * (low + high)
+            # Q(L > x) = (P(L > x) - delta(x)) exp(-x)
+            false = (self._tail(middle).upper - self._delta(middle).lower) * math.exp(-middle)
+            low, high = (low, middle) if false <= rate else (middle, high)
+        return self._tail(high).lower
 
     def posterior(self, prior: ArrayLike) -> BeliefLaw:
         """Return the law of the posterior of whoever sees all counts and knows all others.
@@ -350,11 +374,14 @@ class PrivacyLoss(Tabular):
 
     def _quantile(self, level: float) -> Pair:
         """Return the ends of the least x with P(L > x) <= 1 - level, widened by at most 1e-10."""
-        top = self._ceiling(0.5 * (1.0 - level)) + 1.0
-        bottom = -self.reversed._ceiling(0.25 * min(level, 1.0 - level)) - 1.0
+        top = self._reach(0.5 * (1.0 - level)) + 1.0
+        bottom = min(self._reach(0.25 * min(level, 1.0 - level), -1.0), top) - 1.0
         ends = []
         for side in (0, 1):
-            low, high = bottom, max(top, bottom)
+            if self._tail(top)[side] > 1.0 - level:  # endless losses are that many
+                ends.append(math.inf)
+                continue
+            low, high = bottom, top
             while high - low > 1e-10 * max(1.0, abs(high)):
                 middle = 0.5 * (low + high)
                 low, high = (

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracles import privacy_loss as oracle
+from scipy.stats import norm
 
 from bayesrisk import ArgumentError, Workload, make_mechanism
 from bayesrisk.accounting import (
@@ -296,3 +297,26 @@ def test_frames_and_words():
 def test_sources_that_are_none(source, error):
     with pytest.raises(error):
         PrivacyLoss.of(source)
+
+
+def test_losses_without_end_are_certainty():
+    """With probability 1/2 the noise shows the record: no belief, test or quantile is in doubt."""
+    law = PrivacyLoss.of([(FiniteLaw(0, [0.5, 0.5]), 1), (DiscreteLaplace(1.0), 1)])
+    belief = law.posterior(0.3)
+    assert belief.quantile([0.7, 0.95]).lower.tolist() == [1.0, 1.0]
+    assert belief.quantile(0.3).upper < 1.0
+    power = law.power([0.0, 0.5, 1.0])
+    assert power.lower == pytest.approx([0.5, 1.0, 1.0], abs=1e-12)
+    assert power.upper == pytest.approx([0.5, 1.0, 1.0], abs=1e-12)
+    with pytest.raises(ArgumentError, match="to be scaled"):
+        law.scaled(2.0)
+
+
+def test_power_of_many_counts_is_reached_and_not_passed():
+    law = PrivacyLoss.of([DiscreteGaussian(v) for v in (11.0, 13.0, 17.5, 19.0, 23.0, 29.0)])
+    assert LossList.listed(law.parts) is None
+    rates = np.array([1e-3, 0.2, 0.999])
+    power = law.power(rates)
+    assert np.all(power.width < 1e-6)
+    mu = math.sqrt(2 * law.rho)  # nearly normal
+    assert power.value == pytest.approx(norm.cdf(norm.ppf(rates) + mu), abs=2e-3)
