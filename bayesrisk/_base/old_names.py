@@ -28,6 +28,11 @@ _FOLDERS = {"readers": "census.readers", "population": "census.population"}
 #: Public names of the wing, by the module that had them.
 NAMES = {
     "bayesrisk": ("population", "readers"),
+    # Modules of the two packages whose public names stand together in the wing.
+    "bayesrisk.census": (
+        *("simulate", "spec", "summary", "years"),
+        *("geocodes", "hud", "ipums", "nmf", "ppmf", "record_form", "summary_files", "text"),
+    ),
     "bayesrisk.experiments": (
         "MeasurementCountsStudy",
         "MeasurementsStudy",
@@ -54,6 +59,9 @@ def moved(package: str, name: str) -> object:
     """Return the object that a package listed under a name in the version before."""
     if name not in NAMES.get(package, ()):
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    if package == "bayesrisk.census":
+        home = "population" if name in NAMES[package][:4] else "readers"
+        return importlib.import_module(f"bayesrisk.census.{home}.{name}")
     wing = importlib.import_module("bayesrisk.census")
     return wing if package == "bayesrisk" else getattr(wing, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,7 +59,18 @@ class LossPart:
     @cached_property
     def endless(self) -> float:
         """Probability that the loss of one of the counts is infinite."""
-        return 0.0 if self.sigma2 else 1.0 - (1.0 - self.values.endless) ** self.times
+        if self.sigma2 or self.values.endless == 0.0:
+            return 0.0
+        one = min(self.values.endless, 1.0)
+        return -math.expm1(self.times * math.log1p(-one)) if one < 1.0 else 1.0
+
+    @cached_property
+    def scale(self) -> float:
+        """Root of E L**2 over all counts, where the loss is finite: how large losses are."""
+        if self.sigma2:
+            return abs(self.change) * math.sqrt(self.times / self.sigma2)
+        loss, mass, _ = self.values
+        return math.sqrt(self.times * float(mass @ loss**2))
 
     @cached_property
     def values(self) -> Values:

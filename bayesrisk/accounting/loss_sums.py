@@ -25,14 +25,14 @@ import numpy as np
 
 from bayesrisk._base.validation import FloatArray
 from bayesrisk.accounting import loss_kernels as kernels
-from bayesrisk.accounting.loss_parts import LossPart, transform
+from bayesrisk.accounting.loss_parts import LossPart, Values, transform
 
 _ULP = 2.0**-52
 _MOST_VALUES = 2**21  # of all counts together, that are listed
 _MOST_PAIRS = 2**23  # values that are merged at a time
 _SMALL = 44.0  # what is left out is smaller than the answer by this logarithm
 _UNIFORMS = 8  # uniform laws whose sum is the further loss
-KAPPA = 1e-4  # its largest size
+KAPPA = 1e-4  # its largest size, as a share of how large losses are, or of 1
 
 
 class Pair(NamedTuple):
@@ -55,8 +55,11 @@ def log_moment(parts: Sequence[LossPart], tilt: float) -> float:
 
 def endless_mass(parts: Sequence[LossPart]) -> tuple[float, float]:
     """Return the probability of an endless loss, and a bound on the mass that lists leave out."""
-    finite = math.prod(1.0 - part.endless for part in parts)
-    return 1.0 - finite, math.fsum(part.lost for part in parts if not part.sigma2)
+    if any(part.endless >= 1.0 for part in parts):
+        endless = 1.0
+    else:
+        endless = -math.expm1(math.fsum(math.log1p(-part.endless) for part in parts))
+    return endless, math.fsum(part.lost for part in parts if not part.sigma2)
 
 
 class LossList:
@@ -64,15 +67,15 @@ class LossList:
 
     def __init__(self, parts: Sequence[LossPart], loss: FloatArray, mass: FloatArray) -> None:
         self.loss, self.mass = loss, mass
-        self.endless = 1.0 - math.prod((1.0 - p.values.endless) ** p.times for p in parts)
+        self.endless = endless_mass(parts)[0]
         self.lost = math.fsum(p.lost for p in parts)
         counts = sum(p.times for p in parts)
         largest = max(1.0, float(np.abs(loss[[0, -1]]).max()))
         #: Rounding of a loss, of sums and of what was merged; and of a probability, as a share.
         self.shift = 8.0 * _ULP * largest * (counts + 1)
         self._alone = counts == 1
-        sizes = sum(p.times * math.log2(p.values.loss.size + 2) for p in parts)
-        self.share = _ULP * (64.0 + 32.0 * counts + 4.0 * sizes + 8.0 * largest)
+        sizes = sum((p.times - 1) * p.values.loss.size for p in parts)  # terms of convolutions
+        self.share = _ULP * (64.0 + 64.0 * counts + 8.0 * largest + sizes)
         self._delta, self._weight = np.empty(loss.size), np.empty(loss.size)
         kernels.excesses(loss, mass, self._delta, self._weight)
 
@@ -88,10 +91,14 @@ class LossList:
         if any(part.values.loss.size == 0 for part in parts):  # every loss is endless
             return cls(parts, loss, np.zeros(1))
         for part in sorted(parts, key=lambda p: p.times * p.values.loss.size):
-            for _ in range(part.times):
-                if loss.size * part.values.loss.size > _MOST_PAIRS:
+            values, times = _folded(part), part.times
+            if values is not None:
+                times = 1
+            for _ in range(times):
+                one = part.values if values is None else values
+                if loss.size * one.loss.size > _MOST_PAIRS:
                     return None
-                loss, mass = _sum(loss, mass, part)
+                loss, mass = _sum(loss, mass, one)
                 if loss.size > _MOST_VALUES:
                     return None
         return cls(parts, loss, mass)
@@ -151,11 +158,25 @@ class LossList:
         return pair.with_endless(self.endless, self.lost)
 
 
-def _sum(loss: FloatArray, mass: FloatArray, part: LossPart) -> tuple[FloatArray, FloatArray]:
-    """Return the sum with one more count, in order; values that differ by rounding are one."""
-    values = np.add.outer(loss, part.values.loss).ravel()
+def _folded(part: LossPart) -> Values | None:
+    """Return the sum of counts alike with equally spaced losses; None where it is too long."""
+    loss, mass, endless = part.values
+    gaps = np.diff(loss)
+    even = loss.size > 1 and np.ptp(gaps) <= 64.0 * _ULP * float(np.abs(loss[[0, -1]]).max())
+    if part.times == 1 or not even or part.times**2 * loss.size**2 > 2**31:
+        return None
+    total = mass
+    for _ in range(part.times - 1):
+        total = np.convolve(total, mass)
+    first, step = part.times * loss[0], (loss[-1] - loss[0]) / (loss.size - 1)
+    return Values(first + step * np.arange(total.size), np.asarray(total, float), endless)
+
+
+def _sum(loss: FloatArray, mass: FloatArray, one: Values) -> tuple[FloatArray, FloatArray]:
+    """Return the sum with further counts, in order; values that differ by rounding are one."""
+    values = np.add.outer(loss, one.loss).ravel()
     order = np.argsort(values, kind="stable")
-    values, chance = values[order], np.multiply.outer(mass, part.values.mass).ravel()[order]
+    values, chance = values[order], np.multiply.outer(mass, one.mass).ravel()[order]
     width = 4.0 * _ULP * max(1.0, float(np.abs(values[[0, -1]]).max()))
     count = kernels.merge(values, chance, width)
     return values[:count].copy(), chance[:count].copy()
@@ -164,10 +185,12 @@ def _sum(loss: FloatArray, mass: FloatArray, part: LossPart) -> tuple[FloatArray
 class LossLine:
     """The transform along one line: every delta near an epsilon is a short sum of it."""
 
-    def __init__(self, parts: Sequence[LossPart], epsilon: float, kappa: float = KAPPA) -> None:
+    def __init__(self, parts: Sequence[LossPart], epsilon: float, share: float = KAPPA) -> None:
         self.parts = parts
+        scale = min(math.hypot(*(part.scale for part in parts)), 1.0)
+        kappa = share * scale
         self.endless, self.lost = endless_mass(parts)
-        self.tilt = _best_tilt(parts, epsilon)
+        self.tilt = _best_tilt(parts, epsilon, scale)
         self.log_moment, self.twice = (log_moment(parts, k * self.tilt) for k in (1.0, 2.0))
         # One turn is so long that what comes along is small beside delta <= exp(log_bound).
         log_bound = self.log_moment - self.tilt * epsilon
@@ -178,7 +201,7 @@ class LossLine:
         last = math.ceil(4.0 / half / self.step)
         self.nodes = transform(parts, self.tilt, self.step, last, -_SMALL - math.log(last + 1.0))
         # E exp(-s Y): Y is a sum of uniform laws on [-half, half], moved so that E exp(Y) = 1.
-        move = -_UNIFORMS * math.log(math.sinh(half) / half)
+        move = -_UNIFORMS * _log_sinc(half)
         s = self.tilt + 1j * self.nodes.t
         spline = (np.sinh(s * half) / (s * half)) ** _UNIFORMS * np.exp(-s * move)
         first = np.where(self.nodes.t == 0.0, 0.5, 1.0)
@@ -192,14 +215,18 @@ class LossLine:
         dead = wide * self.nodes.rest * self.step / math.pi / (self.tilt * (self.tilt + 1.0))
         self.left_out = tail + dead
         # E (exp(Y) - 1)+ = E |exp(Y) - 1| / 2 is at most half the standard deviation of exp(Y).
-        second = (math.sinh(2.0 * half) / (2.0 * half)) ** _UNIFORMS * math.exp(2.0 * move)
+        variance = math.expm1(_UNIFORMS * (_log_sinc(2.0 * half) - 2.0 * _log_sinc(half)))
         self.reach = (kappa + abs(move)) * (1.0 + 8.0 * _ULP)
-        self.spread = 0.5 * math.sqrt(max(second - 1.0, 0.0) + 16.0 * _ULP)
+        self.spread = 0.5 * math.sqrt(variance) * (1.0 + 1e-9)
         self.rounding = math.fsum(p.moment_error(self.tilt) for p in parts)
 
     def _smooth(self, epsilon: float) -> Pair:
         """Return the ends of delta with the further loss."""
         nodes, point = self.nodes, self.tilt * epsilon
+        # Delta one turn above is at most M(2 tilt) exp(-2 tilt epsilon), and 1 below.
+        log_above = self.twice - 2.0 * point + 4.0 * self.tilt * self.reach
+        if max(log_above - self.tilt * self.period, self.log_moment - point) > 600.0:
+            return Pair(0.0, 1.0)  # a line that was made for an epsilon far away
         scale = math.exp(self.log_moment - point)
         angle = nodes.phase - nodes.t * epsilon
         terms = np.cos(angle) * self.kernel.real - np.sin(angle) * self.kernel.imag
@@ -207,13 +234,12 @@ class LossLine:
         # 64 roundings of each term: of its factors, and of a sum by pairs.
         off = nodes.error + _ULP * (64.0 + 4.0 * np.abs(nodes.t * epsilon))
         error = scale * (self.step / math.pi * float(self.weight @ off) + self.left_out)
-        # Delta is at most 1 below, and at most M(2 tilt) exp(-2 tilt epsilon) above.
-        above = math.exp(min(self.twice - 2.0 * point + 4.0 * self.tilt * self.reach, 700.0))
-        error += 2.0 * (1.0 + above) * math.exp(-self.tilt * self.period)
+        turned = self.tilt * self.period
+        error += 2.0 * (math.exp(log_above - turned) + math.exp(-turned))
         error += abs(middle) * (
             self.rounding + 64.0 * _ULP * (1.0 + abs(self.log_moment) + abs(point))
         )
-        return Pair(max(middle - error, 0.0), min(middle + error, 1.0))
+        return Pair(min(max(middle - error, 0.0), 1.0), min(max(middle + error, 2.0**-1022), 1.0))
 
     def delta(self, epsilon: float) -> Pair:
         """Return the ends of E (1 - exp(epsilon - L))+.
@@ -232,7 +258,12 @@ class LossLine:
         return Pair(max(lower, 0.0), smooth.upper).with_endless(self.endless, self.lost)
 
 
-def _best_tilt(parts: Sequence[LossPart], epsilon: float) -> float:
+def _log_sinc(x: float) -> float:
+    """Return log(sinh(x) / x) for 0 < x < 0.1, by its series: 2**-60 of it is left out."""
+    return x**2 / 6.0 - x**4 / 180.0 + x**6 / 2835.0 - x**8 / 37800.0 + x**10 / 467775.0
+
+
+def _best_tilt(parts: Sequence[LossPart], epsilon: float, scale: float) -> float:
     """Return about the tilt at which the integrand is least; any other would be valid."""
     from scipy.optimize import minimize_scalar  # slow to import
 
@@ -240,28 +271,44 @@ def _best_tilt(parts: Sequence[LossPart], epsilon: float) -> float:
         tilt = math.exp(log_tilt)
         return log_moment(parts, tilt) - tilt * epsilon - math.log(tilt * (tilt + 1.0))
 
-    return math.exp(float(minimize_scalar(size, bounds=(-1.5, 7.0), method="bounded").x))
+    return math.exp(
+        float(minimize_scalar(size, bounds=(-1.5, 7.0 - math.log(scale)), method="bounded").x)
+    )
 
 
 def logistic(parts: Sequence[LossPart], shift: float) -> Pair:
-    """Return the ends of E 1 / (1 + exp(-L - shift)), by its kernel pi / sin(pi s).
+    """Return the ends of E 1 / (1 + exp(-L - shift)): directly, or of what is missing to 1."""
+    if endless_mass(parts)[0] == 1.0:
+        return Pair(1.0, 1.0)
+    direct, rest = (log_moment(parts, tilt) + tilt * shift for tilt in (0.5, -0.5))
+    if direct <= max(rest, 0.0) + 1.0:
+        return _finite_logistic(parts, shift, 1.0).with_endless(*endless_mass(parts))
+    missing, lost = _finite_logistic(parts, shift, -1.0), endless_mass(parts)[1]
+    ends = Pair(1.0 - missing.upper - lost - 2.0 * _ULP, 1.0 - missing.lower + lost + 2.0 * _ULP)
+    return ends.with_endless(0.0, 0.0)
 
-    On the line s = 1 / 2 + i t the kernel is pi / cosh(pi t).  The trapezoid rule adds the values
-    one turn above, which are at most 1, and one below, which are at most E exp(L + shift).
+
+def _finite_logistic(parts: Sequence[LossPart], shift: float, side: float) -> Pair:
+    """Return the ends of E 1 / (1 + exp(side (-L - shift))) over finite losses.
+
+    On the line s = side / 2 + i t the kernel is pi / cosh(pi t).  The trapezoid rule adds the
+    values one turn above, which are at most 1, and below, at most E exp(side (L + shift)).
     """
-    half, whole = (log_moment(parts, tilt) for tilt in (0.5, 1.0))
-    period = 2.0 * (_SMALL + 10.0 + max(whole + shift, 0.0) + abs(shift))
+    half, whole = (log_moment(parts, side * tilt) for tilt in (0.5, 1.0))
+    signed = side * shift
+    period = 2.0 * (_SMALL + 10.0 + max(whole + signed, 0.0) + abs(shift))
     step = 2.0 * math.pi / period
     last = math.ceil((_SMALL + 10.0 + abs(shift) + abs(half)) / math.pi / step)
-    nodes = transform(parts, 0.5, step, last, -_SMALL - 20.0 - abs(shift) - abs(half))
-    scale = math.exp(half + 0.5 * shift)
-    weight = nodes.size * np.pi / np.cosh(np.pi * nodes.t)
+    nodes = transform(parts, 0.5 * side, step, last, -_SMALL - 20.0 - abs(shift) - abs(half))
+    scale = math.exp(half + 0.5 * signed)
+    fall = np.exp(-np.pi * nodes.t)
+    weight = nodes.size * 2.0 * np.pi * fall / (1.0 + fall**2)
     middle = math.fsum(weight * np.cos(nodes.phase + nodes.t * shift)) - 0.5 * math.pi
     middle *= scale * step / math.pi
     off = float(weight @ (nodes.error + _ULP * (32.0 + 8.0 * np.abs(nodes.t * shift))))
     tail = 4.0 * math.exp(-math.pi * last * step)
     error = scale * (step / math.pi * (off + math.pi * nodes.rest) + tail)
-    error += 2.0 * (1.0 + math.exp(min(whole + shift, 700.0))) * math.exp(-0.5 * period)
-    rounding = math.fsum(p.moment_error(0.5) for p in parts)
+    error += 2.0 * (math.exp(-0.5 * period) + math.exp(whole + signed - 0.5 * period))
+    rounding = math.fsum(p.moment_error(0.5 * side) for p in parts)
     error += abs(middle) * (rounding + 64.0 * _ULP * (1.0 + abs(half) + abs(shift)))
-    return Pair(middle - error, middle + error).with_endless(*endless_mass(parts))
+    return Pair(middle - error, middle + error)

@@ -136,7 +136,8 @@ class PrivacyLoss(Tabular):
             if "sigma2" not in source:
                 raise ArgumentError("source", "must have a column 'sigma2'", shown=list(source))
             moved = _MOVED[sensitivity or "change-one"]
-            counts = [(DiscreteGaussian(float(v)), 1, moved) for v in source["sigma2"]]
+            scales = check.real_array(source["sigma2"], "sigma2", lower=0.0, bounds="(]")
+            counts = [(DiscreteGaussian(v), 1, moved) for v in scales.ravel().tolist()]
         elif hasattr(spec, "noise") and hasattr(spec, "parameters"):
             counts = _counts_of_spec(spec, sensitivity)
         elif isinstance(source, (Noise, CountLaw)):
@@ -400,15 +401,30 @@ class PrivacyLoss(Tabular):
     def variance_factor(self, *, epsilon: float, delta: float) -> float:
         """Return the least factor on all variances with which the release keeps (epsilon, delta).
 
-        Rounded up, to a share of 1e-6 above the least one.
+        Rounded up, to a share of 1e-6 above the least one, in [1e-6, 1e9].
         """
         target = check.scalar(delta, "delta", lower=1e-300, upper=1.0, bounds="[)")
         point = check.scalar(epsilon, "epsilon", lower=0.0, upper=1e4)
-        low, high = math.log(1e-6), math.log(1e9)
+        least, most = math.log(1e-6), math.log(1e9)
+
+        def keeps(log_factor: float) -> bool:
+            return self.scaled(math.exp(log_factor))._delta(point).upper <= target
+
+        low = high = 0.0
+        if keeps(0.0):
+            while low > least and keeps(low := max(low - 2.0, least)):
+                high = low
+        else:
+            while high < most and not keeps(high := min(high + 2.0, most)):
+                low = high
+            if high == most and not keeps(most):
+                raise ArgumentError(
+                    "delta", "must be kept by some factor of at most 1e9", got=target,
+                    advice=f"; epsilon {point:g} or delta must be larger",
+                )  # fmt: skip
         while high - low > 1e-6:
             middle = 0.5 * (low + high)
-            safe = self.scaled(math.exp(middle))._delta(point).upper <= target
-            low, high = (low, middle) if safe else (middle, high)
+            low, high = (low, middle) if keeps(middle) else (middle, high)
         return math.exp(high)
 
     def _answer(self) -> list[str]:
@@ -468,7 +484,7 @@ class BeliefLaw(Tabular):
 
     @property
     def decision_error(self) -> Ends:
-        r"""Probability that the likelier of the two hypotheses is wrong.
+        r"""Probability that the likelier of the two hypotheses is wrong, to some 1e-12.
 
         .. math:: \pi\,(1 - \delta(-\mathrm{logit}\, \pi))
         """

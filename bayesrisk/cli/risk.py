@@ -170,7 +170,8 @@ def convert(
 
     change = parse_sensitivity(sensitivity)
     if release is not None:
-        if (rho, sigma2, limit.max_risk, limit.probability) != (None,) * 4:
+        others = (rho, sigma2, limit.max_risk, limit.probability)
+        if others != (None,) * 4 or (sensitivity, method) != ("1", "tight"):
             raise ArgumentError("a release goes with --epsilon or --delta, and --prior, alone")
         document, lines = whole_release.answer(
             release,

@@ -320,3 +320,51 @@ def test_power_of_many_counts_is_reached_and_not_passed():
     assert np.all(power.width < 1e-6)
     mu = math.sqrt(2 * law.rho)  # nearly normal
     assert power.value == pytest.approx(norm.cdf(norm.ppf(rates) + mu), abs=2e-3)
+
+
+def test_answers_do_not_depend_on_earlier_ones():
+    counts = [DiscreteGaussian(v) for v in (1e5, 1.3e5, 1.7e5, 2.3e5)]
+    used = PrivacyLoss.of(counts)
+    used.delta([20.0, 5.0])
+    for epsilon in (0.0, 1e-3, 0.02):
+        one, other = used.delta(epsilon), PrivacyLoss.of(counts).delta(epsilon)
+        assert one.lower <= other.upper
+        assert other.lower <= one.upper
+        assert other.width <= 1e-6 * other.upper
+    mu = math.sqrt(2 * used.rho)  # nearly normal
+    assert float(used.delta(0.0)) == pytest.approx(2 * norm.cdf(mu / 2) - 1, rel=1e-6)
+
+
+def test_much_budget_is_near_certainty():
+    law = PrivacyLoss.of("pl94")
+    means = [law.scaled(law.rho / rho).posterior([0.1, 1e-6]).mean for rho in (20, 60, 100, 300)]
+    lower = np.array([mean.lower for mean in means])
+    assert np.all(np.diff(lower, axis=0) >= -1e-12)
+    assert all(np.all(mean.width < 1e-9) for mean in means)
+    assert lower[-1] == pytest.approx([1.0, 1.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("x", [1e-10, 1e-18])
+def test_a_tiny_chance_of_certainty_is_kept(x):
+    law = PrivacyLoss.of([(FiniteLaw(0, [x, 1 - x]), -1)])
+    ends = law.delta(2 + math.log((1 - x) / x))
+    assert encloses(ends, mp.mpf(x))
+    assert ends.width < 1e-12 * x
+    assert law.epsilon(x / 2).lower == math.inf
+
+
+@pytest.mark.parametrize("change", [1200, 10_000])
+def test_large_changes_and_many_counts_alike(change):
+    law = PrivacyLoss.of([(DiscreteGaussian(1e4), change)] * 3)
+    exact = 1 - 2 * norm.sf(change * math.sqrt(3) / 200)  # nearly normal
+    assert float(law.advantage) == pytest.approx(exact, abs=1e-9)
+    many = PrivacyLoss.of([DiscreteGaussian(400.0)] * 5000)
+    assert many.epsilon(1e-6).width < 1e-6
+    assert many.epsilon(1e-6).upper < rho_to_epsilon(many.rho, 1e-6)
+
+
+def test_a_promise_that_no_noise_keeps_is_refused():
+    with pytest.raises(ArgumentError, match="some factor"):
+        PrivacyLoss.of([DiscreteLaplace(2.0)]).variance_factor(epsilon=0, delta=1e-6)
+    with pytest.raises(ArgumentError, match="sigma2"):
+        PrivacyLoss.of(pd.DataFrame({"sigma2": ["x"]}))
