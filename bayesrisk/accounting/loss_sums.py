@@ -234,8 +234,8 @@ class LossLine:
         # 64 roundings of each term: of its factors, and of a sum by pairs.
         off = nodes.error + _ULP * (64.0 + 4.0 * np.abs(nodes.t * epsilon))
         error = scale * (self.step / math.pi * float(self.weight @ off) + self.left_out)
-        turned = self.tilt * self.period
-        error += 2.0 * (math.exp(log_above - turned) + math.exp(-turned))
+        rotation = self.tilt * self.period
+        error += 2.0 * (math.exp(log_above - rotation) + math.exp(-rotation))
         error += abs(middle) * (
             self.rounding + 64.0 * _ULP * (1.0 + abs(self.log_moment) + abs(point))
         )

@@ -82,8 +82,10 @@ def risk(
     if release is not None:
         if (rho, sigma2) != (None, None):
             raise ArgumentError("a release states its noise: leave out --rho and --sigma2")
-        whole, said = whole_release.answer(release, epsilon=None, delta=None, priors=priors)
-        print_answer(whole, said, as_json=as_json)
+        whole, lines_of_release = whole_release.answer(
+            release, epsilon=None, delta=None, priors=priors
+        )
+        print_answer(whole, lines_of_release, as_json=as_json)
         return
     if (rho is None) == (sigma2 is None):
         raise ArgumentError(
@@ -170,8 +172,8 @@ def convert(
 
     change = parse_sensitivity(sensitivity)
     if release is not None:
-        others = (rho, sigma2, limit.max_risk, limit.probability)
-        if others != (None,) * 4 or (sensitivity, method) != ("1", "tight"):
+        settings = (rho, sigma2, limit.max_risk, limit.probability)
+        if settings != (None,) * 4 or (sensitivity, method) != ("1", "tight"):
             raise ArgumentError("a release goes with --epsilon or --delta, and --prior, alone")
         document, lines = whole_release.answer(
             release,

@@ -355,11 +355,11 @@ def _figures(panel: SweepPanel) -> Iterator[Figure]:
         wide = panel.wide(quantities, ["rho", "prior"])
         wide = wide.rename(columns=lambda name: name.replace("whole_release_", "marginal_"))
         if len(wide) and len(panel.study.rho) > 1:
-            drawn = getattr(plotting, plot)(wide, budgets=budgets)
+            panels_of_rho = getattr(plotting, plot)(wide, budgets=budgets)
             if kind == "whole-release":
-                for axes in drawn:
+                for axes in panels_of_rho:
                     axes.set_xlabel(r"$\rho$ of the whole release")
-            yield panel.figure(drawn, kind, caption)
+            yield panel.figure(panels_of_rho, kind, caption)
     for one in panel.budgets:
         yield from _budget_figures(one)
         for quantity in _IN_GROUP:
