@@ -451,6 +451,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         "parameters": ", ".join(parameters) or "no parameters",
         "rho": _rho(spec.parameters),
         "epsilon": _epsilon(spec),
+        "neighbour": spec.parameters.get("sensitivity"),
         "simulation": simulation,
         "random": any(law.random for law in laws.values()),
         "diagnostics": dict(diagnostics),
@@ -475,9 +476,10 @@ def _privacy(release: Mapping[str, Any]) -> list[str]:
     """Return a sentence with epsilon of the whole release, if its law is known."""
     if release["epsilon"] is None:
         return []
+    moves = "comes or goes" if release["neighbour"] == "add-remove" else "changes"
     return [
-        f"For one record, all noisy counts together have epsilon {release['epsilon']:.6g} at delta "
-        "1e-10, by the law of their privacy loss."
+        f"For one record that {moves}, all noisy counts together have epsilon "
+        f"{release['epsilon']:.6g} at delta 1e-10, by the law of their privacy loss."
     ]
 
 
