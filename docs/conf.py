@@ -18,6 +18,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
+import command_reference  # noqa: E402
 import published_numbers  # noqa: E402
 from docutils import nodes  # noqa: E402
 from sphinx.util.nodes import make_refnode  # noqa: E402
@@ -164,3 +165,4 @@ def setup(app: object) -> None:
     app.connect("doctree-read", link_papers)  # type: ignore[attr-defined]
     app.connect("builder-inited", copy_notebooks)  # type: ignore[attr-defined]
     app.connect("source-read", published_numbers.source_read)  # type: ignore[attr-defined]
+    app.connect("source-read", command_reference.source_read)  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
 """Pages point to what exists, and every figure can be read by those who cannot see it."""
 
 import re
+import sys
 from functools import reduce
 from pathlib import Path
 
@@ -133,3 +134,34 @@ def test_figures_of_pages_have_alternative_texts(path):
 def test_the_texts_are_looked_at():
     assert not described("../_images/8478ff.png")
     assert FIGURE.search("x = 1\nbr.plotting.plot_levels(levels)")
+
+
+def command_sections():
+    """Return the sections of the page of the command line that are made from the help."""
+    sys.path.insert(0, str(DOCS))
+    try:
+        import command_reference
+    finally:
+        sys.path.remove(str(DOCS))
+    source = ["# Command line"]
+    command_reference.source_read(None, command_reference.DOCNAME, source)
+    found = re.split(r"(?m)^## (bayesrisk .*)$", source[0])[1:]
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+def test_the_page_of_the_command_line_has_every_command_and_option():
+    from typer.main import get_command
+
+    from bayesrisk.cli.app import app
+
+    sections, group = command_sections(), get_command(app)
+    assert len(sections) > 8
+    for words, text in sections.items():
+        command = group
+        for word in words.split()[1:]:
+            command = command.commands[word]
+        assert f"$ {words}" in text
+        for option in (o for p in command.params for o in p.opts if o.startswith("--")):
+            assert f"{option}" in text, (words, option)
+    for name, command in group.commands.items():
+        assert command.hidden or any(words.split()[1] == name for words in sections), name
