@@ -84,7 +84,7 @@ def test_what_is_no_command_is_seen():
     assert [unknown_words(words) for words in command_lines(page)] == [["swep"], ["--nmf"]]
 
 
-@of([p for p in sorted((DOCS / "howto").glob("*.md")) if p.stem != "index"])
+@of([p for p in sorted((DOCS / "howto").rglob("*.md")) if p.stem != "index"])
 def test_a_howto_says_when_to_use_it_and_its_limits(path):
     text = path.read_text(encoding="utf-8")
     assert "**When to use it.**" in text
