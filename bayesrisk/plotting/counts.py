@@ -440,7 +440,7 @@ def plot_group(
     quantity: str = _FOUND,
     ax: Where = None,
 ) -> Panels:
-    """Return an average of decisions by a group's count or budget (Kazan and Reiter, Figs. 5, 6).
+    """Return a panel of the rate of right decisions, by a group's count or budget.
 
     One or more panels, the adversary without hierarchy as a dotted line.
 

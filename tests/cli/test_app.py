@@ -257,7 +257,6 @@ def test_examples_are_command_lines_that_can_be_read():
 
 
 RUNS = ("workers", "executor", "scheduler", "shard", "resume")
-COMMAND_LINE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 
 
 def options_of(command):
@@ -277,26 +276,6 @@ def test_options_mean_the_same_everywhere():
             own += () if name == "seed" else (options[name].default,)
             assert seen.setdefault(name, own) == own, words
     assert set(seen) == {*RUNS, "as_json", "quiet", "seed"}
-
-
-def listed():
-    """Return the cells of the table of commands and options on the reference page."""
-    text = COMMAND_LINE.read_text(encoding="utf-8")
-    table = text[text.index("| command | `--workers`") :].split("\n\n")[0].splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
-    assert rows[0][1:] == [
-        "`--workers`, `--executor`, `--scheduler`, `--shard`, `--resume`",
-        "`--seed`", "`--quiet`", "`--json`",
-    ]  # fmt: skip
-    return {row[0].strip("`"): [cell == "yes" for cell in row[1:]] for row in rows[2:]}
-
-
-def test_the_table_of_options_is_that_of_the_commands():
-    rows, found = listed(), commands()
-    assert set(rows) == set(found)
-    for words, row in rows.items():
-        has = options_of(found[words])
-        assert row == [name in has for name in ("workers", "seed", "quiet", "as_json")], words
 
 
 def test_an_interrupt_of_any_command_is_one_line(run, monkeypatch):
