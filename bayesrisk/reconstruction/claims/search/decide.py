@@ -685,7 +685,7 @@ def _bounded(
     )
     claims = StatedClaims(patterns[keep], size[number[keep]], times[keep], at_least[keep])
     every, always = np.arange(len(space.codes)), claims._replace(size=claimed.size[keep])
-    stated = space.stated(system.cells, system.published)
+    stated = space.stated(system.cells, system.place.query)
     local = readable_bounds(space, stated, system.cells, counts, claims)
     readable = local & readable_bounds(space, space.constant, every, counts, always)
     undecided = problem.verify and bool((left & (decision != REFUTED)).any())

@@ -471,7 +471,7 @@ def readable_here(
 
     ``size`` counts the live cells that match each; a claim without any is a sum of no cells.
     """
-    stated = space.stated(system.cells, system.published)
+    stated = space.stated(system.cells, system.place.query)
     return np.asarray((size == 0) | _sums(space, stated, system.cells, patterns, size), np.bool_)
 
 
