@@ -528,7 +528,7 @@ def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conf
     place = place_classes(space, counts.low, counts.high)
     low, high = counts.low[place.query], counts.high[place.query]
     limited = high < UNBOUNDED
-    columns = place.columns[:, : np.count_nonzero(place.bound)]
+    columns = place.columns[:, np.flatnonzero(place.bound)]
     rows = sp.csr_array(columns)
     empty = (np.diff(rows.indptr) == 0) & (low > 0)
     if empty.any():
