@@ -75,7 +75,8 @@ class Program:
 
     def component_blocks(self, component: int) -> IntArray:
         """Return the blocks that have a cell in a component."""
-        return np.unique(self.block[self.parts.variables([component])])
+        first, last = self.parts.first_var[component : component + 2]
+        return np.unique(self.block[first:last])
 
 
 def _expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
