@@ -60,8 +60,8 @@ ROOMS = {
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
     "cli": "command printing recipes | options | data | sources whole_release | * | app",
     "constraints": (
-        "rows | model | narrow solvers certificates | search | highs _pulp | sifting refutation |"
-        " ends"
+        "implied rows | model | components narrow solvers certificates | propagation search"
+        " | highs _pulp | sifting refutation | ends"
     ),
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (

@@ -190,7 +190,7 @@ class _Attack:
 
     def steps(self) -> Iterator[None]:
         """Take the steps, the surest and quickest first."""
-        # Posed once: bounds, records and their variability are of one system.
+        # Posed once: bounds, claims, records and their variability are of one system.
         self.problem = published_problem(self.tables, scope=None)
         bounds = reconstruction.count_bounds(self.problem, time_limit=self.clock.share)
         self.missing.remove("bounds")
@@ -267,7 +267,7 @@ class _Attack:
 
     def _claims(self) -> None:
         """Find what must be true and no count states by itself."""
-        claims = reconstruction.find_claims(self.tables, time_limit=self.clock.share)
+        claims = reconstruction.find_claims(self.problem, time_limit=self.clock.share)
         frame = claims.to_frame(readable="here")
         frame = frame[frame["multiplicity"] > 0]
         order = np.lexsort((-frame["n_columns"].to_numpy(), several(frame), ~one_record(frame)))

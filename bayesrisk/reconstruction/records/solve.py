@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base.compiling import kernel, lean_step
 from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk.constraints import propagation
 from bayesrisk.constraints.model import IntegerModel, Status
 from bayesrisk.constraints.solvers import BOUND_ERROR, Limits, SolverBackend
 from bayesrisk.exceptions import ArgumentError
@@ -127,7 +128,7 @@ def solve(
         solution.unbounded = _unbounded(problem)
     for finding, blocks in findings.components:
         for b in blocks.tolist():
-            if finding == kernels.UNKNOWN:
+            if finding == propagation.UNKNOWN:
                 # Proofs about other components stand.
                 solution.status[b] = Status.UNKNOWN
                 solution.conflict[b] = "a limit was reached before a solution was found"
