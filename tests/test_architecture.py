@@ -33,6 +33,7 @@ ZONES = [
     {"risk"},
     {"datasets"},
     {"experiments"},
+    {"verbs"},
     # The wing of census bureaus: nothing before it knows it.
     {"census.readers"},
     {"census.population"},
@@ -580,7 +581,7 @@ def test_imports_are_absolute():
 
 # A file is a chapter, a folder is a shelf, and a name of a class is one thing.
 LONGEST = 800
-FACES = {"", "answers", "datasets", "exceptions", "interfaces"}
+FACES = {"", "answers", "datasets", "exceptions", "interfaces", "verbs"}
 
 
 def test_a_file_is_a_chapter():

@@ -27,7 +27,6 @@ from bayesrisk.cli.sources import (
     RecordSource,
     check_folder_names_its_own,
     infer_schema,
-    record_frame,
     usual_tables,
 )
 from bayesrisk.exceptions import ArgumentError, OutputError
@@ -135,10 +134,10 @@ def _recoded(
     wanted: "br.Workload",
     document: Mapping[str, Any],
     advance: Callable[[int], None],
-) -> "br.Microdata | Iterator[br.Records]":
+) -> "br.tables.Microdata | Iterator[br.Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
     read = source.pieces(wanted.schema, document["schema"], document["dialect"])
-    if isinstance(read, br.Microdata):
+    if isinstance(read, br.tables.Microdata):
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
     return _counted(read, wanted.schema, advance)
@@ -227,8 +226,10 @@ def _read(source: RecordSource, schema: str | None) -> "pd.DataFrame | br.Record
     """Return the persons (or households) of a folder, or the rows of a file."""
     if source.file is None:
         check_folder_names_its_own(schema, None)
-        microdata = br.Microdata.read(source.path)
+        microdata = br.tables.Microdata.read(source.path)
         return next(unit for unit in (microdata.persons, microdata.households) if unit is not None)
     if schema is not None:
         return br.Records.read(source.path, schema=load_schema(schema))
+    from bayesrisk._base.disk.record_file import record_frame  # slow to import
+
     return record_frame(source.file)

@@ -29,7 +29,7 @@ from bayesrisk.exceptions import ArgumentError, quote
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism
-    from bayesrisk.release import Likelihood
+    from bayesrisk.release import Likelihood, MechanismSpec
 
 _OCCUPIED = "occupied"
 _EXACTLY = "Published exactly: which places have a record"
@@ -176,7 +176,7 @@ class _Request:
     seed: int | None
     places: Any
 
-    def pieces(self) -> "br.Microdata | Iterator[br.Records]":
+    def pieces(self) -> "br.tables.Microdata | Iterator[br.Records]":
         """Return the microdata of a folder, or the pieces of a file."""
         schema, dialect = self.document.get("schema"), self.document.get("dialect")
         return self.source.pieces(self.workload.schema, schema, dialect)
@@ -189,9 +189,9 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
     quiet = runner.quiet or runner.as_json
     with progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
         count_step = counter(advance, 3)
-        people: br.Microdata | br.Records
+        people: br.tables.Microdata | br.Records
         pieces = request.pieces()
-        if isinstance(pieces, br.Microdata):
+        if isinstance(pieces, br.tables.Microdata):
             people = pieces
         else:
             with advised(IN_PIECES, FILE_BY_PLACE):
@@ -293,7 +293,7 @@ def _by_place(request: _Request, source: Path, output: Path, runner: RunOptions)
     runner.show(summary, [*lines, *_measured(summary.diagnostics)])
 
 
-def _warn(simulation: bool, spec: "br.MechanismSpec") -> None:
+def _warn(simulation: bool, spec: "MechanismSpec") -> None:
     from bayesrisk.mechanisms.samplers import stated_samplers
 
     if simulation:
@@ -359,7 +359,7 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
     path, column = (argument, "") if not name or Path(argument).exists() else (name, column)
     file = data_path(Path(path), MICRODATA)
     if file.is_dir():
-        codes = br.Microdata.read(file).geoids()
+        codes = br.tables.Microdata.read(file).geoids()
         if codes is None:
             raise ArgumentError(f"--places must be of microdata that list blocks, got {file}")
         blocks: list[str] = codes.tolist()
@@ -425,7 +425,7 @@ def verify_release(
 
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
-    from bayesrisk.release.release import ReleaseIndex
+    from bayesrisk.release.release import MechanismSpec, ReleaseIndex
 
     places: Counter[str] = Counter()
     cells: Counter[tuple[str, str]] = Counter()
@@ -441,7 +441,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         advance(1)
     if ReleaseIndex.exists(folder):
         document = ReleaseIndex.read(folder).document
-        spec = br.MechanismSpec.from_dict(document["spec"])
+        spec = MechanismSpec.from_dict(document["spec"])
         simulation, diagnostics = document["simulation"], document["diagnostics"]
     parameters = (f"{name} {quote(value)}" for name, value in spec.parameters.items())
     return {
@@ -483,7 +483,7 @@ def _privacy(release: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _epsilon(spec: "br.MechanismSpec") -> float | None:
+def _epsilon(spec: "MechanismSpec") -> float | None:
     """Return epsilon at delta 1e-10 by the law of the privacy loss; None without such a law."""
     try:
         return float(br.accounting.PrivacyLoss.of(spec).epsilon(1e-10).upper)
@@ -525,10 +525,16 @@ def _parts(folder: Path) -> Iterator["br.Release"]:
 
 def _words(law: "Likelihood", withheld: int) -> str:
     """Return the law of a published count given the true one, in words."""
-    from bayesrisk.release import RangeSpec, RoundingSpec, SimulationOnly, SuppressedCounts
+    from bayesrisk.release import (
+        NoiseSpec,
+        RangeSpec,
+        RoundingSpec,
+        SimulationOnly,
+        SuppressedCounts,
+    )
     from bayesrisk.tables.likelihoods import CellKeySpec
 
-    if isinstance(law, br.NoiseSpec):
+    if isinstance(law, NoiseSpec):
         scale = "sigma^2" if law.law == "discrete-gaussian" else "scale"
         name = "discrete Gaussian" if scale == "sigma^2" else "discrete Laplace"
         return f"the true count plus {name} noise of {scale} {float(law.scale):.6g} in every cell"

@@ -29,12 +29,13 @@ def plot_risk(
     frame: pd.DataFrame,
     *,
     against: str = "rho",
+    panel: str | None = None,
     budgets: Mapping[str, float] | None = None,
     ax: Where = None,
-) -> Panels:
+) -> Panels | Axes:
     """Return posterior and risk ratio by budget, released count or levels (Kazan and Reiter).
 
-    Two panels, one line for each prior.
+    Two panels, or the one that is named; one line for each prior.
 
     Parameters
     ----------
@@ -44,30 +45,35 @@ def plot_risk(
     against : {"rho", "noisy_count", "levels"}, default "rho"
         What lies along the axis: the budget on a logarithmic scale (Figure 2), the released count
         (Figure 1), or the number of levels used (Figure 7).
+    panel : {"posterior", "ratio"}, optional
     budgets : mapping of str to float, optional
     ax : sequence of matplotlib.axes.Axes, optional
     """
     belief, ratio, text, markers = _AGAINST[check.choice(against, "against", tuple(_AGAINST))]
     averaged = "marginal " if belief.startswith("marginal") else ""
-    frame = canvas.require(frame, (against, "prior", belief, ratio))
-    left, right = panels = canvas.pair(ax)
-    canvas.lines(left, frame, against, belief, markers=markers)
-    canvas.lines(right, frame, against, ratio, markers=markers)
-    for axes in panels:
+    names = ("posterior", "ratio")
+    chosen = names if panel is None else (check.choice(panel, "panel", names),)
+    frame = canvas.require(
+        frame, (against, "prior", *([belief, ratio][names.index(n)] for n in chosen))
+    )
+    panels = canvas.pair(ax) if panel is None else canvas.panels(ax, 1, (3.9, 3.1))
+    for name, axes in zip(chosen, panels, strict=True):
+        canvas.lines(axes, frame, against, ratio if name == "ratio" else belief, markers=markers)
         axes.set_xlabel(text)
         if against == "rho":
             axes.set_xscale("log")
             canvas.mark(axes, budgets)
         elif against == "levels":
             axes.set_xticks(sorted(frame["levels"].unique()))
-    left.set(ylabel=f"{averaged}posterior of the truth", ylim=(-0.02, 1.02))
-    right.set(ylabel=f"{averaged}posterior / prior")
-    canvas.ratio_axis(right, frame[ratio])
-    if averaged:
-        canvas.legend(right, smallest_first=True)
-    else:
-        canvas.legend(left)
-    return panels
+        if name == "ratio":
+            axes.set(ylabel=f"{averaged}posterior / prior")
+            canvas.ratio_axis(axes, frame[ratio])
+        else:
+            axes.set(ylabel=f"{averaged}posterior of the truth", ylim=(-0.02, 1.02))
+    # The lines lie apart in the panel of ratios of averages, and in that of single beliefs.
+    last = panels[-1] if averaged else panels[0]
+    canvas.legend(last, smallest_first=bool(averaged) and chosen[-1] == "ratio")
+    return panels if panel is None else panels[0]
 
 
 @canvas.styled
