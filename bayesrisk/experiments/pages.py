@@ -54,6 +54,13 @@ class PageTable(NamedTuple):
     rows: list[list[str]]
 
 
+class Quotes(NamedTuple):
+    """What may be said about a report elsewhere, and false sentences with what is wrong in each."""
+
+    may: Sequence[str]
+    may_not: Mapping[str, str]
+
+
 class PageCell(str):
     """A text of a page, with the value that it is sorted by or a file beside it as its proof."""
 
@@ -93,6 +100,7 @@ def render(
     answer: Sequence[Part],
     parts: Sequence[Part],
     *,
+    quotes: Quotes,
     source: str,
     settings: str,
     settings_title: str = "Settings",
@@ -101,12 +109,12 @@ def render(
 ) -> bytes:
     """Return a page: all that is no markup of its own is escaped.
 
-    The answer stands in a box, the parts below it; a page about people who are ``made_up`` begins
-    with that.
+    The answer stands in a box, the parts below it, and what may be quoted at the end; a page about
+    people who are ``made_up`` begins with that, and so does each of its quotations end.
     """
     page = _environment().get_template("page.html")
     return page.render(
-        title=title, answer=answer, parts=parts, source=source, versions=_versions(),
+        title=title, answer=answer, parts=parts, quotes=quotes, source=source, versions=_versions(),
         settings=settings, settings_title=settings_title, warning=warning, made_up=made_up,
     ).encode()  # fmt: skip
 
@@ -157,6 +165,7 @@ def findings(
     title: str,
     answer: Sequence[str],
     *,
+    quotes: Quotes,
     source: str,
     settings: Mapping[str, object],
     figures: Sequence[Figure] = (),
@@ -174,7 +183,7 @@ def findings(
         title,
         [("sentence", answer[0], "lead"), ("points", answer[1:])],
         [*figures, numbers, *meanings],
-        source=source, warning=warning, made_up=bool(settings.get(MADE_UP, False)),
+        quotes=quotes, source=source, warning=warning, made_up=bool(settings.get(MADE_UP, False)),
         settings=json.dumps(settings, indent=2, sort_keys=True, default=str),
     )  # fmt: skip
 
