@@ -65,7 +65,8 @@ ROOMS = {
     ),
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "runs pages | attack_words by_place sweep table_reports | reconstruction sweep_document sweep_report | audit *"
+        "runs pages | attack_words by_place sweep table_reports"
+        " | reconstruction sweep_document sweep_report | audit *"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "samplers | base | registry coarsening | *",

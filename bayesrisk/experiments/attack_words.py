@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,4 +116,5 @@ def bounds_figures(bounds: pd.DataFrame, folder: Path) -> list[pages.Figure]:
         f"The {len(chosen)} counts of which the tables together say most. Grey: what a count says "
         "by itself, up to the edge where nobody published it; blue: what must be true"
     )
-    return [pages.figure(plot_bounds(chosen.assign(label=labels)), folder / "bounds", caption)]
+    draw = functools.partial(plot_bounds, chosen.assign(label=labels))
+    return [pages.figure(draw, folder / "bounds", caption)]

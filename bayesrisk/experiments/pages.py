@@ -11,7 +11,7 @@ import hashlib
 import json
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -39,11 +39,13 @@ CONFIDENTIAL = (
 
 
 class Figure(NamedTuple):
-    """A figure: caption, width in pixels, PNG in base 64."""
+    """A figure: caption, width in pixels, PNG in base 64; and as it is drawn for a phone."""
 
     caption: str
     width: int
     data: str
+    phone_width: int
+    phone: str
 
 
 class PageTable(NamedTuple):
@@ -217,18 +219,28 @@ def fragment(page: str) -> str:
 # Figures and tables of frames.
 
 
-def drawing(axes: Any, caption: str) -> Figure:
+def drawing(draw: Callable[[], Any], caption: str) -> Figure:
     """Return a figure for a page that alone shows it."""
     with TemporaryDirectory() as folder:
-        return figure(axes, Path(folder) / "figure", caption)
+        return figure(draw, Path(folder) / "figure", caption)
 
 
-def figure(axes: Any, stem: Path, caption: str) -> Figure:
-    """Write a figure beside the page and return it for the page."""
+def figure(draw: Callable[[], Any], stem: Path, caption: str) -> Figure:
+    """Write a figure beside the page and return it for the page, drawn once more for a phone."""
+    from bayesrisk.plotting._canvas import phone_png  # slow to import
+
+    axes = draw()
     png = plotting.save_figure(axes, stem)[0]
-    width = round(float(plotting.parent_figure(axes).get_figwidth()) * _PIXELS_PER_INCH)
-    data = base64.b64encode(png.read_bytes()).decode("ascii")
-    return Figure(caption, width, data)
+    shown = [
+        (float(plotting.parent_figure(axes).get_figwidth()), png.read_bytes()),
+        phone_png(draw)[::-1],
+    ]
+    parts = [
+        part
+        for inches, data in shown
+        for part in (round(inches * _PIXELS_PER_INCH), base64.b64encode(data).decode("ascii"))
+    ]
+    return Figure(caption, *parts)
 
 
 def table(frame: pd.DataFrame, caption: str) -> PageTable:

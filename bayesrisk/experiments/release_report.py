@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -127,7 +128,8 @@ def release_page(release: Contents, exactly: Sequence[str]) -> bytes:
     else:
         names = tables["table"] + " (" + tables["level"] + ")"
         sizes = dict(zip(names, tables["cells"], strict=True))
-    figure = draw_numbers({str(name): int(n) for name, n in sizes.items()}, "counts")
+    numbers = {str(name): int(n) for name, n in sizes.items()}
+    draw = functools.partial(draw_numbers, numbers, "counts")
     exact = f"Published exactly: {'; '.join(exactly)}."
     return findings(
         "Release: what is published, and how it is protected",
@@ -141,7 +143,7 @@ def release_page(release: Contents, exactly: Sequence[str]) -> bytes:
         source=f"Made by bayesrisk {__version__} from the release alone.",
         settings=made_up_mark(release.get(MADE_UP, False))
         | {name: release[name] for name in ("mechanism", "parameters", "places")},
-        figures=[drawing(figure, "Counts that are released.")],
+        figures=[drawing(draw, "Counts that are released.")],
         tables=[table(groups.reset_index().rename(columns={"is": "published"}), "Tables")],
         warning="A simulation: whoever guesses the seed takes the protection off."
         if release["simulation"]

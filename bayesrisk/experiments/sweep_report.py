@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
+import numpy as np
 import pandas as pd
 
 from bayesrisk import plotting, risk
@@ -25,6 +27,7 @@ _MEANINGS = {
     "change-one": "neighbours change one record",
 }
 _MAX_TABLE_ROWS = 40
+_LINES = 4  # of a figure
 _RELEASED = (("posterior", "risk_ratio"), ("target", "prior", "noisy_count"))
 _SIMULATED = "simulated_marginal_posterior"
 #: Quantities in the table of a budget, and what the reader calls them.
@@ -175,10 +178,24 @@ class SweepPanel(NamedTuple):
             return pd.DataFrame()
         return chosen.pivot(index=[*axes], columns="quantity", values="value").reset_index()
 
-    def figure(self, axes: Any, kind: str, caption: str) -> Figure:
+    def figure(self, draw: Callable[[], Any], kind: str, caption: str) -> Figure:
         """Write a figure of the panel."""
         stem = f"{kind}-{self.noise}-{self.sensitivity.value:.6g}{self.end}"
-        return pages.figure(axes, self.images / stem, caption)
+        number = self.frame["prior"].nunique()
+        if number > _LINES and not kind.startswith("group"):
+            caption += f" Of {number} priors {_LINES} are drawn; the tables have all."
+        return pages.figure(draw, self.images / stem, caption)
+
+    def few(self, wide: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of so many priors as a figure has lines."""
+        return wide[wide["prior"].isin(_few(wide["prior"]))]
+
+
+def _few(values: pd.Series) -> list[Any]:
+    """Return at most four of some values, the least and the greatest among them."""
+    every = sorted(values.unique().tolist())
+    chosen = np.linspace(0, len(every) - 1, min(_LINES, len(every))).round()
+    return [every[int(i)] for i in chosen]
 
 
 def _panels(study: SweepStudy, results: pd.DataFrame, images: Path) -> list[SweepPanel]:
@@ -451,15 +468,27 @@ def _figures(panel: SweepPanel) -> Iterator[Figure]:
         wide = panel.wide(quantities, ["rho", "prior"])
         wide = wide.rename(columns=lambda name: name.replace("whole_release_", "marginal_"))
         if len(wide) and len(panel.study.rho) > 1:
-            panels_of_rho = getattr(plotting, plot)(wide, budgets=budgets)
-            if kind == "whole-release":
-                for axes in panels_of_rho:
-                    axes.set_xlabel(r"$\rho$ of the whole release")
-            yield panel.figure(panels_of_rho, kind, caption)
+            rows = panel.few(wide)
+            if kind == "correct-decision":
+                jumps = panel.wide(["decision_threshold"], ["rho", "prior"])
+                rows = rows.merge(jumps, how="left") if len(jumps) else rows
+            draw = functools.partial(_against_rho, plot, rows, budgets, whole=kind.startswith("w"))
+            yield panel.figure(draw, kind, caption)
     for one in panel.budgets:
         yield from _budget_figures(one)
         for quantity in _IN_GROUP:
             yield from _group_figures(one, *quantity)
+
+
+def _against_rho(
+    plot: str, rows: pd.DataFrame, budgets: Mapping[str, float], *, whole: bool
+) -> Any:
+    """Draw a figure against rho, of a count or of a whole release."""
+    drawn = getattr(plotting, plot)(rows, budgets=budgets)
+    if whole:
+        for axes in drawn:
+            axes.set_xlabel(r"$\rho$ of the whole release")
+    return drawn
 
 
 def _budget_figures(panel: SweepPanel) -> Iterator[Figure]:
@@ -467,21 +496,22 @@ def _budget_figures(panel: SweepPanel) -> Iterator[Figure]:
     wide = panel.wide(*_RELEASED)
     if len(wide):
         target = wide["target"].iloc[0]
-        wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
-        axes = plotting.plot_risk(wide, against="noisy_count")
+        wide = panel.few(wide[wide["target"] == target]).astype({"noisy_count": "int64"})
+        draw = functools.partial(plotting.plot_risk, wide, against="noisy_count")
         caption = "Posterior and risk ratio against the released count at "
-        yield panel.figure(axes, "released-count", f"{caption}{panel.label}; target: {target}.")
+        yield panel.figure(draw, "released-count", f"{caption}{panel.label}; target: {target}.")
     wide = panel.wide(
         ["multilevel_marginal_posterior", "multilevel_marginal_risk"], ["levels", "prior"]
     )
     if len(wide):
         wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
-        axes = plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels")
+        wide = panel.few(wide).astype({"levels": "int64"})
+        draw = functools.partial(plotting.plot_risk, wide, against="levels")
         caption = (
             "Risk when the target is known to be unique at the first 1, 2, ... levels, the first "
             f"having the rho of {panel.label} and the others in proportion."
         )
-        yield panel.figure(axes, "levels", caption)
+        yield panel.figure(draw, "levels", caption)
 
 
 def _group_figures(
@@ -504,14 +534,17 @@ def _group_figures(
     budgets = panel.study.hierarchy.rho_group
     named = panel.named(budgets)
     if rows["rho_group"].nunique() > 1:
-        axes = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
-        yield panel.figure(axes, f"group-budget-{kind}", f"{caption}the rho of the group's count.")
+        few = rows[rows["group_count"].isin(_few(rows["group_count"]))]
+        draw = functools.partial(
+            plotting.plot_group, few, against="rho_group", budgets=named, quantity=axis
+        )
+        yield panel.figure(draw, f"group-budget-{kind}", f"{caption}the rho of the group's count.")
     if rows["group_count"].nunique() > 1:
         rho = next(iter(named.values()), budgets[len(budgets) // 2].value)
         one = rows[rows["rho_group"] == rho].drop(columns="standard_error")
-        axes = plotting.plot_group(one, quantity=axis)
+        draw = functools.partial(plotting.plot_group, one, quantity=axis)
         caption += f"the true count of the group; rho of the group's count {rho:.4g}."
-        yield panel.figure(axes, f"group-count-{kind}", caption)
+        yield panel.figure(draw, f"group-count-{kind}", caption)
 
 
 # Tables.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -114,14 +115,14 @@ def reconstruction_page(
         )
         caption = f"Places with other records that fit, at most {_ROWS}"
         tables.append(table(most.drop(columns="seconds", errors="ignore"), caption))
-    axes = draw_numbers(facts["statuses"], f"places ({level})")
+    draw = functools.partial(draw_numbers, facts["statuses"], f"places ({level})")
     return findings(
         "Reconstruction: which records published tables give away",
         [lead, *places, *differ],
         quotes=_reconstruction_quotes(every, proved, lead, [*differ, *places]),
         source=origin(config, "records"),
         settings=config,
-        figures=[drawing(axes, "Places by what is known of their records.")],
+        figures=[drawing(draw, "Places by what is known of their records.")],
         tables=tables,
         words={
             **{name: f"{_MEANINGS.get(name, name)}." for name in facts["statuses"]},
@@ -189,7 +190,7 @@ def claims_page(config: Facts, facts: Facts) -> bytes:
         rows = coverage[coverage["singleton_claims"] > 0].set_index("columns")
         bars = {f"{n} columns": int(size) for n, size in rows["singleton_claims"].items()}
         caption = "The statements about one record alone, by how many columns each tells of it."
-        figures = [drawing(draw_numbers(bars, "statements"), caption)]
+        figures = [drawing(functools.partial(draw_numbers, bars, "statements"), caption)]
     lead = _IF_TRUE * bool(facts["taken_as_true"])
     lead += claims_lead(facts, config["max_columns"])
     places = _by_status(facts["statuses"], "finest level")

@@ -491,7 +491,7 @@ class MeasurementCountsStudy(NoisyStudy):
             }
             for level, size in facts["counts"].items()
         ]
-        numbers = draw_numbers(facts["counts"], "counts")
+        draw = functools.partial(draw_numbers, facts["counts"], "counts")
         return findings(
             "Noisy measurements: what all levels together say about each count",
             [*(_level_sentence(row) for row in reversed(rows))]
@@ -499,7 +499,7 @@ class MeasurementCountsStudy(NoisyStudy):
             quotes=_quotes(rows, facts["query"]),
             source=origin(self.config, "posteriors"),
             settings=self.config,
-            figures=[drawing(numbers, "Counts that have a posterior, by level.")],
+            figures=[drawing(draw, "Counts that have a posterior, by level.")],
             tables=[table(pd.DataFrame(rows), "Counts of each level")],
         )
 

@@ -511,14 +511,15 @@ class MeasurementsStudy(NoisyStudy):
         """Return the report."""
         k, rows = facts["known_count"], facts["exceedance"]
         ratios = [row["risk_ratio"] for row in rows]
-        axes = plot_noisy_measurements(pd.DataFrame(facts["curve"]), ratios)
+        curve = pd.DataFrame(facts["curve"])
+        draw = functools.partial(plot_noisy_measurements, curve, ratios)
         return findings(
             "Noisy measurements: what each noisy count says about one more person",
             self.sentences(facts),
             quotes=quotes(facts),
             source=origin(self.config, "posteriors"),
             settings=self.config,
-            figures=[drawing(axes, "Cells above a risk ratio, and what noise alone would give.")],
+            figures=[drawing(draw, "Cells above a risk ratio, and what noise alone would give.")],
             tables=[table(pd.DataFrame(rows), "Cells above each risk ratio")],
             words={
                 "risk ratio": "the probability that one more person than is known is in the cell, "

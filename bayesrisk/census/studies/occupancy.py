@@ -271,7 +271,7 @@ class OccupancyResults:
             "Precision and recall of flagged blocks under each protection; intervals of "
             f"{confidence}; a blind guess beside them."
         )
-        axes = plotting.plot_occupancy_blocks(self.table)
+        draw = functools.partial(plotting.plot_occupancy_blocks, self.table)
         ends = self.ends.assign(unique=self.ends["unique"].map({True: "yes", False: "no"}))
         for name in ("putative", "hits"):  # expected ones
             ends[name] = ends[name].map("{:.1f}".format).astype("str")
@@ -291,7 +291,7 @@ class OccupancyResults:
             [
                 ("prose", "occupancy_question.html", config["parts"]),
                 ("heading", "Flagged blocks"),
-                pages.figure(axes, images / "blocks", caption),
+                pages.figure(draw, images / "blocks", caption),
                 ("folded", "The numbers", tables),
                 ("prose", "occupancy_reading.html"),
             ],

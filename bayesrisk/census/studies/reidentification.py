@@ -1,5 +1,6 @@
 """Re-identification of reconstructed records: links judged, tables, figures and a page."""
 
+import functools
 import json
 import shutil
 from collections.abc import Callable, Mapping
@@ -393,12 +394,12 @@ def _attacker(
     for panel in ("all", "nonmodal"):
         figure_rows = mine[mine["panel"] == panel]
         if (figure_rows["putative"] > 0).any():
-            figure = plotting.plot_reidentification(figure_rows)
+            draw = functools.partial(plotting.plot_reidentification, figure_rows)
             label = (
                 f"Precision by block size, {panel} targets, and its ratio to what a guesser "
                 "reaches without the target's record"
             )
-            figures.append(pages.figure(figure, folder / f"precision-{number}-{panel}", label))
+            figures.append(pages.figure(draw, folder / f"precision-{number}-{panel}", label))
     rows = pages.table(pages.rounded(everybody), caption)
     return [
         ("heading", f"Attacker: {attacker}"),
@@ -410,11 +411,12 @@ def _attacker(
 def _figures(sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path) -> list[Figure]:
     """Return the figures of the records and the truth."""
     inferred = linkage.MajorityInference(sums.majority, (SOURCE,))
-    curves = plotting.plot_majority(pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS))
+    points = pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS)
+    curves = functools.partial(plotting.plot_majority, points)
     caption = "Majority inference from the reconstructed records: precision over the population"
     figures = [pages.figure(curves, folder / "majority", caption)]
     if quantiles is not None:
-        axes = plotting.plot_variability(quantiles)
+        draw = functools.partial(plotting.plot_variability, quantiles)
         caption = "Solution variability over the population"
-        figures.append(pages.figure(axes, folder / "variability", caption))
+        figures.append(pages.figure(draw, folder / "variability", caption))
     return figures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import json
 import math
@@ -464,16 +465,26 @@ def _answer_figures(
     title: str,
 ) -> list[Part]:
     """Return the figure that answers, a panel for each adversary; nothing where nobody answers."""
-    axes_by_name, panels = {}, []
-    for name, mine in headline_rows(measures).groupby("adversary", sort=False):
-        axes_by_name[str(name)] = plotting.plot_audit(mine.sort_index(), costs, comparisons)[0]
-    ends = [end for axes in axes_by_name.values() for end in axes.get_ylim()]
-    for number, (name, axes) in enumerate(axes_by_name.items()):
-        axes.set_ylim(min(ends), max(ends))
-        caption = f"{title}remaining answers of {adversary_words(name, [])} against cost"
+    rows, panels = headline_rows(measures), []
+    if rows.empty:
+        return []
+    # All panels have the ends of their common figure.
+    ends = plotting.plot_audit(rows.sort_index(), costs, comparisons)[0].get_ylim()
+    for number, (name, mine) in enumerate(rows.groupby("adversary", sort=False)):
+        caption = f"{title}remaining answers of {adversary_words(str(name), [])} against cost"
         file = folder / f"answers-against-cost{end}{f'-adversary-{number + 1}' if number else ''}"
-        panels.append(pages.figure(axes, file, caption))
-    return [("panels", _AGAINST_COST, panels)] if panels else []
+        draw = functools.partial(_answer_panel, mine.sort_index(), costs, comparisons, ends)
+        panels.append(pages.figure(draw, file, caption))
+    return [("panels", _AGAINST_COST, panels)]
+
+
+def _answer_panel(
+    rows: pd.DataFrame, costs: pd.DataFrame, comparisons: pd.DataFrame, ends: Sequence[float]
+) -> Any:
+    """Draw the panel of one adversary."""
+    panels = plotting.plot_audit(rows, costs, comparisons)
+    panels[0].set_ylim(*ends)
+    return panels
 
 
 def _belief_figures(
@@ -490,5 +501,6 @@ def _belief_figures(
         mine = measures[measures["group"] == group]
         if len(mine):
             file = folder / f"beliefs{'-unlike' if number else ''}{end}"
-            figures.append(pages.figure(plotting.plot_beliefs(mine), file, f"{title}{caption}"))
+            draw = functools.partial(plotting.plot_beliefs, mine)
+            figures.append(pages.figure(draw, file, f"{title}{caption}"))
     return figures
