@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk._base import disk
-from bayesrisk.cli.data import TABLES, data_path
+from bayesrisk.cli.data import TABLES, data_path, made_up_mark
 from bayesrisk.cli.options import (
     JsonOption,
     OutputOption,
@@ -200,7 +201,8 @@ def attack_(
     sheets = [file_sheet(file, *wanted[:1]) for file in files]
     options |= dict(setting(text, sheets) for text in settings or ())
     reading = read(sheets, options)
-    for line in reading.screen():
+    mark = made_up_mark(*files)
+    for line in [*([br.datasets.MADE_UP] if mark else []), *reading.screen()]:
         say(line, err=as_json)
     if save_assumptions is not None:
         with disk.whole_file(save_assumptions, new=True) as stream:
@@ -220,9 +222,15 @@ def attack_(
     ):
         answer = attack(
             reading, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance,
-            say=None if as_json else functools.partial(say, err=False),
+            made_up=bool(mark), say=None if as_json else functools.partial(say, err=False),
         )  # fmt: skip
     report = str(output / "report.html")
     rows = {name: len(frame) for name, frame in answer.frames.items()}
-    result = {"report": report, "sentences": answer.sentences, **rows, **answer.facts}
+    result = {
+        **made_up_mark(*files),
+        "report": report,
+        "sentences": answer.sentences,
+        **rows,
+        **answer.facts,
+    }
     print_answer(result, [*answer.last, f"report: {report}"], as_json=as_json)

@@ -143,6 +143,9 @@ def release(
     Microdata by place become a release by the same places, if the mechanism acts within a place.
     """
     document = options.document()
+    report = _report_file(output)
+    if report.exists() and not runner.resume:
+        raise ArgumentError(f"--output: {report} exists already, the report of another release")
     source = RecordSource(records)
     if options.from_audit is None:
         workload = usual_tables([source.file or source.path], document, quiet=runner.quiet)
@@ -230,46 +233,17 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
 
 def _report(output: Path, runner: RunOptions) -> str:
     """Write the report beside a release, which holds nothing else, and return its path."""
-    import pandas as pd
-
-    from bayesrisk._version import __version__
-    from bayesrisk.experiments.pages import drawing, findings, table
-    from bayesrisk.plotting.attacks import draw_numbers
+    from bayesrisk.experiments.release_report import release_page
 
     release = _contents(output, lambda _: None)  # what may be published alone
-    tables = pd.DataFrame(release["tables"])
-    exact, every = int(tables.loc[tables["exact"], "cells"].sum()), int(tables["cells"].sum())
-    groups = tables.groupby(["level", "is"], sort=False).agg(
-        tables=("table", ", ".join), counts=("cells", "sum"), withheld=("withheld", "sum")
-    )
-    laws = tables.groupby(["is"], sort=False)["cells"].sum()
-    sizes = tables.groupby("level", sort=False)["cells"].sum()
-    figure = draw_numbers({str(name): int(n) for name, n in sizes.items()}, "counts")
-    stated = f"{exact:,}" if exact else "none"
-    budget = "" if release["rho"] is None else f", of rho {release['rho']:.6g} in all"
-    page = findings(
-        "Release: what is published, and how it is protected",
-        [
-            f"{every:,} counts in {len(tables):,} tables are released, {stated} of them exactly; "
-            f"the protection is {release['mechanism']}{budget}.",
-            *_privacy(release),
-            f"Published exactly: {'; '.join(_exactly(release))}.",
-            *(f"{n:,} of the counts: {law}." for law, n in laws.items()),
-            *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in release["diagnostics"].items()),
-        ],
-        source=f"Made by bayesrisk {__version__} from the release alone.",
-        settings=made_up_mark(output)
-        | {name: release[name] for name in ("mechanism", "parameters", "places")},
-        figures=[drawing(figure, "Counts that are released, by level.")],
-        tables=[table(groups.reset_index().rename(columns={"is": "published"}), "Tables")],
-        warning="A simulation: whoever guesses the seed takes the protection off."
-        if release["simulation"]
-        else "",
-    )
-    file = output.with_name(f"{output.name}-report.html")
-    disk.write_bytes(file, page)
+    file = _report_file(output)
+    disk.write_bytes(file, release_page(release, _exactly(release)))
     runner.embed(file)
     return str(file)
+
+
+def _report_file(output: Path) -> Path:
+    return output.with_name(f"{output.name}-report.html")
 
 
 def _by_place(request: _Request, source: Path, output: Path, runner: RunOptions) -> None:
@@ -389,6 +363,8 @@ def verify_release(
     Every file must be the one that the description of the release names; else the status is 3, and
     the message names the file.
     """
+    from bayesrisk.experiments.release_report import privacy
+
     if not folder.is_dir():
         raise ArgumentError(f"no such folder: {folder}")
     title, unit = "verify-release", "parts"
@@ -403,7 +379,7 @@ def verify_release(
     lines = [
         f"{folder} is whole: a release by {contents['mechanism']}, {contents['parameters']}",
         chance,
-        *_privacy(contents),
+        *privacy(contents),
         *_measured(contents["diagnostics"]),
         "Published exactly:",
         f"  the list of places ({places}): {_PLACES[contents['list_of_places']]}",
@@ -425,6 +401,7 @@ def verify_release(
 
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
+    from bayesrisk.experiments.release_report import cost
     from bayesrisk.release.release import MechanismSpec, ReleaseIndex
 
     places: Counter[str] = Counter()
@@ -449,7 +426,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         "folder": str(folder),
         "mechanism": spec.mechanism,
         "parameters": ", ".join(parameters) or "no parameters",
-        "rho": _rho(spec.parameters),
+        "rho": _rho(spec),
         "epsilon": _epsilon(spec),
         "neighbour": spec.parameters.get("sensitivity"),
         "simulation": simulation,
@@ -465,22 +442,12 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
                 "withheld": withheld[key],
                 "exact": law.exact,
                 "is": _words(law, withheld[key]),
+                **cost(law, withheld[key]),
             }
             for key, law in laws.items()
         ],
         "other_files": _foreign_files(folder),
     }
-
-
-def _privacy(release: Mapping[str, Any]) -> list[str]:
-    """Return a sentence with epsilon of the whole release, if its law is known."""
-    if release["epsilon"] is None:
-        return []
-    moves = "comes or goes" if release["neighbour"] == "add-remove" else "changes"
-    return [
-        f"For one record that {moves}, all noisy counts together have epsilon "
-        f"{release['epsilon']:.6g} at delta 1e-10, by the law of their privacy loss."
-    ]
 
 
 def _epsilon(spec: "MechanismSpec") -> float | None:
@@ -491,9 +458,10 @@ def _epsilon(spec: "MechanismSpec") -> float | None:
         return None
 
 
-def _rho(parameters: Mapping[str, Any]) -> float | None:
+def _rho(spec: "br.MechanismSpec") -> float | None:
     """Return the budget of all tables of a mechanism that spends one; None of others."""
-    budget = parameters.get("budget")
+    gaussian = spec.mechanism == "discrete-gaussian"  # of which each table has one
+    budget = spec.parameters.get("budgets" if gaussian else "budget")
     if not isinstance(budget, Mapping) or not all(isinstance(t, Mapping) for t in budget.values()):
         return None
     return float(sum(Fraction(share) for tables in budget.values() for share in tables.values()))
