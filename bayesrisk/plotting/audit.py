@@ -139,7 +139,8 @@ def plot_audit(
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("cost: mean absolute error of a count")
         axes.margins(x=0.08)
-    every[0].set_ylabel("remaining answers (fewer is worse)")
+    for axes in canvas.leftmost(every):
+        axes.set_ylabel("remaining answers (fewer is worse)")
     canvas.legend_outside(every, *canvas.named_once(every), ncols=2)
     return every
 
@@ -256,8 +257,9 @@ def plot_beliefs(
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("probability of the truth (%)")
         axes.set_xlim(0.0, 103.0)
-    every[0].set_yticks(range(len(lines)), lines[::-1])
-    every[0].set_ylim(-0.6, len(lines) - 0.4)
+    for axes in canvas.leftmost(every):
+        axes.set_yticks(range(len(lines)), lines[::-1])
+        axes.set_ylim(-0.6, len(lines) - 0.4)
     canvas.legend_outside(every, *every[0].get_legend_handles_labels(), ncols=3)
     return every
 
