@@ -99,11 +99,11 @@ def copy_of(path: Path) -> Iterator[Path]:
 
 
 def listing(folder: Path) -> Mapping[str, tuple[Any, ...]]:
-    """Return the files of a folder by name, each with what changes when the file does."""
+    """Return what is in a folder by name, each with what changes when the file does."""
     if not is_object(folder):
         try:
             with os.scandir(folder) as entries:
-                return {e.name: _state(e.stat()) for e in entries if e.is_file()}
+                return {e.name: _state(e.stat(follow_symlinks=False)) for e in entries}
         except FileNotFoundError:
             return {}
     with reached(folder) as store:

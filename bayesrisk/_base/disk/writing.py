@@ -36,7 +36,7 @@ _FILE, _FOLDER = 0o666, 0o777  # less what the user's umask takes away
 def digest(file: str | Path, most: int = MAX_FILE, fault: Fault = DataError) -> str:
     """Return the SHA-256 of a file's bytes, of which there are at most ``most``."""
     total = hashlib.sha256()
-    for data in read_pieces(file if is_object(file) else Path(file), most, fault):
+    for data in read_pieces(Path(file) if isinstance(file, str) else file, most, fault):
         total.update(data)
     return total.hexdigest()
 

@@ -6,14 +6,13 @@ need nothing in common but the folder of the run, which may be a URL.
 
 import functools
 import hashlib
-import io
 import json
 import math
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -26,7 +25,7 @@ from bayesrisk._version import __version__
 from bayesrisk.census.population.simulate import Nation
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.mechanisms import BaseMechanism, make_mechanism
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct, solution_variability
 from bayesrisk.tables import PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.exchange import made_up_mark
@@ -86,9 +85,7 @@ class NationAttackStudy(Study):
     share: float = 0.2
     claims: int = 1
 
-    layout: ClassVar = Layout(
-        "attack on a nation", kinds=("cost", "blocks"), merged=("blocks", "cost")
-    )
+    layout = Layout("attack on a nation", kinds=("cost", "blocks"), merged=("blocks", "cost"))
     summary: ClassVar = True
 
     @functools.cached_property
@@ -116,7 +113,7 @@ class NationAttackStudy(Study):
         """Return what each block of a county gives away, and what each step took."""
         number, clock = shard * self.every, _Clock()
         data = clock("draw", lambda: self.nation.county(number, seed=self.seed))
-        people: Records = data.persons
+        people, units = cast(Records, data.persons), cast(Records, data.households)
         rng = np.random.default_rng([self.seed, number])
         codes = np.unique(people.geoids)
         some = np.sort(rng.permutation(codes)[: round(self.share * codes.size)])
@@ -124,14 +121,13 @@ class NationAttackStudy(Study):
         found = [clock(EXACT, lambda: _exact(truth), codes.size)]
         few = people.take(np.isin(people.geoids, some))
         for rule in self.rules if some.size else ():
-            release = make_mechanism(rule).release(
-                few, workload=PERSONS, rng=rng, places="occupied"
-            )
+            mechanism = cast(BaseMechanism, make_mechanism(rule))
+            release = mechanism.release(few, workload=PERSONS, rng=rng, places="occupied")
             true = select_rows(truth, {"block": np.searchsorted(truth.geoids["block"], some)})
             work = functools.partial(_coarsened, release.tables, true)
             found.append(clock(rule, work, some.size).assign(rule=rule))
         for block in rng.choice(some, min(self.claims, some.size), replace=False):
-            homes = data.households.take(data.households.geoids == block)
+            homes = units.take(units.geoids == block)
             if len(homes):
                 found.append(clock(CLAIMS, functools.partial(_claimed, homes), 1))
         county = self.nation.code(number)
@@ -238,15 +234,17 @@ def _coarsened(tables: PublishedTables, truth: PublishedTables) -> pd.DataFrame:
         small = coarse & (true <= _SMALL)
         people = dense["block", "P1"][rows].sum(axis=1)
         parts.append(
-            pd.DataFrame({
-                "block": piece.geoids["block"],
-                "people": people,
-                "proved": np.where(unique, people, 0),
-                "coarsened": coarse.sum(axis=1),
-                "recovered": (coarse & known).sum(axis=1),
-                "small": small.sum(axis=1),
-                "small_recovered": (small & known).sum(axis=1),
-            })
+            pd.DataFrame(
+                {
+                    "block": piece.geoids["block"],
+                    "people": people,
+                    "proved": np.where(unique, people, 0),
+                    "coarsened": coarse.sum(axis=1),
+                    "recovered": (coarse & known).sum(axis=1),
+                    "small": small.sum(axis=1),
+                    "small_recovered": (small & known).sum(axis=1),
+                }
+            )
         )
     return pd.concat(parts)
 
@@ -269,7 +267,7 @@ def _given_away(counts: pd.DataFrame) -> pd.DataFrame:
     """Return shares by rule: of records proved, of coarsened counts and of small ones."""
     rows = []
     for rule, of in counts.groupby("rule", sort=False):
-        row: dict[str, Any] = {"rule": rule} | of[["blocks", "people", "coarsened"]].sum().to_dict()
+        row: dict[Any, Any] = {"rule": rule, **of[["blocks", "people", "coarsened"]].sum()}
         for name, part, whole in (
             ("proved", "proved", "people"),
             ("recovered", "recovered", "coarsened"),
@@ -315,8 +313,3 @@ def _core_hours(cost: pd.DataFrame, study: NationAttackStudy) -> pd.DataFrame:
         row |= {"blocks": int(of["blocks"].sum()), "seconds": each.sum()}
         rows.append({"step": step, **row, "peak_mb": of["peak_mb"].max()})
     return pd.DataFrame(rows)
-
-
-def read_tables(data: bytes) -> pd.DataFrame:
-    """Return one of the small tables of a run."""
-    return pd.read_csv(io.BytesIO(data))
