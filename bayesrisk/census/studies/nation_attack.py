@@ -11,7 +11,7 @@ import math
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -23,7 +23,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import arrow_table
 from bayesrisk._version import __version__
 from bayesrisk.census.population.simulate import Nation
-from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.mechanisms import BaseMechanism, make_mechanism
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct, solution_variability
@@ -72,9 +72,10 @@ class NationAttackStudy(Study):
 
     Notes
     -----
-    ``blocks.parquet`` has a row for each block and rule: people, records that are proved, and how
-    many coarsened counts that are not 0 come back, those of 1 and 2 by themselves.  The proofs use
-    one node of the solver on each component, so that what comes back is at least so much.
+    ``blocks.parquet`` has a row for each block and rule: people, records that are proved (all of a
+    block that no other records fit, else none), and how many coarsened counts above 0 come back,
+    those of 1 and 2 by themselves.  Proofs use one node of the solver on each component, so that
+    what comes back is at least so much.
     ``cost.parquet`` has seconds of the processor by county and step.  It differs between runs.
     """
 
@@ -154,23 +155,35 @@ class NationAttackStudy(Study):
         if not complete:
             return {}
         given, cost = self.tables(folder)
-        first, hours = given.iloc[0], cost.iloc[-1]
+        by_rule, exact = given.set_index("rule"), cost.iloc[-1]
+        first = by_rule.loc[EXACT]
         brief = [
-            f"Exact tables of {first['blocks']:,.0f} blocks prove "
-            f"{100 * first['proved']:.1f} % of all records "
-            f"({100 * first['proved_low']:.1f} to {100 * first['proved_high']:.1f} %)."
+            f"Exact tables of {first['blocks']:,.0f} blocks fit no other records in blocks with "
+            f"{_percent(first, 'proved')} of the people."
         ]
-        for row in given[given["rule"].isin(self.rules)].to_dict("records"):
+        for rule in by_rule.index.intersection(list(self.rules), sort=False):
+            row = by_rule.loc[rule]
             brief.append(
-                f"Under {row['rule']} at least {100 * row['proved']:.1f} % of the records are "
-                f"proved, and at least {100 * row['recovered']:.1f} % of the coarsened counts "
-                "come back."
+                f"Under {rule} this is so for at least {_percent(row, 'proved')}, and at least "
+                f"{_percent(row, 'recovered')} of the coarsened counts come back."
             )
+        low, high = exact["hours_low"], exact["hours_high"]
+        between = "" if math.isnan(low) else f" ({3600 * low:,.0f} to {3600 * high:,.0f})"
         brief.append(
-            f"All {self.nation.blocks:,} blocks would take {hours['hours']:.1f} core-hours "
-            f"({hours['hours_low']:.1f} to {hours['hours_high']:.1f}) under exact tables."
+            f"All {self.nation.blocks:,} blocks take {3600 * exact['hours']:,.0f} seconds of a "
+            f"processor under exact tables{between}."
         )
         return {"brief": brief, "peak_mb": float(cost["peak_mb"].max())}
+
+    def outlook(self, todo: Sequence[int]) -> Outlook:
+        """Return the time of each county, by a tract that is drawn for it and forgotten."""
+        spec, nation = self.nation.spec, self.nation
+        tract = replace(self, nation=Nation(nation.blocks, replace(spec, tracts_per_county=1)))
+        for _ in range(2):  # the first one loads what is compiled
+            start = time.process_time()
+            tract.compute(0)
+            seconds = time.process_time() - start
+        return Outlook(seconds=dict.fromkeys(todo, seconds * spec.tracts_per_county))
 
     def tables(self, folder: RunFolder) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return what each rule gives away, and core-hours; both with intervals over counties."""
@@ -181,6 +194,13 @@ class NationAttackStudy(Study):
             given.append(sums.reset_index())
             cost.append(folder.read_part(shard, "cost").to_pandas())
         return _given_away(pd.concat(given)), _core_hours(pd.concat(cost), self)
+
+
+def _percent(row: pd.Series, name: str) -> str:
+    """Return a share in per cent, with its interval where there is one."""
+    share, low, high = (100.0 * row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    alone = math.isnan(low) or not share  # what was never seen has no such interval
+    return f"{share:.2f} %" + ("" if alone else f" ({low:.2f} to {high:.2f})")
 
 
 class _Clock:
@@ -292,7 +312,8 @@ def _interval(name: str, parts: np.ndarray, wholes: np.ndarray) -> dict[str, flo
     if total and n > 1:
         spread = n * ((parts - ratio * wholes) ** 2).sum() / (n - 1)
         half = float(student.isf(0.025, n - 1) * math.sqrt(spread) / total)
-    return {name: ratio, f"{name}_low": max(0.0, ratio - half), f"{name}_high": ratio + half}
+    low = ratio - half if math.isnan(half) else max(0.0, ratio - half)
+    return {name: ratio, f"{name}_low": low, f"{name}_high": ratio + half}
 
 
 def _core_hours(cost: pd.DataFrame, study: NationAttackStudy) -> pd.DataFrame:
