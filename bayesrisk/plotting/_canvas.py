@@ -435,6 +435,8 @@ def _laid_out(figure: Figure) -> Iterator[None]:
     ``savefig`` draws a figure twice for each file, the first time to lay it out anew.
     """
     canvas, dpi, engine = figure.canvas, figure.dpi, figure.get_layout_engine()
+    # A layout begins where panels are, and would not come to the same bits from elsewhere.
+    places = [(a, a.get_position(original=True).frozen(), a.get_in_layout()) for a in figure.axes]
     try:
         figure.dpi = _WRITTEN
         if engine is not None:
@@ -451,3 +453,6 @@ def _laid_out(figure: Figure) -> Iterator[None]:
         figure.dpi = dpi
         if engine is not None:
             figure.set_layout_engine(engine)
+            for axes, place, inside in places:
+                axes.set_position(place)
+                axes.set_in_layout(inside)

@@ -228,14 +228,15 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
                 break
         elif block:
             block = []
-    start = start and _raised([row for _, row, _, _ in full[: start + 1]], numeric)
+    if start and full[start - 1][2] > width:
+        raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
+    if start is not None:
+        start = _raised(name, [(i, row) for i, row, _, _ in full[: start + 1]], numeric)
     if start is None:
         raise DataError(
             f"{name}: must hold headings and a column of counts{place}, got none (records of "
             "people are no table: tabulate them, or use audit)"
         )
-    if start and full[start - 1][2] > width:
-        raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
     labels = [j for j in range(width) if j not in numeric]
     head, first = full[start][1], start + 1
     while first < min(start + _MOST_HEADINGS, len(full) - 1):
@@ -249,7 +250,11 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     left = [(i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     heads = [row for _, row, _, _ in full[start:first]] + [head]
     last = max((i for i in range(first, len(full)) if stated(full[i][1])), default=first - 1)
-    sections = _sections([row for _, row, _, _ in full[first : last + 1]], heads, labels)
+    inner = [row for _, row, _, _ in full[first : last + 1]]
+    sections = _sections(inner, heads, labels)
+    lone = [position for position, row in enumerate(inner) if sum(map(bool, row)) == 1]
+    if lone == [0] and inner[0][0]:  # the name of the labels, in a row of its own
+        head, first = [inner[0][0], *head[1:]], first + 1
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
     body, depths, beyond, closed, section = [], [], False, False, ""
     for position in range(first, len(full)):
@@ -297,24 +302,34 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     return Sheet(name, [head[j] for j in keep], body, left)
 
 
-def _raised(rows: Sequence[Sequence[str]], numeric: set[int]) -> int:
+def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:
     """Return the first row of headings, where the last of these rows may be one of data.
 
-    Above data stands the heading of the counts alone, or one row of a section below the headings.
+    Above data stands a heading of the labels or of the counts alone, or one row of a section below
+    the headings.  Numbers above several columns are headings: years, ages.
     """
     start = len(rows) - 1
-    numbers = [rows[-1][j] for j in numeric if _countlike(rows[-1][j])]
+    number, row = rows[-1]
+    numbers = [row[j] for j in numeric if _countlike(row[j])]
     if not numbers or all(re.fullmatch(r"(18|19|20)\d\d", text) for text in numbers):
         return start
-    above = rows[start - 1]
-    if sum(map(bool, above)) != 1:
-        return start
-    if not above[0]:
-        return start - any(above[j] for j in numeric)
+    above = rows[start - 1][1] if start else []
+    alone = sum(map(bool, above)) == 1
     top = start - 1
-    while top and sum(map(bool, rows[top - 1])) > 1 and not any(map(_countlike, rows[top - 1])):
+    while alone and top > 0 and sum(map(bool, rows[top - 1][1])) > 1:
+        if any(map(_countlike, rows[top - 1][1])):
+            break
         top -= 1
-    return top if top < start - 1 else start
+    if alone and above[0] and top < start - 1:
+        return top
+    if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
+        return start
+    if alone and (above[0] or any(above[j] for j in numeric)):
+        return start - 1
+    raise DataError(
+        f"{name}: row {number}: must be a row of headings, got {quote(_short(row))}: add a row "
+        "that says what the labels and the numbers are"
+    )
 
 
 def _sections(

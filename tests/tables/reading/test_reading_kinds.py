@@ -1,5 +1,6 @@
 """Kinds of misreading that random layouts and published files showed, each in a small table."""
 
+import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
@@ -117,6 +118,18 @@ def variables_of(said):
                 "category 2": {"young", "old"},
             },
         ),
+        # The name of the labels in a row of its own.
+        (
+            '"A",,\n"Sex","Male","Female",\n"Marital Status",\n"Single",4,5,\n"Widowed",6,7,\n',
+            {},
+            {"marital status": {"Single", "Widowed"}, "sex": {"Male", "Female"}},
+        ),
+        # A heading of the labels alone.
+        (
+            '"RA (UR)",\n"Cities",1344,\n"Inner",175,\n"Remote",43,\n',
+            {},
+            {"ra (ur)": {"Cities", "Inner", "Remote"}},
+        ),
         # A heading of the counts alone; below the table what is too long for a label.
         (
             '"","Total"\n"1991Q1",3481501\n"1991Q2",3491502\n"Table information:"\n"Units:"\n'
@@ -225,3 +238,29 @@ def test_a_cell_merged_with_those_below_stands_in_each(tmp_path):
     rows = said.cells[["area", "sex", "stated"]].to_numpy().tolist()
     assert sorted(rows) == [["North", "F", "4"], ["North", "M", "3"], ["South", "F", "6"],
                             ["South", "M", "5"]]  # fmt: skip
+
+
+def test_a_first_row_of_numbers_is_no_row_of_headings(tmp_path):
+    with pytest.raises(DataError, match="row 1: must be a row of headings"):
+        sheet_of(tmp_path, "North,3\nSouth,4\nEast,5\n")
+
+
+def test_a_note_says_that_counts_are_changed(tmp_path):
+    note = "INFO,Cells in this table have been randomly adjusted to avoid the release of data.\n"
+    said = read_layouts([sheet_of(tmp_path, "sex,n\nM,4\nF,5\nTotal,9\n\n" + note)], {})
+    assert said.questions["counts"][0] == "perturbed-5"
+
+
+@pytest.mark.parametrize("largest", [1, 2, 5])
+def test_the_guess_of_the_largest_change_is_never_below_the_truth(largest):
+    """The largest change is at most three standard deviations of it, if it is uniform."""
+    rng = np.random.default_rng(largest)
+    for _ in range(20):
+        true = rng.integers(20, 90, (8, 3))
+        table = np.c_[np.r_[true, [true.sum(axis=0)]], np.r_[true.sum(axis=1), true.sum()]]
+        table = table + rng.integers(-largest, largest + 1, table.shape)
+        frame = pd.DataFrame(table, columns=["a", "b", "c", "Total"])
+        frame.insert(0, "area", [*"defghijk", "Total"])
+        guess = read_layouts(frame_sheets(frame), {}).questions["counts"][0]
+        assert guess.startswith("perturbed-")
+        assert largest <= int(guess.removeprefix("perturbed-")) <= 3 * largest + 1
