@@ -73,7 +73,7 @@ def risk(
     """Say how much a released count, or a release, raises a belief."""
     questions = {"released counts": noisy_count, "--release": release, "--hierarchy": hierarchy}
     if sum(map(bool, questions.values())) != 1:
-        raise ArgumentError(f"give one of {', '.join(questions)}, such as `bayesrisk risk 3 --rho 0.1`")
+        raise ArgumentError(f"give one of {', '.join(questions)}, such as 3 --rho 0.1")
     priors = [parse_number(p, "prior") for p in prior]
     if not noisy_count and (rho, sigma2) != (None, None):
         subject = "a release" if release else "a hierarchy"
