@@ -12,8 +12,9 @@ import typer
 from bayesrisk._base import interrupts
 from bayesrisk._base.wings import wing_points
 from bayesrisk._version import __version__
-from bayesrisk.cli import attacks, audit, release, risk, setup
+from bayesrisk.cli import attacks, audit, release, setup
 from bayesrisk.cli.command import Command, Commands, flattened
+from bayesrisk.cli.counts import risk
 from bayesrisk.cli.printing import say
 from bayesrisk.exceptions import (
     BayesRiskError,
