@@ -166,7 +166,7 @@ def _around(tables: PublishedTables, blocks: TextArray, levels: list[str]) -> Pu
 
 def open_tables(source: str | Path, digest: str | None = None) -> TableSource:
     """Return the tables of a folder, opened once in a process; refuse those of another digest."""
-    folder = Path(source)
+    folder = check.path(source, "source")
     if not folder.is_dir():
         raise DataError(f"{folder}: must be a folder of tables")
     if digest is None:

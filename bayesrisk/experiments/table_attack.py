@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -106,15 +107,17 @@ class AttackAnswer:
 
 
 def attack(
-    reading: TableReading,
+    tables: TableReading | str | Path | pd.DataFrame | Sequence[Any],
     folder: str | Path | None = None,
     *,
+    accept: bool = False,
     seed: int = 0,
     time_limit: float | None = 60.0,
     proofs: int = 10,
     made_up: bool = False,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **settings: object,
 ) -> AttackAnswer:
     """Return all that published tables give away, and write each part into a folder as it is found.
 
@@ -122,13 +125,15 @@ def attack(
 
     Parameters
     ----------
-    reading : TableReading
-        Tables as they were read, with no question left.
+    tables : TableReading, path-like, data frame, or sequence of paths or frames
+        Tables as they were read, with no question left; or published tables, which are read.
     folder : path-like, optional
         New or empty: ``report.html``, ``bounds.csv``, ``claims.csv``, ``records.csv``,
         ``likely.csv``, ``reading.toml`` (what was assumed), ``tables`` (for other commands), and
         ``proofs``, with certificates and their checker, which the report links.  By default nothing
         is written.
+    accept : bool, default False
+        Whether all guesses about how the tables are read are confirmed.
     seed : int
         Of the draws of likely records, where there is no exact law.
     time_limit : float, optional
@@ -143,20 +148,25 @@ def attack(
         Called with each sentence of the answer as it is found.
     progress : callable, optional
         Called with the steps done, and all of them.
+    **settings : object
+        Of paths and frames: how they are read, such as ``counts="exact"``
+        (:meth:`PublishedTables.read`).
 
     Raises
     ------
     ArgumentError
-        If a guess about the reading was not confirmed: ``TableReading.accepted`` confirms all.
+        If a guess about the reading was not confirmed: ``accept=True`` confirms all.
 
     Examples
     --------
     >>> frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
-    >>> found = attack(TableReading.from_frame(frame).accepted())
+    >>> found = attack(frame, accept=True)
     >>> found.sentences[0]
     'The one hidden count can be worked out; it is a single record.'
     """
-    check.instance(reading, TableReading, "reading")
+    reading = _reading(tables, settings)
+    if check.flag(accept, "accept"):
+        reading = reading.accepted()
     most = check.integer(proofs, "proofs", lower=0)
     target = None if folder is None else check.path(folder, "folder")
     certificates = _Certificates(most if target else 0, reading.digest)
@@ -176,6 +186,18 @@ def attack(
                 progress(number, len(_STEPS))
     sentences = [str(text) for text in (*run.sentences, *run.last)]
     return AttackAnswer(sentences, run.last, run.frames, dict(run.facts), reading)
+
+
+def _reading(tables: Any, settings: Mapping[str, object]) -> TableReading:
+    """Return the reading of published tables, or the one that is given."""
+    if isinstance(tables, TableReading):
+        if settings:
+            raise ArgumentError(f"{min(settings)} goes with paths and frames, not with a reading")
+        return tables
+    several = tables if isinstance(tables, list | tuple) else [tables]
+    if all(isinstance(one, str | Path) for one in several):
+        return TableReading.read(tables, **settings)
+    return TableReading.from_frame(tables, **settings)
 
 
 class _Attack:
@@ -200,7 +222,7 @@ class _Attack:
 
     def steps(self) -> Iterator[None]:
         """Take the steps, the surest and quickest first."""
-        # Posed once: bounds, records and their variability are of one system.
+        # Posed once: bounds, claims, records and their variability are of one system.
         self.problem = published_problem(self.tables, scope=None)
         bounds = reconstruction.count_bounds(self.problem, time_limit=self.clock.share)
         self.missing.remove("bounds")
@@ -277,7 +299,7 @@ class _Attack:
 
     def _claims(self) -> None:
         """Find what must be true and no count states by itself."""
-        claims = reconstruction.find_claims(self.tables, time_limit=self.clock.share)
+        claims = reconstruction.find_claims(self.problem, time_limit=self.clock.share)
         frame = claims.to_frame(readable="here")
         frame = frame[frame["multiplicity"] > 0]
         order = np.lexsort((-frame["n_columns"].to_numpy(), several(frame), ~one_record(frame)))

@@ -61,7 +61,7 @@ def plot_audit(
     population: str | None = None,
     ax: Where = None,
 ) -> Panels:
-    """Return panels of the answers that remain to adversaries against the tables' error.
+    """Return panels of remaining answers against the error of a count, one per adversary.
 
     The truth is as uncertain as a choice among so many equally likely answers: fewer is worse, and
     one is certainty.  A panel for each adversary, a point with its interval for each protection, by
@@ -308,7 +308,7 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
 def plot_statements(
     statements: pd.DataFrame, *, comparable: Mapping[str, bool] | None = None, ax: Where = None
 ) -> Panels:
-    """Return panels of the share of statements whose ratio to the prior is at least so large.
+    """Return panels of the share of statements whose posterior over prior is at least a value.
 
     A panel for each attack, a line for each protection.  The axis ends where at most 1 in 100
     statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is the

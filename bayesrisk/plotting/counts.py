@@ -29,12 +29,13 @@ def plot_risk(
     frame: pd.DataFrame,
     *,
     against: str = "rho",
+    panel: str | None = None,
     budgets: Mapping[str, float] | None = None,
     ax: Where = None,
-) -> Panels:
+) -> Panels | Axes:
     """Return posterior and risk ratio by budget, released count or levels (Kazan and Reiter).
 
-    Two panels, one line for each prior.
+    Two panels, or the one that is named; one line for each prior.
 
     Parameters
     ----------
@@ -44,27 +45,33 @@ def plot_risk(
     against : {"rho", "noisy_count", "levels"}, default "rho"
         What lies along the axis: the budget on a logarithmic scale (Figure 2), the released count
         (Figure 1), or the number of levels used (Figure 7).
+    panel : {"posterior", "ratio"}, optional
     budgets : mapping of str to float, optional
     ax : sequence of matplotlib.axes.Axes, optional
     """
     belief, ratio, text, markers = _AGAINST[check.choice(against, "against", tuple(_AGAINST))]
     averaged = "marginal " if belief.startswith("marginal") else ""
-    frame = canvas.require(frame, (against, "prior", belief, ratio))
-    left, right = panels = canvas.pair(ax)
-    canvas.lines(left, frame, against, belief, markers=markers)
-    canvas.lines(right, frame, against, ratio, markers=markers)
-    for axes in panels:
+    names = ("posterior", "ratio")
+    chosen = names if panel is None else (check.choice(panel, "panel", names),)
+    frame = canvas.require(
+        frame, (against, "prior", *([belief, ratio][names.index(n)] for n in chosen))
+    )
+    panels = canvas.pair(ax) if panel is None else canvas.panels(ax, 1, (3.9, 3.1))
+    for name, axes in zip(chosen, panels, strict=True):
+        canvas.lines(axes, frame, against, ratio if name == "ratio" else belief, markers=markers)
         axes.set_xlabel(text)
         if against == "rho":
             axes.set_xscale("log")
             canvas.mark(axes, budgets)
         elif against == "levels":
             axes.set_xticks(sorted(frame["levels"].unique()))
-    left.set(ylabel=f"{averaged}posterior of the truth", ylim=(-0.02, 1.02))
-    right.set(ylabel=f"{averaged}posterior / prior")
-    canvas.ratio_axis(right, frame[ratio])
+        if name == "ratio":
+            axes.set(ylabel=f"{averaged}posterior / prior")
+            canvas.ratio_axis(axes, frame[ratio])
+        else:
+            axes.set(ylabel=f"{averaged}posterior of the truth", ylim=(-0.02, 1.02))
     canvas.legend(panels)
-    return panels
+    return panels if panel is None else panels[0]
 
 
 @canvas.styled
@@ -440,7 +447,7 @@ def plot_group(
     quantity: str = _FOUND,
     ax: Where = None,
 ) -> Panels:
-    """Return an average of decisions by a group's count or budget (Kazan and Reiter, Figs. 5, 6).
+    """Return a panel of the rate of right decisions, by a group's count or budget.
 
     One or more panels, the adversary without hierarchy as a dotted line.
 

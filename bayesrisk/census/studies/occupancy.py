@@ -564,7 +564,7 @@ class OccupancyStudy(Study):
     def mechanism(self, protection: str) -> Mechanism:
         """Return the mechanism of a protection."""
         if protection == "none":
-            return make_mechanism("identity")
+            return make_mechanism("none")
         if protection == "swapping":
             return make_mechanism("swapping", rate=self.swap_rate, **_SWAPPING)
         noise = functools.partial(make_mechanism, "bottom-up", sensitivity=_PAPER)
