@@ -84,9 +84,9 @@ def label_faults(figure):
             path = line.get_transform().transform_path(line.get_path())
             if not np.isfinite(path.vertices).all(axis=1).any():
                 continue
-            path = path.clip_to_bbox(axes.bbox)
-            for words, box in inside:
-                if len(path.vertices) and path.intersects_bbox(_less(box), filled=False):
+            for words, box in inside:  # lines are drawn inside of their panel alone
+                seen = Bbox.intersection(_less(box), axes.bbox)
+                if seen is not None and path.intersects_bbox(seen, filled=False):
                     faults.append(f"a line of {line.get_label()!r} crosses {words!r}")
     return faults
 

@@ -144,7 +144,7 @@ QUESTIONS = {
         "how many statements": r"[\d,]+ statements that no table makes must be true",
         "about how many people": "of these 40 records",
         "about single people": r"[\d,]+ of them are about one record alone",
-        "which, for example": "For example, 9",
+        "which, for example": r"For example, \d+: One household",
         "is that all": r"In \d+ of \d+ places .* every claim is decided",
         "what does it mean": "what must be true of the records behind published tables",
     },
