@@ -289,8 +289,9 @@ def _read_and_attack(
     report = folder / "report.html"
     runner.embed(report)
     rows = {name: len(frame) for name, frame in answer.frames.items()}
-    result = {
-        **mark, "report": str(report), "sentences": answer.sentences, **rows, **answer.facts,
+    result = {  # lines have said it first
+        **(mark if runner.as_json else {}), "report": str(report), "sentences": answer.sentences,
+        **rows, **answer.facts,
     }  # fmt: skip
     print_answer(result, [*answer.last, f"report: {report}"], as_json=runner.as_json)
 
