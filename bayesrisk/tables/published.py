@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.display import Tabular, displayed, several
 from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.tables import exchange
@@ -31,6 +31,7 @@ from bayesrisk.tables.records import Records, record_pieces
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
 
+_CORNER = 6  # rows and columns of a table that a notebook shows
 _PENDING = 2**22  # distinct (place, cell) pairs that wait before they are merged
 
 
@@ -332,6 +333,39 @@ class PublishedTables(Tabular):
         check.choice(level, "level", self.workload.levels)
         check.choice(table, "table", tuple(self.workload.at(level)))
         return level, table
+
+    def _answer(self) -> list[str]:
+        total = sum(counts.shape[0] * counts.shape[1] for counts in self.counts.values())
+        withheld = sum(hidden.nnz for hidden in self.suppressed.values())
+        exact = [f"{key[0]} {key[1]}" for key in self.counts if self._law(key).exact]
+        lines = [
+            f"{total:,} counts in {len(self.counts):,} tables of {self.workload.schema.name}"
+            + (f", {withheld:,} of them withheld." if withheld else "."),
+            *(
+                f"{level} ({len(codes):,} places): {several(self.workload.at(level))}."
+                for level, codes in self.geoids.items()
+            ),
+            f"Exact: {several(exact, 4) or 'none'}.",
+        ]
+        return ["Made up: none of these people exists.", *lines] if self.made_up else lines
+
+    def _law(self, key: Key) -> Likelihood:
+        return self.laws.get(key, TrueCounts())
+
+    def _shown_frame(self) -> pd.DataFrame:
+        """Return a corner of the first table that has more than one cell."""
+        keys = list(self.counts)
+        key = next((k for k in keys if self.counts[k].shape[1] > 1), keys[0])
+        corner, places = np.s_[:_CORNER, :_CORNER], self.geoids[key[0]][:_CORNER]
+        frame = pd.DataFrame(
+            self.counts[key][corner].toarray(),
+            columns=list(self.workload.tables[key].cells[:_CORNER]),
+        ).astype("Int64")
+        if key in self.suppressed:
+            frame = frame.mask(self.suppressed[key][corner].toarray())
+        named = self.workload.schema.geography.named(places)
+        frame.insert(0, f"{key[0]} | {key[1]}", named, allow_duplicates=True)
+        return frame
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each count that is not a published zero.
