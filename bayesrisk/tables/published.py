@@ -31,7 +31,6 @@ from bayesrisk.tables.records import Records, record_pieces
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
 
-_CORNER = 6  # rows and columns of a table that a notebook shows
 _PENDING = 2**22  # distinct (place, cell) pairs that wait before they are merged
 
 
@@ -336,36 +335,23 @@ class PublishedTables(Tabular):
 
     def _answer(self) -> list[str]:
         total = sum(counts.shape[0] * counts.shape[1] for counts in self.counts.values())
-        withheld = sum(hidden.nnz for hidden in self.suppressed.values())
-        exact = [f"{key[0]} {key[1]}" for key in self.counts if self._law(key).exact]
-        lines = [
-            f"{total:,} counts in {len(self.counts):,} tables of {self.workload.schema.name}"
-            + (f", {withheld:,} of them withheld." if withheld else "."),
-            *(
-                f"{level} ({len(codes):,} places): {several(self.workload.at(level))}."
-                for level, codes in self.geoids.items()
-            ),
-            f"Exact: {several(exact, 4) or 'none'}.",
+        withheld, work = sum(part.nnz for part in self.suppressed.values()), self.workload
+        number = f", {withheld:,} of them withheld" if withheld else ""
+        exact = [" ".join(k) for k in self.counts if self.laws.get(k, TrueCounts()).exact]
+        lines = [f"{total:,} counts in {len(self.counts):,} tables of {work.schema.name}{number}."]
+        lines += [
+            f"{k} ({len(v):,} places): {several(work.at(k))}." for k, v in self.geoids.items()
         ]
-        return ["Made up: none of these people exists.", *lines] if self.made_up else lines
-
-    def _law(self, key: Key) -> Likelihood:
-        return self.laws.get(key, TrueCounts())
+        lines += [f"Exact: {several(exact, 4) or 'none'}."]
+        return ["Made up: none of these people exists."] * self.made_up + lines
 
     def _shown_frame(self) -> pd.DataFrame:
-        """Return a corner of the first table that has more than one cell."""
-        keys = list(self.counts)
-        key = next((k for k in keys if self.counts[k].shape[1] > 1), keys[0])
-        corner, places = np.s_[:_CORNER, :_CORNER], self.geoids[key[0]][:_CORNER]
-        frame = pd.DataFrame(
-            self.counts[key][corner].toarray(),
-            columns=list(self.workload.tables[key].cells[:_CORNER]),
-        ).astype("Int64")
-        if key in self.suppressed:
-            frame = frame.mask(self.suppressed[key][corner].toarray())
-        named = self.workload.schema.geography.named(places)
-        frame.insert(0, f"{key[0]} | {key[1]}", named, allow_duplicates=True)
-        return frame
+        key = max(self.counts, key=lambda key: self.counts[key].shape[1] > 1)  # the first of them
+        places = self.workload.schema.geography.named(self.geoids[key[0]][:6])
+        cells = [*self.workload.tables[key].cells[:6]]
+        frame = pd.DataFrame(self.counts[key][:6, :6].toarray(), places, cells)
+        frame = frame.mask(self.hidden(*key)[:6, :6].toarray()).astype("Int64")
+        return frame.reset_index(names=" | ".join(key))
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each count that is not a published zero.
