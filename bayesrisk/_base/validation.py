@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayesrisk._base.disk.objects import at_url, is_object
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 
@@ -301,11 +302,19 @@ def text(value: object, name: str) -> str:
 
 
 def path(value: object, name: str) -> Path:
-    """Return a path, from a text or a path-like object."""
+    """Return a path, from a text, a URL or a path-like object."""
+    if is_object(value):
+        return cast(Path, value)
     if not isinstance(value, (str, PathLike)) or not str(value) or "\0" in str(value):
         raise ArgumentTypeError(name, "must be a path", got=value)
     text(str(value), name)
-    return Path(value)
+    return at_url(str(value), name) or Path(value)
+
+
+def paths(value: object, name: str) -> list[Path]:
+    """Return the paths of one file or of several."""
+    one = isinstance(value, str | Path) or is_object(value)
+    return [path(file, name) for file in ([value] if one else items(value, name))]
 
 
 def function(value: object, name: str) -> None:

@@ -188,7 +188,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Compile all kernels ahead, so that no later command waits; once for an installation."""
+    """Compile all kernels ahead, once, so that no later command waits."""
     from bayesrisk._base import compiling
 
     clock, start = time.perf_counter(), time.time_ns()

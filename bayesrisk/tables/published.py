@@ -339,11 +339,9 @@ class PublishedTables(Tabular):
         number = f", {withheld:,} of them withheld" * bool(withheld)
         exact = (" ".join(k) for k in self.counts if self.laws.get(k, TrueCounts()).exact)
         lines = [f"{total:,} counts in {len(self.counts):,} tables of {work.schema.name}{number}."]
-        lines += [
-            f"{k} ({len(v):,} places): {several(work.at(k))}." for k, v in self.geoids.items()
-        ]
+        at = {k: f"{k} ({len(v):,} places): {several(work.at(k))}." for k, v in self.geoids.items()}
         made_up = ["Made up: none of these people exists."] * self.made_up
-        return [*made_up, *lines, f"Exact: {several(exact, 4) or 'none'}."]
+        return [*made_up, *lines, *at.values(), f"Exact: {several(exact, 4) or 'none'}."]
 
     def _shown_frame(self) -> pd.DataFrame:
         key = max(self.counts, key=lambda key: self.counts[key].shape[1] > 1)  # the first of them
@@ -424,8 +422,7 @@ class PublishedTables(Tabular):
             twice, or a count is not what the manifest allows: file, row and column are named.
             So is a text of a published file that is no count, no range and no mark.
         """
-        several = [folder] if isinstance(folder, str | Path) else check.items(folder, "folder")
-        files = [check.path(file, "folder") for file in several]
+        files = check.paths(folder, "folder")
         text = files[0].is_file() or files[0].suffix in (".csv", ".tsv", ".txt")
         if len(files) != 1 or text or assumptions:
             return cls(*TableReading.read(files, **assumptions).confirmed())

@@ -181,7 +181,15 @@ def test_occupancy_reads_noisy_counts_only_when_told(tmp_path):
     by_hand = occupancy_statistics(dataclasses.replace(release.tables, laws={}))
     assert found.status == detect_occupancy(by_hand).status
     release.write(tmp_path / "r")
-    words = ["occupancy", "attack", str(tmp_path / "r"), "-o", str(tmp_path / "out"), "--quiet"]
+    words = [
+        "census",
+        "occupancy",
+        "attack",
+        str(tmp_path / "r"),
+        "-o",
+        str(tmp_path / "out"),
+        "--quiet",
+    ]
     refused = RUNNER.invoke(app, words)
     assert isinstance(refused.exception, ArgumentError)
     assert "--taken-as-true" in str(refused.exception)
@@ -199,7 +207,7 @@ def test_occupancy_reads_a_rounded_count_as_all_that_it_allows(tmp_path):
     naive = make_attack("occupancy", taken_as_true=True).run(release)
     assert naive.violation.sum() >= found.violation.sum()
     release.write(tmp_path / "r")
-    words = ["occupancy", "attack", str(tmp_path / "r"), "--quiet", "--json", "-o"]
+    words = ["census", "occupancy", "attack", str(tmp_path / "r"), "--quiet", "--json", "-o"]
     said = json.loads(RUNNER.invoke(app, [*words, str(tmp_path / "out")]).stdout)
     assert said["taken_as_true"] is False
     assert said["statuses"] == pd.Series(found.status).value_counts().to_dict()
@@ -252,18 +260,26 @@ def test_releases_by_place_say_it_too(tmp_path):
         tables = PublishedTables.read(tmp_path / name)
         expected = {("block", "P8"): SimulationOnly()} if name == "simulation" else {}
         assert dict(tables.laws) == dict(open_tables(tmp_path / name).laws) == expected
-    words = ["claims", str(tmp_path / "simulation"), "-o", str(tmp_path / "out"), "--quiet"]
+    words = [
+        "attack",
+        "--only",
+        "claims",
+        str(tmp_path / "simulation"),
+        "-o",
+        str(tmp_path / "out"),
+        "--quiet",
+    ]
     assert "taken_as_true" in str(RUNNER.invoke(app, words).exception)
     assert RUNNER.invoke(app, [*words, "--taken-as-true"]).exit_code == 0
 
 
-@pytest.mark.parametrize("command", ["claims", "reconstruct"])
+@pytest.mark.parametrize("command", ["claims", "records"])
 def test_commands_refuse_before_a_folder_is_made_and_say_what_was_assumed(
     releases, tmp_path, command
 ):
     for name in ("rounding", "noise", "identity"):
         releases[name].write(tmp_path / name)
-    more = ["--scope", "tract", "--variability", "tract-bounds"] * (command == "reconstruct")
+    more = ["--scope", "tract", "--variability", "tract-bounds"] * (command == "records")
     more += ["--columns", "race"] * (command == "claims")
 
     def call(name, *options):
@@ -275,7 +291,7 @@ def test_commands_refuse_before_a_folder_is_made_and_say_what_was_assumed(
     ranges = call("rounding")
     assert ranges.exit_code == 0, ranges.output
     assert "taken as true" not in ranges.stdout
-    if command == "reconstruct":
+    if command == "records":
         assert "published counts are read as ranges" in ranges.stdout
     refused = call("noise")
     assert isinstance(refused.exception, ArgumentError)
