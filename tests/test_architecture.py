@@ -76,7 +76,7 @@ ROOMS = {
     "mechanisms": "samplers | base | registry coarsening | *",
     "plotting": "_canvas | attacks audit counts",
     "reconstruction": "check_proof linkage registry | records | claims | *",
-    "release": "release",
+    "release": "words | release",
     "risk": (
         "count intervals mechanism microdata | linkage membership two_levels | statements | audit"
     ),
