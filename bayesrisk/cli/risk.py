@@ -1,15 +1,15 @@
-"""Risk of counts: ``bayesrisk risk``, ``convert``, ``sweep`` and ``hierarchy``."""
+"""Risk of counts: ``bayesrisk risk``, ``convert``, ``sweep`` and ``report``."""
 
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 import bayesrisk as br
 from bayesrisk._version import __version__
-from bayesrisk.cli import whole_release
+from bayesrisk.cli import two_levels, whole_release
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import SWEEPS, data_path
 from bayesrisk.cli.options import (
@@ -24,18 +24,8 @@ from bayesrisk.cli.options import (
     parse_number,
     parse_sensitivity,
 )
-from bayesrisk.cli.printing import (
-    print_answer,
-    progress,
-    shard_lines,
-    table_lines,
-    warnings_as_lines,
-    write_fragment,
-)
+from bayesrisk.cli.printing import print_answer, progress, shard_lines, table_lines, write_fragment
 from bayesrisk.exceptions import ArgumentError
-
-if TYPE_CHECKING:
-    from bayesrisk.inference.two_levels.posterior import HierarchicalPosterior
 
 _HEADS = {
     "correct_decision_probability": "found_if_in_cell",
@@ -61,12 +51,17 @@ _TABLES = {
 
 
 def risk(
-    prior: Annotated[list[str], "Prior of the truth, 0.2 or 1/864."],
+    prior: Annotated[list[str], "Prior of the truth, 0.2 or 1/864; may be repeated."],
     noisy_count: Annotated[
         list[str] | None, typer.Argument(help="Released counts (-- before negatives).")
     ] = None,
     release: Annotated[
         str | None, "Folder of a release, or pl94, dhc: the risk of all its counts together."
+    ] = None,
+    hierarchy: Annotated[
+        str | None,
+        "Noisy counts of a block, its group and its siblings: a .toml file, or "
+        "block=2,group=1,siblings=-1,n_siblings=27,rho_block=1/10,rho_group=1/4.",
     ] = None,
     rho: Annotated[str | None, "zCDP budget of the count."] = None,
     sigma2: Annotated[str | None, "Scale of the noise, instead of rho."] = None,
@@ -75,13 +70,24 @@ def risk(
     scenario: Annotated[str, "What the adversary wants to know."] = "characteristics",
     as_json: JsonOption = False,
 ) -> None:
-    """Posterior, risk ratio and averages for released counts, or of a whole release."""
-    if (release is None) == (not noisy_count):
-        raise ArgumentError("give released counts, or --release, and not both")
+    """Say how much a released count, or a release, raises a belief."""
+    asked = {"released counts": noisy_count, "--release": release, "--hierarchy": hierarchy}
+    if sum(map(bool, asked.values())) != 1:
+        raise ArgumentError(f"give one of {', '.join(asked)}, such as `bayesrisk risk 3 --rho 0.1`")
     priors = [parse_number(p, "prior") for p in prior]
+    if not noisy_count and (rho, sigma2) != (None, None):
+        whose = "a release" if release else "a hierarchy"
+        raise ArgumentError(f"{whose} states its noise: leave out --rho and --sigma2")
+    if hierarchy is not None:
+        two_levels.answer(
+            hierarchy,
+            priors,
+            known_count=known_count,
+            sensitivity=parse_sensitivity(sensitivity),
+            as_json=as_json,
+        )
+        return
     if release is not None:
-        if (rho, sigma2) != (None, None):
-            raise ArgumentError("a release states its noise: leave out --rho and --sigma2")
         whole, lines_of_release = whole_release.answer(
             release, epsilon=None, delta=None, priors=priors
         )
@@ -166,7 +172,7 @@ def convert(
     method: Annotated[str, "Conversion between zCDP and DP: tight or bun-steinke."] = "tight",
     as_json: JsonOption = False,
 ) -> None:
-    """Convert rho, sigma2, epsilon and delta, or say what a whole release tells of a record."""
+    """Convert between rho, sigma2, epsilon and delta, and limits of risk."""
     from bayesrisk._base import validation as check
     from bayesrisk.accounting.budget import SENSITIVITIES
 
@@ -221,7 +227,7 @@ def sweep(
     runner: RunOptions,
     seed: Annotated[int | None, SEED] = None,
 ) -> None:
-    """Run a sweep of disclosure risk over rho, then write its report."""
+    """Compute the risk of a count over many budgets, and write a report."""
     data_path(Path(config), SWEEPS)
     study = br.experiments.load_config(config, seed=seed)
     summary = runner.run(study, output, study.title)
@@ -239,120 +245,9 @@ def report(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write figures and report.html of a finished sweep again."""
+    """Write the figures and the report of a finished sweep again."""
     with progress(quiet=quiet or as_json, title="report", unit="steps", patient=True) as advance:
         page = br.experiments.write_report(folder, progress=advance)
         if fragment:
             write_fragment(page)
     print_answer({"report": str(page)}, [f"report: {page}"], as_json=as_json)
-
-
-_SHOWN = 1e-4  # smallest probability of a group count that is printed
-_MAX_GROUP = 2**24
-
-
-def _group_prior(text: str) -> "br.FiniteLaw | None":
-    """Return the prior that ``flat`` or ``truncated:MAX`` names."""
-    kind, _, digits = text.partition(":")
-    if text == "flat":
-        return None
-    if kind != "truncated" or not digits.isascii() or not digits.isdigit():
-        raise ArgumentError("group_prior", "must be flat or truncated:MAX", got=text)
-    count = int(digits) if len(digits) < 20 else 10**20
-    if count >= _MAX_GROUP:
-        raise ArgumentError("group_prior", f"must name a count below {_MAX_GROUP}", got=text)
-    return br.FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
-
-
-def _document(result: "HierarchicalPosterior") -> dict[str, Any]:
-    """Return a single release as a JSON document."""
-    pmf = result.group_pmf
-    likely = pmf[pmf > _SHOWN]
-    settings = {
-        name: result.settings.arrays[name].item()
-        for name in ("n_siblings", "known_count", "rho_block", "rho_group", "sensitivity")
-    }
-    return {
-        **{name: getattr(result, name).item() for name in ("block", "group", "siblings")},
-        **settings,
-        "known_total": result.settings.known_total,
-        "conditionals": result.settings.conditionals,
-        "sibling_noise": result.settings.sibling_noise,
-        "prior": result.prior.item(),
-        "block_probability": result.block_probability.item(),
-        "target_probability": result.target_probability.item(),
-        "risk_ratio": float(result.risk_ratio),
-        "group_pmf": [
-            {"group_count": int(count), "probability": float(value)}
-            for count, value in zip(likely.index.to_numpy(), likely.to_numpy(), strict=True)
-        ],
-        "truncation_bound": float(result.truncation_bound),
-        "status": result.status,
-        "version": __version__,
-    }
-
-
-def _lines_of_release(document: dict[str, Any]) -> list[str]:
-    """Return a single release for people."""
-    names = {
-        "prior": "prior",
-        "block_probability": "after the block's count alone",
-        "target_probability": "after block, group and siblings",
-        "risk_ratio": "risk ratio",
-    }
-    pmf = document["group_pmf"]
-    return [
-        "Probability that the target has the characteristics:",
-        *(f"  {text:<32}{document[name]:>12.6g}" for name, text in names.items()),
-        f"Group count, probabilities above {_SHOWN:g}:",
-        *(f"  {row['group_count']:>8}{row['probability']:>12.6f}" for row in pmf),
-        f"Truncation error: at most {document['truncation_bound']:.3g}",
-    ]
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """Two levels: budgets, the prior of the group, and which posterior."""
-
-    rho_block: Annotated[str, "zCDP budget of every block's count."]
-    rho_group: Annotated[str, "zCDP budget of the group's count."]
-    group_prior: Annotated[str, "Prior of the group's count: flat or truncated:MAX."] = "flat"
-    known_total: Annotated[int | None, "Count of the group that is published without noise."] = None
-    sensitivity: SensitivityOption = "1"
-    conditionals: Annotated[str, "coherent, or as-published to reproduce printed numbers."] = (
-        "coherent"
-    )
-    sibling_noise: Annotated[
-        str, "Law of the noise in the siblings' total: approximate or exact."
-    ] = "approximate"
-
-
-def hierarchy(
-    block: Annotated[int, "Noisy count of the block."],
-    group: Annotated[int, "Noisy count of the group."],
-    siblings: Annotated[int, "Total of the noisy counts of the other blocks."],
-    n_siblings: Annotated[int, "Number of the other blocks."],
-    prior: Annotated[str, "Prior of the target, 0.2 or 1/864."],
-    model: ModelOptions,
-    known_count: Annotated[int, "Others in the block known to count."] = 0,
-    as_json: JsonOption = False,
-) -> None:
-    """Posterior of a target given noisy counts of its block, its group and the other blocks."""
-    with warnings_as_lines():
-        result = br.hierarchical_posterior(
-            block,
-            group,
-            siblings,
-            n_siblings=n_siblings,
-            prior=parse_number(prior, "prior"),
-            known_count=known_count,
-            rho_block=parse_number(model.rho_block, "rho_block"),
-            rho_group=parse_number(model.rho_group, "rho_group"),
-            group_prior=_group_prior(model.group_prior),
-            known_total=model.known_total,
-            sensitivity=parse_sensitivity(model.sensitivity),
-            conditionals=model.conditionals,
-            sibling_noise=model.sibling_noise,
-        )
-        document = _document(result)
-    print_answer(document, _lines_of_release(document), as_json=as_json)

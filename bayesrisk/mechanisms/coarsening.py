@@ -85,7 +85,7 @@ class Rounding(_OneByOne):
 
 
 class Identity(BaseMechanism):
-    """Publish the tables as they are, whatever the source of randomness.
+    """Publish the true tables: no protection.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Identity(BaseMechanism):
     grain = -1
 
     def __init__(self) -> None:
-        super().__init__(MechanismSpec("identity", others=TrueCounts()))
+        super().__init__(MechanismSpec("none", others=TrueCounts()))
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator

@@ -26,7 +26,7 @@ from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
 
 _CLASSES = {
-    "identity": "bayesrisk.mechanisms.coarsening:Identity",
+    "none": "bayesrisk.mechanisms.coarsening:Identity",
     "discrete-gaussian": "bayesrisk.mechanisms.noise:DiscreteGaussianMechanism",
     "discrete-laplace": "bayesrisk.mechanisms.noise:DiscreteLaplaceMechanism",
     "rounding": "bayesrisk.mechanisms.coarsening:Rounding",
@@ -68,7 +68,7 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
     >>> from bayesrisk.mechanisms import Identity
     >>> register_mechanism("as-it-is", Identity)
     >>> make_mechanism("as-it-is").spec.mechanism
-    'identity'
+    'none'
     """
     REGISTRY.register(name, factory)
 
@@ -78,7 +78,7 @@ def available_mechanisms() -> list[str]:
 
     Examples
     --------
-    >>> {"identity", "swapping", "topdown"} <= set(available_mechanisms())
+    >>> {"none", "swapping", "topdown"} <= set(available_mechanisms())
     True
     """
     return REGISTRY.available()
@@ -106,7 +106,9 @@ def read_recipe(text: str, name: str = "protection") -> tuple[str, dict[str, Any
     keys = [part.partition("=")[0].strip() for part in parts]
     if len(set(keys)) < len(keys):
         raise ArgumentError(name, "must give each parameter once", got=text)
-    return mechanism.strip(), with_settings({}, parts, "parameters of a protection")
+    chosen = mechanism.strip()
+    chosen = "none" if chosen == "identity" else chosen  # its name in the version before
+    return chosen, with_settings({}, parts, "parameters of a protection")
 
 
 def with_settings(

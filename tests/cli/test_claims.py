@@ -1,4 +1,4 @@
-"""``bayesrisk claims`` as a user runs it: files, resuming, an interrupt, refusals."""
+"""``bayesrisk attack --only claims`` as a user runs it: files, resuming, an interrupt, refusals."""
 
 import json
 
@@ -25,7 +25,11 @@ def tables(tmp_path_factory):
     return folder
 
 
-COMMAND = ("claims",)
+COMMAND = (
+    "attack",
+    "--only",
+    "claims",
+)
 
 
 def test_the_files_hold_what_the_function_returns(tables, tmp_path, run):

@@ -26,7 +26,7 @@ def records():
 
 
 def run(*arguments):
-    return RUNNER.invoke(app, ["reconstruct", *map(str, arguments)])
+    return RUNNER.invoke(app, ["attack", "--only", "records", *map(str, arguments)])
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def records():
 
 
 def run(*arguments):
-    return RUNNER.invoke(app, ["tabulate", *map(str, arguments)])
+    return RUNNER.invoke(app, ["release", "--protection", "none", *map(str, arguments)])
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_csv_and_microdata_give_the_same(file, tmp_path):
 
 
 def test_options(file, tmp_path):
-    options = ["--levels", "county", "--schema", "sf1-person", "--without", "detailed", "--json"]
+    options = ["--level", "county", "--schema", "sf1-person", "--without", "detailed", "--json"]
     done = run(file, "--tables", "pl94", "-o", tmp_path / "t", *options)
     summary = json.loads(done.stdout)
     assert (done.stderr, summary["places"], summary["tables"]) == ("", {"county": 2}, 10)
@@ -174,7 +174,7 @@ def test_a_schema_of_ones_own_by_place(tmp_path):
     def also(*words):
         return CliRunner().invoke(app, [str(w) for w in words])
 
-    released = ["--mechanism", "identity", "--by", "region", "-o", tmp_path / "released"]
+    released = ["--protection", "identity", "--by", "region", "-o", tmp_path / "released"]
     done = also("release", *asked, *released, "--schema", tmp_path / "schema.toml")
     assert done.exit_code == 0, done.output
     assert Release.read(tmp_path / "released").tables == whole

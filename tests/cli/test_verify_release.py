@@ -1,4 +1,4 @@
-"""``bayesrisk verify-release``: what a folder is, in words and numbers, and whether it is whole."""
+"""``bayesrisk verify``: what a folder is, in words and numbers, and whether it is whole."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ ASKED = people_workload(TOTAL, AGES, levels=("tract", "block"))
 
 
 def verify(*words):
-    return CliRunner().invoke(app, ["verify-release", *map(str, words)])
+    return CliRunner().invoke(app, ["verify", *map(str, words)])
 
 
 def by_place(folder, seed=1, base=3):

@@ -26,11 +26,11 @@ def test_convert_a_release(run, tmp_path):
     document = json.loads(out)
     assert document["delta_upper"] == pytest.approx(float(wanted.delta(1.0)), rel=1e-9)
     assert document["rows"][0]["risk_ratio"] == float(wanted.posterior(0.2).ratio)
-    status, out, _ = run("verify-release", tmp_path / "noisy", "--json")
+    status, out, _ = run("verify", tmp_path / "noisy", "--json")
     assert json.loads(out)["epsilon"] == pytest.approx(float(wanted.epsilon(1e-10)), rel=1e-9)
     br.make_mechanism("identity").release(people, workload=tables, rng=1).write(tmp_path / "true")
     assert run("convert", tmp_path / "true")[0] == 2
-    assert json.loads(run("verify-release", tmp_path / "true", "--json")[1])["epsilon"] is None
+    assert json.loads(run("verify", tmp_path / "true", "--json")[1])["epsilon"] is None
     assert run("convert", "pl94", "--rho", "1")[0] == 2
     out = run(
         "risk", "--release", tmp_path / "noisy", "--prior", "0.2", "--prior", "1/3", "--json"

@@ -54,8 +54,8 @@ def test_one_line_everywhere(recipe, tmp_path):
     (tmp_path / "r.toml").write_text(f'mechanism = "{recipe}"\nplace = ["clinic"]\n')
     more = [word for pair in given for word in ("--set", "=".join(pair))]
     ways = {
-        "line": ["--mechanism", recipe, "--place", "clinic"],
-        "set": ["--mechanism", name, *more, "--place", "clinic"],
+        "line": ["--protection", recipe, "--place", "clinic"],
+        "set": ["--protection", name, *more, "--place", "clinic"],
         "file": ["--config", tmp_path / "r.toml"],
     }
     for way, options in ways.items():
@@ -118,7 +118,7 @@ def test_what_was_audited_is_released(tmp_path):
     frame.to_csv(tmp_path / "p.csv", index=False)
     done = run(
         "audit", tmp_path / "p.csv", "--place", "clinic", "--protection", "identity",
-        "--protection", "swapping:rate=0.3", "--attack", "linker", "--targets", 4,
+        "--protection", "swapping:rate=0.3", "--adversary", "linker", "--targets", 4,
         "--releases", 1, "-o", tmp_path / "audit", "--quiet",
     )  # fmt: skip
     assert done.exit_code == 0, done.exception

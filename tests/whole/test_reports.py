@@ -15,11 +15,12 @@ from bayesrisk.experiments.pages import fragment
 from bayesrisk.experiments.reconstruction import read_reconstruction
 
 COMMANDS = {
-    "reconstruct": "reconstruct {}/tables -o {}/reconstruct --scope block --variability block",
-    "claims": "claims {}/households -o {}/claims --max-columns 3",
-    "risk": "measurements sample:noisy-measurements -o {}/risk --prior 1/10",
-    "counts": "measurements sample:noisy-measurements -o {}/counts --posterior counts",
-    "release": "release {}/people.csv -o {}/release --mechanism rounding --tables sf1-block "
+    "reconstruct": "attack --only records {}/tables -o {}/reconstruct --scope block "
+    "--variability block",
+    "claims": "attack --only claims {}/households -o {}/claims --max-columns 3",
+    "risk": "census measurements sample:noisy-measurements -o {}/risk --prior 1/10",
+    "counts": "census measurements sample:noisy-measurements -o {}/counts --posterior counts",
+    "release": "release {}/people.csv -o {}/release --protection rounding --tables sf1-block "
     "--set base=5 --set method=nearest --places occupied",
 }
 PEOPLE = pd.DataFrame(
@@ -187,9 +188,11 @@ def test_pages_fit_a_phone_a_screen_and_paper(pages, name, tmp_path):
 #: Reports of studies, which have several figures and no fragment here.
 STUDIES = (
     "sweep sample:dare-county-sweep",
-    "reidentify {}/reconstruct --attacker {}/known.csv --truth {}/known.csv --dialect schema",
+    "attack --only links {}/reconstruct --adversary {}/known.csv --truth {}/known.csv --dialect "
+    "schema",
     "audit sample:small-town-audit --targets 5 --releases 2",
-    "occupancy study --seeds 1 --blocks 30 --protection none --protection swapping --solutions 2",
+    "census occupancy study --seeds 1 --blocks 30 --protection none --protection swapping "
+    "--solutions 2",
 )
 
 

@@ -1,4 +1,4 @@
-"""``bayesrisk convert-file``: every form, refusals, and nothing half-written."""
+"""``bayesrisk census read``: every form, refusals, and nothing half-written."""
 
 import json
 import zipfile
@@ -21,7 +21,7 @@ RNG = np.random.default_rng(7)
 
 
 def run(*arguments, fails=None):
-    result = CliRunner().invoke(app, ["convert-file", *map(str, arguments)])
+    result = CliRunner().invoke(app, ["census", "read", *map(str, arguments)])
     if fails is None:
         assert result.exit_code == 0, result.output + repr(result.exception)
         return result.stdout
@@ -88,7 +88,7 @@ def test_values_that_cannot_be_are_missing_where_the_option_says_so(tmp_path):
     run(*options, "--on-error", "keep", fails=(ArgumentError, "--on-error must be one of"))
     assert not output.exists()
     arguments = [*map(str, options), "--on-error", "missing", "--json"]
-    result = CliRunner().invoke(app, ["convert-file", *arguments])
+    result = CliRunner().invoke(app, ["census", "read", *arguments])
     assert json.loads(result.stdout)["missing"] == [
         {"column": "total_units", "reason": "below 0", "values": 2},
     ]
@@ -109,7 +109,7 @@ def test_counts_that_cannot_be_are_suppressed_where_the_option_says_so(tmp_path)
     options = [tmp_path / "b.zip", "--from", "nhgis", "--workload", "sf1-block", "--table", "P1"]
     run(*options, "-o", tmp_path / "no", fails=(DataError, "--on-error missing keeps such values"))
     result = CliRunner().invoke(
-        app, ["convert-file", *map(str, options), "-o", str(tmp_path / "t"), "--on-error",
+        app, ["census", "read", *map(str, options), "-o", str(tmp_path / "t"), "--on-error",
               "missing", "--json"])  # fmt: skip
     (missing,) = json.loads(result.stdout)["missing"]
     assert (missing["column"], missing["values"]) == ("H7V001", 1)
@@ -141,8 +141,8 @@ def test_progress_in_lines(tmp_path, monkeypatch, seconds):
     write_record_form(oracle.person_records(RNG, 20), tmp_path / "r.csv", dialect="schema")
     result = CliRunner().invoke(
         app,
-        ["convert-file", str(tmp_path / "r.csv"), "--from", "records", "--dialect", "schema", "-o",
-         str(tmp_path / "o.parquet")],
+        ["census", "read", str(tmp_path / "r.csv"), "--from", "records", "--dialect", "schema",
+         "-o", str(tmp_path / "o.parquet")],
     )  # fmt: skip
     assert result.stderr.count("20 rows\n") == 1  # at the end, if no line was due before
 
@@ -168,7 +168,16 @@ def test_tables_of_2020_and_an_attack_on_them(tmp_path):
         assert PublishedTables.read(tmp_path / form) == tables
     attack = CliRunner().invoke(
         app,
-        ["reconstruct", str(tmp_path / "pl94"), "-o", str(tmp_path / "out"), "--scope", "block"],
+        [
+            "attack",
+            "--only",
+            "records",
+            str(tmp_path / "pl94"),
+            "-o",
+            str(tmp_path / "out"),
+            "--scope",
+            "block",
+        ],
     )
     assert attack.exit_code == 0
     assert "12 records" in attack.stdout
@@ -191,7 +200,7 @@ def test_a_survey_with_other_kinds_of_lines(run, tmp_path):
         f'<codeBook><fileStrc type="hierarchical">{groups}</fileStrc>{variables}</codeBook>'
     )
     (tmp_path / "tus.dat").write_text("100106\n2001035\n300101001\n100236\n2002070\n")
-    words = ("convert-file", tmp_path / "tus.dat", "--from", "ipums")
+    words = ("census", "read", tmp_path / "tus.dat", "--from", "ipums")
     words += ("--codebook", tmp_path / "tus.xml", "-o", tmp_path / "p.parquet")
     status, _, said = run(*words)
     assert (status, (tmp_path / "p.parquet").exists()) == (2, False)

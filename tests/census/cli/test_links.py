@@ -32,15 +32,27 @@ def files(tmp_path_factory):
     people()[["block", "sex", "age", "person"]].to_parquet(folder / "known.parquet", index=False)
     tables, out = folder / "tables", folder / "out"
     truth = folder / "truth.parquet"
-    assert run("tabulate", truth, "--tables", "sf1-block,sf1-tract", "-o", tables).exit_code == 0
+    assert (
+        run(
+            "release",
+            "--protection",
+            "none",
+            truth,
+            "--tables",
+            "sf1-block,sf1-tract",
+            "-o",
+            tables,
+        ).exit_code
+        == 0
+    )
     options = ["--scope", "tract", "--variability", "tract-bounds", "--quiet"]
-    assert run("reconstruct", tables, "-o", out, *options).exit_code == 0
+    assert run("attack", "--only", "records", tables, "-o", out, *options).exit_code == 0
     return folder
 
 
 def attack(files, output, *more):
     return run(
-        "reidentify", files / "out", "--attacker", files / "known.parquet",
+        "attack", "--only", "links", files / "out", "--adversary", files / "known.parquet",
         "--truth", files / "truth.parquet", "--dialect", "schema", "-o", output, *more,
     )  # fmt: skip
 
@@ -77,7 +89,7 @@ def test_nobody_to_link_is_no_precision(files, tmp_path):
     strangers = people().assign(age=free)[["block", "sex", "age", "person"]]
     strangers.to_parquet(tmp_path / "strangers.parquet", index=False)
     done = run(
-        "reidentify", files / "out", "--attacker", tmp_path / "strangers.parquet",
+        "attack", "--only", "links", files / "out", "--adversary", tmp_path / "strangers.parquet",
         "--truth", files / "truth.parquet", "--dialect", "schema", "-o", tmp_path / "r",
     )  # fmt: skip
     assert done.exit_code == 0
@@ -92,7 +104,7 @@ def test_persons_of_other_places_are_refused_before_the_work(files, tmp_path):
         (files / "known.parquet", tmp_path / "strangers.csv", "60 confidential records"),
     ):
         done = run(
-            "reidentify", files / "out", "--attacker", known, "--truth", truth,
+            "attack", "--only", "links", files / "out", "--adversary", known, "--truth", truth,
             "--dialect", "schema", "-o", tmp_path / "r",
         )  # fmt: skip
         assert isinstance(done.exception, DataError)
@@ -102,7 +114,7 @@ def test_persons_of_other_places_are_refused_before_the_work(files, tmp_path):
 
 
 def test_refusals(files, tmp_path):
-    twice = attack(files, tmp_path / "r", "--attacker", files / "known.parquet")
+    twice = attack(files, tmp_path / "r", "--adversary", files / "known.parquet")
     assert isinstance(twice.exception, ArgumentError)
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "x").touch()

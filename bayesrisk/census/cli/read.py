@@ -1,4 +1,4 @@
-"""``bayesrisk convert-file``: files of agencies in, records in Parquet or published tables out."""
+"""``bayesrisk census read``: files of agencies in, records in Parquet or published tables out."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
@@ -64,7 +64,7 @@ def _parameters(form: str) -> dict[str, str]:
     return parameters
 
 
-def convert_file(
+def read(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="File, archive or folder.")],
     form: Annotated[
         str,
@@ -77,7 +77,7 @@ def convert_file(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Convert a census or HUD file to records in Parquet, or to a folder of tables."""
+    """Read a census or HUD file into records or tables."""
     from bayesrisk._base import validation as check
     from bayesrisk.census.readers.forms import READERS
 
@@ -92,7 +92,7 @@ def convert_file(
     with disk.explained(output):
         if output.exists():
             raise OutputError(f"{output}: exists already; choose another name")
-    rows_read = progress(quiet=quiet or as_json, title="convert-file", unit="rows")
+    rows_read = progress(quiet=quiet or as_json, title="read", unit="rows")
     named = advised(MISSING, "; --on-error missing keeps such values as missing")
     whole = "workload" in parameters
     with named, rows_read as bar, warnings_as_lines() as notices:

@@ -1,4 +1,4 @@
-"""``bayesrisk hierarchy`` as a user runs it."""
+"""``bayesrisk risk --hierarchy`` as a user runs it."""
 
 import json
 
@@ -7,15 +7,21 @@ import pytest
 
 from bayesrisk import FiniteLaw, hierarchical_posterior
 
-BUDGETS = ("--rho-block", "0.0992264", "--rho-group", "0.2464845")
+BUDGETS = ("rho_block=0.0992264", "rho_group=0.2464845")
 RHO = {"rho_block": 0.0992264, "rho_group": 0.2464845}
-ONE = ("--block", "2", "--group", "1", "--siblings", "-1", "--n-siblings", "27", "--prior", "1/2")
+ONE = ("block=2", "group=1", "siblings=-1", "n_siblings=27")
 
 
 @pytest.fixture
 def run(run):
-    """Run ``hierarchy``."""
-    return lambda *words: run("hierarchy", *words)
+    """Run ``risk --hierarchy``: words with an equals sign are settings."""
+
+    def call(*words):
+        settings = ",".join(str(word) for word in words if "=" in str(word))
+        options = [word for word in words if "=" not in str(word)]
+        return run("risk", "--prior", "1/2", "--hierarchy", settings, *options)
+
+    return call
 
 
 def test_json_holds_the_exact_numbers(run):
@@ -46,7 +52,7 @@ def test_table_for_people(run):
 
 
 def test_the_published_conditionals_come_with_a_warning(run):
-    status, out, err = run(*ONE, *BUDGETS, "--conditionals", "as-published", "--json")
+    status, out, err = run(*ONE, *BUDGETS, "conditionals=as-published", "--json")
     assert status == 0
     assert json.loads(out)["target_probability"] == pytest.approx(0.577702, abs=5e-7)
     assert err.startswith("bayesrisk: warning: ")
@@ -57,18 +63,18 @@ def test_the_published_conditionals_come_with_a_warning(run):
     ("options", "settings", "said"),
     [
         (
-            (*BUDGETS, "--group-prior", "truncated:9", "--known-count", 2,
-             "--sibling-noise", "exact", "--sensitivity", "change-one"),
+            (*BUDGETS, "group_prior=truncated:9", "--known-count", 2,
+             "sibling_noise=exact", "--sensitivity", "change-one"),
             RHO | {"group_prior": FiniteLaw(0, np.full(10, 0.1)), "known_count": 2,
                    "sensitivity": 2**0.5, "sibling_noise": "exact"},
             {"sibling_noise": "exact", "sensitivity": 2**0.5},
         ),
         (
-            (*BUDGETS, "--known-total", 3),
+            (*BUDGETS, "known_total=3"),
             RHO | {"known_total": 3},
             {"known_total": 3, "group_pmf": [{"group_count": 3, "probability": 1.0}]},
         ),
-        (("--rho-block", "0", "--rho-group", "0.2"), {"rho_block": 0, "rho_group": 0.2}, {}),
+        (("rho_block=0", "rho_group=0.2"), {"rho_block": 0, "rho_group": 0.2}, {}),
     ],
     ids=["group prior", "known total", "level not released"],
 )  # fmt: skip
