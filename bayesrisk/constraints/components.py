@@ -43,7 +43,7 @@ class Components:
         """Return the model of some components, variables as in :meth:`variables`."""
         k, m = np.array(chosen, np.int64), self.model
         variables, rows, ptr = _runs(self.first_var, k), _runs(self.first_row, k), m.rows.indptr
-        first_entry = ptr[self.first_row]
+        first_entry = ptr[self.first_row].astype(np.int64)
         entry, size = _runs(first_entry, k), self.first_var[k + 1] - self.first_var[k]
         # Variable first_var[k] of the whole model is the one after those of the components before.
         shift = np.repeat(np.cumsum(size) - size - self.first_var[k], np.diff(first_entry)[k])

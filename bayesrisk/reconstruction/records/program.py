@@ -134,11 +134,11 @@ def build_program(
     rows are sorted by component.
     """
     free = low < high
-    parts = [_rows(source, block, cell, low, free) for source in sources]
-    sizes = [part[0].size for part in parts]
+    made = [_rows(source, block, cell, low, free) for source in sources]
+    sizes = [part[0].size for part in made]
     offset = np.concatenate([[0], np.cumsum(sizes)])
-    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(parts)])
-    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*parts, strict=True))
+    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(made)])
+    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*made, strict=True))
     source = np.repeat(np.arange(len(sources)), sizes)
     # A key is the group, times the rows of its source, plus the row.
     group, row_id = np.divmod(keys, np.array([s.family.size for s in sources])[source])
