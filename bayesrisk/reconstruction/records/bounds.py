@@ -31,7 +31,7 @@ from bayesrisk.reconstruction.records.problem import (
 )
 from bayesrisk.reconstruction.records.program import Program, open_program
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
-from bayesrisk.reconstruction.records.system import Queries, queries as queries_over
+from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import SeveralTables
@@ -304,7 +304,7 @@ def _unpublished(
     unpublished = []
     for level in workload.levels:
         place = next(one for one in questions if one.level == level)
-        queries = queries_over(problem.space, list(workload.at(level).values()))
+        queries = Queries(problem.space, tuple(workload.at(level).values()))
         shape = place.geoids.size, len(queries.names)
         nothing = CountRanges(
             sp.csr_array(shape, dtype=np.int64), sp.csr_array(shape, dtype=np.int64),
