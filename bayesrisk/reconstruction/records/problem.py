@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray, TextArray
-from bayesrisk.constraints.rows import Columns, by_columns, largest_alone
+from bayesrisk.constraints.rows import Columns, by_columns, expand, largest_alone
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN
@@ -186,10 +186,8 @@ class BlockBounds:
 
     def part(self, blocks: IntArray) -> "BlockBounds":
         """Return the bounds of some blocks; cells are in the order of blocks."""
-        first, last = (np.searchsorted(self.block, blocks, side) for side in ("left", "right"))
-        size = last - first
-        chosen = np.repeat(last - np.cumsum(size), size) + np.arange(size.sum())
-        block, cells = np.repeat(np.arange(blocks.size), size), (self.cell, self.low, self.high)
+        ptr = np.searchsorted(self.block, np.arange(self.status.size + 1)).astype(np.int64)
+        (chosen, block), cells = expand(ptr, blocks), (self.cell, self.low, self.high)
         causes = self.status[blocks], self.culprit[blocks]
         return BlockBounds(*causes, block, *(part[chosen] for part in cells))
 
