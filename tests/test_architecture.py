@@ -68,12 +68,13 @@ ROOMS = {
         "runs pages | by_place sweep | reconstruction sweep_document sweep_report | audit *"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
-    "mechanisms": "samplers | base | registry coarsening | *",
+    "mechanisms": "samplers | base | registry coarsening | * | rules",
     "plotting": "_canvas | attacks audit counts",
     "reconstruction": "check_proof linkage registry | records | claims | *",
     "release": "release",
     "risk": (
         "count intervals mechanism microdata | linkage membership two_levels | statements | audit"
+        " | plan"
     ),
     "tables": (
         "_documents likelihoods | schema | _grammar records | cells recoding | workload |"
@@ -662,6 +663,7 @@ PUBLIC_WORDS = {
     "risk.count.distribution": ["given", "others"],
     "risk.count.epsilon": ["found"],
     "risk.microdata": ["found", "unique_original_found"],
+    "risk.plan.limits": ["within"],
     "risk.statements.results": ["known"],
     "risk.statements.statements": ["of"],
     "tables._documents": ["where"],
