@@ -72,6 +72,7 @@ from .risk import (
     marginal_posterior as marginal_posterior,
     marginal_risk as marginal_risk,
     mechanism_risk as mechanism_risk,
+    plan as plan,
     reidentify as reidentify,
     statements_about_people as statements_about_people,
 )

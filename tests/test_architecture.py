@@ -69,12 +69,12 @@ ROOMS = {
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "samplers | base | registry coarsening | * | rules",
-    "plotting": "_canvas | attacks audit counts",
+    "plotting": "_canvas | attacks audit counts plan",
     "reconstruction": "check_proof linkage registry | records | claims | *",
     "release": "release",
     "risk": (
         "count intervals mechanism microdata | linkage membership two_levels | statements | audit"
-        " | plan"
+        " | planning"
     ),
     "tables": (
         "_documents likelihoods | schema | _grammar records | cells recoding | workload |"
@@ -663,7 +663,7 @@ PUBLIC_WORDS = {
     "risk.count.distribution": ["given", "others"],
     "risk.count.epsilon": ["found"],
     "risk.microdata": ["found", "unique_original_found"],
-    "risk.plan.limits": ["within"],
+    "risk.planning.limits": ["within"],
     "risk.statements.results": ["known"],
     "risk.statements.statements": ["of"],
     "tables._documents": ["where"],

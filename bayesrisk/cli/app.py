@@ -12,7 +12,7 @@ import typer
 from bayesrisk._base import interrupts
 from bayesrisk._base.wings import wing_points
 from bayesrisk._version import __version__
-from bayesrisk.cli import attacks, audit, records, release, risk, setup
+from bayesrisk.cli import attacks, audit, plan, records, release, risk, setup
 from bayesrisk.cli.command import Command, Commands, flattened
 from bayesrisk.cli.printing import say
 from bayesrisk.exceptions import (
@@ -59,6 +59,7 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
     "Protect": {
         release.release: "population -o release --mechanism rounding:base=3 --tables sf1-block",
         release.verify_release: "release",
+        plan.plan: "sample:small-town -o plan --tables town.toml --limit proved=0",
     },
     "Attack": {
         attacks.attack_: "tables.csv -o attack --set counts=exact",

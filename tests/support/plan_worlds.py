@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesrisk.risk.plan.ladders import Ladder
+from bayesrisk.risk.planning.ladders import Ladder
 from bayesrisk.tables import Attribute, Geography, Records, Schema, Table, Workload
 
 RULES = {

@@ -209,6 +209,16 @@ class PlaceFits:
         return _Answer(self, low, high).run(counts, spread, sentences=sentences, records=records)
 
 
+def first_records(fits: PlaceFits, low: IntArray, high: IntArray) -> IntArray | None:
+    """Return a data set within published ends, looked for from nothing; None if none was found.
+
+    Of all the fewest records are looked for.
+    """
+    every = np.arange(fits.base.shape[0])
+    program = _Answer(fits, low, high).program(every)
+    return program.find(np.full(fits.base.size, -1), None)[1]
+
+
 class _Answer:
     """The questions about one place under one setting."""
 
@@ -302,7 +312,7 @@ class _Answer:
             return self._reach(every, item, direction, least)
         # Nothing outside of the places of the item: what is impossible then is impossible at all.
         if item.blocks.size * self.fits.base.shape[1] <= _WHOLE:
-            outer = self._program(item.blocks, alone=True)
+            outer = self.program(item.blocks, alone=True)
             if outer.find(direction * _form(item.blocks, item), least)[0] == "none":
                 return "none"
         for blocks in self._neighbourhoods(item):
@@ -329,7 +339,7 @@ class _Answer:
         # What the other blocks have of the item stays.
         other = np.setdiff1d(item.blocks, blocks)
         least -= direction * int((self.fits.base[other] @ item.weights).sum())
-        program = self._program(blocks)
+        program = self.program(blocks)
         status, records = program.find(direction * _form(blocks, item), least)
         if records is not None:
             self._keep(blocks, records)
@@ -339,7 +349,7 @@ class _Answer:
         self.fits.keep(blocks, records)
         self._refresh()
 
-    def _program(self, blocks: IntArray, *, alone: bool = False) -> _Program:
+    def program(self, blocks: IntArray, *, alone: bool = False) -> _Program:
         """Return the program of blocks; ``alone`` drops the rows that others have a part in."""
         key = alone, blocks.tobytes()
         if key not in self._programs:
@@ -404,7 +414,7 @@ class _Answer:
             moved = False
             step = max(1, min(_WHOLE // 8 // fits.base.shape[1], every.size))
             for blocks in np.array_split(every, -(-every.size // step)):
-                program = self._program(blocks)
+                program = self.program(blocks)
                 records = program.find(weight[blocks].ravel(), None)[1]
                 if records is not None and (records != fits.base[blocks]).any():
                     self._keep(blocks, records)

@@ -5,7 +5,7 @@ import pytest
 from oracles.plans import least_coarse
 from support.plan_worlds import small_world
 
-from bayesrisk.risk.plan.planning import plan
+from bayesrisk.risk.planning.release_plan import plan
 
 
 def compare(seed):

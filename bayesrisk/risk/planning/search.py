@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from bayesrisk._base.validation import BoolArray
-from bayesrisk.risk.plan.ladders import Rungs
+from bayesrisk.risk.planning.ladders import Rungs
 
 #: A rule of each ladder, by its position.
 Choice = tuple[int, ...]

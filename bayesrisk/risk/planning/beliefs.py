@@ -11,7 +11,7 @@ from bayesrisk.mechanisms.registry import usual_roles
 from bayesrisk.mechanisms.rules import RulesByTable
 from bayesrisk.risk.audit import Adversary, AuditQuestion, audit_targets
 from bayesrisk.risk.audit.population import AuditedPopulation
-from bayesrisk.risk.plan.limits import PlanLimits
+from bayesrisk.risk.planning.limits import PlanLimits
 from bayesrisk.tables import Microdata, Workload
 
 #: People who are asked about where there are more; and the normal quantile of 95 %.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from bayesrisk._base import disk
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.risk.plan.fits import Open, PlaceFits, Variant
-from bayesrisk.risk.plan.ladders import Publication
-from bayesrisk.risk.plan.limits import PROVEN, PlanLimits
+from bayesrisk.risk.planning.fits import Open, PlaceFits, Variant
+from bayesrisk.risk.planning.ladders import Publication
+from bayesrisk.risk.planning.limits import PROVEN, PlanLimits
 from bayesrisk.tables import Microdata, PublishedTables
 from bayesrisk.tables.cells import coarsest_cells
 from bayesrisk.tables.likelihoods import UNBOUNDED
@@ -46,6 +49,34 @@ class Leak(NamedTuple):
         return "safe" if all(leak.most <= most for leak, most in stated) else "undecided"
 
 
+class PlaceMemory:
+    """A file with a line for each place and setting that was looked at."""
+
+    def __init__(self, file: Path, digest: str, *, keep: bool) -> None:
+        self._file = file
+        self.lines: list[tuple[str, tuple[str, ...], Leak]] = []
+        if keep and file.exists():
+            first, *rest = file.read_text("utf-8").splitlines()
+            if first != json.dumps({"digest": digest}):
+                raise ArgumentError(
+                    "resume", "must be of the same records, tables and limits", shown=str(file)
+                )
+            for line in rest:
+                try:
+                    code, texts, numbers = json.loads(line)
+                except ValueError:  # the run was ended within it
+                    continue
+                self.lines.append((code, tuple(texts), Leak(*(Open(*n) for n in numbers))))
+        text = [json.dumps({"digest": digest})]
+        text += [json.dumps([code, texts, leak]) for code, texts, leak in self.lines]
+        disk.write_bytes(file, ("\n".join(text) + "\n").encode())
+
+    def write(self, code: str, texts: tuple[str, ...], leak: Leak) -> None:
+        """Add a line, which is on the disk when this returns."""
+        with self._file.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps([code, texts, leak]) + "\n")
+
+
 class Tester:
     """The places of a population, and what each setting proves about them.
 
@@ -61,6 +92,8 @@ class Tester:
         Which questions are asked.
     workers : int
         Places that are looked at at the same time.
+    memory : PlaceMemory, optional
+        Leaks of an earlier run that was ended, to which those of this one are added.
     """
 
     def __init__(
@@ -71,6 +104,7 @@ class Tester:
         limits: PlanLimits,
         *,
         workers: int = 1,
+        memory: PlaceMemory | None = None,
     ) -> None:
         self.truth, self.limits, self._workers = truth, limits, workers
         self._publications = publications
@@ -108,7 +142,11 @@ class Tester:
             inner = {level: inverse.astype(np.int64) for level, (_, inverse) in pairs.items()}
             self.places.append(self.fits(inner, base))
         self._small = [self._small_counts(number) for number in range(self.codes.size)]
+        self._memory = memory
         self._leaks: dict[tuple[int, tuple[str, ...]], Leak] = {}
+        number = {str(code): i for i, code in enumerate(self.codes.tolist())}
+        for code, texts, leak in memory.lines if memory is not None else ():
+            self._leaks[number[code], texts] = leak
 
     def fits(self, parents: dict[str, IntArray], base: IntArray) -> PlaceFits:
         """Return the data sets of a place, of which one is known."""
@@ -179,10 +217,14 @@ class Tester:
         with ThreadPoolExecutor(self._workers) as pool:
             for start in range(0, len(order), _BATCH):
                 batch = order[start : start + _BATCH]
+                fresh = [n for n in batch if (n, tuple(setting.values())) not in self._leaks]
                 leaks: Iterable[Leak] = pool.map(lambda n: self.leak(n, setting), batch)
                 for number, leak in zip(batch, leaks, strict=True):
                     results[number] = leak
                     total = total.plus(leak)
+                    if self._memory is not None and number in fresh:
+                        code = str(self.codes[number])
+                        self._memory.write(code, tuple(setting.values()), leak)
                 if total.verdict(self.limits) == "unsafe" and not whole:
                     break
         return results

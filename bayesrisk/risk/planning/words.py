@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from bayesrisk.mechanisms.rules import UNPUBLISHED, Rule, RulesByTable
-from bayesrisk.risk.plan.limits import PROVEN, PlanLimits
+from bayesrisk.risk.planning.limits import PROVEN, PlanLimits
 
 _WHAT = {
     "recovered": ("count of 1 or 2 would be recovered", "counts of 1 or 2 would be recovered"),

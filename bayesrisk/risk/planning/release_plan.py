@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +18,11 @@ from bayesrisk._base.display import Tabular, displayed
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.rules import AGENCY_RULES, RulesByTable
 from bayesrisk.risk.audit import Adversary
-from bayesrisk.risk.plan import search, words
-from bayesrisk.risk.plan.beliefs import Beliefs, usual_adversaries
-from bayesrisk.risk.plan.ladders import Ladder, Publication, Rungs, read_ladders, usual_ladders
-from bayesrisk.risk.plan.limits import BELIEVED, PROVEN, PlanLimits
-from bayesrisk.risk.plan.tester import Leak, Setting, Tester, summed
+from bayesrisk.risk.planning import search, words
+from bayesrisk.risk.planning.beliefs import Beliefs, usual_adversaries
+from bayesrisk.risk.planning.ladders import Ladder, Publication, Rungs, read_ladders, usual_ladders
+from bayesrisk.risk.planning.limits import BELIEVED, PROVEN, PlanLimits
+from bayesrisk.risk.planning.tester import Leak, PlaceMemory, Setting, Tester, summed
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import as_microdata
 from bayesrisk.tables.workload import Key
@@ -176,6 +178,8 @@ def plan(
     workers: int = 1,
     seed: int = 1,
     report: Report | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
 ) -> ReleasePlan:
     """Return the rules of least cost under which the tables keep all limits.
 
@@ -204,6 +208,11 @@ def plan(
         Of the people who are asked about, where there are many.
     report : callable, optional
         Told after each setting how many were looked at, how many there are, and the seconds.
+    folder : path, optional
+        Where what each place proves under each setting is kept, line by line, in
+        ``places.jsonl``: a run that was ended goes on from there.
+    resume : bool, default False
+        Whether to keep what is in the folder.
 
     Returns
     -------
@@ -220,7 +229,8 @@ def plan(
     data = as_microdata(records)
     check.instance(workload, Workload, "workload")
     limits = _limits(limits)
-    truth = tabulate(data, workload, geoids=places)
+    listed = public_places(data, workload) if places is None else places
+    truth = tabulate(data, workload, geoids=listed)
     chosen = _ladders(ladders, workload)
     shares = _shares(workload, weights)
     texts = {(key, text) for one in chosen for key in one.tables for text in one.rules}
@@ -229,7 +239,11 @@ def plan(
         pair: Publication(truth, *pair, data) for pair in sorted(texts, key=lambda p: (p[0], p[1]))
     }
     rungs = [Rungs.make(one, publications, shares) for one in chosen]
-    tester = Tester(data, truth, publications, limits, workers=workers)
+    memory = None
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        memory = PlaceMemory(Path(folder) / "places.jsonl", _digest(truth, limits), keep=resume)
+    tester = Tester(data, truth, publications, limits, workers=workers, memory=memory)
     beliefs = None
     if any(getattr(limits, name) is not None for name in BELIEVED):
         usual, usual_stated = usual_adversaries(workload)
@@ -282,6 +296,7 @@ def _searched(
     for texts, role in roles.items():
         setting = dict(zip(truth.workload.tables, texts, strict=True))
         chosen = [(shares[key], publications[key, text]) for key, text in setting.items()]
+        rule = dict.fromkeys(texts)
         by_ladder = {
             rung.ladder.name: " | ".join(dict.fromkeys(setting[k] for k in rung.ladder.tables))
             for rung in rungs
@@ -290,7 +305,8 @@ def _searched(
             name: float(sum(share * getattr(one, name) for share, one in chosen))
             for name in ("cost", "error", "withheld")
         }
-        lines.append({"role": role} | by_ladder | spent | judge.lines[texts])
+        uniform_rule = next(iter(rule)) if len(rule) == 1 else ""
+        lines.append({"role": role, "rule": uniform_rule} | by_ladder | spent | judge.lines[texts])
     frontier = pd.DataFrame(lines).sort_values(["cost", "role"], kind="stable", ignore_index=True)
     rules = {} if best is None else as_rules(judge.setting(best))
     blocking = {} if best is not None else _blocking(judge.lines, limits)
@@ -319,6 +335,29 @@ def _one_step_finer(rungs: Sequence[Rungs], choice: search.Choice) -> list[searc
         nearest = [j for j in finer.tolist() if not strictly[j, finer].any()]
         settings += [(*choice[:ladder], j, *choice[ladder + 1 :]) for j in nearest]
     return settings
+
+
+def public_places(data: Records | Microdata, workload: Workload) -> ArrayLike | None:
+    """Return the places of tables that are public: of the microdata, or all that the schema names.
+
+    None where nobody says them: then those with a record are published.
+    """
+    if as_microdata(data).blocks is not None:
+        return None
+    geography = workload.schema.geography
+    if geography.width(workload.levels[-1]) == 0:
+        return [""]
+    return [*geography.codes.values()] or None
+
+
+def _digest(truth: PublishedTables, limits: PlanLimits) -> str:
+    """Return a digest of what is asked of which tables."""
+    digest = hashlib.sha256(repr(limits).encode())
+    for key, counts in truth.counts.items():
+        digest.update(repr((key, truth.workload.tables[key].cells)).encode())
+        digest.update(np.ascontiguousarray(counts.toarray()).tobytes())
+        digest.update(repr(truth.geoids[key[0]].tolist()).encode())
+    return digest.hexdigest()
 
 
 def _limits(limits: PlanLimits | Mapping[str, float] | Iterable[str]) -> PlanLimits:
