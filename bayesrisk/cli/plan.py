@@ -70,7 +70,7 @@ def plan(
 ) -> None:
     """Find the most detailed release that keeps limits, and prove that it does."""
     from bayesrisk.experiments.plan_report import write_plan  # slow to import
-    from bayesrisk.risk.planning.release_plan import plan as planned, public_places
+    from bayesrisk.risk.planning.release_plan import plan as planned
 
     document: dict[str, Any] = {
         k: v for k, v in dataclasses.asdict(options).items() if v is not None
@@ -99,13 +99,10 @@ def plan(
         )  # fmt: skip
     release = None
     if result.rules:
-        places = public_places(data, workload)
-        release = result.mechanism.release(
-            data, workload=workload, places="occupied" if places is None else places
-        )
+        release = result.release(data)
         if write_release:
             release.write(output / "release", replace=True)
-    lines = write_plan(result, output, release)
+    lines = write_plan(result, output, release, places=result.places)
     answer = {
         "answer": lines, "rules": result.rules, "blocking": dict(result.blocking),
         "settings": result.settings, "tried": len(result.frontier), "folder": str(output),

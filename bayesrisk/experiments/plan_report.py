@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import ArrayLike
+
 from bayesrisk import plotting
 from bayesrisk._base import disk
 from bayesrisk._base.disk.delimited import csv_bytes
@@ -19,7 +21,13 @@ RECIPE, FRONTIER, PAGE = "plan.toml", "frontier.csv", "report.html"
 _COLUMNS = ("role", "cost", "error", "withheld", *PROVEN, "gain", "doubled", "verdict")
 
 
-def write_plan(plan: ReleasePlan, folder: str | Path, release: Release | None = None) -> list[str]:
+def write_plan(
+    plan: ReleasePlan,
+    folder: str | Path,
+    release: Release | None = None,
+    *,
+    places: ArrayLike | None = None,
+) -> list[str]:
     """Write a plan into a folder, with certificates of a release by it; return what was found.
 
     Parameters
@@ -30,6 +38,8 @@ def write_plan(plan: ReleasePlan, folder: str | Path, release: Release | None = 
         New or empty, or that of the same plan.
     release : Release, optional
         By the chosen rules; its certificates of safety are written beside the plan.
+    places : array_like of str, optional
+        All places of the finest level, by default those that are published.
 
     Returns
     -------
@@ -44,7 +54,7 @@ def write_plan(plan: ReleasePlan, folder: str | Path, release: Release | None = 
     if release is not None and any(getattr(plan.limits, n) is not None for n in PROVEN):
         certificates = target / "certificates"
         written, total, missing = write_certificates(
-            certificates, release.tables, plan.workload, plan.limits
+            certificates, release.tables, plan.workload, plan.limits, places
         )
         lines.append(
             f"{written} of {total} places have a certificate of safety, which anybody can check "

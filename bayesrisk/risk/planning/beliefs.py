@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrisk.mechanisms.registry import usual_roles
-from bayesrisk.mechanisms.rules import RulesByTable
+from bayesrisk.mechanisms.rules import UNPUBLISHED, RulesByTable
 from bayesrisk.risk.audit import Adversary, AuditQuestion, audit_targets
 from bayesrisk.risk.audit.population import AuditedPopulation
 from bayesrisk.risk.planning.limits import PlanLimits
@@ -64,6 +64,8 @@ class Beliefs:
         return self._answers[key]
 
     def _measure(self, rules: Mapping[str, Mapping[str, str]], adversary: str) -> Learned:
+        if {text for one in rules.values() for text in one.values()} == {UNPUBLISHED}:
+            return Learned(adversary, 0.0, 0.0, 0.0)
         population = self._populations[adversary]
         mechanism = RulesByTable(rules=rules)
         number = len(population.records)

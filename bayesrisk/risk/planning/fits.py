@@ -59,6 +59,31 @@ class Open(NamedTuple):
     most: int
 
 
+#: More than any number of leaks: the largest is not known.
+UNSEEN = 2**31
+
+
+class LeakQuestion(NamedTuple):
+    """Questions about a place: numbers that are allowed, None of what is not asked.
+
+    ``counts`` are positions of those that must not be known within ``spread``, nor be proved to be
+    at least 1 (``sentences``); unless it is asked ``in_full``, the answer ends where it exceeds.
+    """
+
+    counts: IntArray
+    spread: int
+    recovered: int | None
+    sentences: int | None
+    proved: int | None
+    in_full: bool = False
+
+    def exceeded(self, leaks: Sequence[Sequence[int]]) -> bool:
+        """Return whether more is proved than is allowed, and no more is asked."""
+        allowed = (self.recovered, self.sentences, self.proved)
+        pairs = zip(leaks, allowed, strict=True)
+        return not self.in_full and any(a is not None and leak[0] > a for leak, a in pairs)
+
+
 class Item(NamedTuple):
     """A form of the unknowns: weights of kinds, added up over some of the finest places."""
 
@@ -197,16 +222,12 @@ class PlaceFits:
         weights[kind] = 1
         return Item(np.array([block]), weights)
 
-    def leaks(
-        self, low: IntArray, high: IntArray, counts: IntArray, *, spread: int | None,
-        sentences: bool, records: bool,
-    ) -> tuple[Open, Open, Open]:  # fmt: skip
+    def leaks(self, low: IntArray, high: IntArray, question: LeakQuestion) -> tuple[Open, ...]:
         """Return the numbers of counts recovered, sentences proved, and records proved.
 
-        ``low`` and ``high`` are the ends of all counts; ``counts`` are positions of those that must
-        not be known spread ``spread``, nor be proved to be at least 1 (``sentences``).
+        ``low`` and ``high`` are the ends of all counts.
         """
-        return _Answer(self, low, high).run(counts, spread, sentences=sentences, records=records)
+        return _Answer(self, low, high).run(question)
 
 
 def first_records(fits: PlaceFits, low: IntArray, high: IntArray) -> IntArray | None:
@@ -228,29 +249,46 @@ class _Answer:
         self._stuck: set[tuple[str, int, int]] = set()  # proved ends
         self._unknown: set[tuple[str, int, int]] = set()
 
-    def run(
-        self, counts: IntArray, spread: int | None, *, sentences: bool, records: bool
-    ) -> tuple[Open, Open, Open]:
+    def run(self, question: LeakQuestion) -> tuple[Open, ...]:
         """Return the numbers of counts recovered, sentences proved, and records proved."""
-        self.counts, self.spread, self.sentences = counts, spread, sentences
-        self.records = np.arange(self.fits._record_rows.shape[1] if records else 0)
-        self._move_many()
-        recovered, sentence_ends, proved = [0, 0], [0, 0], [0, 0]
+        self._question, counts = question, question.counts
+        self.counts = counts
+        self.records = np.arange(self.fits._record_rows.shape[1] * (question.proved is not None))
+        leaks = [[0, 0], [0, 0], [0, 0]]  # at least and at most
+        exceeded = question.exceeded([self._stated(), (0, 0), (0, 0)])
+        if not exceeded:
+            self._move_many()
         for i, position in enumerate(counts.tolist()):
+            if exceeded:
+                break
             item = self.fits.item(position)
-            if sentences:
+            if question.sentences is not None:
                 end = self._end("c", i, item, -1, stop=0)
-                sentence_ends[0] += end is not None and end > 0
-                sentence_ends[1] += end is None or end > 0
-            if spread is not None:
-                narrow = self._is_narrow(i, item, spread)
-                recovered[0] += narrow is True
-                recovered[1] += narrow is not False
+                leaks[1][0] += end is not None and end > 0
+                leaks[1][1] += end is None or end > 0
+            if question.recovered is not None:
+                narrow = self._is_narrow(i, item, question.spread)
+                leaks[0][0] += narrow is True
+                leaks[0][1] += narrow is not False
+            exceeded = question.exceeded(leaks)
         for i in self.records.tolist():
+            if exceeded:
+                break
             end = self._end("r", i, self.fits.record_item(i), -1, stop=0)
-            proved[0] += end or 0
-            proved[1] += self._now("r", i)[0] if end is None else end
-        return Open(*recovered), Open(*sentence_ends), Open(*proved)
+            leaks[2][0] += end or 0
+            leaks[2][1] += self._now("r", i)[0] if end is None else end
+            exceeded = question.exceeded(leaks)
+        if exceeded:  # the rest was not looked at
+            leaks[0][0] = max(leaks[0][0], self._stated()[0])
+            return tuple(Open(least, UNSEEN) for least, _ in leaks)
+        return tuple(Open(*pair) for pair in leaks)
+
+    def _stated(self) -> tuple[int, int]:
+        """Return the number of counts recovered by what is published of them alone."""
+        width = self.high[self.counts] - self.low[self.counts]
+        if self._question.recovered is None:
+            return 0, 0
+        return int((width <= self._question.spread).sum()), 0
 
     @property
     def _fit(self) -> BoolArray:
@@ -397,9 +435,9 @@ class _Answer:
         for _ in range(_ROUNDS):
             low, high = self._count_ends
             open_counts = np.zeros(self.counts.size, np.bool_)
-            if self.spread is not None:
-                open_counts |= high - low <= self.spread
-            if self.sentences:
+            if self._question.recovered is not None:
+                open_counts |= high - low <= self._question.spread
+            if self._question.sentences is not None:
                 open_counts |= low > 0
             open_records = np.flatnonzero(self._record_ends[0][self.records] > 0)
             number = int(open_counts.sum()) + open_records.size

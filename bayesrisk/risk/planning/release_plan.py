@@ -15,11 +15,14 @@ from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.rules import AGENCY_RULES, RulesByTable
+from bayesrisk.release import Release
 from bayesrisk.risk.audit import Adversary
 from bayesrisk.risk.planning import search, words
 from bayesrisk.risk.planning.beliefs import Beliefs, usual_adversaries
+from bayesrisk.risk.planning.fits import UNSEEN
 from bayesrisk.risk.planning.ladders import Ladder, Publication, Rungs, read_ladders, usual_ladders
 from bayesrisk.risk.planning.limits import BELIEVED, PROVEN, PlanLimits
 from bayesrisk.risk.planning.tester import Leak, PlaceMemory, Setting, Tester, summed
@@ -58,6 +61,8 @@ class ReleasePlan(Tabular):
     blocking : mapping of str to float
         Where no setting keeps all limits: for each limit that the coarsest one exceeds, the
         smallest number that it would keep.
+    places : ndarray of str
+        The places of the finest level that were planned for.
     """
 
     workload: Workload
@@ -66,6 +71,7 @@ class ReleasePlan(Tabular):
     frontier: pd.DataFrame
     settings: int
     blocking: Mapping[str, float]
+    places: TextArray
 
     def to_frame(self) -> pd.DataFrame:
         """Return the settings that were looked at."""
@@ -83,6 +89,10 @@ class ReleasePlan(Tabular):
         if not self.rules:
             raise ArgumentError("plan", "must have rules that keep the limits", shown="none")
         return RulesByTable(rules=self.rules)
+
+    def release(self, records: Records | Microdata) -> Release:
+        """Return the release of the records by the chosen rules, at the places of the plan."""
+        return self.mechanism.release(records, workload=self.workload, places=self.places)
 
     @property
     def recipe(self) -> str:
@@ -131,7 +141,10 @@ class _Judge:
                 self._order = self._deciding + late
             decided = str(self._tester.codes[worst[0]])
         line: dict[str, Any] = {n: leak.least for n, leak in zip(PROVEN, total, strict=True)}
-        line |= {f"{n}_most": leak.most for n, leak in zip(PROVEN, total, strict=True)}
+        line |= {
+            f"{n}_most": leak.most if leak.most < UNSEEN and len(leaks) == self._tester.codes.size
+            else np.nan for n, leak in zip(PROVEN, total, strict=True)
+        }  # fmt: skip
         line |= {"places": len(leaks), "verdict": verdict, "decided_by": decided}
         if self._beliefs is not None and (verdict == "safe" or whole):
             rules = as_rules(setting)
@@ -310,7 +323,8 @@ def _searched(
     frontier = pd.DataFrame(lines).sort_values(["cost", "role"], kind="stable", ignore_index=True)
     rules = {} if best is None else as_rules(judge.setting(best))
     blocking = {} if best is not None else _blocking(judge.lines, limits)
-    return ReleasePlan(truth.workload, limits, rules, frontier, settings, blocking)
+    places = truth.geoids[truth.workload.levels[-1]]
+    return ReleasePlan(truth.workload, limits, rules, frontier, settings, blocking, places)
 
 
 def _blocking(lines: Mapping[Any, Mapping[str, Any]], limits: PlanLimits) -> dict[str, float]:

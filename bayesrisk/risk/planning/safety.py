@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesrisk._base import disk
 from bayesrisk._base.validation import IntArray
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import check_proof, check_safety
 from bayesrisk.reconstruction.proofs import count_entry, label_sets
-from bayesrisk.risk.planning.fits import PlaceFits, Variant, first_records
+from bayesrisk.risk.planning.fits import LeakQuestion, PlaceFits, Variant, first_records
 from bayesrisk.risk.planning.limits import PROVEN, PlanLimits
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.cells import coarsest_cells
@@ -48,7 +50,10 @@ class _Sets(PlaceFits):
 
 
 def safety_certificates(
-    tables: PublishedTables, asked: Workload, limits: PlanLimits
+    tables: PublishedTables,
+    asked: Workload,
+    limits: PlanLimits,
+    places: ArrayLike | None = None,
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """Yield for each place of the coarsest level its certificate; None where none was found.
 
@@ -60,6 +65,8 @@ def safety_certificates(
         The tables whose counts of 1 and 2 must not be known, published or not.
     limits : PlanLimits
         What each place must keep: as many as are allowed over the file.
+    places : array_like of str, optional
+        All places of the finest level, by default those that are published.
 
     Notes
     -----
@@ -67,9 +74,14 @@ def safety_certificates(
     what it may be, is left out of its certificate.
     """
     schema, geography = asked.schema, asked.schema.geography
-    finest = tables.geoids[tables.workload.levels[-1]]
-    if asked.levels[-1] != tables.workload.levels[-1]:
-        return  # of the places where records are nothing is published
+    if places is not None:
+        finest = np.unique(geography.ancestors(np.asarray(places, np.str_), asked.levels[-1]))
+    elif asked.levels[-1] in tables.geoids:
+        finest = tables.geoids[asked.levels[-1]]
+    else:
+        raise ArgumentError(
+            "places", "must be given where no table of theirs is published", shown="none"
+        )
     space = coarsest_cells(schema, asked.tables.values())
     kinds = space.representatives()
     keyed = [*asked.tables.items(), *tables.workload.tables.items()]
@@ -77,10 +89,10 @@ def safety_certificates(
     top = geography.ancestors(finest, asked.levels[0])
     for code in np.unique(top).tolist():
         blocks = finest[top == code]
-        parents, places = {}, {}
+        parents, around = {}, {}
         for level in dict.fromkeys(level for (level, _), _ in keyed):
             ancestors = geography.ancestors(blocks, level)
-            places[level], inverse = np.unique(ancestors, return_inverse=True)
+            around[level], inverse = np.unique(ancestors, return_inverse=True)
             parents[level] = inverse.astype(np.int64)
         shape = blocks.size, kinds.size
         empty = PlaceFits(variants, parents, np.zeros(shape, np.int64))
@@ -88,7 +100,7 @@ def safety_certificates(
         high = np.full_like(low, UNBOUNDED)
         for number, ((level, name), _) in enumerate(keyed):
             if number >= len(asked.tables):
-                rows = np.searchsorted(tables.geoids[level], places[level])
+                rows = np.searchsorted(tables.geoids[level], around[level])
                 part = slice(*empty.start[number : number + 2])
                 ends = tables.support(level, name, rows)
                 low[part], high[part] = (end.ravel() for end in ends)
@@ -102,12 +114,11 @@ def safety_certificates(
         wanted = np.flatnonzero((counts > 0) & (counts <= _SMALL + limits.within))
         if limits.sentences is not None:
             wanted = np.flatnonzero(counts > 0)
-        sets.leaks(
-            low, high, wanted,
-            spread=limits.within if limits.recovered is not None else None,
-            sentences=limits.sentences is not None, records=limits.proved is not None,
-        )  # fmt: skip
-        yield code, _document(tables, asked, limits, sets, blocks, kinds, places)
+        question = LeakQuestion(
+            wanted, limits.within, limits.recovered, limits.sentences, limits.proved, in_full=True
+        )
+        sets.leaks(low, high, question)
+        yield code, _document(tables, asked, limits, sets, blocks, kinds, around)
 
 
 def _document(
@@ -163,7 +174,11 @@ def _document(
 
 
 def write_certificates(
-    folder: Path, tables: PublishedTables, asked: Workload, limits: PlanLimits
+    folder: Path,
+    tables: PublishedTables,
+    asked: Workload,
+    limits: PlanLimits,
+    places: ArrayLike | None = None,
 ) -> tuple[int, int, dict[str, int]]:
     """Write the certificate of each place and their checker; return how many there are of how many.
 
@@ -172,7 +187,7 @@ def write_certificates(
     folder.mkdir(parents=True, exist_ok=True)
     names = [n for n in PROVEN if getattr(limits, n) is not None]
     written, total, missing = 0, 0, dict.fromkeys(names, 0)
-    for code, document in safety_certificates(tables, asked, limits):
+    for code, document in safety_certificates(tables, asked, limits, places):
         total += 1
         for name in names:
             missing[name] += document is None or name not in document["limits"]

@@ -13,7 +13,7 @@ import numpy as np
 from bayesrisk._base import disk
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.risk.planning.fits import Open, PlaceFits, Variant
+from bayesrisk.risk.planning.fits import UNSEEN, LeakQuestion, Open, PlaceFits, Variant
 from bayesrisk.risk.planning.ladders import Publication
 from bayesrisk.risk.planning.limits import PROVEN, PlanLimits
 from bayesrisk.tables import Microdata, PublishedTables
@@ -189,21 +189,19 @@ class Tester:
             low[part], high[part] = one.low[place].ravel(), one.high[place].ravel()
         return low, high
 
-    def leak(self, number: int, setting: Setting) -> Leak:
+    def leak(self, number: int, setting: Setting, *, in_full: bool = False) -> Leak:
         """Return the numbers that a setting proves about a place, as far as limits ask."""
         key = number, tuple(setting.values())
-        if key not in self._leaks:
+        leak = self._leaks.get(key)
+        if leak is None or (in_full and leak.proved.most >= UNSEEN):
             low, high = self.ends(number, setting)
             limits = self.limits
-            self._leaks[key] = Leak(
-                *self.places[number].leaks(
-                    low, high, self._small[number],
-                    spread=limits.within if limits.recovered is not None else None,
-                    sentences=limits.sentences is not None,
-                    records=limits.proved is not None,
-                )
+            question = LeakQuestion(
+                self._small[number], limits.within, limits.recovered, limits.sentences,
+                limits.proved, in_full,
             )  # fmt: skip
-        return self._leaks[key]
+            leak = self._leaks[key] = Leak(*self.places[number].leaks(low, high, question))
+        return leak
 
     def leaks(
         self, setting: Setting, order: Sequence[int], *, whole: bool = False
@@ -217,12 +215,14 @@ class Tester:
         with ThreadPoolExecutor(self._workers) as pool:
             for start in range(0, len(order), _BATCH):
                 batch = order[start : start + _BATCH]
-                fresh = [n for n in batch if (n, tuple(setting.values())) not in self._leaks]
-                leaks: Iterable[Leak] = pool.map(lambda n: self.leak(n, setting), batch)
+                before = {n: self._leaks.get((n, tuple(setting.values()))) for n in batch}
+                leaks: Iterable[Leak] = pool.map(
+                    lambda n: self.leak(n, setting, in_full=whole), batch
+                )
                 for number, leak in zip(batch, leaks, strict=True):
                     results[number] = leak
                     total = total.plus(leak)
-                    if self._memory is not None and number in fresh:
+                    if self._memory is not None and leak != before[number]:
                         code = str(self.codes[number])
                         self._memory.write(code, tuple(setting.values()), leak)
                 if total.verdict(self.limits) == "unsafe" and not whole:

@@ -38,8 +38,8 @@ def certificates(seeds):
         case = planned(seed)
         if case is None:
             continue
-        _, release, limits, work = case
-        for code, document in safety_certificates(release.tables, work, limits):
+        result, release, limits, work = case
+        for code, document in safety_certificates(release.tables, work, limits, result.places):
             yield seed, code, document
 
 
@@ -60,8 +60,8 @@ def test_each_data_set_of_a_certificate_makes_the_same_release():
         if case is None:
             continue
         result, release, limits, work = case
-        places = release.tables.geoids[work.levels[-1]]
-        documents = [d for _, d in safety_certificates(release.tables, work, limits)]
+        places = result.places
+        documents = [d for _, d in safety_certificates(release.tables, work, limits, result.places)]
         for change in range(max(len(d["changes"]) for d in documents) + 1):
             rows = []
             for document in documents:
@@ -141,8 +141,8 @@ def test_a_lying_checker_would_be_seen(seed):
     case = planned(seed)
     if case is None:
         return
-    _, release, limits, work = case
-    for _, document in safety_certificates(release.tables, work, limits):
+    result, release, limits, work = case
+    for _, document in safety_certificates(release.tables, work, limits, result.places):
         numbers, frame, _ = check_safety.limits_kept(document)
         kinds, places = len(document["kinds"]), len(frame.places)
         if kinds * places > 6:
@@ -160,8 +160,10 @@ def test_a_lying_checker_would_be_seen(seed):
 
 def test_the_checker_needs_only_the_file_beside_it(tmp_path):
     case = next(case for case in map(planned, range(10)) if case is not None)
-    _, release, limits, work = case
-    written, total, missing = write_certificates(tmp_path, release.tables, work, limits)
+    result, release, limits, work = case
+    written, total, missing = write_certificates(
+        tmp_path, release.tables, work, limits, result.places
+    )
     assert written == total
     assert set(missing.values()) == {0}
     files = sorted(str(f) for f in tmp_path.glob("safety-*.json"))
