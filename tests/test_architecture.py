@@ -73,12 +73,13 @@ ROOMS = {
         " | reconstruction sweep_document sweep_report | audit *"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
-    "mechanisms": "samplers | base | registry coarsening | *",
-    "plotting": "_canvas | attacks audit counts",
+    "mechanisms": "samplers | base | registry coarsening | * | rules",
+    "plotting": "_canvas | attacks audit counts plan",
     "reconstruction": "check_proof linkage registry | records | claims | *",
     "release": "words | release",
     "risk": (
         "count intervals mechanism microdata | linkage membership two_levels | statements | audit"
+        " | planning"
     ),
     "tables": (
         "_documents likelihoods | schema | _grammar records | cells recoding | workload |"
@@ -668,6 +669,7 @@ PUBLIC_WORDS = {
     "risk.count.distribution": ["given", "others"],
     "risk.count.epsilon": ["found"],
     "risk.microdata": ["found", "unique_original_found"],
+    "risk.planning.limits": ["within"],
     "risk.statements.results": ["known"],
     "risk.statements.statements": ["of"],
     "tables._documents": ["where"],

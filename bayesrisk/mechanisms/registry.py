@@ -44,6 +44,7 @@ _CLASSES = {
     "topdown": "bayesrisk.mechanisms.topdown.mechanism:TopDown",
     "bottom-up": "bayesrisk.mechanisms.bottom_up:BottomUp",
     "composition": "bayesrisk.mechanisms.composition:ReleaseComposition",
+    "rules-by-table": "bayesrisk.mechanisms.rules:RulesByTable",
 }
 REGISTRY: Registry[Mechanism] = Registry(
     "mechanism",
