@@ -55,7 +55,7 @@ ROOMS = {
     "census.population": "households spec | simulate summary years",
     "census.readers": "forms geocodes text | *",
     "census.studies": (
-        "linkage_words linked_counties measurement_counts nation occupancy_risk"
+        "linkage_words linked_counties measurement_counts nation nation_attack occupancy_risk"
         " | measurement_risk occupancy_attack occupancy_beliefs reidentification | occupancy"
     ),
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
@@ -530,7 +530,7 @@ def test_a_step_that_python_runs_is_seen(source, seen):
 
 
 # Names of protections that a study of a paper compares, chosen from its own list.
-STUDIES = {"census.studies.occupancy", "plotting.attacks"}
+STUDIES = {"census.studies.nation_attack", "census.studies.occupancy", "plotting.attacks"}
 # Names of laws of noise, too, which everybody may know.
 MECHANISM_NAMES = set(MECHANISMS.builtin) - {"discrete-gaussian", "discrete-laplace"}
 MECHANISM_NAMES -= {"ranges", "threshold", "none"}  # words of parameters and columns, too
