@@ -33,6 +33,7 @@ ZONES = [
     {"risk"},
     {"datasets"},
     {"experiments"},
+    {"verbs"},
     # The wing of census bureaus: nothing before it knows it.
     {"census.readers"},
     {"census.population"},
@@ -54,7 +55,7 @@ ROOMS = {
     "census.population": "households spec | simulate summary years",
     "census.readers": "forms geocodes text | *",
     "census.studies": (
-        "linked_counties measurement_counts nation occupancy_risk"
+        "linkage_words linked_counties measurement_counts nation occupancy_risk"
         " | measurement_risk occupancy_attack occupancy_beliefs reidentification | occupancy"
     ),
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
@@ -63,12 +64,13 @@ ROOMS = {
         " | first_look tabulation | * | app"
     ),
     "constraints": (
-        "rows | model | narrow solvers certificates | search | highs _pulp | sifting refutation |"
-        " ends"
+        "implied rows | model | components narrow solvers certificates | propagation search"
+        " | highs _pulp | sifting refutation | ends"
     ),
     "distributions": "base | kernels | discrete_gaussian | discrete_laplace sums",
     "experiments": (
-        "runs pages | by_place sweep | reconstruction sweep_document sweep_report | audit *"
+        "runs pages | attack_words by_place sweep table_reports"
+        " | reconstruction sweep_document sweep_report | audit *"
     ),
     "inference": "count simulated | tree two_levels | sampling | microdata",
     "mechanisms": "samplers | base | registry coarsening | *",
@@ -583,7 +585,7 @@ def test_imports_are_absolute():
 
 # A file is a chapter, a folder is a shelf, and a name of a class is one thing.
 LONGEST = 800
-FACES = {"", "answers", "datasets", "exceptions", "interfaces"}
+FACES = {"", "answers", "datasets", "exceptions", "interfaces", "verbs"}
 
 
 def test_a_file_is_a_chapter():

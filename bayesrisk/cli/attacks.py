@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk._base import disk
 from bayesrisk._base.wings import wing_points
-from bayesrisk.cli.data import TABLES, data_path
+from bayesrisk.cli.data import TABLES, data_path, made_up_mark
 from bayesrisk.cli.options import (
     DialectOption,
     RuleOption,
@@ -244,7 +245,8 @@ def _reading(
     sheets = [file_sheet(file, *wanted[:1]) for file in files]
     document |= dict(setting(text, sheets) for text in settings)
     reading = read(sheets, document)
-    for line in reading.screen():
+    mark = [br.datasets.MADE_UP] if made_up_mark(*files) else []
+    for line in [*mark, *reading.screen()]:
         say(line, err=runner.as_json)
     if options.save_assumptions is not None:
         with disk.whole_file(options.save_assumptions, new=True) as stream:
@@ -273,6 +275,7 @@ def _read_and_attack(
     if reading is None:
         return
     folder = _output(output)
+    mark = made_up_mark(*(data_path(file, TABLES) for file in tables))
     limit = optional_number(_limit(steps.time_limit, _SECONDS), "time_limit")
     with (
         warnings_as_lines(),
@@ -280,12 +283,15 @@ def _read_and_attack(
     ):
         answer = attack_tables(
             reading, folder, seed=seed, time_limit=limit, proofs=steps.proofs, progress=advance,
+            made_up=bool(mark),
             say=None if runner.as_json else functools.partial(say, err=False),
         )  # fmt: skip
     report = folder / "report.html"
     runner.embed(report)
     rows = {name: len(frame) for name, frame in answer.frames.items()}
-    result = {"report": str(report), "sentences": answer.sentences, **rows, **answer.facts}
+    result = {
+        **mark, "report": str(report), "sentences": answer.sentences, **rows, **answer.facts,
+    }  # fmt: skip
     print_answer(result, [*answer.last, f"report: {report}"], as_json=runner.as_json)
 
 

@@ -16,7 +16,6 @@ from bayesrisk.cli.sources import (
     RecordSource,
     check_folder_names_its_own,
     infer_schema,
-    record_frame,
 )
 from bayesrisk.exceptions import ArgumentError
 
@@ -85,7 +84,7 @@ def first_section(
         return None
     schema = study.schema or study.workload.schema
     if population.is_dir():
-        microdata = br.Microdata.read(population)
+        microdata = br.tables.Microdata.read(population)
         units = [unit for unit in (microdata.persons, microdata.households) if unit is not None]
         data = next((u for u in units if set(schema.names) <= set(u.schema.names)), None)
     else:
@@ -133,8 +132,10 @@ def _read(source: RecordSource, schema: str | None) -> "pd.DataFrame | br.Record
     """Return the persons (or households) of a folder, or the rows of a file."""
     if source.file is None:
         check_folder_names_its_own(schema, None)
-        microdata = br.Microdata.read(source.path)
+        microdata = br.tables.Microdata.read(source.path)
         return next(unit for unit in (microdata.persons, microdata.households) if unit is not None)
     if schema is not None:
         return br.Records.read(source.path, schema=load_schema(schema))
+    from bayesrisk._base.disk.record_file import record_frame  # slow to import
+
     return record_frame(source.file)

@@ -30,7 +30,7 @@ from bayesrisk.exceptions import ArgumentError, quote
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism
-    from bayesrisk.release import Likelihood
+    from bayesrisk.release import Likelihood, MechanismSpec
 
 _OCCUPIED = "occupied"
 #: The recipe of no protection.
@@ -145,6 +145,9 @@ def release(
     Microdata by place become a release by the same places, if the mechanism acts within a place.
     """
     document = options.document()
+    report = _report_file(output)
+    if report.exists() and not runner.resume:
+        raise ArgumentError(f"--output: {report} exists already, the report of another release")
     source = RecordSource(records)
     if options.from_audit is None:
         workload = usual_tables([source.file or source.path], document, quiet=runner.quiet)
@@ -190,7 +193,7 @@ class _Request:
     seed: int | None
     places: Any
 
-    def pieces(self) -> "br.Microdata | Iterator[br.Records]":
+    def pieces(self) -> "br.tables.Microdata | Iterator[br.Records]":
         """Return the microdata of a folder, or the pieces of a file."""
         schema, dialect = self.document.get("schema"), self.document.get("dialect")
         return self.source.pieces(self.workload.schema, schema, dialect)
@@ -203,9 +206,9 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
     quiet = runner.quiet or runner.as_json
     with progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
         count_step = counter(advance, 3)
-        people: br.Microdata | br.Records
+        people: br.tables.Microdata | br.Records
         pieces = request.pieces()
-        if isinstance(pieces, br.Microdata):
+        if isinstance(pieces, br.tables.Microdata):
             people = pieces
         else:
             with advised(IN_PIECES, FILE_BY_PLACE):
@@ -244,46 +247,17 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
 
 def _report(output: Path, runner: RunOptions) -> str:
     """Write the report beside a release, which holds nothing else, and return its path."""
-    import pandas as pd
-
-    from bayesrisk._version import __version__
-    from bayesrisk.experiments.pages import drawing, findings, table
-    from bayesrisk.plotting.attacks import draw_numbers
+    from bayesrisk.experiments.release_report import release_page
 
     release = _contents(output, lambda _: None)  # what may be published alone
-    tables = pd.DataFrame(release["tables"])
-    exact, every = int(tables.loc[tables["exact"], "cells"].sum()), int(tables["cells"].sum())
-    groups = tables.groupby(["level", "is"], sort=False).agg(
-        tables=("table", ", ".join), counts=("cells", "sum"), withheld=("withheld", "sum")
-    )
-    laws = tables.groupby(["is"], sort=False)["cells"].sum()
-    sizes = tables.groupby("level", sort=False)["cells"].sum()
-    figure = draw_numbers({str(name): int(n) for name, n in sizes.items()}, "counts")
-    stated = f"{exact:,}" if exact else "none"
-    budget = "" if release["rho"] is None else f", of rho {release['rho']:.6g} in all"
-    page = findings(
-        "Release: what is published, and how it is protected",
-        [
-            f"{every:,} counts in {len(tables):,} tables are released, {stated} of them exactly; "
-            f"the protection is {release['mechanism']}{budget}.",
-            *_privacy(release),
-            f"Published exactly: {'; '.join(_exactly(release))}.",
-            *(f"{n:,} of the counts: {law}." for law, n in laws.items()),
-            *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in release["diagnostics"].items()),
-        ],
-        source=f"Made by bayesrisk {__version__} from the release alone.",
-        settings=made_up_mark(output)
-        | {name: release[name] for name in ("mechanism", "parameters", "places")},
-        figures=[drawing(figure, "Counts that are released, by level.")],
-        tables=[table(groups.reset_index().rename(columns={"is": "published"}), "Tables")],
-        warning="A simulation: whoever guesses the seed takes the protection off."
-        if release["simulation"]
-        else "",
-    )
-    file = output.with_name(f"{output.name}-report.html")
-    disk.write_bytes(file, page)
+    file = _report_file(output)
+    disk.write_bytes(file, release_page(release, _exactly(release)))
     runner.embed(file)
     return str(file)
+
+
+def _report_file(output: Path) -> Path:
+    return output.with_name(f"{output.name}-report.html")
 
 
 def _by_place(request: _Request, source: Path, output: Path, runner: RunOptions) -> None:
@@ -307,7 +281,7 @@ def _by_place(request: _Request, source: Path, output: Path, runner: RunOptions)
     runner.show(summary, [*lines, *_measured(summary.diagnostics)])
 
 
-def _warn(simulation: bool, spec: "br.MechanismSpec") -> None:
+def _warn(simulation: bool, spec: "MechanismSpec") -> None:
     from bayesrisk.mechanisms.samplers import stated_samplers
 
     if simulation:
@@ -378,7 +352,7 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
     path, column = (argument, "") if not name or Path(argument).exists() else (name, column)
     file = data_path(Path(path), MICRODATA)
     if file.is_dir():
-        codes = br.Microdata.read(file).geoids()
+        codes = br.tables.Microdata.read(file).geoids()
         if codes is None:
             raise ArgumentError(f"--places must be of microdata that list blocks, got {file}")
         blocks: list[str] = codes.tolist()
@@ -408,6 +382,8 @@ def verify(
     Every file must be the one that the description of the release names; else the status is 3, and
     the message names the file.
     """
+    from bayesrisk.experiments.release_report import privacy
+
     if not folder.is_dir():
         raise ArgumentError(f"no such folder: {folder}")
     title, unit = "verify", "parts"
@@ -422,7 +398,7 @@ def verify(
     lines = [
         f"{folder} is whole: a release by {contents['mechanism']}, {contents['parameters']}",
         chance,
-        *_privacy(contents),
+        *privacy(contents),
         *_measured(contents["diagnostics"]),
         "Published exactly:",
         f"  the list of places ({places}): {_PLACES[contents['list_of_places']]}",
@@ -444,7 +420,8 @@ def verify(
 
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
-    from bayesrisk.release.release import ReleaseIndex
+    from bayesrisk.experiments.release_report import cost
+    from bayesrisk.release.release import MechanismSpec, ReleaseIndex
 
     places: Counter[str] = Counter()
     cells: Counter[tuple[str, str]] = Counter()
@@ -460,7 +437,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         advance(1)
     if ReleaseIndex.exists(folder):
         document = ReleaseIndex.read(folder).document
-        spec = br.MechanismSpec.from_dict(document["spec"])
+        spec = MechanismSpec.from_dict(document["spec"])
         simulation, diagnostics = document["simulation"], document["diagnostics"]
     parameters = (f"{name} {quote(value)}" for name, value in spec.parameters.items())
     return {
@@ -468,7 +445,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         "folder": str(folder),
         "mechanism": spec.mechanism,
         "parameters": ", ".join(parameters) or "no parameters",
-        "rho": _rho(spec.parameters),
+        "rho": _rho(spec),
         "epsilon": _epsilon(spec),
         "neighbour": spec.parameters.get("sensitivity"),
         "simulation": simulation,
@@ -484,6 +461,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
                 "withheld": withheld[key],
                 "exact": law.exact,
                 "is": _words(law, withheld[key]),
+                **cost(law, withheld[key]),
             }
             for key, law in laws.items()
         ],
@@ -491,18 +469,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     }
 
 
-def _privacy(release: Mapping[str, Any]) -> list[str]:
-    """Return a sentence with epsilon of the whole release, if its law is known."""
-    if release["epsilon"] is None:
-        return []
-    moves = "comes or goes" if release["neighbour"] == "add-remove" else "changes"
-    return [
-        f"For one record that {moves}, all noisy counts together have epsilon "
-        f"{release['epsilon']:.6g} at delta 1e-10, by the law of their privacy loss."
-    ]
-
-
-def _epsilon(spec: "br.MechanismSpec") -> float | None:
+def _epsilon(spec: "MechanismSpec") -> float | None:
     """Return epsilon at delta 1e-10 by the law of the privacy loss; None without such a law."""
     try:
         return float(br.accounting.PrivacyLoss.of(spec).epsilon(1e-10).upper)
@@ -510,9 +477,10 @@ def _epsilon(spec: "br.MechanismSpec") -> float | None:
         return None
 
 
-def _rho(parameters: Mapping[str, Any]) -> float | None:
+def _rho(spec: "MechanismSpec") -> float | None:
     """Return the budget of all tables of a mechanism that spends one; None of others."""
-    budget = parameters.get("budget")
+    gaussian = spec.mechanism == "discrete-gaussian"  # of which each table has one
+    budget = spec.parameters.get("budgets" if gaussian else "budget")
     if not isinstance(budget, Mapping) or not all(isinstance(t, Mapping) for t in budget.values()):
         return None
     return float(sum(Fraction(share) for tables in budget.values() for share in tables.values()))
@@ -544,10 +512,16 @@ def _parts(folder: Path) -> Iterator["br.Release"]:
 
 def _words(law: "Likelihood", withheld: int) -> str:
     """Return the law of a published count given the true one, in words."""
-    from bayesrisk.release import RangeSpec, RoundingSpec, SimulationOnly, SuppressedCounts
+    from bayesrisk.release import (
+        NoiseSpec,
+        RangeSpec,
+        RoundingSpec,
+        SimulationOnly,
+        SuppressedCounts,
+    )
     from bayesrisk.tables.likelihoods import CellKeySpec
 
-    if isinstance(law, br.NoiseSpec):
+    if isinstance(law, NoiseSpec):
         scale = "sigma^2" if law.law == "discrete-gaussian" else "scale"
         name = "discrete Gaussian" if scale == "sigma^2" else "discrete Laplace"
         return f"the true count plus {name} noise of {scale} {float(law.scale):.6g} in every cell"

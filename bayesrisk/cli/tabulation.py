@@ -84,10 +84,10 @@ def _recoded(
     wanted: "br.Workload",
     document: Mapping[str, Any],
     advance: Callable[[int], None],
-) -> "br.Microdata | Iterator[br.Records]":
+) -> "br.tables.Microdata | Iterator[br.Records]":
     """Return microdata of a folder, or the pieces of a file in the schema that is counted."""
     read = source.pieces(wanted.schema, document.get("schema"), document.get("dialect"))
-    if isinstance(read, br.Microdata):
+    if isinstance(read, br.tables.Microdata):
         advance(sum(len(kind) for kind in (read.persons, read.households) if kind is not None))
         return read
     return _counted(read, wanted.schema, advance)

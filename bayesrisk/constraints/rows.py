@@ -1,4 +1,4 @@
-"""Rows over unknown whole numbers: by columns, in components, and which of them are equal."""
+"""Rows over unknown whole numbers: by columns, and which of them are equal."""
 
 from itertools import count
 from typing import NamedTuple
@@ -20,26 +20,6 @@ class Columns(NamedTuple):
     ptr: IntArray
     row: IntArray
     coef: IntArray
-
-
-class ProgramArrays(NamedTuple):
-    """A program: columns, rows, bounds of rows, the family of each row.
-
-    Variables and rows of a component stand next to each other, from ``first_var[k]`` and
-    ``first_row[k]`` on.
-    """
-
-    var_ptr: IntArray
-    var_row: IntArray
-    var_coef: IntArray
-    row_ptr: IntArray
-    row_var: IntArray
-    row_coef: IntArray
-    row_low: IntArray
-    row_high: IntArray
-    family: IntArray
-    first_var: IntArray
-    first_row: IntArray
 
 
 def by_columns(rows: sp.sparray) -> Columns:

@@ -127,7 +127,7 @@ class BaseMechanism(ABC):
         self._spec = spec
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the level of whose places each is protected by itself; None if there is none.
+        """Return the level whose places are each protected by themselves; None if there is none.
 
         What is published of a place of this level, and of those inside it, depends on nothing
         outside, and a published table of a coarser level is the sum over these places.  A release
@@ -150,7 +150,7 @@ class BaseMechanism(ABC):
         return check.instance(workload, Workload, "workload")
 
     def for_neighbours(self) -> Self:
-        """Return this mechanism for releases, from one seed, of truths that differ in few records.
+        """Return the mechanism, made fast for data sets that differ in few records.
 
         Its releases are the same; work that they share may be done once.
         """

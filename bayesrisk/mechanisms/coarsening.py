@@ -85,7 +85,7 @@ class Rounding(_OneByOne):
 
 
 class Identity(BaseMechanism):
-    """Publish the tables as they are, whatever the source of randomness.
+    """Publish the true tables: no protection.
 
     Examples
     --------

@@ -366,7 +366,7 @@ class RepeatedMicrodata(Tabular):
 def repeated_microdata(
     original: Source, protected: Source, *, keys: Sequence[str], target: str | None = None
 ) -> RepeatedMicrodata:
-    r"""Return replicated uniques, and what is disclosive in protected data and correct.
+    r"""Return the unique records that a protected file repeats, and those that it discloses.
 
     With :math:`d_{tq}` original and :math:`s_{tq}` protected records with target t and keys q,
 

@@ -180,7 +180,7 @@ class Microdata:
         A folder without ``_microdata.json``, put together by hand, is read as it is; else every
         file must be the one that was written.
         """
-        source = Path(folder)
+        source = check.path(folder, "folder")
         if Partitions.there(source):
             index = Partitions.read(source, "microdata")
             parts = (cls.read(index.checked(code)) for code in index.codes)

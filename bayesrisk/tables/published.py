@@ -405,8 +405,7 @@ class PublishedTables(Tabular):
             twice, or a count is not what the manifest allows: file, row and column are named.
             So is a text of a published file that is no count, no range and no mark.
         """
-        several = [folder] if isinstance(folder, str | Path) else check.items(folder, "folder")
-        files = [check.path(file, "folder") for file in several]
+        files = check.paths(folder, "folder")
         text = files[0].is_file() or files[0].suffix in (".csv", ".tsv", ".txt")
         if len(files) != 1 or text or assumptions:
             return cls(*TableReading.read(files, **assumptions).confirmed())

@@ -240,7 +240,7 @@ class Records(Tabular):
         return records
 
     def write(self, path: str | Path) -> None:
-        """Write a Parquet file, whole or as before."""
+        """Write a Parquet file; if it is interrupted, the old file stays as it was."""
         table = self.table
         if any(a.cuts for a in self.schema.attributes):  # it holds codes, not numbers
             table = table.replace_schema_metadata({SCHEMA_NAME: self.schema.name})

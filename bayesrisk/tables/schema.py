@@ -82,7 +82,7 @@ class Attribute:
         return self.first + self.size - 1
 
     def code(self, label: str) -> int:
-        """Return the code of a label; refuse what is none, naming those that are."""
+        """Return the code of a label; an unknown label is refused, and the known ones are named."""
         return self.first + self.labels.index(check.choice(label, self.name, self.labels))
 
 

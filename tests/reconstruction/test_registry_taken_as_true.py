@@ -60,7 +60,7 @@ def released(name):
     mechanism, parameters = (INEXACT | EXACT)[name]
     records = people()
     blocks = pd.DataFrame({"block": np.unique(records.geoids), "x": 0.0, "y": 0.0})
-    microdata = br.Microdata(records, None, blocks)
+    microdata = br.tables.Microdata(records, None, blocks)
     return br.make_mechanism(mechanism, **parameters).release(microdata, workload=WORK, rng=2)
 
 
@@ -165,12 +165,12 @@ def homes(mechanism):
     area = br.census.population_spec("county", n_blocks=20, subsidised_blocks=1.0)
     county = br.simulate_population(area, rng=4)
     units = county.for_schema(Schema.named("household-occupancy"))
-    units = br.Microdata(None, units, county.blocks)
+    units = br.tables.Microdata(None, units, county.blocks)
     return mechanism.release(units, workload=Workload.named("household-occupancy"), rng=1)
 
 
 def test_occupancy_reads_noisy_counts_only_when_told(tmp_path):
-    release = homes(br.BottomUp(sensitivity="change-one", allocation="das-2020"))
+    release = homes(br.mechanisms.BottomUp(sensitivity="change-one", allocation="das-2020"))
     for call in (
         lambda: occupancy_statistics(release.tables),
         lambda: make_attack("occupancy").run(release),
@@ -250,11 +250,11 @@ def test_tables_say_where_they_are_from_wherever_they_go(releases, tmp_path, nam
 
 
 def test_releases_by_place_say_it_too(tmp_path):
-    units = br.Microdata(people(), None, None)
+    units = br.tables.Microdata(people(), None, None)
     split_by_place(units.with_places("occupied"), tmp_path / "people", level="county")
     county = Workload.named("sf1-block", levels=["state", "county", "block"]).select(tables=["P8"])
     swapping = br.make_mechanism("swapping", **{**SWAP, "within": "county"})
-    for name, mechanism in (("simulation", swapping), ("identity", br.Identity())):
+    for name, mechanism in (("simulation", swapping), ("identity", br.mechanisms.Identity())):
         study = ReleaseStudy(tmp_path / "people", county, mechanism, seed=1)
         br.run(study, tmp_path / name)
         tables = PublishedTables.read(tmp_path / name)

@@ -146,7 +146,7 @@ def test_objects_carry_the_mark():
     rounding = br.make_mechanism("rounding:base=3")
     tables = br.tabulate(people, work)
     release = rounding.release(people, workload=work, rng=1)
-    noise = br.TopDown(budget={"block": {"P8": 1}})
+    noise = br.mechanisms.TopDown(budget={"block": {"P8": 1}})
     drawn = noise.prepare(people, workload=work).draw(1)
     assert people.made_up
     assert tables.made_up

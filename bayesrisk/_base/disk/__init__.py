@@ -6,6 +6,11 @@ for; the next start of the same output removes it, unless a living process still
 Every failure is an :class:`~bayesrisk.OutputError` with the path and the reason.
 """
 
+from bayesrisk._base.disk.objects import (
+    copy_of as copy_of,
+    is_object as is_object,
+    listing as listing,
+)
 from bayesrisk._base.disk.text import (
     MAX_FILE as MAX_FILE,
     MAX_HELD as MAX_HELD,

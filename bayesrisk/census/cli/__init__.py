@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bayesrisk.census.cli import measurements, occupancy, read, simulate
+from bayesrisk.census.cli import measurements, nation, occupancy, read, simulate
 
 COMMANDS: dict[str, dict[Any, tuple[str, Any]]] = {
     "Data": {
@@ -30,6 +30,10 @@ COMMANDS: dict[str, dict[Any, tuple[str, Any]]] = {
                 simulate.simulate: (
                     "-o population --preset tract --seed 1",
                     "output seed preset blocks nation scale years workers",
+                ),
+                nation.nation: (
+                    "-o nation --seed 1 --scale 1/2000",
+                    "output seed scale every protection share workers executor",
                 ),
             },
         ),

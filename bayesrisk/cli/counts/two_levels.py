@@ -66,7 +66,7 @@ def _settings(text: str) -> dict[str, Any]:
     return settings
 
 
-def _group_prior(text: str) -> "br.FiniteLaw | None":
+def _group_prior(text: str) -> "br.distributions.FiniteLaw | None":
     """Return the prior that ``flat`` or ``truncated:MAX`` names."""
     kind, _, digits = text.partition(":")
     if text == "flat":
@@ -76,7 +76,7 @@ def _group_prior(text: str) -> "br.FiniteLaw | None":
     count = int(digits) if len(digits) < 20 else 10**20
     if count >= _MAX_GROUP:
         raise ArgumentError("group_prior", f"must name a count below {_MAX_GROUP}", got=text)
-    return br.FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
+    return br.distributions.FiniteLaw(0, [1.0 / (count + 1)] * (count + 1))
 
 
 def _document(result: "HierarchicalPosterior") -> dict[str, Any]:

@@ -18,14 +18,14 @@ _PRIORS = (1 / 2, 1 / 10, 1 / 2016)
 
 def release_law(source: str) -> "br.accounting.PrivacyLoss":
     """Return the law of a budget by name, or of the release in a folder."""
-    from bayesrisk.release.release import ReleaseIndex
+    from bayesrisk.release.release import MechanismSpec, ReleaseIndex
 
     if source in BUDGETS:
         return br.accounting.PrivacyLoss.of(source)
     folder = data_path(Path(source), "a release")
     if ReleaseIndex.exists(folder):
         spec = ReleaseIndex.read(folder).document["spec"]
-        return br.accounting.PrivacyLoss.of(br.MechanismSpec.from_dict(spec))
+        return br.accounting.PrivacyLoss.of(MechanismSpec.from_dict(spec))
     return br.accounting.PrivacyLoss.of(br.Release.read(folder))
 
 

@@ -267,8 +267,8 @@ def microdata_posterior(
     Two of five people are women, four are of age group 0, and who is what is not published:
 
     >>> import pandas as pd
-    >>> from bayesrisk import MechanismSpec, Records, Release, Schema, Workload, tabulate
-    >>> from bayesrisk.release import TrueCounts
+    >>> from bayesrisk import Records, Release, Schema, Workload, tabulate
+    >>> from bayesrisk.release import MechanismSpec, TrueCounts
     >>> from bayesrisk.tables import Attribute, Geography, Table
     >>> schema = Schema("town", (Attribute("sex", 2), Attribute("age", 2)),
     ...                 Geography("blocks", ("block",), (1,)))

@@ -28,7 +28,7 @@ from bayesrisk.reconstruction.records.problem import (
     entries,
     published_problem,
 )
-from bayesrisk.reconstruction.records.program import Program, open_program, solution_model
+from bayesrisk.reconstruction.records.program import Program, open_program
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
 from bayesrisk.reconstruction.records.system import Queries, queries as queries_over
 from bayesrisk.tables.cells import CellSpace
@@ -415,15 +415,15 @@ def _row_ends(
     """Return the ends of all rows of a program, and whether each of them is reached."""
     from bayesrisk.constraints.ends import row_ends  # slow to load
 
-    p = program.arrays
-    low, high = p.row_low.copy(), p.row_high.copy()
+    p, model = program.parts, program.model
+    low, high = model.row_low.copy(), model.row_high.copy()
     sure = np.ones((2, low.size), np.bool_)
-    for k in range(program.n_components):
+    for k in range(program.parts.size):
         a, b = p.first_row[k], p.first_row[k + 1]
         star = point[p.first_var[k] : p.first_var[k + 1]]
         deadline = Deadline(limits.seconds, limits.nodes)
         low[a:b], high[a:b], sure[0, a:b], sure[1, a:b] = row_ends(
-            solution_model(program, [k]), star, solver, deadline
+            program.parts.part([k]), star, solver, deadline
         )
     return low, high, sure[0], sure[1]
 
@@ -440,7 +440,8 @@ def _answers(
     reduced, bounds, star, rows = _question_problem(problem, solution.histogram(problem), questions)
     program, _, low, high = open_program(reduced, bounds, good)
     inside = np.flatnonzero(good[bounds.block])[program.entry]
-    program = replace(program, low=low[inside], high=high[inside])
+    model = replace(program.model, low=low[inside], high=high[inside])
+    program = replace(program, parts=replace(program.parts, model=model))
     point = entries(star, program.block, program.cell)
     *ends, below, above = _row_ends(program, point, solver, limits)
     endless, matrices, answers, number = _endless(problem), iter(rows), [], 0
@@ -582,7 +583,7 @@ def count_bounds(
     time_limit: float | None = None,
     node_limit: int | None = None,
 ) -> CountBounds:
-    """Return the smallest and the largest true count of every published cell, proved and reached.
+    """Return the smallest and the largest true count that each published cell allows.
 
     A published count that was rounded, given as a range or withheld stands for several true ones;
     all published counts together mostly allow fewer.  Each end is the count of a histogram of whole

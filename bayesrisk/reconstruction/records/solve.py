@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base.compiling import kernel, lean_step
 from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk.constraints import propagation
 from bayesrisk.constraints.model import IntegerModel, Status
 from bayesrisk.constraints.solvers import BOUND_ERROR, Limits, SolverBackend
 from bayesrisk.exceptions import ArgumentError
@@ -127,7 +128,7 @@ def solve(
         solution.unbounded = _unbounded(problem)
     for finding, blocks in findings.components:
         for b in blocks.tolist():
-            if finding == kernels.UNKNOWN:
+            if finding == propagation.UNKNOWN:
                 # Proofs about other components stand.
                 solution.status[b] = Status.UNKNOWN
                 solution.conflict[b] = "a limit was reached before a solution was found"
@@ -168,6 +169,8 @@ def _unbounded(problem: Problem) -> dict[int, str]:
 
 #: Changes after which a climb ends, beside four for each record; from one first cell to the next.
 _STEPS, _STRIDE = 1000, 7919
+#: Records of the largest count that a climb takes one by one; of more a program finds all at once.
+_MOST_CLIMBED = 20_000
 #: Steps in which a cell that changed stays (to twice as many); steps of a climb to other records.
 _TABU, _SHORT = 8, 60
 
@@ -432,7 +435,7 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
                     slice(ptr[block], ptr[block + 1]),
                 )
                 cell, least, most = bounds.cell[part], bounds.low[part], bounds.high[part]
-            if limited and cell.size:
+            if limited and cell.size and low.max() <= _MOST_CLIMBED:
                 links = all_links if cell is every else incidence(*rows, cell, n_rows)
                 success, count = climb_block(links, low, high, least, most)
             if success:
