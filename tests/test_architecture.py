@@ -56,7 +56,8 @@ ROOMS = {
     "census.readers": "forms geocodes text | *",
     "census.studies": (
         "linkage_words linked_counties measurement_counts nation occupancy_risk"
-        " | measurement_risk occupancy_attack occupancy_beliefs reidentification | measurement_unit occupancy"
+        " | measurement_risk occupancy_attack occupancy_beliefs reidentification"
+        " | measurement_unit occupancy"
     ),
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
     "cli": "command printing recipes | options | data | sources whole_release | * | app",

@@ -85,5 +85,5 @@ def test_the_first_sentence_says_whether_noise_explains_the_counts(sample, block
 
 
 def test_a_unit_that_is_not_there_is_refused(sample):
-    with pytest.raises(br.ArgumentError, match="unit must be a GEOID or a geocode.*no Block has"):
+    with pytest.raises(br.ArgumentError, match=r"unit must be a GEOID or a geocode.*no Block has"):
         br.census.unit_measurements(sample.folder, "999999999999999", prior=0.1)
