@@ -62,6 +62,7 @@ from .risk import (
     marginal_posterior as marginal_posterior,
     marginal_risk as marginal_risk,
     mechanism_risk as mechanism_risk,
+    plan as plan,
     rho_for_risk as rho_for_risk,
     risk_curve as risk_curve,
     risk_distribution as risk_distribution,

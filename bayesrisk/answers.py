@@ -95,7 +95,7 @@ class Belief(Tabular):
         )
 
     def _repr_html_(self) -> str:
-        return page(repr(self), self.to_frame())
+        return page([repr(self)], self.to_frame())
 
 
 _NUMBERS = ("value", "error", "lower", "upper")
@@ -239,7 +239,7 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         return f"Estimate {text}, confidence {self.confidence:g}, {self.method}"
 
     def _repr_html_(self) -> str:
-        return page(repr(self), self.to_frame())
+        return page([repr(self)], self.to_frame())
 
 
 def _interval(value: float, lower: float, upper: float, spec: str) -> str:

@@ -12,8 +12,9 @@ import typer
 from bayesrisk._base import interrupts
 from bayesrisk._base.wings import wing_points
 from bayesrisk._version import __version__
-from bayesrisk.cli import attacks, audit, release, risk, setup
+from bayesrisk.cli import attacks, audit, plan, release, setup
 from bayesrisk.cli.command import Command, Commands, flattened
+from bayesrisk.cli.counts import risk
 from bayesrisk.cli.printing import say
 from bayesrisk.exceptions import (
     BayesRiskError,
@@ -65,6 +66,10 @@ _COMMANDS: dict[str, Listing] = {
             "output protection tables place columns cuts places by",
         ),
         release.verify: ("release", ""),
+        plan.plan: (
+            "sample:small-town -o plan --tables town.toml --limit proved=0",
+            "output limit rule ladders tables adversary workers resume",
+        ),
     },
     "Risk": {
         risk.risk: ("--rho 0.1 --prior 1/10 -- 3 -1", ""),

@@ -159,7 +159,7 @@ def attack(
     if step == "links":
         name = wing_points().get("bayesrisk.steps", {}).get("links", "")
         module, _, function = name.partition(":")
-        getattr(import_module(module), function)(tables, _given(output), people, seed, runner)
+        getattr(import_module(module), function)(tables, _output(output), people, seed, runner)
         return
     if step is None and folder is None:
         runner.refuse("goes with --only, or with a folder of tables")
@@ -168,7 +168,7 @@ def attack(
     with _folder(tables, output, reading, runner) as source:
         if source is None:
             return
-        target, documents = _given(output), {}
+        target, documents = _output(output), {}
         for name in [step] if step else [name for name in _STEPS if name != "links"]:
             place = target if step else target / name
             summary, before, after = _RUN[name](source, place, options, runner)
@@ -186,20 +186,20 @@ def _check_options(
     steps = [step] if step else [name for name in _STEPS if name != "links"]
     takes = set[str]().union(*(_TAKES[name] for name in steps))
     takes = _OF_TEXT if step is None and folder is None else takes
-    given = {
+    chosen = {
         field.name
         for group in (options, people)
         for field in fields(group)
         if getattr(group, field.name) != field.default
     } | ({"seed"} if seed else set())
-    if wrong := sorted(given - takes):
+    if wrong := sorted(chosen - takes):
         option = f"--{wrong[0].replace('_', '-')}"
         goes = [f"--only {name}" for name in _STEPS if wrong[0] in _TAKES[name]]
         goes += ["text files without --only"] * (wrong[0] in _OF_TEXT)
         raise ArgumentError(f"{option} goes with {' or '.join(goes)}")
 
 
-def _given(output: Path | None) -> Path:
+def _output(output: Path | None) -> Path:
     """Return the output folder, which must be given."""
     if output is None:
         raise ArgumentError("output", "must be a folder", shown="none")
@@ -214,9 +214,8 @@ def _folder(
     from bayesrisk.tables import PublishedTables
 
     if len(tables) == 1 and (tables[0].is_dir() or str(tables[0]).startswith("sample:")):
-        given = [f.name for f in fields(options) if getattr(options, f.name) != f.default]
-        if given:
-            option = {"settings": "set"}.get(given[0], given[0]).replace("_", "-")
+        for name in (f.name for f in fields(options) if getattr(options, f.name) != f.default):
+            option = {"settings": "set"}.get(name, name).replace("_", "-")
             raise ArgumentError(f"--{option} goes with text files, which {tables[0]} is not")
         yield data_path(tables[0], TABLES)
         return
@@ -224,7 +223,7 @@ def _folder(
     if reading is None:
         yield None
         return
-    with disk.scratch_folder(_given(output)) as scratch:
+    with disk.scratch_folder(_output(output)) as scratch:
         PublishedTables(*reading.confirmed()).write(scratch / "tables")
         yield scratch / "tables"
 
@@ -238,14 +237,14 @@ def _reading(
     from bayesrisk.tables.reading.sheet import file_sheet
 
     settings = options.settings or ()
-    given: dict[str, Any] = {} if options.assume is None else {"assume": options.assume}
+    document: dict[str, Any] = {} if options.assume is None else {"assume": options.assume}
     if wrong := next((text for text in settings if "=" not in text), None):
         raise ArgumentError(f"--set must be NAME=VALUE, got {quote(wrong)}")
     wanted = [text.partition("=")[2] for text in settings if text.startswith("sheet=")]
     files = [data_path(file, TABLES) for file in tables]
     sheets = [file_sheet(file, *wanted[:1]) for file in files]
-    given |= dict(setting(text, sheets) for text in settings)
-    reading = read(sheets, given)
+    document |= dict(setting(text, sheets) for text in settings)
+    reading = read(sheets, document)
     mark = [br.datasets.MADE_UP] if made_up_mark(*files) else []
     for line in [*mark, *reading.screen()]:
         say(line, err=runner.as_json)
@@ -257,7 +256,7 @@ def _reading(
             return None
     reading = reading.accepted() if options.accept else reading
     reading.confirmed()
-    _given(output)
+    _output(output)
     return reading
 
 
@@ -275,7 +274,7 @@ def _read_and_attack(
     reading = _reading(tables, output, options, runner)
     if reading is None:
         return
-    folder = _given(output)
+    folder = _output(output)
     mark = made_up_mark(*(data_path(file, TABLES) for file in tables))
     limit = optional_number(_limit(steps.time_limit, _SECONDS), "time_limit")
     with (
@@ -290,8 +289,9 @@ def _read_and_attack(
     report = folder / "report.html"
     runner.embed(report)
     rows = {name: len(frame) for name, frame in answer.frames.items()}
-    result = {
-        **mark, "report": str(report), "sentences": answer.sentences, **rows, **answer.facts,
+    result = {  # lines have said it first
+        **(mark if runner.as_json else {}), "report": str(report), "sentences": answer.sentences,
+        **rows, **answer.facts,
     }  # fmt: skip
     print_answer(result, [*answer.last, f"report: {report}"], as_json=runner.as_json)
 

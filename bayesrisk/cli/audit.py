@@ -161,9 +161,9 @@ def audit(
     summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
-    found = {} if rare is None else {"rare_records": first_look.document(rare)}
+    looked = {} if rare is None else {"rare_records": first_look.document(rare)}
     lines = [*summary.brief, *shard_lines(summary), *after]
-    print_answer({**summary.to_dict(), **found}, lines, as_json=runner.as_json)
+    print_answer({**summary.to_dict(), **looked}, lines, as_json=runner.as_json)
 
 
 def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:

@@ -268,7 +268,7 @@ def _option(parameter: inspect.Parameter) -> inspect.Parameter:
         option.show_default = False  # which help says in one way: in brackets, before the full stop
         if one is not bool:
             word = _WORD_OF.get(parameter.name, _WORD_OF_TYPE.get(one, "NAME"))
-            several = get_origin(kind) is list or list in map(get_origin, get_args(kind))
+            several = any(get_origin(part) is list for part in (kind, *get_args(kind)))
             option.metavar = "NAME" if word == "NAMES" and not several else word
             if parameter.default not in (parameter.empty, None, "", []) and option.help:
                 text = option.help if option.help.endswith("...") else option.help.rstrip(".")

@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.model import IntegerModel
+from bayesrisk.constraints.rows import expand
 
 
 @dataclass(frozen=True)
@@ -37,14 +38,15 @@ class Components:
 
     def variables(self, chosen: Sequence[int]) -> IntArray:
         """Return the variables of some components, in order."""
-        return _runs(self.first_var, np.array(chosen, np.int64))
+        return expand(self.first_var, np.array(chosen, np.int64))[0]
 
     def part(self, chosen: Sequence[int]) -> IntegerModel:
         """Return the model of some components, variables as in :meth:`variables`."""
         k, m = np.array(chosen, np.int64), self.model
-        variables, rows, ptr = _runs(self.first_var, k), _runs(self.first_row, k), m.rows.indptr
-        first_entry = ptr[self.first_row]
-        entry, size = _runs(first_entry, k), self.first_var[k + 1] - self.first_var[k]
+        ptr, size = m.rows.indptr, self.first_var[k + 1] - self.first_var[k]
+        first_entry = ptr[self.first_row].astype(np.int64)
+        runs = (self.first_var, self.first_row, first_entry)
+        variables, rows, entry = (expand(first, k)[0] for first in runs)
         # Variable first_var[k] of the whole model is the one after those of the components before.
         shift = np.repeat(np.cumsum(size) - size - self.first_var[k], np.diff(first_entry)[k])
         matrix = sp.csr_array(
@@ -57,12 +59,6 @@ class Components:
         )
         ends = m.row_low[rows], m.row_high[rows]
         return IntegerModel(m.low[variables], m.high[variables], matrix, *ends)
-
-
-def _runs(first: IntArray, chosen: IntArray) -> IntArray:
-    """Return the positions of some runs, of which run k begins at ``first[k]``."""
-    begin, size = first[chosen], first[chosen + 1] - first[chosen]
-    return np.repeat(begin - np.cumsum(size) + size, size) + np.arange(size.sum())
 
 
 def components(model: IntegerModel) -> Components:

@@ -12,6 +12,7 @@ from bayesrisk._base.compiling import lean_kernel, lean_step
 from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.components import Components
 from bayesrisk.constraints.narrow import RowSums, limits, shift
+from bayesrisk.constraints.rows import by_columns
 
 #: What a search found out about a component.
 NONE, UNIQUE, SEVERAL, SOME, UNKNOWN, PENDING = 0, 1, 2, 3, 4, 5
@@ -42,13 +43,8 @@ class ProgramArrays(NamedTuple):
 
 def program_arrays(parts: Components, family: IntArray) -> ProgramArrays:
     """Return components as a search takes them."""
-    model, columns = parts.model, parts.model.rows.tocsc()
-    stored = [
-        part.astype(np.int64)
-        for m in (columns, model.rows)
-        for part in (m.indptr, m.indices, m.data)
-    ]
-    ends = model.row_low, model.row_high
+    rows, ends = parts.model.rows, (parts.model.row_low, parts.model.row_high)
+    stored = *by_columns(rows), *by_columns(rows.T)
     return ProgramArrays(*stored, *ends, family, parts.first_var, parts.first_row)
 
 

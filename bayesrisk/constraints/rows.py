@@ -30,6 +30,13 @@ def by_columns(rows: sp.sparray) -> Columns:
     return Columns(ptr, row, columns.data.astype(np.int64))
 
 
+def expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
+    """Return positions of the entries of several compressed rows, and whose each one is."""
+    begin, size = ptr[items], ptr[items + 1] - ptr[items]
+    positions = np.repeat(begin - np.cumsum(size) + size, size) + np.arange(size.sum())
+    return positions, np.repeat(np.arange(items.size), size)
+
+
 def largest_alone(c: Columns, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
     """Return the largest number of each unknown that every row leaves it, and that one asks for.
 

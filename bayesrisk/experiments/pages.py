@@ -231,16 +231,11 @@ def figure(draw: Callable[[], Any], stem: Path, caption: str) -> Figure:
 
     axes = draw()
     png = plotting.save_figure(axes, stem)[0]
-    shown = [
-        (float(plotting.parent_figure(axes).get_figwidth()), png.read_bytes()),
-        phone_png(draw)[::-1],
-    ]
-    parts = [
-        part
-        for inches, data in shown
-        for part in (round(inches * _PIXELS_PER_INCH), base64.b64encode(data).decode("ascii"))
-    ]
-    return Figure(caption, *parts)
+    wide = float(plotting.parent_figure(axes).get_figwidth())
+    phone, narrow = phone_png(draw)
+    pixels = [round(inches * _PIXELS_PER_INCH) for inches in (wide, narrow)]
+    data = [base64.b64encode(image).decode("ascii") for image in (png.read_bytes(), phone)]
+    return Figure(caption, pixels[0], data[0], pixels[1], data[1])
 
 
 def table(frame: pd.DataFrame, caption: str) -> PageTable:

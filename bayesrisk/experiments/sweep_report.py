@@ -265,8 +265,8 @@ class Average(NamedTuple):
         """The same in full figures, with the noise that it is of."""
         known = f"a prior of {self.prior}"
         if self.ratio is None:
-            text = f"{known} is right in {_percent(self.after)} of all cases with the released "
-            text += f"count, and in {_percent(self.before)} without a release."
+            text = f"with {known} the best guess is right in {_percent(self.after)} of all cases "
+            text += f"with the released count, and in {_percent(self.before)} without a release."
         else:
             text = f"{known} ends, on average, at {_percent(self.after)}: {self.ratio:.3g} times "
             text += "as much."

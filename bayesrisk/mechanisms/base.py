@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.display import html, several
 from bayesrisk._base.randomness import generator
 from bayesrisk.accounting.budget import positive
 from bayesrisk.exceptions import ArgumentError, PluginError, quote
 from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
+from bayesrisk.release.words import law_words
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
 from bayesrisk.tables.cells import CellSpace, code_kinds
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
@@ -164,6 +166,14 @@ class BaseMechanism(ABC):
     def __repr__(self) -> str:
         settings = (f"{name}={quote(value)}" for name, value in self.spec.parameters.items())
         return f"{type(self).__name__}({', '.join(settings)})"
+
+    def _answer(self) -> list[str]:
+        spec, named = self.spec, [f"{a} {b}" for a, b in self.spec.tables]
+        laws = dict.fromkeys(law_words(law) for law in spec.tables.values())
+        words = f"{several(laws)} ({several(named)})" if named else law_words(spec.others)
+        return [repr(self), f"Published: {words}."]
+
+    _repr_html_ = html
 
     def release(
         self,

@@ -123,7 +123,8 @@ def plot_correct_decision(
     """
     name = "correct_decision_probability"
     frame = canvas.require(frame, ("rho", "prior", name))
-    (axes,) = panels = canvas.panels(ax, 1, (5.2, 3.5))
+    panels = canvas.panels(ax, 1, (5.2, 3.5))
+    axes: Axes = panels[0]
     canvas.lines(axes, frame, "rho", name, markers=False, jumps="decision_threshold")
     axes.set(
         xscale="log",
@@ -562,7 +563,8 @@ def plot_noisy_measurements(
     values = check.items(thresholds, "thresholds")
     limits = [check.scalar(value, "thresholds", lower=0.0, bounds="()") for value in values]
     frame = curve.sort_values("risk_ratio")
-    (axes,) = group = canvas.panels(ax, 1, (5.4, 3.8))
+    group = canvas.panels(ax, 1, (5.4, 3.8))
+    axes: Axes = group[0]
     for law in _LAWS:
         _law(axes, frame, *law)
     cells = frame["cells"].to_numpy(dtype=float)

@@ -70,6 +70,9 @@ from .membership import (
     tradeoff_curve as tradeoff_curve,
 )
 from .microdata import first_look as first_look, repeated_microdata as repeated_microdata
+from .planning.ladders import Ladder as Ladder
+from .planning.limits import PlanLimits as PlanLimits
+from .planning.release_plan import ReleasePlan as ReleasePlan, plan as plan
 from .statements.claims import (
     claim_precision as claim_precision,
     claim_priors as claim_priors,

@@ -335,6 +335,43 @@ def test_the_report_says_what_is_exact_as_verify_release_does(run, town, tmp_pat
         line = next(one for one in verified.splitlines() if one.startswith("  the list of places"))
         assert f"Published exactly: {line.strip()}" in page
         assert ("with a record" in line) == (name == "occupied")
-        assert "of rho 1.5 in all" in page
-        assert "0 of them exactly" not in page
-        assert "none of them exactly" in page
+        assert "The budget of all noise is rho 1.5." in page
+        assert "counts is stated exactly" in page
+
+
+@pytest.mark.parametrize(
+    ("protection", "rho"),
+    [
+        ("topdown:rho=3/2", 1.5),
+        ("discrete-gaussian:rho=3/2", 1.5),
+        ("discrete-laplace:epsilon=1", None),
+        ("rounding:base=3", None),
+    ],
+)
+def test_the_first_sentence_has_the_budget_of_every_gaussian_noise(
+    run, town, tmp_path, protection, rho
+):
+    status, _, errors = run(
+        town / "people.csv", "--tables", "sf1-block", "--only", "P8", "-q",
+        "--protection", protection, "--places", "occupied", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert status == 0, errors
+    page = (tmp_path / "out-report.html").read_text("utf-8")
+    lead = page.split('<p class="lead">')[1].split("</p>")[0]
+    assert (f"rho {rho:g}" in lead) if rho else ("rho" not in lead)
+
+
+def test_the_report_of_another_release_is_not_written_over(run, town, tmp_path):
+    words = (
+        town / "people.csv", "--tables", "sf1-block", "--only", "P8", "-q",
+        "--protection", "rounding:base=3", "--places", "occupied", "-o", tmp_path / "out",
+    )  # fmt: skip
+    other = tmp_path / "out-report.html"
+    other.write_text("mine")
+    status, _, errors = run(*words)
+    assert status == 2
+    assert "out-report.html exists already" in errors
+    assert other.read_text() == "mine"
+    assert not (tmp_path / "out").exists()
+    other.unlink()
+    assert run(*words)[0] == 0

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from label_boxes import drawn_labels
 from studies import run_sweep
 
 from bayesrisk.exceptions import PartFileError
@@ -16,7 +17,10 @@ def page(shared_document, tmp_path_factory):
     grid = shared_document["grid"] | {"sensitivity": ["add-remove", "change-one"]}
     folder = tmp_path_factory.mktemp("report") / "out"
     run_sweep(parse_config(shared_document | {"grid": grid}), folder)
-    return write_report(folder)
+    with drawn_labels() as faults:
+        report = write_report(folder)
+    assert faults == []
+    return report
 
 
 def test_report_is_self_contained_and_escaped(page):
@@ -26,7 +30,8 @@ def test_report_is_self_contained_and_escaped(page):
     assert not re.search(r'(src|href)="(?!data:)', html)
     assert html.count("<script") == 1  # the report's own
     assert str(page.parent) not in html
-    assert html.count("data:image/png;base64,") == 2 * 9
+    assert html.count("<img") == 2 * 9
+    assert html.count("data:image/png;base64,") == 2 * html.count("<img")  # and for a phone
     assert "Everything else is exact" in html
     assert "neighbours change one record" in html
 

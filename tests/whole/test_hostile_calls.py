@@ -28,7 +28,7 @@ RECORDS = br.Records.from_frame(
     schema=SCHEMA,
 )
 TABLES = br.tabulate(RECORDS, WORKLOAD)
-SPEC = br.MechanismSpec("identity", {}, {("block", "sex"): br.release.TrueCounts()})
+SPEC = br.release.MechanismSpec("identity", {}, {("block", "sex"): br.release.TrueCounts()})
 TREE = br.Tree.from_frame(
     pd.DataFrame({"node": ["g"], "parent": [""], "noisy_count": [3], "rho": [0.1]})
 )
@@ -89,7 +89,7 @@ CALLS = {
     "tabulate workload": ("workload", lambda v: br.tabulate(RECORDS, v)),
     "Records.from_frame": ("frame", lambda v: br.Records.from_frame(v, schema=SCHEMA)),
     "Records.replace": ("age", lambda v: RECORDS.replace(age=v)),
-    "MechanismSpec tables": ("tables", lambda v: br.MechanismSpec("identity", {}, v)),
+    "MechanismSpec tables": ("tables", lambda v: br.release.MechanismSpec("identity", {}, v)),
     "Release diagnostics": ("diagnostics", lambda v: br.Release(SPEC, TABLES, v)),
     "match_records left": (
         "left",

@@ -174,3 +174,25 @@ def test_a_mark_that_is_not_true_is_refused(tmp_path, simulated):
         (folder / file).write_bytes(disk.sealed(document | {"made_up": "no"}))
         with pytest.raises(DataError, match="must have format"):
             read(folder)
+
+
+def test_an_attack_on_tables_of_made_up_people_says_so(simulated, tmp_path):
+    """A text file is as the folder around it; real counts that ship are not called made up."""
+    table = "sex,count\nF,*\nM,6\nTotal,7\n"
+    marked, own = tmp_path / "marked", tmp_path / "own"
+    for folder in (marked, own):
+        folder.mkdir()
+        (folder / "table.csv").write_text(table)
+    for file in (simulated[0] / "people").iterdir():
+        (marked / file.name).write_bytes(file.read_bytes())
+    for folder in (marked, own):
+        said = run("attack {f}/table.csv -o {f}-attack --accept -q", f=folder)
+        page = (tmp_path / f"{folder.name}-attack" / "report.html").read_text("utf-8")
+        made_up = folder == marked
+        assert bool(SAID.match(said)) == made_up
+        assert said.count(br.datasets.MADE_UP) == made_up
+        assert bool(SAID.search(page)) == made_up
+        assert (page.count("(Made-up data.)") == 3) == made_up
+        assert is_made_up(tmp_path / f"{folder.name}-attack" / "tables") == made_up
+    assert not is_made_up(br.datasets.path("dare-county-28-21"))
+    assert is_made_up(br.datasets.path("small-town"))

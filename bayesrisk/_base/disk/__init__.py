@@ -7,9 +7,9 @@ Every failure is an :class:`~bayesrisk.OutputError` with the path and the reason
 """
 
 from bayesrisk._base.disk.objects import (
-    copy_of as copy_of,
     is_object as is_object,
     listing as listing,
+    local_copy as local_copy,
 )
 from bayesrisk._base.disk.text import (
     MAX_FILE as MAX_FILE,

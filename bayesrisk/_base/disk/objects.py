@@ -38,8 +38,8 @@ def at_url(text: str, name: str = "path") -> Path | None:
         raise MissingDependencyError(f"{name} {text!r} {_EXTRA}: {error}") from error
     except ValueError as error:
         raise ArgumentError(name, "must have a protocol that fsspec knows", got=text) from error
-    found: Path = place
-    return found
+    path: Path = place
+    return path
 
 
 def is_object(path: object) -> bool:
@@ -78,7 +78,7 @@ def write_object(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def draft_of(path: Path) -> Iterator[BinaryIO]:
+def local_draft(path: Path) -> Iterator[BinaryIO]:
     """Provide a file on this machine that becomes an object when nothing went wrong."""
     with tempfile.TemporaryDirectory(prefix="bayesrisk-") as folder:
         draft = Path(folder) / "draft"
@@ -89,7 +89,7 @@ def draft_of(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def copy_of(path: Path) -> Iterator[Path]:
+def local_copy(path: Path) -> Iterator[Path]:
     """Provide a file on this machine with the bytes of an object."""
     with tempfile.TemporaryDirectory(prefix="bayesrisk-") as folder:
         copy = Path(folder) / path.name
@@ -99,7 +99,7 @@ def copy_of(path: Path) -> Iterator[Path]:
 
 
 def listing(folder: Path) -> Mapping[str, tuple[Any, ...]]:
-    """Return what is in a folder by name, each with what changes when the file does."""
+    """Return the files of a folder by name, with size and times."""
     if not is_object(folder):
         try:
             with os.scandir(folder) as entries:
@@ -108,13 +108,13 @@ def listing(folder: Path) -> Mapping[str, tuple[Any, ...]]:
             return {}
     with reached(folder) as store:
         try:
-            found = store.ls(_key(folder), detail=True, refresh=True)
+            entries = store.ls(_key(folder), detail=True, refresh=True)
         except FileNotFoundError:
             return {}
     marks = ("size", "ETag", "etag", "mtime", "LastModified", "created")
     return {
         entry["name"].rsplit("/", 1)[-1]: tuple(str(entry.get(mark)) for mark in marks)
-        for entry in found
+        for entry in entries
         if entry["type"] == "file"
     }
 

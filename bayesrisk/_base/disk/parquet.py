@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from bayesrisk._base.disk.objects import copy_of, is_object
+from bayesrisk._base.disk.objects import is_object, local_copy
 from bayesrisk._base.disk.text import Fault, check_held, named, open_regular
 from bayesrisk.exceptions import DataError, quote
 
@@ -96,7 +96,7 @@ def opened(
             **options,
         }
         open_regular(file, fault).close()  # Arrow opens it itself: from Python's it reads slowly
-        place = stack.enter_context(copy_of(file)) if is_object(file) else file
+        place = stack.enter_context(local_copy(file)) if is_object(file) else file
         with parquet.ParquetFile(place, **options) as source:
             schema = source.schema_arrow
             double = [name for name, times in Counter(schema.names).items() if times > 1]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from bayesrisk._base.disk.objects import draft_of, is_object, write_object
+from bayesrisk._base.disk.objects import is_object, local_draft, write_object
 from bayesrisk._base.disk.text import MAX_FILE, MAX_HELD, Fault, check_own, read_json, read_pieces
 from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
 
@@ -210,7 +210,7 @@ def whole_file(
     file first (its folder is listed).  Nothing is left of it when something goes wrong.
     """
     if is_object(path):
-        with explained(path), draft_of(path) as stream:  # type: ignore[arg-type]
+        with explained(path), local_draft(path) as stream:  # type: ignore[arg-type]
             yield stream
         return
     target = Path(path)

@@ -1,4 +1,4 @@
-"""``bayesrisk census nation``: what exact and coarsened tables of a made-up nation give away."""
+"""``bayesrisk census nation``: attacks on exact and coarsened tables of a made-up nation."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,9 +28,9 @@ def nation(
     from bayesrisk.census.studies.nation_attack import RULES, NationAttackStudy
 
     with renamed({"scale": "--scale"}):
-        drawn = Nation.scaled(parse_number(scale, "--scale"))
+        population = Nation.scaled(parse_number(scale, "--scale"))
     study = NationAttackStudy(
-        drawn,
+        population,
         seed,
         every=every,
         rules=tuple(protection or RULES),

@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 #: Most synthetic populations of a study; every one has a part on disk for each protection.
 MAX_SEEDS = 10_000
 SEEDS = 6
-#: Settings of protections, and what the study calls them.
-_SETTINGS = {
-    "swapping": {"rate": "swap_rate"},
-    "uniform": {"rho": "rho"},
-    "uniform-hud": {"rho": "rho"},
-}
+
 
 SampleOption = Annotated[
     Path | None,
@@ -78,23 +73,24 @@ class StudyOptions:
 
     def protections(self) -> dict[str, Any]:
         """Return names of protections, and the rate of swapping and the budget of noise."""
+        from bayesrisk.census.studies.occupancy import SETTINGS
         from bayesrisk.mechanisms.registry import read_recipe
 
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         names = []
         for recipe in self.protection or ():
             name, parameters = read_recipe(recipe, "--protection")
             names.append(name)
-            allowed = _SETTINGS.get(name, {})
+            allowed = SETTINGS.get(name, {})
             for key, value in parameters.items():
                 if key not in allowed:
                     possible = ", ".join(allowed) or "none"
                     raise ArgumentError(
                         "--protection", f"{name} has no {key}; settings: {possible}", got=recipe
                     )
-                if found.setdefault(allowed[key], str(value)) != str(value):
+                if settings.setdefault(allowed[key], str(value)) != str(value):
                     raise ArgumentError("--protection", f"must have one {key}", got=recipe)
-        return found | ({"protections": tuple(names)} if names else {})
+        return settings | ({"protections": tuple(names)} if names else {})
 
 
 def study(

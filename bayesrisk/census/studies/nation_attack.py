@@ -1,4 +1,4 @@
-"""What exact and coarsened tables of a synthetic nation give away, and what finding out costs.
+"""Attacks on exact and coarsened tables of a synthetic nation, and what they cost.
 
 A shard is a county: it is drawn, counted, and attacked block by block.  Nothing is read, so workers
 need nothing in common but the folder of the run, which may be a URL.
@@ -111,28 +111,28 @@ class NationAttackStudy(Study):
         }
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return what each block of a county gives away, and what each step took."""
-        number, clock = shard * self.every, _Clock()
+        """Return the rows of the blocks of a county, and the seconds of each step."""
+        number, clock = shard * self.every, _Timer()
         data = clock("draw", lambda: self.nation.county(number, seed=self.seed))
         people, units = cast(Records, data.persons), cast(Records, data.households)
         rng = np.random.default_rng([self.seed, number])
         codes = np.unique(people.geoids)
-        some = np.sort(rng.permutation(codes)[: round(self.share * codes.size)])
+        chosen = np.sort(rng.permutation(codes)[: round(self.share * codes.size)])
         truth = clock("tabulate", lambda: tabulate(people, PERSONS), codes.size)
-        found = [clock(EXACT, lambda: _exact(truth), codes.size)]
-        few = people.take(np.isin(people.geoids, some))
-        for rule in self.rules if some.size else ():
+        parts = [clock(EXACT, lambda: _exact(truth), codes.size)]
+        few = people.take(np.isin(people.geoids, chosen))
+        for rule in self.rules if chosen.size else ():
             mechanism = cast(BaseMechanism, make_mechanism(rule))
             release = mechanism.release(few, workload=PERSONS, rng=rng, places="occupied")
-            true = select_rows(truth, {"block": np.searchsorted(truth.geoids["block"], some)})
+            true = select_rows(truth, {"block": np.searchsorted(truth.geoids["block"], chosen)})
             work = functools.partial(_coarsened, release.tables, true)
-            found.append(clock(rule, work, some.size).assign(rule=rule))
-        for block in rng.choice(some, min(self.claims, some.size), replace=False):
+            parts.append(clock(rule, work, chosen.size).assign(rule=rule))
+        for block in rng.choice(chosen, min(self.claims, chosen.size), replace=False):
             homes = units.take(units.geoids == block)
             if len(homes):
-                found.append(clock(CLAIMS, functools.partial(_claimed, homes), 1))
+                parts.append(clock(CLAIMS, functools.partial(_claimed, homes), 1))
         county = self.nation.code(number)
-        rows = pd.concat(found, ignore_index=True).fillna(0)
+        rows = pd.concat(parts, ignore_index=True).fillna(0)
         rows = rows.astype(dict.fromkeys(_NUMBERS[1:], np.int64))
         cost = pd.DataFrame(clock.rows).groupby("step", sort=False, as_index=False).sum()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
@@ -143,10 +143,10 @@ class NationAttackStudy(Study):
         }
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
-        """Return what each rule gives away and what each step costs, as two small tables."""
-        given, cost = self.tables(folder)
+        """Return the two tables as CSV files."""
+        shares, cost = self.tables(folder)
         return {
-            "given-away.csv": given.to_csv(index=False).encode(),
+            "given-away.csv": shares.to_csv(index=False).encode(),
             "core-hours.csv": cost.to_csv(index=False).encode(),
         }
 
@@ -154,46 +154,47 @@ class NationAttackStudy(Study):
         """Return the answer in sentences."""
         if not complete:
             return {}
-        given, cost = self.tables(folder)
-        by_rule, exact = given.set_index("rule"), cost.iloc[-1]
-        first = by_rule.loc[EXACT]
+        shares, cost = self.tables(folder)
+        by_rule, exact = shares.set_index("rule"), cost.iloc[-1]
+        first = cast(pd.Series, by_rule.loc[EXACT])
         brief = [
             f"Exact tables of {first['blocks']:,.0f} blocks fit no other records in blocks with "
             f"{_percent(first, 'proved')} of the people."
         ]
         for rule in by_rule.index.intersection(list(self.rules), sort=False):
-            row = by_rule.loc[rule]
+            row = cast(pd.Series, by_rule.loc[rule])
             brief.append(
                 f"Under {rule} this is so for at least {_percent(row, 'proved')}, and at least "
                 f"{_percent(row, 'recovered')} of the coarsened counts come back."
             )
         low, high = exact["hours_low"], exact["hours_high"]
-        between = "" if math.isnan(low) else f" ({3600 * low:,.0f} to {3600 * high:,.0f})"
+        interval = "" if math.isnan(low) else f" ({3600 * low:,.0f} to {3600 * high:,.0f})"
         brief.append(
             f"All {self.nation.blocks:,} blocks take {3600 * exact['hours']:,.0f} seconds of a "
-            f"processor under exact tables{between}."
+            f"processor under exact tables{interval}."
         )
         return {"brief": brief, "peak_mb": float(cost["peak_mb"].max())}
 
     def outlook(self, todo: Sequence[int]) -> Outlook:
         """Return the time of each county, by a tract that is drawn for it and forgotten."""
-        spec, nation = self.nation.spec, self.nation
-        tract = replace(self, nation=Nation(nation.blocks, replace(spec, tracts_per_county=1)))
+        spec = replace(self.nation.spec, tracts_per_county=1)
+        blocks = min(self.nation.blocks, spec.blocks_per_group * spec.groups_per_tract)
+        tract = replace(self, nation=Nation(blocks, spec))
         for _ in range(2):  # the first one loads what is compiled
             start = time.process_time()
             tract.compute(0)
             seconds = time.process_time() - start
-        return Outlook(seconds=dict.fromkeys(todo, seconds * spec.tracts_per_county))
+        return Outlook(seconds=dict.fromkeys(todo, seconds * self.nation.spec.tracts_per_county))
 
     def tables(self, folder: RunFolder) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return what each rule gives away, and core-hours; both with intervals over counties."""
-        given, cost = [], []
+        """Return shares by rule and core-hours by step, with intervals over counties."""
+        shares, cost = [], []
         for shard in range(self.shards):
             rows = folder.read_part(shard, "blocks").to_pandas()
             sums = rows.assign(blocks=1).groupby("rule", sort=False)[list(_NUMBERS)].sum()
-            given.append(sums.reset_index())
+            shares.append(sums.reset_index())
             cost.append(folder.read_part(shard, "cost").to_pandas())
-        return _given_away(pd.concat(given)), _core_hours(pd.concat(cost), self)
+        return _given_away(pd.concat(shares)), _core_hours(pd.concat(cost), self)
 
 
 def _percent(row: pd.Series, name: str) -> str:
@@ -203,8 +204,8 @@ def _percent(row: pd.Series, name: str) -> str:
     return f"{share:.2f} %" + ("" if alone else f" ({low:.2f} to {high:.2f})")
 
 
-class _Clock:
-    """Seconds of the processor of each step."""
+class _Timer:
+    """Seconds of the processor by step."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
@@ -249,7 +250,7 @@ def _coarsened(tables: PublishedTables, truth: PublishedTables) -> pd.DataFrame:
             for table, cell in zip(cells["table"], cells["cell"], strict=True)
         ]
         true = np.stack(columns, axis=1)
-        known = _equal(frame, "low", "high").reshape(true.shape)
+        proved = _equal(frame, "low", "high").reshape(true.shape)
         coarse = ~_equal(frame, "low_stated", "high_stated").reshape(true.shape) & (true > 0)
         small = coarse & (true <= _SMALL)
         people = dense["block", "P1"][rows].sum(axis=1)
@@ -260,9 +261,9 @@ def _coarsened(tables: PublishedTables, truth: PublishedTables) -> pd.DataFrame:
                     "people": people,
                     "proved": np.where(unique, people, 0),
                     "coarsened": coarse.sum(axis=1),
-                    "recovered": (coarse & known).sum(axis=1),
+                    "recovered": (coarse & proved).sum(axis=1),
                     "small": small.sum(axis=1),
-                    "small_recovered": (small & known).sum(axis=1),
+                    "small_recovered": (small & proved).sum(axis=1),
                 }
             )
         )
@@ -286,14 +287,14 @@ def _claimed(homes: Records) -> pd.DataFrame:
 def _given_away(counts: pd.DataFrame) -> pd.DataFrame:
     """Return shares by rule: of records proved, of coarsened counts and of small ones."""
     rows = []
-    for rule, of in counts.groupby("rule", sort=False):
-        row: dict[Any, Any] = {"rule": rule, **of[["blocks", "people", "coarsened"]].sum()}
+    for rule, group in counts.groupby("rule", sort=False):
+        row: dict[Any, Any] = {"rule": rule, **group[["blocks", "people", "coarsened"]].sum()}
         for name, part, whole in (
             ("proved", "proved", "people"),
             ("recovered", "recovered", "coarsened"),
             ("small_recovered", "small_recovered", "small"),
         ):
-            row |= _interval(name, of[part].to_numpy(float), of[whole].to_numpy(float))
+            row |= _interval(name, group[part].to_numpy(float), group[whole].to_numpy(float))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -317,20 +318,20 @@ def _interval(name: str, parts: np.ndarray, wholes: np.ndarray) -> dict[str, flo
 
 
 def _core_hours(cost: pd.DataFrame, study: NationAttackStudy) -> pd.DataFrame:
-    """Return what each step would take for all counties of the nation, in core-hours."""
-    own = cost.groupby("step", sort=False)
+    """Return core-hours of each step for all counties of the nation."""
+    by_step = cost.groupby("step", sort=False)
     rows = []
-    blocks = own["blocks"].sum()
-    for step, of in [*own, ("all steps under exact tables", None)]:
-        if of is None:
-            of = cost[cost["step"].isin(["draw", "tabulate", EXACT])].groupby("county")
-            of = of[["seconds"]].sum().assign(peak_mb=cost["peak_mb"].max(), blocks=0)
-        each = of["seconds"].to_numpy(float)
+    blocks = by_step["blocks"].sum()
+    for step, part in [*by_step, ("all steps under exact tables", None)]:
+        if part is None:
+            part = cost[cost["step"].isin(["draw", "tabulate", EXACT])].groupby("county")
+            part = part[["seconds"]].sum().assign(peak_mb=cost["peak_mb"].max(), blocks=0)
+        seconds = part["seconds"].to_numpy(float)
         # Under a rule, seconds of some blocks of a county stand for those of all of them.
         scale = blocks[EXACT] / blocks[step] if blocks.get(step, 0) else 1.0
-        hours = _interval("hours", each * scale, np.ones(each.size))
+        hours = _interval("hours", seconds * scale, np.ones(seconds.size))
         times = study.nation.counties / 3600.0
         row = {key: value * times for key, value in hours.items()}
-        row |= {"blocks": int(of["blocks"].sum()), "seconds": each.sum()}
-        rows.append({"step": step, **row, "peak_mb": of["peak_mb"].max()})
+        row |= {"blocks": int(part["blocks"].sum()), "seconds": seconds.sum()}
+        rows.append({"step": step, **row, "peak_mb": part["peak_mb"].max()})
     return pd.DataFrame(rows)

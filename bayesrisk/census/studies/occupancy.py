@@ -60,6 +60,12 @@ PROTECTION_WORDS = {
     "uniform-hud": "noise of a uniform budget, also in HUD's tables",
 }
 PROTECTIONS = tuple(PROTECTION_WORDS)
+#: Settings of protections in a recipe, and the fields of the study that have them.
+SETTINGS = {
+    "swapping": {"rate": "swap_rate"},
+    "uniform": {"rho": "rho"},
+    "uniform-hud": {"rho": "rho"},
+}
 _SYNTHETIC = "synthetic"  # stands for households, or a sample, that nobody gave
 #: Budgets of census tables in the 2020 system: share, its parts, and the total of the unit.
 _CENSUS = {

@@ -287,8 +287,11 @@ def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
     rows, words = screen.rows, screen.words
     first = next(iter(rows.values()))
     before, without = first["answers_prior"], first["answers_without"]
-    after = listed([f"{answers_text(r['answers_posterior'])} under {words[n]}"
-                    for n, r in [*rows.items()][:3]])  # fmt: skip
+    names = [*rows] if len(rows) <= _NAMED + 1 else [*[*rows][:_NAMED], [*rows][-1]]
+    after = listed(
+        [f"{answers_text(rows[n]['answers_posterior'])} under {words[n]}" for n in names]
+    )
+    price = _price(screen).removeprefix("The price: counts ")
     most = max(row["doubled"] for row in rows.values())
     wrong = {"The best of these protections is safe.": f"Only {secret} was asked about, and what "
              f"{reader} learns; others may know more."}  # fmt: skip
@@ -307,7 +310,7 @@ def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
     return Quotes(
         [
             f"{capital(_difference(screen))}.",
-            f"{_price(screen) or 'Counts are published as they are'}.",
+            f"On average a count is {price}." if price else "Counts are published as they are.",
             f"Before any release {secret} of a person is to {reader} as uncertain as among "
             f"{answers_text(before)} equally likely answers; after it as among {after}.",
         ],

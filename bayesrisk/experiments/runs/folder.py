@@ -140,7 +140,7 @@ class RunFolder:
         if self._copies is None:
             self._copies = TemporaryDirectory(prefix="bayesrisk-")
         copy = Path(self._copies.name) / file.name
-        with named(str(file), PartFileError), disk.copy_of(file) as fresh:
+        with named(str(file), PartFileError), disk.local_copy(file) as fresh:
             fresh.replace(copy)
         return copy
 

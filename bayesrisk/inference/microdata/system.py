@@ -253,10 +253,7 @@ def _classes(shared: _Shared, levels: tuple[str, ...]) -> CellSpace:
 
 @lru_cache(maxsize=16)
 def _weights(shared: _Shared, level: str, classes: CellSpace) -> sp.csr_array:
-    """Return the weight of a record of every class in every cell of a level."""
-    cells = classes.representatives()
-    parts = [table.incidence(classes.schema, cells) for table in shared.workload.at(level).values()]
-    return sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
+    return classes.incidence(shared.workload.at(level).values())
 
 
 def _layer(

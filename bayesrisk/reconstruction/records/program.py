@@ -24,6 +24,7 @@ from bayesrisk.constraints.propagation import (
     propagate_components,
     search_work,
 )
+from bayesrisk.constraints.rows import expand
 from bayesrisk.constraints.solvers import BOUND_ERROR, Deadline, Limits, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
@@ -79,20 +80,12 @@ class Program:
         return np.unique(self.block[first:last])
 
 
-def _expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
-    """Return positions of the entries of several compressed rows, and whose each one is."""
-    sizes = ptr[items + 1] - ptr[items]
-    owner = np.repeat(np.arange(items.size), sizes)
-    start = np.repeat(ptr[items] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-    return start + np.arange(owner.size), owner
-
-
 def _rows(
     source: RowSource, block: IntArray, cell: IntArray, low: IntArray, free: BoolArray
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Return keys and both residual ends of rows with free cells, and entries (row, var, coef)."""
     n_rows = source.family.size
-    position, owner = _expand(source.columns.ptr, cell)
+    position, owner = expand(source.columns.ptr, cell)
     base = block if source.single_block else source.group[block]
     key = base[owner] * n_rows + source.columns.row[position]
     coef = source.columns.coef[position]
@@ -134,11 +127,11 @@ def build_program(
     rows are sorted by component.
     """
     free = low < high
-    parts = [_rows(source, block, cell, low, free) for source in sources]
-    sizes = [part[0].size for part in parts]
+    made = [_rows(source, block, cell, low, free) for source in sources]
+    sizes = [part[0].size for part in made]
     offset = np.concatenate([[0], np.cumsum(sizes)])
-    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(parts)])
-    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*parts, strict=True))
+    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(made)])
+    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*made, strict=True))
     source = np.repeat(np.arange(len(sources)), sizes)
     # A key is the group, times the rows of its source, plus the row.
     group, row_id = np.divmod(keys, np.array([s.family.size for s in sources])[source])

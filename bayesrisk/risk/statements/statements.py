@@ -488,7 +488,7 @@ class Statements(Tabular):
         return "\n".join([self._sentence(), table, *rest])
 
     def _repr_html_(self) -> str:
-        return page(self._sentence(), self.summary()[_BRIEF], whole="summary()")
+        return page([self._sentence()], self.summary()[_BRIEF], whole="summary()")
 
 
 # -----------------------------------------------------------------------------

@@ -89,6 +89,8 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
                  for i, head in heads.items()}  # fmt: skip
         while min(map(len, parts.values())) and len({p[0] for p in parts.values()}) == 1:
             parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
+        while min(map(len, parts.values())) > 1 and len({p[-1] for p in parts.values()}) == 1:
+            parts = {i: p[:-1] for i, p in parts.items()}  # "Male!!N" beside "Female!!N"
         sizes = {len(p) for p in parts.values()}
         if mark == PATH and any(PATH in head for head in heads.values()):
             return parts

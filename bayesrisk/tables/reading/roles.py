@@ -55,7 +55,7 @@ _PERIOD = re.compile(
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
-    r"((land|water|total|surface) )?area( \W*(km|sq|square|ha|hectares|miles|acres)\b.*)?|"
+    r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
     r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|households?|change|"
     r"difference|moe|margin of error|se|standard error|ci|"
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper"

@@ -41,9 +41,11 @@ class Value(NamedTuple):
 
 #: Laws of counts that are not exact after all, the one that says most first.
 _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
-_WEAKER = ("perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
+_WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 #: The largest change where a note says that counts are changed, and no sum shows by how much.
 _UNSEEN = 5
+#: Counts among which it is no chance that none is small.
+_ENOUGH = 12
 _CHANGED = re.compile(
     r"(randomly|slightly|been) (adjusted|perturbed|altered)|perturb|cell.?key|"
     r"random(ised)? (adjustment|error|noise)|noise (has been|was|is) added",
@@ -63,6 +65,8 @@ def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) 
     changed = {s.name for s in sheets if any(_CHANGED.search(text) for _, text, _ in s.left)}
     laws = _laws(cells, rules, changed)
     rule = any(name.endswith(".counts") for name in rules.choices)
+    if all(law.law == TrueCounts() and not law.withheld for law in laws.values()):
+        _ask_zeros(cells, rules)
     return [
         _value(cell, _cell_law(cell, laws[cell.file], rules) if rule else laws[cell.file], rules)
         for cell in cells
@@ -120,19 +124,20 @@ def _guess(cells: Sequence[Cell], *, said: bool) -> tuple[str, str]:
         if base == 3 and all(n % 6 == 3 for n in positive):
             text += "; midpoint-6 fits as well"
         return f"random-{base}", text
-    largest = _perturbed(cells, said=said)
+    off = _missed(cells)
+    largest = _perturbed(off, said=said)
     if largest:
         text = "sums are off in both directions, by little"
         text = "a note says that counts are changed" if said else text
         return f"perturbed-{largest}", f"{text}: each is changed by so much at most"
+    threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
+    if threes and not any(is_mark(cell.text) for cell in cells):
+        return "stats-nz", "none is 1 or 2, which some agencies make 3"
     return "exact", "true"
 
 
-def _perturbed(cells: Sequence[Cell], *, said: bool) -> int:
-    """Return by how much each count may be changed; 0 if sums do not show it, and nothing says it.
-
-    Three standard deviations, as sums show them that are off both ways, or what they need.
-    """
+def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:
+    """Return by how much totals exceed the sums of numbers, and how many counts each sum has."""
     ends, spelled = list[tuple[int, int]](), list[dict[str, str]]()
     for cell in cells:
         if WHOLE.fullmatch(cell.text) and (end := number_range(cell.text)):
@@ -150,12 +155,31 @@ def _perturbed(cells: Sequence[Cell], *, said: bool) -> int:
     for name, every in totals.items():
         sums = LabelSums(name, spelled, ends, totals)
         off += sums.missed(every[0] if every else "")
+    return off
+
+
+def _perturbed(off: Sequence[tuple[int, int]], *, said: bool) -> int:
+    """Return by how much each count may be changed; 0 if sums do not show it, and nothing says it.
+
+    Three standard deviations, as sums show them that are off both ways, or what they need.
+    """
     both_ways = any(d > 0 for d, _ in off) and any(d < 0 for d, _ in off)
     if not said and (not both_ways or any(abs(d) > 6 * size for d, size in off)):
         return 0
     variance = sum(d * d / size for d, size in off) / max(len(off), 1)
     needed = max((-(-abs(d) // size) for d, size in off), default=0)
     return max(2 if any(d for d, _ in off) else _UNSEEN, needed, ceil(3 * sqrt(variance)))
+
+
+def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
+    """Ask whether counts of 0 are small ones, where none is small and totals exceed their parts."""
+    numbers = [end[0] for cell in cells if cell.row and (end := number_range(cell.text))]
+    least = min(filter(None, numbers), default=0)
+    if len(numbers) < _ENOUGH or numbers.count(0) < 3 or least < 4:
+        return
+    if not any(is_mark(cell.text) for cell in cells) and any(d > 0 for d, _ in _missed(cells)):
+        text = f"none is from 1 to {least - 1}, and totals exceed their parts: 0 stands for those"
+        rules.ask("marks.0", f"0-{least - 1}", text)
 
 
 def _cell_law(cell: Cell, law: _Law, rules: ReadingRules) -> _Law:
@@ -190,6 +214,9 @@ def _value(cell: Cell, rule: _Law, rules: ReadingRules) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
     ends = None if marked else number_range(text)
+    if ends and f"marks.{text}" in rules.questions:  # a number that stands for others
+        ends = number_range(rules.questions[f"marks.{text}"][0]) or ends
+        text = ""
     if ends and WHOLE.fullmatch(text) and cell.row:
         return _plain(cell, law, ends[0])
     if ends is None:

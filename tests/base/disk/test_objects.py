@@ -52,7 +52,7 @@ def test_what_is_written_is_read(url):
     disk.write_bytes(file, disk.sealed({"a": 1}))
     assert disk.read_document(file) == {"a": 1}
     assert disk.digest(file) == disk.digest(file)
-    with disk.copy_of(file) as copy:
+    with disk.local_copy(file) as copy:
         assert copy.read_bytes() == UPath(str(file)).read_bytes()
     with pytest.raises(DataError, match="at most 3 bytes"):
         disk.read_bytes(file, 3)

@@ -23,6 +23,7 @@ from bayesrisk.constraints.certificates import proves_infeasible, reduced_values
 from bayesrisk.constraints.ends import solve_beyond
 from bayesrisk.constraints.implied import RowBasis, row_basis
 from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.rows import expand
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import (
@@ -226,10 +227,8 @@ class Decider:
 
     def _matched(self, patterns: CodeArray, classes: IntArray) -> tuple[BoolArray, BoolArray]:
         """Return of which classes some, and every, cell matches each pattern."""
-        size = np.diff(self.start)[classes]
-        first = np.cumsum(size) - size
-        index = np.repeat(self.start[classes] - first, size) + np.arange(int(size.sum()))
-        cells = self.cells[index]
+        index, owner = expand(self.start, classes)
+        cells, first = self.cells[index], np.searchsorted(owner, np.arange(classes.size))
         space = self.problem.space
         matched = matches(space.codes[cells], patterns) & space.eligible[cells]
         if matched.shape[1] == classes.size:

@@ -9,8 +9,8 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._version import __version__
-from bayesrisk.cli import two_levels, whole_release
 from bayesrisk.cli.command import renamed
+from bayesrisk.cli.counts import two_levels, whole_release
 from bayesrisk.cli.data import SWEEPS, data_path
 from bayesrisk.cli.options import (
     SEED,
@@ -71,13 +71,13 @@ def risk(
     as_json: JsonOption = False,
 ) -> None:
     """Say how much a released count, or a release, raises a belief."""
-    asked = {"released counts": noisy_count, "--release": release, "--hierarchy": hierarchy}
-    if sum(map(bool, asked.values())) != 1:
-        raise ArgumentError(f"give one of {', '.join(asked)}, such as `bayesrisk risk 3 --rho 0.1`")
+    questions = {"released counts": noisy_count, "--release": release, "--hierarchy": hierarchy}
+    if sum(map(bool, questions.values())) != 1:
+        raise ArgumentError(f"give one of {', '.join(questions)}, such as 3 --rho 0.1")
     priors = [parse_number(p, "prior") for p in prior]
     if not noisy_count and (rho, sigma2) != (None, None):
-        whose = "a release" if release else "a hierarchy"
-        raise ArgumentError(f"{whose} states its noise: leave out --rho and --sigma2")
+        subject = "a release" if release else "a hierarchy"
+        raise ArgumentError(f"{subject} states its noise: leave out --rho and --sigma2")
     if hierarchy is not None:
         two_levels.answer(
             hierarchy,

@@ -44,17 +44,17 @@ def _settings(text: str) -> dict[str, Any]:
     from bayesrisk._base.disk.text import read_toml
     from bayesrisk.mechanisms.registry import read_recipe
 
-    given: Mapping[str, Any]
+    document: Mapping[str, Any]
     if text.endswith(".toml"):
-        given = read_toml(Path(text))
+        document = read_toml(Path(text))
     else:
-        given = read_recipe(f"hierarchy:{text}", "--hierarchy")[1]
-    for name in given:
+        document = read_recipe(f"hierarchy:{text}", "--hierarchy")[1]
+    for name in document:
         check.choice(name, "--hierarchy: setting", _KNOWN)
-    if missing := [name for name in _NEEDED if name not in given]:
+    if missing := [name for name in _NEEDED if name not in document]:
         raise ArgumentError(f"--hierarchy must have {', '.join(missing)}, as NAME=NUMBER")
     settings: dict[str, Any] = {}
-    for name, value in given.items():
+    for name, value in document.items():
         if name in _WHOLE:
             settings[name] = check.integer(value, f"--hierarchy {name}")
         elif name in _TEXTS:
