@@ -304,7 +304,6 @@ class Problem:
 
 
 def _joined(parts: Sequence[BlockBounds]) -> BlockBounds:
-    """Return the bounds of runs of blocks as those of all of them."""
     fields = zip(*(vars(part).values() for part in parts), strict=True)
     return BlockBounds(*(np.concatenate(field) for field in fields))
 
