@@ -144,8 +144,8 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
         for k in range(first, last):
             row_low[blocks.row[k]] = blocks.low[k]
             row_high[blocks.row[k]] = blocks.high[k]
-        found = solve_block(s, ends, rows, cell, low, high)
-        outcome.status[block], outcome.culprit[block], count = found
+        status, culprit, count = solve_block(s, ends, rows, cell, low, high)
+        outcome.status[block], outcome.culprit[block] = status, culprit
         # Room for the cells of this block: twice as much as before, at least.
         if used + count > table.shape[1]:
             larger = np.empty((3, max(used + count, 2 * table.shape[1])), np.int64)

@@ -127,11 +127,11 @@ def build_program(
     rows are sorted by component.
     """
     free = low < high
-    made = [_rows(source, block, cell, low, free) for source in sources]
-    sizes = [part[0].size for part in made]
+    pieces = [_rows(source, block, cell, low, free) for source in sources]
+    sizes = [part[0].size for part in pieces]
     offset = np.concatenate([[0], np.cumsum(sizes)])
-    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(made)])
-    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*made, strict=True))
+    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(pieces)])
+    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*pieces, strict=True))
     source = np.repeat(np.arange(len(sources)), sizes)
     # A key is the group, times the rows of its source, plus the row.
     group, row_id = np.divmod(keys, np.array([s.family.size for s in sources])[source])
