@@ -31,7 +31,7 @@ from bayesrisk.reconstruction.claims.result import ClaimOptions, Claims, several
 from bayesrisk.reconstruction.claims.search.space import Rules, claim_space, place_classes
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction
-from bayesrisk.tables import PublishedTables, Table, Workload
+from bayesrisk.tables import PublishedTables, Schema, Table, Workload
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
     CellKeySpec,
@@ -41,6 +41,7 @@ from bayesrisk.tables.likelihoods import (
     RoundingSpec,
 )
 from bayesrisk.tables.published import SeveralTables, one_release, under_laws
+from bayesrisk.tables.workload import Key
 
 #: A certificate, or a part of it, as JSON has it.
 Json: TypeAlias = dict[str, Any]
@@ -85,7 +86,8 @@ class _Counts:
             row = self.tables.row(level, block[: self.schema.geography.width(level)])
             rows = np.array([row])
             low, high = self.tables.support(level, table, rows, known_rule=self.known_rule)
-            if _law(self.tables.laws.get((level, table))) is None:  # the checker knows no such law
+            law = law_entry(self.tables.laws.get((level, table)))
+            if law is None:  # the checker knows no such law
                 low, high = np.zeros_like(low), np.full_like(high, UNBOUNDED)
             ends.append((low, high))
         more = len(self.space.names) - len(self.owner)
@@ -95,43 +97,12 @@ class _Counts:
 
     def entry(self, query: int, place: str) -> Json:
         """Return a published count as certificates have it."""
-        (level, table), cell = self.owner[query]
-        rows = np.array([self.tables.row(level, place)])
-        ends = self.tables.support(level, table, rows, known_rule=self.known_rule)
-        low, high = (int(end[0, cell]) for end in ends)
-        hidden = self.tables.hidden(level, table)[rows[0], cell]
-        stated = None if hidden else int(self.tables.counts[level, table][rows[0], cell])
-        law = _law(self.tables.laws.get((level, table)))
-        most = None if high >= UNBOUNDED else high
-        if stated is None:
-            law = {"law": "withheld", "least": low, "most": most}
-        elif law == {"law": "exact"}:  # also below 0, where counts are taken as true
-            low = most = stated
-        factors = self.tables.workload.tables[level, table].factors
-        return {
-            "level": level, "place": place, "table": table, "cell": self.space.names[query][1],
-            "published": stated, "law": law, "low": low, "high": most,
-            "sets": self.sets({n: np.asarray(w)[cell] for n, w in factors.items()}),
-        }  # fmt: skip
+        key, cell = self.owner[query]
+        return count_entry(self.tables, key, cell, place, known_rule=self.known_rule)
 
     def sets(self, factors: Weights) -> Json:
         """Return weights by label, or of ranges of codes; nothing where all codes have 1."""
-        sets: Json = {}
-        for attribute in self.schema.attributes:
-            weight = factors.get(attribute.name, np.ones(1))
-            if (weight == 1).all():
-                continue
-            if attribute.labels:
-                pairs = zip(attribute.labels, weight.tolist(), strict=True)
-                sets[attribute.name] = {label: value for label, value in pairs if value}
-                continue
-            starts = np.flatnonzero(np.diff(weight, prepend=-1)).tolist()
-            sets[attribute.name] = [
-                [start + attribute.first, after - 1 + attribute.first, int(weight[start])]
-                for start, after in itertools.pairwise([*starts, weight.size])
-                if weight[start]
-            ]
-        return sets
+        return label_sets(self.schema, factors)
 
     def rule(self, groups: Sequence[int]) -> Json | None:
         """Return a rule by which there are no records of groups of codes, None where there may be.
@@ -159,7 +130,52 @@ class _Counts:
         return self.sets({n: side[self.space.cells.bins[n]].astype(np.int64) for n, side in pairs})
 
 
-def _law(law: Likelihood | None) -> Json | None:
+def label_sets(schema: Schema, factors: Weights) -> Json:
+    """Return weights by label, or of ranges of codes; nothing where all codes have 1."""
+    sets: Json = {}
+    for attribute in schema.attributes:
+        weight = factors.get(attribute.name, np.ones(1))
+        if (weight == 1).all():
+            continue
+        if attribute.labels:
+            pairs = zip(attribute.labels, weight.tolist(), strict=True)
+            sets[attribute.name] = {label: value for label, value in pairs if value}
+            continue
+        starts = np.flatnonzero(np.diff(weight, prepend=-1)).tolist()
+        sets[attribute.name] = [
+            [start + attribute.first, after - 1 + attribute.first, int(weight[start])]
+            for start, after in itertools.pairwise([*starts, weight.size])
+            if weight[start]
+        ]
+    return sets
+
+
+def count_entry(
+    tables: PublishedTables, key: Key, cell: int, place: str, *, known_rule: bool = True
+) -> Json:
+    """Return a published count as certificates have it."""
+    level, table = key
+    rows = np.array([tables.row(level, place)])
+    ends = tables.support(level, table, rows, known_rule=known_rule)
+    low, high = (int(end[0, cell]) for end in ends)
+    hidden = tables.hidden(level, table)[rows[0], cell]
+    stated = None if hidden else int(tables.counts[level, table][rows[0], cell])
+    law = law_entry(tables.laws.get((level, table)))
+    most = None if high >= UNBOUNDED else high
+    if stated is None:
+        law = {"law": "withheld", "least": low, "most": most}
+    elif law == {"law": "exact"}:  # also below 0, where counts are taken as true
+        low = most = stated
+    factors = tables.workload.tables[level, table].factors
+    return {
+        "level": level, "place": place, "table": table,
+        "cell": tables.workload.tables[level, table].cells[cell],
+        "published": stated, "law": law, "low": low, "high": most,
+        "sets": label_sets(tables.workload.schema, {n: w[cell] for n, w in factors.items()}),
+    }  # fmt: skip
+
+
+def law_entry(law: Likelihood | None) -> Json | None:
     """Return the law of published counts as certificates have it, None where they have none."""
     if law is None or law.exact:
         return {"law": "exact"}

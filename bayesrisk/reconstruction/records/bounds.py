@@ -543,7 +543,7 @@ def count_bounds(
     time_limit: float | None = None,
     node_limit: int | None = None,
 ) -> CountBounds:
-    """Return the smallest and the largest true count of every published cell, proved and reached.
+    """Return the smallest and the largest true count that each published cell allows.
 
     A published count that was rounded, given as a range or withheld stands for several true ones;
     all published counts together mostly allow fewer.  Each end is the count of a histogram of whole

@@ -169,6 +169,8 @@ def _unbounded(problem: Problem) -> dict[int, str]:
 
 #: Changes after which a climb ends, beside four for each record; from one first cell to the next.
 _STEPS, _STRIDE = 1000, 7919
+#: Records of the largest count that a climb takes one by one; of more a program finds all at once.
+_MOST_CLIMBED = 20_000
 #: Steps in which a cell that changed stays (to twice as many); steps of a climb to other records.
 _TABU, _SHORT = 8, 60
 
@@ -434,7 +436,7 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
                     slice(ptr[block], ptr[block + 1]),
                 )
                 cell, least, most = bounds.cell[part], bounds.low[part], bounds.high[part]
-            if limited and cell.size:
+            if limited and cell.size and low.max() <= _MOST_CLIMBED:
                 links = all_links if cell is every else incidence(*rows, cell, n_rows)
                 success, count = climb_block(links, low, high, least, most)
             if success:
