@@ -149,7 +149,6 @@ def solve(
 
 
 def _unbounded(problem: Problem) -> dict[int, str]:
-    """Return for blocks with any number of records in some cell a sentence that says so."""
     names = ", ".join(larger.level for larger in problem.larger)
     larger = f" (nor in one of its {names})" if names else ""
     return {
