@@ -130,9 +130,9 @@ def _guess(cells: Sequence[Cell], *, said: bool) -> tuple[str, str]:
         text = "sums are off in both directions, by little"
         text = "a note says that counts are changed" if said else text
         return f"perturbed-{largest}", f"{text}: each is changed by so much at most"
-    if len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1:
-        if not any(is_mark(cell.text) for cell in cells):
-            return "stats-nz", "none is 1 or 2, which some agencies make 3"
+    none = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
+    if none and not any(is_mark(cell.text) for cell in cells):
+        return "stats-nz", "none is 1 or 2, which some agencies make 3"
     return "exact", "true"
 
 
