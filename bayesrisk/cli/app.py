@@ -59,7 +59,7 @@ _COMMANDS: dict[str, dict[Callable[..., None], str]] = {
     "Protect": {
         release.release: "population -o release --mechanism rounding:base=3 --tables sf1-block",
         release.verify_release: "release",
-        plan.plan: "sample:small-town -o plan --tables town.toml --limit proved=0",
+        plan.plan: "sample:small-town -o plan --tables sample:small-town --limit proved=0",
     },
     "Attack": {
         attacks.attack_: "tables.csv -o attack --set counts=exact",

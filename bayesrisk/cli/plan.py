@@ -98,10 +98,12 @@ def plan(
             report=None if silent else _Progress(),
         )  # fmt: skip
     release = None
-    if result.rules:
+    if result.publishes:
         release = result.release(data)
         if write_release:
             release.write(output / "release", replace=True)
+    if result.occupied and not silent:
+        say("Published exactly: which places have a record (release with --places occupied)")
     lines = write_plan(result, output, release, places=result.places)
     answer = {
         "answer": lines, "rules": result.rules, "blocking": dict(result.blocking),

@@ -125,6 +125,13 @@ class _Program:
         nothing = np.zeros(self._wide.size, np.int64)
         return [HighsWarm(model, nothing, primal=True) for model in self._models]
 
+    def form_ends(self, form: IntArray) -> tuple[int, int]:
+        """Return the least and the most that the ends of the unknowns leave a form of weights."""
+        if not self.possible:
+            return 0, 0
+        base, inner, last = int(form @ self._base), form[self._wide], self._models[-1]
+        return base + int(inner @ last.low), base + int(inner @ last.high)
+
     def find(self, form: IntArray, least: int | None) -> tuple[str, IntArray | None]:
         """Look for records (blocks, kinds) whose form is at least a number, or any at its most."""
         if not self.possible:
@@ -255,7 +262,8 @@ class _Answer:
         self.counts = counts
         self.records = np.arange(self.fits._record_rows.shape[1] * (question.proved is not None))
         leaks = [[0, 0], [0, 0], [0, 0]]  # at least and at most
-        exceeded = question.exceeded([self._stated(), (0, 0), (0, 0)])
+        quick = [(0, 0)] * 3 if question.in_full else self._propagated()
+        exceeded = question.exceeded(quick)
         if not exceeded:
             self._move_many()
         for i, position in enumerate(counts.tolist()):
@@ -279,16 +287,34 @@ class _Answer:
             leaks[2][1] += self._now("r", i)[0] if end is None else end
             exceeded = question.exceeded(leaks)
         if exceeded:  # the rest was not looked at
-            leaks[0][0] = max(leaks[0][0], self._stated()[0])
-            return tuple(Open(least, UNSEEN) for least, _ in leaks)
+            pairs = zip(leaks, quick, strict=True)
+            return tuple(Open(max(leak[0], first[0]), UNSEEN) for leak, first in pairs)
         return tuple(Open(*pair) for pair in leaks)
 
-    def _stated(self) -> tuple[int, int]:
-        """Return the number of counts recovered by what is published of them alone."""
+    def _propagated(self) -> list[tuple[int, int]]:
+        """Return the numbers that ends of unknowns prove, until a limit is exceeded."""
+        question = self._question
         width = self.high[self.counts] - self.low[self.counts]
-        if self._question.recovered is None:
-            return 0, 0
-        return int((width <= self._question.spread).sum()), 0
+        stated = width <= question.spread  # by what is published of them alone
+        proved = [int(stated.sum()) * (question.recovered is not None), 0, 0]
+        if question.exceeded([(n,) for n in proved]):
+            return [(n, 0) for n in proved]
+        for i, position in enumerate(self.counts.tolist()):
+            item = self.fits.item(position)
+            if item.blocks.size > 1:
+                continue
+            low, high = self.program(item.blocks, alone=True).form_ends(item.weights)
+            proved[0] += question.recovered is not None and high - low <= question.spread
+            proved[0] -= bool(stated[i]) and question.recovered is not None
+            proved[1] += question.sentences is not None and low > 0
+            if question.exceeded([(n,) for n in proved]):
+                break
+        for i in self.records.tolist():
+            if question.exceeded([(n,) for n in proved]):
+                break
+            item = self.fits.record_item(i)
+            proved[2] += self.program(item.blocks, alone=True).form_ends(item.weights)[0]
+        return [(n, 0) for n in proved]
 
     @property
     def _fit(self) -> BoolArray:

@@ -193,7 +193,7 @@ def write_certificates(
             missing[name] += document is None or name not in document["limits"]
         if document is not None:
             written += 1
-            data = json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+            data = json.dumps(document, separators=(",", ":")).encode()
             disk.write_bytes(folder / f"safety-{code or 'all'}.json", data)
     for name in ("check_proof.py", "check_safety.py"):
         data = resources.files("bayesrisk.reconstruction").joinpath(name).read_bytes()

@@ -43,6 +43,8 @@ def answer(
 ) -> str:
     """Return the first sentence of a plan with rules."""
     text = f"Publishing {published_words(rules)} keeps all limits"
+    if {one for tables in rules.values() for one in tables.values()} == {UNPUBLISHED}:
+        text = "Of all settings only publishing nothing keeps all limits"
     finer = frontier[(frontier["role"] == "finer") & (frontier["verdict"] != "safe")]
     if not finer.empty:
         text += f"; one step finer, {leak_words(finer.iloc[-1], limits)}"
