@@ -35,14 +35,14 @@ LIMITS = {
 }
 
 
-def towns(number, chosen):
+def towns(number, first):
     linker = Adversary.named("linker", known=["sex", "age"])
     lines = []
     for seed in range(1, number + 1):
         frame = town(seed)
         records = Records.from_frame(frame, schema=TOWN.schema)
         codes = sorted(set(frame["block"]))
-        for name, limits in [*LIMITS.items()][:chosen]:
+        for name, limits in [*LIMITS.items()][:first]:
             begun = time.perf_counter()
             plan = br.plan(records, TOWN, limits=limits, ladders=LADDERS, adversaries=[linker],
                            stated=["race"], places=codes)  # fmt: skip

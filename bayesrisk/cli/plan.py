@@ -138,7 +138,7 @@ def tried_time(settings: int, seconds: float) -> str:
 
 
 def _ladders(document: dict[str, Any]) -> Any:
-    """Return what makes the ladders of a workload, None for the usual ones."""
+    """Return a function of a workload that makes its ladders, None for the usual ones."""
     rules, file = document.pop("rule", None), document.pop("ladders", None)
     if rules and file:
         raise ArgumentError("--rule and --ladders say the same: give one")

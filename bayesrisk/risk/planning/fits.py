@@ -188,8 +188,20 @@ class PlaceFits:
         every = np.arange(base.shape[0])
         #: The counts of the base.
         self.base_counts = self.counts(base, every)
-        self._counts = self.base_counts[None, :]
-        self._record_rows = base[self._records][None, :]
+        #: Counts, and records of the kinds of the base, of each data set; those that are new apart.
+        self._sets = self.base_counts[None, :], base[self._records][None, :]
+        self._new: list[tuple[IntArray, IntArray]] = []
+
+    def data_sets(self) -> tuple[IntArray, IntArray]:
+        """Return the counts of all data sets that are kept, and their records of the base."""
+        if self._new:
+            parts = zip(self._sets, zip(*self._new, strict=True), strict=True)
+            counts, records = (np.vstack([old, *new]) for old, new in parts)
+            if len(counts) > _MOST_SETS:  # the base stays
+                chosen = np.r_[0, np.arange(len(counts) - _MOST_SETS // 2, len(counts))]
+                counts, records = counts[chosen], records[chosen]
+            self._sets, self._new = (counts, records), []
+        return self._sets
 
     def counts(self, records: IntArray, blocks: IntArray) -> IntArray:
         """Return the counts of all variants, as one vector, of records (blocks, kinds)."""
@@ -199,17 +211,20 @@ class PlaceFits:
             np.add.at(part, self.parents[v.level][blocks], np.asarray(records @ v.weights.T))
         return total
 
-    def keep(self, blocks: IntArray, records: IntArray) -> None:
-        """Keep a data set: the base but for the records of some blocks."""
+    def keep(self, blocks: IntArray, records: IntArray) -> tuple[IntArray, IntArray]:
+        """Keep a data set, the base but for the records of some blocks; return it as it is kept."""
         change = self.counts(records - self.base[blocks], blocks)
         whole = self.base.copy()
         whole[blocks] = records
-        self._counts = np.vstack([self._counts, self.base_counts + change])
-        self._record_rows = np.vstack([self._record_rows, whole[self._records]])
-        if len(self._counts) > _MOST_SETS:  # the base stays
-            chosen = np.r_[0, np.arange(len(self._counts) - _MOST_SETS // 2, len(self._counts))]
-            self._counts, self._record_rows = self._counts[chosen], self._record_rows[chosen]
+        row = self.base_counts + change, whole[self._records]
+        self._new.append(row)
         self.note(blocks, records)
+        return row
+
+    @property
+    def n_records(self) -> int:
+        """Number of kinds of records of the base, at each place."""
+        return int(self._records[0].size)
 
     def note(self, blocks: IntArray, records: IntArray) -> None:
         """Take note of a data set that is kept."""
@@ -260,7 +275,7 @@ class _Answer:
         """Return the numbers of counts recovered, sentences proved, and records proved."""
         self._question, counts = question, question.counts
         self.counts = counts
-        self.records = np.arange(self.fits._record_rows.shape[1] * (question.proved is not None))
+        self.records = np.arange(self.fits.n_records * (question.proved is not None))
         leaks = [[0, 0], [0, 0], [0, 0]]  # at least and at most
         quick = [(0, 0)] * 3 if question.in_full else self._propagated()
         exceeded = question.exceeded(quick)
@@ -316,21 +331,14 @@ class _Answer:
             proved[2] += self.program(item.blocks, alone=True).form_ends(item.weights)[0]
         return [(n, 0) for n in proved]
 
-    @property
-    def _fit(self) -> BoolArray:
-        counts = self.fits._counts
-        inside: BoolArray = (counts >= self.low) & (counts <= self.high)
-        fit: BoolArray = np.logical_and.reduce(inside, axis=1)
-        return fit
-
     def _refresh(self) -> None:
-        fit = self._fit
-        chosen = self.fits._counts[np.ix_(fit, self.counts)]
+        """Take the ends of all questions from the data sets that fit."""
+        counts, records = self.fits.data_sets()
+        inside: BoolArray = (counts >= self.low) & (counts <= self.high)
+        fit = np.flatnonzero(np.logical_and.reduce(inside, axis=1))
+        chosen, rows = counts[np.ix_(fit, self.counts)], records[fit]
         self._count_ends = chosen.min(axis=0, initial=ENDLESS), chosen.max(axis=0, initial=0)
-        self._record_ends = (
-            self.fits._record_rows[fit].min(axis=0),
-            self.fits._record_rows[fit].max(axis=0),
-        )
+        self._record_ends = rows.min(axis=0), rows.max(axis=0)
 
     def _now(self, kind: str, i: int) -> tuple[int, int]:
         """Return the ends that data sets reach."""
@@ -410,8 +418,12 @@ class _Answer:
         return status
 
     def _keep(self, blocks: IntArray, records: IntArray) -> None:
-        self.fits.keep(blocks, records)
-        self._refresh()
+        """Keep a data set that fits, and note how far it moves the ends of questions."""
+        counts, rest = self.fits.keep(blocks, records)
+        pairs = ((self._count_ends, counts[self.counts]), (self._record_ends, rest))
+        for (low, high), row in pairs:
+            np.minimum(low, row, out=low)
+            np.maximum(high, row, out=high)
 
     def program(self, blocks: IntArray, *, alone: bool = False) -> _Program:
         """Return the program of blocks; ``alone`` drops the rows that others have a part in."""

@@ -254,6 +254,16 @@ def plan(
     the categories asked for, where a reader puts the middle of a range, equal shares of a merged
     count, and 0 for what is not published; and of the share of counts of which nothing is
     published.
+
+    Examples
+    --------
+    >>> import bayesrisk as br
+    >>> folder = br.datasets.path("hospital")
+    >>> work = br.Workload.read(folder / "tables.toml").select(tables=["total", "region * age"])
+    >>> people = br.Records.read(folder / "records.csv", schema=work.schema)
+    >>> made = plan(people, work, limits={"recovered": 0})
+    >>> made.rules["all"]["region * age"]
+    'rounding:base=3,method=nearest'
     """
     data = as_microdata(records)
     check.instance(workload, Workload, "workload")
