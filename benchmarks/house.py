@@ -44,7 +44,7 @@ WALKS = (
     ("reconstruction", "solution_variability", "tables", 25),
     ("inference", "microdata_posterior", "release", 25),
     ("cli.release", "release", "records", 30),
-    ("cli.records", "tabulate", "records", 25),
+    ("cli.tabulation", "tabulate", "source", 25),
     ("tables.reading.sheet", "file_sheet", "file", 20),
 )
 #: One idea built several times: definitions that build it, in a line those that belong together.

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 import bayesrisk as br
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import data_path, load_schema, record_path
@@ -13,7 +15,6 @@ from bayesrisk.cli.options import (
     JsonOption,
     OutputOption,
     QuietOption,
-    RecordsArgument,
     SchemaOption,
     parse_names,
 )
@@ -58,7 +59,9 @@ class PlanOptions(ColumnOptions):
 
 
 def plan(
-    records: RecordsArgument,
+    records: Annotated[
+        Path, typer.Argument(help="Folder of microdata, records (Parquet, CSV), or sample:NAME.")
+    ],
     output: OutputOption,
     options: PlanOptions,
     write_release: Annotated[bool, "Also the release by the chosen rules, in the folder."] = False,
@@ -89,7 +92,7 @@ def plan(
     workload = usual_tables([path], document, quiet=silent)
     schema = document.get("schema") or workload.schema
     schema = load_schema(schema) if isinstance(schema, str) else schema
-    data = br.Microdata.read(path) if path.is_dir() else br.Records.read(path, schema=schema)
+    data = br.tables.Microdata.read(path) if path.is_dir() else br.Records.read(path, schema=schema)
     with renamed({"ladders": "--ladders", "limits": "--limit", "stated": "--stated"}):
         result = planned(
             data, workload, limits=limits, ladders=ladders(workload), weights=weights,

@@ -229,7 +229,7 @@ def _write_part(
 @functools.lru_cache(maxsize=1)
 def open_index(records: str | Path) -> exchange.Partitions:
     """Return the index of microdata by place; the last one is kept."""
-    source = Path(records)
+    source = check.path(records, "records")
     if not exchange.Partitions.there(source):
         raise DataError(f"{source}: must be microdata by place, which has _partitions.json")
     return exchange.Partitions.read(source, "microdata")
@@ -355,9 +355,9 @@ class PlaceFolder(RunFolder):
         rows = rows.append_column("content", pa.array([disk.digest_folder(folder)] * len(rows)))
         super().write_parts(shard, {**tables, "index": rows})
 
-    def _check_whole(self, shard: int) -> None:
+    def _check_whole(self, shard: int, states: Mapping[str, Any]) -> None:
         """Refuse a part whose small files or whose folder are not as they were written."""
-        if self.has(shard):
+        if self.has(shard, states):
             row = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
             folder = self.path / exchange.part_name(row["part"])
             if disk.digest_folder(folder) != row["content"]:
@@ -413,7 +413,7 @@ class TabulationStudy(Study):
             "level": level_of_parts(index, self.published),
             "shards": len(index.codes),
             "version": __version__,
-            **exchange.made_up_mark(exchange.is_marked(Path(self.records))),
+            **exchange.made_up_mark(exchange.is_marked(check.path(self.records, "records"))),
         }
 
     @functools.cached_property

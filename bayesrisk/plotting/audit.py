@@ -61,7 +61,7 @@ def plot_audit(
     population: str | None = None,
     ax: Where = None,
 ) -> Panels:
-    """Return panels of the answers that remain to adversaries against the tables' error.
+    """Return panels of remaining answers against the error of a count, one per adversary.
 
     The truth is as uncertain as a choice among so many equally likely answers: fewer is worse, and
     one is certainty.  A panel for each adversary, a point with its interval for each protection, by
@@ -139,7 +139,8 @@ def plot_audit(
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("cost: mean absolute error of a count")
         axes.margins(x=0.08)
-    every[0].set_ylabel("remaining answers (fewer is worse)")
+    for axes in canvas.leftmost(every):
+        axes.set_ylabel("remaining answers (fewer is worse)")
     canvas.legend_outside(every, *canvas.named_once(every), ncols=2)
     return every
 
@@ -256,8 +257,9 @@ def plot_beliefs(
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("probability of the truth (%)")
         axes.set_xlim(0.0, 103.0)
-    every[0].set_yticks(range(len(lines)), lines[::-1])
-    every[0].set_ylim(-0.6, len(lines) - 0.4)
+    for axes in canvas.leftmost(every):
+        axes.set_yticks(range(len(lines)), lines[::-1])
+        axes.set_ylim(-0.6, len(lines) - 0.4)
     canvas.legend_outside(every, *every[0].get_legend_handles_labels(), ncols=3)
     return every
 
@@ -306,7 +308,7 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
 def plot_statements(
     statements: pd.DataFrame, *, comparable: Mapping[str, bool] | None = None, ax: Where = None
 ) -> Panels:
-    """Return panels of the share of statements whose ratio to the prior is at least so large.
+    """Return panels of the share of statements whose posterior over prior is at least a value.
 
     A panel for each attack, a line for each protection.  The axis ends where at most 1 in 100
     statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is the

@@ -28,7 +28,7 @@ from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status
 from bayesrisk.reconstruction import check_proof
 from bayesrisk.reconstruction.claims.result import ClaimOptions, Claims, several
-from bayesrisk.reconstruction.claims.search.space import Rules, claim_space
+from bayesrisk.reconstruction.claims.search.space import Rules, claim_space, place_classes
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction
 from bayesrisk.tables import PublishedTables, Schema, Table, Workload
@@ -243,21 +243,18 @@ class _Prover:
         number: dict[tuple[int, str], int] = {}
         ends, columns, weight_parts = list[tuple[int, int]](), [], []
         for block, (low, high) in self.around.items():
-            cells = space.alive(np.maximum(high, 0))
-            bound = (high != 0) & ((high < UNBOUNDED) | (low > 0)) | (low > high)
-            chosen = np.flatnonzero(bound[: len(counts.owner)])
-            inside = [block.startswith(part.place) for part in parts]
-            key = np.vstack([space.classes(cells, chosen)[0], (weights[:, cells].T * inside).T])
-            _, first, label = np.unique(key, axis=1, return_index=True, return_inverse=True)
-            order = np.argsort(label.ravel(), kind="stable")
-            starts = np.searchsorted(label.ravel()[order], np.arange(1, first.size))
-            self.members += [(block, c) for c in np.split(cells[order], starts)[: first.size]]
-            for query in chosen.tolist():
-                if number.setdefault((query, counts.place(block, query)), len(number)) == len(ends):
+            inside = np.array([block.startswith(part.place) for part in parts], np.bool_)
+            marks = weights * inside[:, None]
+            place = place_classes(space, low, high, marks)
+            self.members += [(block, cells) for cells in place.members]
+            weight_parts.append(marks[:, [cells[0] for cells in place.members]])
+            rows = []
+            for query in place.query.tolist():
+                key = query, counts.place(block, query)
+                if number.setdefault(key, len(number)) == len(ends):
                     ends.append((int(low[query]), int(high[query])))
-            rows = [number[query, counts.place(block, query)] for query in chosen.tolist()]
-            columns.append((rows, space.columns(cells[first], chosen)))
-            weight_parts.append(key[1:, first])
+                rows.append(number[key])
+            columns.append((rows, place.columns))
         self.keys = list(number)
         spread = [
             sp.csr_array((np.ones(len(r), np.int64), (r, np.arange(len(r)))), (len(ends), len(r)))
@@ -266,7 +263,8 @@ class _Prover:
         published = sp.hstack([s @ c for s, (_, c) in zip(spread, columns, strict=True)])
         questions = sp.csr_array(np.concatenate(weight_parts, axis=1))
         matrix = sp.csr_array(sp.vstack([published, questions], format="csr"), dtype=np.int64)
-        row_low, row_high = np.array([*ends, *[(-ENDLESS, ENDLESS)] * len(parts)]).T
+        nothing = [(-ENDLESS, ENDLESS)] * len(parts)
+        row_low, row_high = np.array([*ends, *nothing], np.int64).reshape(-1, 2).T
         nobody = np.zeros(matrix.shape[1], np.int64)
         self.model = IntegerModel(nobody, nobody + ENDLESS, matrix, row_low, row_high)
         self.refuter = Refuter(self.model, self._sum, self._boxes)

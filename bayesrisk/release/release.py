@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Self
 
 from bayesrisk._base import disk, validation as check
-from bayesrisk._base.display import displayed
+from bayesrisk._base.display import displayed, several, short
 from bayesrisk._version import __version__
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
+from bayesrisk.release.words import law_words
 from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import (
@@ -314,6 +315,23 @@ class Release:
             for name, value in check.mapping(self.diagnostics, "diagnostics").items()
         }
         object.__setattr__(self, "diagnostics", values)
+
+    def _answer(self) -> list[str]:
+        parameters = ", ".join(f"{k} {short(v)}" for k, v in self.spec.parameters.items())
+        laws: dict[str, list[str]] = {}
+        for key, law in self.spec.tables.items():
+            text = law_words(law, self.tables.hidden(*key).nnz)
+            laws.setdefault(text, []).append(f"{key[0]} {key[1]}")
+        seed = ["A simulation: whoever guesses the seed takes the protection off."]
+        return [
+            *seed * self.simulation,
+            f"{self.spec.mechanism}: {parameters or 'no parameters'}.",
+            *self.tables._answer(),
+            *(f"{several(names, 4)}: {text}." for text, names in list(laws.items())[:4]),
+        ]
+
+    def _shown_frame(self) -> Any:
+        return self.tables._shown_frame()
 
     def write(self, folder: str | Path, *, replace: bool = False) -> Path:
         """Write the tables in the exchange form, with ``_release.json`` beside them.

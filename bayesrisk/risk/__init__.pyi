@@ -16,6 +16,7 @@ from .count.averages import (
     marginal_count_posterior as marginal_count_posterior,
 )
 from .count.budgets import rho_for_risk as rho_for_risk
+from .count.curve import RiskCurve as RiskCurve, risk_curve as risk_curve
 from .count.distribution import risk_distribution as risk_distribution
 from .count.epsilon import (
     attainable_epsilon as attainable_epsilon,

@@ -43,7 +43,7 @@ def test_the_folder_has_rules_release_certificates_and_report(planned, run, tmp_
     assert (cheaper["verdict"] == "unsafe").all()
     # The recipe makes the release, by the command and in Python.
     written = br.Release.read(folder / "release")
-    mechanism = br.make_mechanism(document["mechanism"], **document["parameters"])
+    mechanism = br.make_mechanism(document["protection"], **document["parameters"])
     town = br.datasets.path("small-town")
     work = br.Workload.read(town / "tables.toml")
     people = br.Records.read(town / "records.csv", schema=work.schema)

@@ -1,4 +1,4 @@
-"""``bayesrisk measurements``: what a noisy measurement file says of every cell, or every count."""
+"""``bayesrisk census measurements``: what noisy counts say of every cell, or every count."""
 
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ def measurements(
     runner: RunOptions,
     top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
 ) -> None:
-    """Risk of every unit and cell of a noisy measurement file, or posterior of its counts."""
+    """Say what the noisy counts of a census tell of every cell."""
     from bayesrisk._base import validation as check
 
     counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"

@@ -21,14 +21,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from scipy.special import pdtrik
 
-from bayesrisk._base import display, validation as check
+from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.census.readers.nmf import reader as nmf_reader
 from bayesrisk.census.readers.nmf.rows import cell_labels
 from bayesrisk.census.studies.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.experiments.pages import drawing, findings, origin, table
+from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
@@ -360,6 +361,7 @@ class MeasurementsStudy(NoisyStudy):
     alone would give if every true count were the known count (``expected_known``, with the
     standard deviation ``error_known``) or one more (``expected_one_more``,
     ``error_one_more``), those ``proved_empty``, and ``cells_with_constraints`` above;
+    ``more_than_known`` of how many cells at least the count is above the known one, sure to 95 %;
     ``curve`` the first six of these for ratios from 1 to the largest.
 
     Parameters
@@ -484,22 +486,8 @@ class MeasurementsStudy(NoisyStudy):
         """Return the answer of a run."""
         k, units = facts["known_count"], f"{facts['units']:,} units ({facts['level']})"
         kinds = "; ".join(f"{cells:,} by {name}" for name, cells in facts["settled"].items())
-        joint_texts, one_more = (
-            [
-                f"{display.number(row[f'expected_{n}'])} +- {row[f'error_{n}']:.3g}"
-                for row in facts["exceedance"]
-            ]
-            for n in ("known", "one_more")
-        )
-        sentences = [
-            f"{row['cells']:,} of {facts['cells']:,} noisy counts make it more than "
-            f"{row['risk_ratio']:g} times as probable that one more person is in the cell, where "
-            f"noise alone makes it {a} if nobody is (a true count of {k}) and {b} if somebody "
-            f"always is. Of them {row['proved_empty']:,} are proved empty by constraints; with "
-            f"constraints {row['cells_with_constraints']:,} are above."
-            for row, a, b in zip(facts["exceedance"], joint_texts, one_more, strict=True)
-        ]
-        sentences.append(f"Cells whose count constraints fix: {kinds or 'none'}.")
+        sentences = [surely_more(facts), *(_exceeding(row, k) for row in facts["exceedance"])]
+        sentences.append(f"Cells whose count published constraints fix: {kinds or 'none'}.")
         if facts["combine"]:
             sentences.append(f"Several noisy values add up in {facts['strengthened']:,} cells.")
         if facts["contradicted"]:
@@ -513,20 +501,25 @@ class MeasurementsStudy(NoisyStudy):
         without = (
             f"; {facts['unmeasured']:,} more have no noisy answer" if facts["unmeasured"] else ""
         )
-        sentences.append(f"{units}, {facts['query']}, prior {facts['prior']:g}{without}.")
+        sentences.append(
+            f"These are {units} and the query {facts['query']}{without}. Before the release one "
+            f"more person is in a cell with a probability of {facts['prior']:g}."
+        )
         return sentences
 
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
         """Return the report."""
         k, rows = facts["known_count"], facts["exceedance"]
         ratios = [row["risk_ratio"] for row in rows]
-        axes = plot_noisy_measurements(pd.DataFrame(facts["curve"]), ratios)
+        curve = pd.DataFrame(facts["curve"])
+        draw = functools.partial(plot_noisy_measurements, curve, ratios)
         return findings(
             "Noisy measurements: what each noisy count says about one more person",
             self.sentences(facts),
+            quotes=quotes(facts),
             source=origin(self.config, "posteriors"),
             settings=self.config,
-            figures=[drawing(axes, "Cells above a risk ratio, and what noise alone would give.")],
+            figures=[drawing(draw, "Cells above a risk ratio, and what noise alone would give.")],
             tables=[table(pd.DataFrame(rows), "Cells above each risk ratio")],
             words={
                 "risk ratio": "the probability that one more person than is known is in the cell, "
@@ -569,8 +562,75 @@ class MeasurementsStudy(NoisyStudy):
             "contradicted": tally["contradicted"],
             "ignored": self._source().atoms.ignored,
             "exceedance": exceedance,
+            "more_than_known": more_than_known(
+                # Ratios that do not depend on the counts: up to certainty.
+                tables.exceedance(np.geomspace(1.0, 1.0 / config["prior"], _CURVE).tolist())
+            ),
             "curve": _rows(tables.exceedance(np.geomspace(1.0, top, _CURVE).tolist())),
         }
+
+
+def more_than_known(curve: pd.DataFrame) -> int:
+    """Return of how many cells at least the count is above the known one, sure to 95 %.
+
+    Of the cells above a ratio noise alone explains no more than a Poisson quantile, whose law has
+    the longer tail; the rest hold more.  The error is shared among the ratios of ``curve``.
+    """
+    explained = np.ceil(pdtrik(1.0 - 0.05 / len(curve), curve["expected_known"].to_numpy()))
+    explained = np.maximum(np.nan_to_num(explained), 0.0)  # NaN where nothing is expected
+    return int(max((curve["cells"].to_numpy() - explained).max(), 0.0))
+
+
+def surely_more(facts: Mapping[str, Any]) -> str:
+    """Return the first sentence: whether noise alone explains what noisy counts say."""
+    k, more, cells = facts["known_count"], facts["more_than_known"], facts["cells"]
+    known = f"more than the {k:,} people who are known" if k else "somebody"
+    if not cells:
+        return f"No noisy count was read, so that no cell is known to hold {known}."
+    if not more:
+        return f"Noise alone can explain these {cells:,} noisy counts: none surely holds {known}."
+    hold = "holds" if more == 1 else "hold"
+    return (
+        f"At least {more:,} of {cells:,} cells {hold} {known}: noise alone does not explain so "
+        "many large counts (95 % sure)."
+    )
+
+
+def _exceeding(row: Mapping[str, Any], k: int) -> str:
+    """Return how many noisy counts stand out, beside how many would by noise alone."""
+    few, many = (f"{row[f'expected_{name}']:,.0f}" for name in ("known", "one_more"))
+    spread = f"{2.0 * row['error_known']:,.0f}"
+    return (
+        f"{row['cells']:,} noisy counts make it more than {row['risk_ratio']:g} times as probable "
+        f"that one more person is there. Noise alone makes {few} (give or take {spread}) do so if "
+        f"every true count is {k}, and {many} if every one is {k + 1}. Constraints prove "
+        f"{row['proved_empty']:,} of these cells empty; with them {row['cells_with_constraints']:,}"
+        " are above."
+    )
+
+
+def quotes(facts: Mapping[str, Any]) -> Quotes:
+    """Return what may be quoted of a run, and what may not."""
+    first, k = facts["exceedance"][0], facts["known_count"]
+    few = f"{first['expected_known']:,.0f}"
+    settled = sum(facts["settled"].values())
+    return Quotes(
+        may=[
+            surely_more(facts),
+            f"{first['cells']:,} noisy counts make one more person more than "
+            f"{first['risk_ratio']:g} times as probable; noise alone makes {few} of "
+            f"{facts['cells']:,} do so.",
+            f"Constraints that are published without noise fix the counts of {settled:,} cells.",
+        ],
+        may_not={
+            f"{first['cells']:,} people were found.": f"Noise alone makes about {few} counts look "
+            "so; no count says which.",
+            f"A noisy count of {k + 3} says that {k + 3} people are there.": "It is the true count "
+            "plus noise; less is as possible as more.",
+            "A noisy count below 1 says that nobody is there.": "Noise makes counts of people who "
+            "are there negative, too.",
+        },
+    )
 
 
 def _ranges(source: MeasurementSource, units_per_shard: int) -> tuple[tuple[str, str], ...]:

@@ -329,7 +329,7 @@ class AuditedPopulation:
         return self._drawings[key]
 
     def error_sums(self, release: Release) -> pd.DataFrame:
-        """Return of every table the number of its cells and of those published, and sums."""
+        """Return, for every table, the sums from which its mean error is computed."""
         return error_sums(release, self.truth)
 
     def methods(
@@ -359,7 +359,7 @@ class AuditedPopulation:
         rows: IntArray,
         too_large: dict[tuple[str, str], set[int]] | None = None,
     ) -> pd.DataFrame:
-        """Return a row for each target, adversary, reading and statement worth a thought.
+        """Return a row for each target, adversary, reading and possible statement.
 
         ``name`` is the protection's, ``stream`` and ``number`` are those of the ``release``;
         targets ``rows`` of one place should come together.  The columns are those of

@@ -19,8 +19,8 @@ _WHAT = {
 
 
 def recipe(rules: Mapping[str, Mapping[str, str]]) -> str:
-    """Return rules as TOML: the keys of a release, and of an audit's protection."""
-    lines = [f"mechanism = {json.dumps(RulesByTable.name)}"]
+    """Return rules as TOML, in the keys of a file of a release."""
+    lines = [f"protection = {json.dumps(RulesByTable.name)}"]
     for level, tables in rules.items():
         lines += ["", f"[parameters.rules.{json.dumps(level)}]"]
         lines += [f"{json.dumps(name)} = {json.dumps(text)}" for name, text in tables.items()]

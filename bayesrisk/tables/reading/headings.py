@@ -64,19 +64,21 @@ def _distinct(
     kinds: Mapping[int, list[str]], parts: Mapping[int, list[str]], rules: ReadingRules
 ) -> dict[int, list[str]]:
     """Return kinds that have other names where an earlier file has none of their labels."""
-    labels: dict[str, set[str]] = {}
+    labels: dict[str, dict[str, int]] = {}  # with how much each is a word for a total
     for i, part in parts.items():
         for kind, label in zip(kinds[i], part, strict=True):
-            labels.setdefault(kind, set()).update(() if total_word(label) else {key(label)})
+            labels.setdefault(kind, {})[key(label)] = total_word(label)
     names: dict[str, str] = {}
-    for kind, texts in labels.items():
+    for kind, words in labels.items():
+        # A word that may be a total tells variables apart where there is no other label.
+        texts = {k for k, w in words.items() if not w} or {k for k, w in words.items() if w == 1}
         name, number = kind, 1
         while kind.startswith("category ") and (
             name in names.values() or (texts and rules.labels.get(name, texts).isdisjoint(texts))
         ):
             name, number = f"category {number}", number + 1
         names[kind] = name
-        rules.labels.setdefault(name, set()).update(texts)
+        rules.labels.setdefault(name, set()).update(k for k, w in words.items() if w < 2)
     return {i: [names[k] for k in ks] for i, ks in kinds.items()}
 
 
@@ -87,6 +89,8 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
                  for i, head in heads.items()}  # fmt: skip
         while min(map(len, parts.values())) and len({p[0] for p in parts.values()}) == 1:
             parts = {i: p[1:] for i, p in parts.items()}  # "Estimate!!Total"
+        while min(map(len, parts.values())) > 1 and len({p[-1] for p in parts.values()}) == 1:
+            parts = {i: p[:-1] for i, p in parts.items()}  # "Male!!N" beside "Female!!N"
         sizes = {len(p) for p in parts.values()}
         if mark == PATH and any(PATH in head for head in heads.values()):
             return parts

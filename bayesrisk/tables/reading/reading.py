@@ -167,7 +167,7 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         options = {**rules_before, **{n: v for n, v in options.items() if n != "reading"}}
     rules = ReadingRules(options)
     cells = cells_of(sheets, rules)
-    meanings = values(cells, rules)
+    meanings = values(cells, rules, sheets)
     variables_ = variables(cells, [value.ends for value in meanings], rules)
     _check_names(sheets, variables_, rules)
     frame, parts, places = _tables(cells, meanings, variables_)

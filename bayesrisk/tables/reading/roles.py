@@ -55,8 +55,10 @@ _PERIOD = re.compile(
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
-    r".*\b(persons? at risk|area|density|lat(itude)?|lon(gitude)?|households?|change|"
-    r"difference|moe|margin of error|se|standard error|(lower|upper).*|ci)\b.*"
+    r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
+    r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|households?|change|"
+    r"difference|moe|margin of error|se|standard error|ci|"
+    r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper"
 )
 _MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
@@ -78,7 +80,8 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.sheet, self.rules = sheet, rules
+        self.sheet, self.rules = _counting(sheet), rules
+        sheet = self.sheet
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         self.columns = [[row[i] for _, row in sheet.rows] for i in range(len(self.heads))]
         if rules.choices.get("blank") == "above":
@@ -145,10 +148,16 @@ class SheetColumns:
             return _ROWS
         if _OTHERS.fullmatch(head):
             return "a measure of something else"
-        rising = len(plain) > 2 and plain[0] > 999 and plain == sorted({*plain})
+        even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
+        rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
         repeated = len({*texts}) < len(texts)
-        if (repeated or rising or every) and any(
-            self.paired(i, j) and not all(map(str.isdecimal, self.columns[j])) for j in words
+        counted = _COUNT.fullmatch(head) or total_word(head) == 2
+        if (
+            (repeated or rising or every)
+            and not counted
+            and any(
+                self.paired(i, j) and not all(map(str.isdecimal, self.columns[j])) for j in words
+            )
         ):
             return "codes of labels"
         return ""
@@ -190,7 +199,8 @@ class SheetColumns:
             elif self._withheld(i) or (2 * self.share(i) >= 1 and self._numbers(head, texts)):
                 numeric.append(i)
             else:
-                names[i] = head.rpartition("!!")[2] or "category"
+                unnamed = "category" if "category" not in names.values() else f"column {i + 1}"
+                names[i] = head.rpartition("!!")[2] or unnamed
         self._refuse_estimates(choices)
         if not counts:
             numeric = self._counts(numeric, names)
@@ -271,7 +281,7 @@ class SheetColumns:
                 continue
             rows = doubts[i] == _ROWS and not names and not _NUMBERED.fullmatch(self.heads[i])
             if doubts[i] in _LABELS or rows:  # numbers of places, where nothing else names them
-                names[i] = self.heads[i] or "code"
+                names[i] = self.heads[i] or ("year" if doubts[i] == "a period" else "code")
             elif i in fixed:
                 self.reasons[i] = "the same in all rows"
             elif not doubts[i] and self._needed(i, names):
@@ -360,7 +370,8 @@ class SheetColumns:
         """Return the roles with variables called by short and different names, and say them."""
         sheet, lines = self.sheet, self.rules.lines
         heads = [sheet.heads[i] for i in counts]
-        lines.append(f"{Path(sheet.name).name}: {len(sheet.rows)} rows, counts in {listing(heads)}")
+        file = Path(sheet.name).name + f" ({sheet.part})" * bool(sheet.part)
+        lines.append(f"{file}: {len(sheet.rows)} rows, counts in {listing(heads)}")
         unused = [f"{sheet.heads[i]} ({r})" for i, r in self.reasons.items() if sheet.heads[i]]
         if self.points:
             lines.append("  points part thousands: 1.204 is 1,204")
@@ -382,6 +393,25 @@ class SheetColumns:
                 f"(columns.HEADING=name calls them otherwise), got {quote(wrong[0])}"
             )
         return _Roles(dict(sorted(names.items())), counts, flags)
+
+
+def _counting(sheet: Sheet) -> Sheet:
+    """Return a sheet without rows of percentages, rates and other numbers that count nobody.
+
+    Such a row has a label that says so, of which some row has a number with decimals.
+    """
+    labels = {
+        text
+        for _, row in sheet.rows
+        if any(map(DECIMAL.fullmatch, row)) or any(map(NEGATIVE.fullmatch, row))
+        for text in row
+        if text and not text[0].isdigit() and _NO_COUNT.fullmatch(key(text))
+    }
+    rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
+    if not labels or not rows:
+        return sheet
+    left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
+    return sheet._replace(rows=rows, left=[*sheet.left, *left])
 
 
 def _filled(column: Sequence[str]) -> list[str]:

@@ -25,6 +25,8 @@ _NOTE = re.compile(
     r"[*†‡©].*",
     re.IGNORECASE,
 )
+_RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
+_MOST_HEADINGS = 6  # rows
 _FORMS = {
     "{": "JSON", "[": "JSON of an API", "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
@@ -34,12 +36,16 @@ PATH = "!!"
 
 
 class Sheet(NamedTuple):
-    """Headings, and rows with their numbers in the file; rows left out, with the reason."""
+    """Headings, and rows with their numbers in the file; rows left out, with the reason.
+
+    ``part`` says which sheet of a workbook it is.
+    """
 
     name: str
     heads: list[str]
     rows: list[tuple[int, list[str]]]
     left: list[tuple[int, str, str]]
+    part: str = ""
 
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
@@ -152,16 +158,22 @@ def _workbook(file: str, raw: bytes, wanted: str | None) -> Sheet:
         if wanted is not None and wanted not in book.sheet_names:
             have = ", ".join(book.sheet_names)
             raise ArgumentError(f"sheet must be one of {have}, got {quote(wanted)}")
-        grids = {
-            name: [
-                (line, [_text(value) for value in row])
-                for line, row in enumerate(book.get_sheet_by_name(name).iter_rows(), 1)
-            ]
-            for name in names
-        }
+        grids = {name: _sheet_grid(book.get_sheet_by_name(name)) for name in names}
+        number = len(book.sheet_names)
     counts = {n: sum(_countlike(text) for _, row in g for text in row) for n, g in grids.items()}
     name = max(counts, key=counts.__getitem__, default="")
-    return _table(file, grids.get(name, []), f" of sheet {name!r}")
+    part = f"sheet {name!r}" + f" of {number}; sheet=NAME reads another" * (number > 1)
+    return _table(file, grids.get(name, []), f" of sheet {name!r}")._replace(part=part)
+
+
+def _sheet_grid(sheet: Any) -> _Grid:
+    """Return the rows of a sheet; a cell that is merged with those below it stands in each."""
+    rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
+    for (top, left), (bottom, _) in sheet.merged_cell_ranges or ():
+        for row in rows[top + 1 : bottom + 1]:
+            if left < len(row) and left < len(rows[top]):
+                row[left] = row[left] or rows[top][left]
+    return [*enumerate(rows, 1)]
 
 
 def _text(value: object) -> str:
@@ -187,7 +199,8 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     """Return the table of a grid.
 
     Titles stand before it: lines of one text, and blocks of rows without a number.  Its headings
-    are one row, or up to three where there are gaps.  It ends with the last row that has a count.
+    are one row, or several where one fills gaps of that above.  It ends with the last row that has
+    a count.
     """
     rows = [(i, [" ".join(c.split()) for c in row], _depth(row)) for i, row in grid]
     width = _width([row for _, row, _ in rows])
@@ -215,24 +228,35 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
                 break
         elif block:
             block = []
+    if start and full[start - 1][2] > width:
+        raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
+    if start is not None:
+        start = _raised(name, [(i, row) for i, row, _, _ in full[: start + 1]], numeric)
     if start is None:
         raise DataError(
             f"{name}: must hold headings and a column of counts{place}, got none (records of "
             "people are no table: tabulate them, or use audit)"
         )
-    if start and full[start - 1][2] > width:
-        raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
+    labels = [j for j in range(width) if j not in numeric]
     head, first = full[start][1], start + 1
-    while first < min(start + 3, len(full) - 1):
-        below = {j: [row[j] for _, row, _, _ in full[first + 1 :] if row[j]] for j in numeric}
-        if not (joined := _joined(head, full[first][1], below)):
+    while first < min(start + _MOST_HEADINGS, len(full) - 1):
+        row = full[first][1]
+        below = {
+            j: [r[j] for _, r, _, _ in full[first + 1 :] if r[j] and r != row] for j in numeric
+        }
+        if not (joined := _joined(head, row, below)):
             break
         head, first = joined, first + 1
     left = [(i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     heads = [row for _, row, _, _ in full[start:first]] + [head]
     last = max((i for i in range(first, len(full)) if stated(full[i][1])), default=first - 1)
-    labels = [j for j in range(width) if j not in numeric]
-    body, depths, beyond = [], [], False
+    inner = [row for _, row, _, _ in full[first : last + 1]]
+    sections = _sections(inner, heads, labels)
+    lone = [position for position, row in enumerate(inner) if sum(map(bool, row)) == 1]
+    if lone == [0] and inner[0][0]:  # the name of the labels, in a row of its own
+        head, first = [inner[0][0], *head[1:]], first + 1
+    longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
+    body, depths, beyond, closed, section = [], [], False, False, ""
     for position in range(first, len(full)):
         i, row, size, depth = full[position]
         if not any(row):
@@ -241,11 +265,18 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
         if row in heads:
             left.append((i, _short(row), "the headings again"))
             continue
+        alone = sum(map(bool, row)) < 2
+        closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
+        if closed:
+            left.append((i, _short(row), "a note below the table"))
+            continue
         if size > width and not (position > last and _is_note(row)):
             raise _too_wide(name, i, width, grid[position][1])
         if any("\n" in text or "\r" in text for text in grid[position][1]):
             raise DataError(f"{name}: row {i}: a quote must be closed on its line")
         complete = labels and all(row[j] for j in labels if head[j])
+        if position > last and alone:  # no label: a title of notes, or a sentence
+            beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
         if position > last and (beyond or not complete or _is_note(row)):
             if not row[0] or number_range(row[0]) or _split_otherwise(row[0], width):
                 raise DataError(
@@ -255,16 +286,83 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
             beyond = True
             left.append((i, _short(row), "a note below the table"))
             continue
-        if sum(map(bool, row)) < 2:
+        if alone and sections and row[0]:
+            section = row[0]
+            continue
+        if alone:
             raise DataError(
                 f"{name}: row {i}: must be a row of the table, got {quote(_short(row))}; a table "
                 "that begins here needs a file of its own"
             )
-        body.append((i, row))
+        body.append((i, [section, *row] if sections else row))
         depths.append(depth)
-    keep = [j for j in range(width) if head[j] or any(row[j] for _, row in body)]
-    body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths)]
+    head = ["section", *head] if sections else head
+    keep = [j for j in range(len(head)) if head[j] or any(row[j] for _, row in body)]
+    body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
     return Sheet(name, [head[j] for j in keep], body, left)
+
+
+def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:
+    """Return the first row of headings, where the last of these rows may be one of data.
+
+    Above data stands a heading of the labels or of the counts alone, or one row of a section below
+    the headings.  Numbers above several columns are headings: years, ages.
+    """
+    start = len(rows) - 1
+    number, row = rows[-1]
+    numbers = [row[j] for j in numeric if _countlike(row[j])]
+    if not numbers or all(re.fullmatch(r"(18|19|20)\d\d", text) for text in numbers):
+        return start
+    above = rows[start - 1][1] if start else []
+    alone = sum(map(bool, above)) == 1
+    top = start - 1
+    while alone and top > 0 and sum(map(bool, rows[top - 1][1])) > 1:
+        if any(map(_countlike, rows[top - 1][1])):
+            break
+        top -= 1
+    if alone and above[0] and top < start - 1:
+        return top
+    if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
+        return start
+    if alone and (above[0] or any(above[j] for j in numeric)):
+        return start - 1
+    raise DataError(
+        f"{name}: row {number}: must be a row of headings, got {quote(_short(row))}: add a row "
+        "that says what the labels and the numbers are"
+    )
+
+
+def _sections(
+    rows: Sequence[Sequence[str]], heads: Sequence[Sequence[str]], labels: Sequence[int]
+) -> bool:
+    """Return whether rows of one text are headings of those below, up to the next such row.
+
+    They are if the first row is one, each has rows below it, and either a label stands below two
+    of them, or an empty row before each.
+    """
+    section, seen, repeated, apart, before = "", dict[tuple[str, ...], str](), False, True, True
+    empty, number = True, 0
+    for row in rows:
+        if not any(row):
+            empty = True
+            continue
+        if row in heads:
+            continue
+        if sum(map(bool, row)) < 2:
+            if before and section:  # no row below it
+                return False
+            apart, section, before = apart and empty, row[0], True
+            number += 1
+            if not section:
+                return False
+        else:
+            if not section:
+                return False
+            texts = tuple(row[j] for j in labels)
+            repeated = repeated or seen.setdefault(texts, section) != section
+            before = False
+        empty = False
+    return number > 1 and not before and (repeated or apart)
 
 
 def _split_otherwise(text: str, width: int) -> bool:
@@ -330,27 +428,38 @@ def _joined(
 ) -> list[str]:
     """Return headings joined with the row below them; empty if that is no row of headings.
 
-    Where counts are below, a row of headings has other texts: no number, and a range or a mark
-    only if those below are numbers.
+    Where counts are below, most texts of a row of headings are others: no numbers, ranges only if
+    those below are numbers, and marks only of letters (M and F) that none of those below is.  It
+    fills gaps of the row above, or has nothing where labels stand below.
     """
+    marks = {text for texts in below.values() for text in texts if is_mark(text)}
+    words = 0
     for j, texts in below.items():
-        if row[j] and (WHOLE.fullmatch(row[j]) or noted(row[j]) or is_mark(row[j])):
-            return []
-        if number_range(row[j]) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts):
-            return []
-    if not any(row[j] for j in below):
+        text = row[j]
+        mark = is_mark(text) and (text in marks or not (any(map(str.isalpha, text)) or text == "%"))
+        wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
+        if text:
+            words += -1 if WHOLE.fullmatch(text) or noted(text) or mark or wide else 1
+    if words <= 0:
         return []
     code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
     if all(
         bool(a) == bool(b) and (not a or code.fullmatch(a)) for a, b in zip(head, row, strict=True)
     ):
         return list(row)  # a row of codes, and the row of their labels
-    if not any(a and not b for a, b in pairwise(head)):
+    gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
+    if not gaps and (row[0] or not all(b for a, b in zip(head, row, strict=True) if a)):
         return []
+    if len({*filter(None, row)}) == 1 < sum(map(bool, row)):  # it says the same of all
+        return list(head)
     above = list(head)
     for j in range(1, len(above)):
         above[j] = above[j] or above[j - 1]
-    return [f"{a}{PATH}{b}" if a and b else a or b for a, b in zip(above, row, strict=True)]
+    said = {above[j] for j in range(len(row)) if row[j]}
+    above = ["" if len(said) == 1 and text in said else text for text in above]
+    return [
+        f"{a}{PATH}{b}" if a and b and a != b else b or a for a, b in zip(above, row, strict=True)
+    ]
 
 
 def _is_note(row: Sequence[str]) -> bool:
@@ -362,15 +471,16 @@ def _short(row: Sequence[str]) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def _with_paths(body: list[tuple[int, list[str]]], depths: Sequence[int]) -> _Grid:
-    """Return rows whose first label has before it those that it is indented under."""
+def _with_paths(body: _Grid, depths: Sequence[int], column: int) -> _Grid:
+    """Return rows whose label in a column has before it those that it is indented under."""
     if len(set(depths)) < 2 or min(depths) != depths[0]:
         return body
     path: list[tuple[int, str]] = []
     rows = []
     for (i, row), depth in zip(body, depths, strict=True):
         path = [(d, text) for d, text in path if d < depth]
-        if row[0]:
-            path.append((depth, row[0]))
-        rows.append((i, [PATH.join(text for _, text in path) if row[0] else "", *row[1:]]))
+        if row[column]:
+            path.append((depth, row[column]))
+        text = PATH.join(text for _, text in path) if row[column] else ""
+        rows.append((i, [*row[:column], text, *row[column + 1 :]]))
     return rows

@@ -117,6 +117,17 @@ class LabelSums:
 
         return judge
 
+    def missed(self, total: str) -> list[tuple[int, int]]:
+        """Return by how much a label exceeds all others, and how many counts these are.
+
+        In the groups that have all of them, as numbers.
+        """
+        if total not in self.column or len(self.column) < 2:
+            return []
+        known = (self.present & (self.low == self.high)).all(axis=1)
+        off = 2 * self.low[known, self.column[total]] - self.low[known].sum(axis=1)
+        return [(int(d), len(self.column)) for d in off]
+
     def run_sizes(self, label: str, rest: Sequence[str], bits: float) -> list[int]:
         """Return of how many of the labels that follow the sums are those of a label, in order.
 

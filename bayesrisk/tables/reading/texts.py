@@ -60,12 +60,18 @@ _PERHAPS = re.compile(
     r"everyone|population|\\w{3,}wide|t|9+",
     re.IGNORECASE,
 )
-_SYNONYMS = {
-    "m": "male", "males": "male", "men": "male", "boys": "male",
-    "f": "female", "females": "female", "women": "female", "girls": "female",
+_SEXES = {
+    "male": "m males men boys männlich männer hommes masculin garçons hombres varones homens "
+            "maschi uomini mannen män mænd menn",
+    "female": "f females women girls weiblich frauen femmes féminin filles mujeres mulheres "
+              "femmine donne vrouwen kvinnor kvinder kvinner",
 }  # fmt: skip
+_SYNONYMS = {word: sex for sex, words in _SEXES.items() for word in words.split()}
 _SEX = {"m": "male", "males": "male", "f": "female", "females": "female"}
-_AGE = re.compile(r"\b(years?|yrs?)( old| of age)?\b|\b(ages?|aged)\b|\by ?(?=\d|lt|ge)")
+_AGE = re.compile(
+    r"\b(years?|yrs?)( old| of age)?\b|\b(ages?|aged)\b|\by ?(?=\d|lt|ge)|"
+    r"\b(jahren?|ans|años|anni|anos|jaar|år)\b"
+)
 
 
 @functools.lru_cache(maxsize=2**16)
@@ -98,9 +104,25 @@ def total_word(label: str, variable: str = "") -> int:
     return int(_PERHAPS.fullmatch(plain) is not None)
 
 
+#: Words of ranges in other languages, and those that stand here for them.
+_RANGE_WORDS = {
+    r"(\d) (?:bis unter|to under|à moins de|a menos de) (\d+).*": lambda m: f"{m[1]}-{int(m[2]) - 1}",
+    r"(?:weniger als|unter|moins de|menos de|menores de|meno di|minder dan|jonger dan|under) (?=\d)":
+        lambda _: "<",
+    r"(?:mehr als|über|plus de|más de|mais de|più di|meer dan) (?=\d)": lambda _: ">",
+    r" ?(?:und|et|y|e|ou|en|och|og) (?:mehr|älter|darüber|plus|más|mais|oltre|più|ouder|äldre|meer|over)":
+        lambda _: "+",
+    r"(\d) (?:bis|à|a|tot|til|till) (?=\d)": lambda m: f"{m[1]}-",
+}  # fmt: skip
+
+
 @functools.lru_cache(maxsize=2**16)
 def number_range(text: str) -> tuple[int, int] | None:
     """Return the smallest and the largest number that a text such as ``1-4`` or ``<5`` says."""
+    if len(text) <= 80 and any(map(str.isalpha, text)) and any(map(str.isdigit, text)):
+        text = text.casefold()
+        for pattern, words in _RANGE_WORDS.items():
+            text = re.sub(pattern, words, text)
     for pattern, ends in _RANGES.items():
         if len(text) <= 80 and (match := re.fullmatch(pattern, text, re.IGNORECASE)):
             low, high = ends(*(int(re.sub(r"\D", "", part)) for part in match.groups()))

@@ -1,12 +1,16 @@
 """Values of cells: the law of each published count, and what its text says under it."""
 
+import re
 from collections.abc import Sequence
+from math import ceil, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, SuppressedCounts, TrueCounts
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
+from bayesrisk.tables.reading.sheet import Sheet
+from bayesrisk.tables.reading.sums import LabelSums
 from bayesrisk.tables.reading.texts import (
     WHOLE,
     is_mark,
@@ -37,7 +41,16 @@ class Value(NamedTuple):
 
 #: Laws of counts that are not exact after all, the one that says most first.
 _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
-_WEAKER = ("perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
+_WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
+#: The largest change where a note says that counts are changed, and no sum shows by how much.
+_UNSEEN = 5
+#: Counts among which it is no chance that none is small.
+_ENOUGH = 12
+_CHANGED = re.compile(
+    r"(randomly|slightly|been) (adjusted|perturbed|altered)|perturb|cell.?key|"
+    r"random(ised)? (adjustment|error|noise)|noise (has been|was|is) added",
+    re.IGNORECASE,
+)
 
 
 class _Law(NamedTuple):
@@ -47,9 +60,13 @@ class _Law(NamedTuple):
     withheld: tuple[int, int] | None = None
 
 
-def values(cells: Sequence[Cell], rules: ReadingRules) -> list[Value]:
+def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
-    laws, rule = _laws(cells, rules), any(name.endswith(".counts") for name in rules.choices)
+    changed = {s.name for s in sheets if any(_CHANGED.search(text) for _, text, _ in s.left)}
+    laws = _laws(cells, rules, changed)
+    rule = any(name.endswith(".counts") for name in rules.choices)
+    if all(law.law == TrueCounts() and not law.withheld for law in laws.values()):
+        _ask_zeros(cells, rules)
     return [
         _value(cell, _cell_law(cell, laws[cell.file], rules) if rule else laws[cell.file], rules)
         for cell in cells
@@ -60,19 +77,19 @@ def values(cells: Sequence[Cell], rules: ReadingRules) -> list[Value]:
 # Laws: said by name, or guessed from what divides the counts.
 
 
-def _laws(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, _Law]:
-    """Return the law of the plain counts of each file."""
+def _laws(cells: Sequence[Cell], rules: ReadingRules, changed: set[str]) -> dict[str, _Law]:
+    """Return the law of the plain counts of each file; in some, notes say that they are changed."""
     laws: dict[str, _Law] = {}
     files_by_question: dict[str, list[str]] = {}
     by_file: dict[str, list[Cell]] = {}
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
-    guesses = {file: _guess(part) for file, part in by_file.items()}
+    guesses = {file: _guess(part, said=file in changed) for file, part in by_file.items()}
     every = [g for g in guesses.values() if g[0].startswith("perturbed")]
-    changed = max(every, key=lambda g: int(g[0].rpartition("-")[2]), default=None)
+    widest = max(every, key=lambda g: int(g[0].rpartition("-")[2]), default=None)
     for file, (guess, reason) in guesses.items():
-        if changed and guess == "exact":  # who changes the counts of one table changes all
-            guess, reason = changed
+        if widest and guess == "exact":  # who changes the counts of one table changes all
+            guess, reason = widest
         name = f"counts.{Path(file).name}"
         name = name if name in rules.choices or "counts" not in rules.choices else "counts"
         text = rules.choices.get(name, "")
@@ -87,7 +104,7 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules) -> dict[str, _Law]:
     return laws
 
 
-def _guess(cells: Sequence[Cell]) -> tuple[str, str]:
+def _guess(cells: Sequence[Cell], *, said: bool) -> tuple[str, str]:
     """Return the name of the law that fits the plain counts of a file, and why."""
     numbers = [
         ends[0] for cell in cells
@@ -107,33 +124,62 @@ def _guess(cells: Sequence[Cell]) -> tuple[str, str]:
         if base == 3 and all(n % 6 == 3 for n in positive):
             text += "; midpoint-6 fits as well"
         return f"random-{base}", text
-    largest = _perturbed(cells)
+    off = _missed(cells)
+    largest = _perturbed(off, said=said)
     if largest:
-        return f"perturbed-{largest}", "sums are off in both directions, by little: each is changed"
+        text = "sums are off in both directions, by little"
+        text = "a note says that counts are changed" if said else text
+        return f"perturbed-{largest}", f"{text}: each is changed by so much at most"
+    threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
+    if threes and not any(is_mark(cell.text) for cell in cells):
+        return "stats-nz", "none is 1 or 2, which some agencies make 3"
     return "exact", "true"
 
 
-def _perturbed(cells: Sequence[Cell]) -> int:
-    """Return by how much each count may be changed if sums are off both ways; 0 if they are not."""
+def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:
+    """Return by how much totals exceed the sums of numbers, and how many counts each sum has."""
+    ends, spelled = list[tuple[int, int]](), list[dict[str, str]]()
+    for cell in cells:
+        if WHOLE.fullmatch(cell.text) and (end := number_range(cell.text)):
+            ends.append(end)
+            spelled.append(cell.labels)
+    words: dict[str, dict[str, int]] = {}
+    for labels in spelled:
+        for name, label in labels.items():
+            words.setdefault(name, {})[key(label)] = total_word(label)
+    totals = {
+        name: sorted(filter(labels.get, labels), key=lambda k: -labels[k])
+        for name, labels in words.items()
+    }
     off = []
-    for name in dict.fromkeys(n for cell in cells for n in cell.labels):
-        groups: dict[frozenset[tuple[str, str]], dict[str, int]] = {}
-        for cell in cells:
-            ends = number_range(cell.text) if WHOLE.fullmatch(cell.text) else None
-            context = frozenset((n, key(x)) for n, x in cell.labels.items() if n != name)
-            label = cell.labels.get(name, "")
-            label = "" if not label or total_word(label) else key(label)
-            if ends:
-                groups.setdefault(context, {})[label] = ends[0]
-        labels = {label for group in groups.values() for label in group} - {""}
-        for group in groups.values():
-            if "" in group and len(group) == len(labels) + 1:
-                rest = sum(n for label, n in group.items() if label)
-                off.append((group[""] - rest, len(group)))
+    for name, every in totals.items():
+        sums = LabelSums(name, spelled, ends, totals)
+        off += sums.missed(every[0] if every else "")
+    return off
+
+
+def _perturbed(off: Sequence[tuple[int, int]], *, said: bool) -> int:
+    """Return by how much each count may be changed; 0 if sums do not show it, and nothing says it.
+
+    Three standard deviations, as sums show them that are off both ways, or what they need.
+    """
     both_ways = any(d > 0 for d, _ in off) and any(d < 0 for d, _ in off)
-    if not both_ways or any(abs(d) > 3 * size for d, size in off):
+    if not said and (not both_ways or any(abs(d) > 6 * size for d, size in off)):
         return 0
-    return max(2, *(-(-abs(d) // size) for d, size in off))
+    variance = sum(d * d / size for d, size in off) / max(len(off), 1)
+    needed = max((-(-abs(d) // size) for d, size in off), default=0)
+    return max(2 if any(d for d, _ in off) else _UNSEEN, needed, ceil(3 * sqrt(variance)))
+
+
+def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
+    """Ask whether counts of 0 are small ones, where none is small and totals exceed their parts."""
+    numbers = [end[0] for cell in cells if cell.row and (end := number_range(cell.text))]
+    least = min(filter(None, numbers), default=0)
+    if len(numbers) < _ENOUGH or numbers.count(0) < 3 or least < 4:
+        return
+    if not any(is_mark(cell.text) for cell in cells) and any(d > 0 for d, _ in _missed(cells)):
+        text = f"none is from 1 to {least - 1}, and totals exceed their parts: 0 stands for those"
+        rules.ask("marks.0", f"0-{least - 1}", text)
 
 
 def _cell_law(cell: Cell, law: _Law, rules: ReadingRules) -> _Law:
@@ -168,6 +214,9 @@ def _value(cell: Cell, rule: _Law, rules: ReadingRules) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
     ends = None if marked else number_range(text)
+    if ends and f"marks.{text}" in rules.questions:  # a number that stands for others
+        ends = number_range(rules.questions[f"marks.{text}"][0]) or ends
+        text = ""
     if ends and WHOLE.fullmatch(text) and cell.row:
         return _plain(cell, law, ends[0])
     if ends is None:

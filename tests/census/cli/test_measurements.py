@@ -1,4 +1,4 @@
-"""``bayesrisk measurements`` as a user runs it."""
+"""``bayesrisk census measurements`` as a user runs it."""
 
 import json
 import re
@@ -21,7 +21,10 @@ def sample(tmp_path_factory):
     )
 
 
-COMMAND = ("measurements",)
+COMMAND = (
+    "census",
+    "measurements",
+)
 
 
 def test_the_whole_way(run, sample, tmp_path):

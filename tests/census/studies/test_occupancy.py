@@ -107,7 +107,7 @@ def test_the_report_says_the_totals_and_no_block(study, tmp_path):
             assert "no block is flagged" in answer
     assert f"{row['violating']} of {row['blocks']} blocks hold" in answer
     assert not [code for code in study.blocks["block"].unique() if code in text]
-    assert text.count("data:image/png;base64,") == 1
+    assert text.count("<img") == 1
     before = page.read_bytes()
     with quick_figures():
         assert study.write_report(tmp_path).read_bytes() == before

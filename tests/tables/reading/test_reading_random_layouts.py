@@ -1,6 +1,7 @@
 """Random tables in random layouts: with all guesses confirmed nothing false is stated of any."""
 
 import csv
+import re
 
 import numpy as np
 import pandas as pd
@@ -112,11 +113,12 @@ class Statements:
 def lost(layout, statements):
     """Return labels of files that count some and were taken for a total, or for no label."""
     seen = set().union(*statements.columns.values())
-    text = "\n".join(text for name, text in layout.files.items() if name.endswith(".csv"))
+    files = [text for name, text in layout.files.items() if name.endswith(".csv")]
+    cells = {x for text in files for x in re.split(r'[,;\t\n"\r]', text)}  # "9" is not in "16.9"
     missing = []
     for who in layout.who:
         codes = {who[label] for label in seen if label in who}
-        here = [x for x in who if x in text and not layout.is_total(x)]
+        here = [x for x in who if x in cells and not layout.is_total(x)]
         missing += [label for label in here if who[label] not in codes]
     return missing
 

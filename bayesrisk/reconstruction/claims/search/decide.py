@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from bayesrisk._base.validation import BoolArray, CodeArray, FloatArray, IntArray, TextArray
 from bayesrisk.constraints.certificates import proves_infeasible, reduced_values
 from bayesrisk.constraints.ends import solve_beyond
+from bayesrisk.constraints.implied import RowBasis, row_basis
 from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.rows import expand
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import (
-    RowBasis,
     StatedClaims,
     Subsets,
     matches,
@@ -33,7 +34,6 @@ from bayesrisk.reconstruction.claims.search.lattice import (
     readable_bounds,
     readable_everywhere,
     readable_here,
-    row_basis,
     supports,
     universal,
 )
@@ -227,10 +227,8 @@ class Decider:
 
     def _matched(self, patterns: CodeArray, classes: IntArray) -> tuple[BoolArray, BoolArray]:
         """Return of which classes some, and every, cell matches each pattern."""
-        size = np.diff(self.start)[classes]
-        first = np.cumsum(size) - size
-        index = np.repeat(self.start[classes] - first, size) + np.arange(int(size.sum()))
-        cells = self.cells[index]
+        index, owner = expand(self.start, classes)
+        cells, first = self.cells[index], np.searchsorted(owner, np.arange(classes.size))
         space = self.problem.space
         matched = matches(space.codes[cells], patterns) & space.eligible[cells]
         if matched.shape[1] == classes.size:
@@ -284,7 +282,8 @@ class Decider:
         """Return the value that rows with one count give to sums of classes, -1 without one."""
         whole = (any_match == all_match).all(axis=1)
         constant = np.full(len(all_match), -1, np.int64)
-        constant[whole] = self._basis.values(np.ascontiguousarray(all_match[whole]))
+        total, part = self._basis.totals(all_match[whole])
+        constant[whole] = np.where(part > 0, total // np.maximum(part, 1), -1)
         return constant
 
     def _refute(
@@ -685,7 +684,7 @@ def _bounded(
     )
     claims = StatedClaims(patterns[keep], size[number[keep]], times[keep], at_least[keep])
     every, always = np.arange(len(space.codes)), claims._replace(size=claimed.size[keep])
-    stated = space.stated(system.cells, system.published)
+    stated = space.stated(system.cells, system.place.query)
     local = readable_bounds(space, stated, system.cells, counts, claims)
     readable = local & readable_bounds(space, space.constant, every, counts, always)
     undecided = problem.verify and bool((left & (decision != REFUTED)).any())

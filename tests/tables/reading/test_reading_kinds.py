@@ -1,0 +1,297 @@
+"""Kinds of misreading that random layouts and published files showed, each in a small table."""
+
+import numpy as np
+import openpyxl
+import pandas as pd
+import pytest
+
+from bayesrisk import PublishedTables
+from bayesrisk.exceptions import DataError
+from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables.reading.reading import read as read_layouts
+from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
+
+WARDS = ("Ash", "Beech", "Cedar", "Elm", "Fir", "Oak")
+
+
+def sheet_of(tmp_path, text):
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return file_sheet(file)
+
+
+def variables_of(said):
+    """Return the labels of each variable, without those that count all."""
+    names = [n for n in said.cells.columns if n not in ("place", "table", "cell", "stated", "file")]
+    return {n: {*said.cells[n]} - {"all"} for n in names if n != "row"}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "labels"),
+    [
+        # Rows that hold marks alone are rows of the table, not notes below it.
+        (
+            "drug,n\nHeroin,0\nOpioids,*\nCocaine,*\n",
+            {},
+            {"drug": {"Heroin", "Opioids", "Cocaine"}},
+        ),
+        # A column of withheld counts is one of counts, whatever the word.
+        (
+            "area,Male,Female,Total\nA,Data suppressed,0,7\nB,Data suppressed,Data suppressed,5\n",
+            {},
+            {"area": {"A", "B"}, "sex": {"Male", "Female"}},
+        ),
+        # So is one whose counts are all the same range.
+        (
+            "area,Male,Female,Total\nA,1-4,7,10\nB,1-4,1-4,5\n",
+            {},
+            {"area": {"A", "B"}, "sex": {"Male", "Female"}},
+        ),
+        # Codes beside blank labels are codes all the same.
+        (
+            "cause code,cause,sex,n\n01,Falls,M,4\n01,,F,5\n02,Burns,M,3\n02,,F,9\n",
+            {"blank": "above"},
+            {"cause": {"Falls", "Burns"}, "sex": {"M", "F"}},
+        ),
+        # Units beside the labels of headings are no part of them.
+        ("area,M ('000),F ('000)\nX,4,5\nY,6,7\n", {}, {"area": {"X", "Y"}, "sex": {"M", "F"}}),
+        # Letters above labels are no row of codes where they stand above several columns.
+        (
+            ",M,,F,\nhome,Owned,Rented,Owned,Rented\nX,1,2,3,4\nY,5,6,7,8\n",
+            {},
+            {"home": {"X", "Y"}, "sex": {"M", "F"}, "category 2": {"Owned", "Rented"}},
+        ),
+        # Numbers of places are their codes; what is called so is no count.
+        (
+            "Ward Number,Ward,Cases\n"
+            + "".join(f"{7 - i},{w},{i * i}\n" for i, w in enumerate(WARDS, 1)),
+            {},
+            {"ward": {*WARDS}},
+        ),
+        # Numbers alone tell the rows apart, and their heading says that they are places.
+        (
+            "region,2021-04-28\n" + "".join(f"{i},{i * i}.0\n" for i in range(1, 8)),
+            {},
+            {"region": {*"1234567"}},
+        ),
+        # A word for a total in a name is no total where another label exceeds it.
+        (
+            "area,Total Care,Grammar,All\nX,4,5,9\nY,6,7,13\n",
+            {},
+            {"area": {"X", "Y"}, "category 1": {"Total Care", "Grammar"}},
+        ),
+        # A letter that stands for a label in a second row of headings is no mark.
+        (
+            ";Ard;;Erne;\nage;M;F;M;F\n0-17;1;2;3;4\n18+;5;6;7;8\n",
+            {},
+            {"age": {"0-17", "18+"}, "category 1": {"Ard", "Erne"}, "sex": {"M", "F"}},
+        ),
+        # Nor is it where the headings stand again among the rows.
+        (
+            ",Owned,,Rented,\nid,C,C10,C,C10\nX,9,1,8,2\n,Owned,,Rented,\nid,C,C10,C,C10\nY,7,3,6,4\n",
+            {},
+            {"id": {"X", "Y"}, "category 1": {"Owned", "Rented"}, "category 2": {"C", "C10"}},
+        ),
+        # A number among words is a label of the headings.
+        (
+            ",Owned,,,Rented,,\narea,Hill,9,Lake,Hill,9,Lake\nX,1,2,4,8,3,5\nY,5,6,7,8,9,6\n",
+            {},
+            {
+                "area": {"X", "Y"},
+                "category 1": {"Owned", "Rented"},
+                "category 2": {"Hill", "9", "Lake"},
+            },
+        ),
+        # A gap that the row below does not fill makes it no row of headings.
+        ("sex,,Cases\nMen,,1-4\nWomen,,7\n", {}, {"sex": {"Men", "Women"}}),
+        # Headings without gaps, of which some rows say the same of all; notes after a line.
+        (
+            "T 1\n;;Sex;Sex;Sex;Sex\n;;male;male;female;female\n;;Age;Age;Age;Age\n"
+            ";;young;old;young;old\n"
+            + "".join(f"{n};Falls;1;2;3;{n}\n" for n in range(1980, 1986))
+            + '______\n"Cause:\nas coded\nthen."\nAs of 1.1.2022\n',
+            {},
+            {
+                "year": {str(n) for n in range(1980, 1986)},
+                "category": {"Falls"},
+                "sex": {"male", "female"},
+                "category 2": {"young", "old"},
+            },
+        ),
+        # The name of the labels in a row of its own.
+        (
+            '"A",,\n"Sex","Male","Female",\n"Marital Status",\n"Single",4,5,\n"Widowed",6,7,\n',
+            {},
+            {"marital status": {"Single", "Widowed"}, "sex": {"Male", "Female"}},
+        ),
+        # A heading of the labels alone.
+        (
+            '"RA (UR)",\n"Cities",1344,\n"Inner",175,\n"Remote",43,\n',
+            {},
+            {"ra (ur)": {"Cities", "Inner", "Remote"}},
+        ),
+        # A heading of the counts alone; below the table what is too long for a label.
+        (
+            '"","Total"\n"1991Q1",3481501\n"1991Q2",3491502\n"Table information:"\n"Units:"\n'
+            '"Number, units"\n',
+            {},
+            {"category": {"1991Q1", "1991Q2"}},
+        ),
+        # Names of areas and of upper towns are labels.
+        (
+            "year,Great Barrier Area,Rodney Area,Upper Hutt,Lower Hutt\n"
+            "2001,1,2,3,4\n2002,5,6,7,8\n",
+            {},
+            {
+                "year": {"2001", "2002"},
+                "category 1": {"Great Barrier Area", "Rodney Area", "Upper Hutt", "Lower Hutt"},
+            },
+        ),
+        # Few counts that happen to rise are no codes.
+        (
+            "group,BK_CASE_COUNT,BK_RATE,BX_CASE_COUNT\nF,37462,2.5,28838\nM,37822,3.5,27626\n"
+            "All,75509,4.5,56521\n",
+            {},
+            {"group": {"F", "M"}, "category 1": {"BK_CASE_COUNT", "BX_CASE_COUNT"}},
+        ),
+        # Rows of percentages count nobody.
+        (
+            "year,Indicator,Count\n2015,Reviews lodged,46\n2015,Percentage upheld,91.3\n"
+            "2016,Reviews lodged,31\n2016,Percentage upheld,x\n",
+            {},
+            {"year": {"2015", "2016"}, "indicator": {"Reviews lodged"}},
+        ),
+        # Rows of one text are headings of those below, where an empty row stands before each.
+        (
+            ",Yes,,No,\n,no.,%,no.,%\nNorth,,,,\nAsh,3,30.5,7,69.5\nElm,5,50.5,4,49.5\n,,,,\n"
+            "South,,,,\nFir,2,20.5,8,79.5\nOak,6,60.5,3,39.5\n",
+            {},
+            {
+                "section": {"North", "South"},
+                "category": {"Ash", "Elm", "Fir", "Oak"},
+                "category 1": {"Yes", "No"},
+            },
+        ),
+        # Or where a label stands below two of them.
+        (
+            "group,n\nNorth,\nMale,3\nFemale,4\nSouth,\nMale,5\nFemale,6\n",
+            {},
+            {"section": {"North", "South"}, "group": {"Male", "Female"}},
+        ),
+    ],
+)
+def test_kinds_of_misreading(tmp_path, text, options, labels):
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"} | options)
+    assert variables_of(said) == labels
+
+
+def test_dates_are_no_sums_of_later_ones(tmp_path):
+    counts = [9, 4, 5, 18, 8, 10, 40, 20, 20, 2, 1, 1]
+    rows = "".join(f"2021-{i:02d}-01,{n},{2 * n}\n" for i, n in enumerate(counts, 1))
+    said = read_layouts([sheet_of(tmp_path, "week,Deaths,Cases\n" + rows)], {"counts": "exact"})
+    assert not any(" = " in line for line in said.lines)
+
+
+def test_labels_that_no_sum_shows_are_taken_each_by_itself(tmp_path):
+    """Uplands may be the sum of the others: then Ben and Corrie have five people, and not none."""
+    text = "district,n\nUplands,5\nBen,*\nTotal,5\nCorrie,*\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"}).accepted()
+    assert said.separate == ("district",)
+    bounds = count_bounds(PublishedTables(*said.parts)).counts
+    assert bounds.loc[bounds["high_stated"].isna(), "high"].isna().all()
+
+
+def test_headings_of_two_files_are_not_one_variable():
+    first = pd.DataFrame({"area": ["X", "Y"], "Owned": [4, 5], "Rented": [6, 7]})
+    second = pd.DataFrame({"area": ["X", "Y"], "Falls": [1, 2], "Burns": [3, 4]})
+    said = read_layouts(frame_sheets([first, second]), {"counts": "exact"})
+    assert variables_of(said)["category 1"] == {"Owned", "Rented"}
+    assert variables_of(said)["category 2"] == {"Falls", "Burns"}
+
+
+def test_headings_that_are_perhaps_totals_tell_two_files_apart():
+    first = pd.DataFrame({"area": ["X", "Y"], "Mother": [4, 5], "Father": [6, 7]})
+    second = pd.DataFrame({"area": ["X", "Y"], "All Saints": [1, 2], "Total Care": [3, 4]})
+    said = read_layouts(frame_sheets([first, second]), {"counts": "exact"})
+    assert variables_of(said)["category 2"] == {"All Saints", "Total Care"}
+
+
+def test_rows_without_counts_are_no_sections(tmp_path):
+    """North may be a row whose counts are absent: then South is not below it."""
+    with pytest.raises(DataError, match="row 2: must be a row of the table"):
+        sheet_of(tmp_path, "region,M,F\nNorth,,\nSouth,3,4\nMid,5,6\nEast,,\nWest,4,4\n")
+
+
+def test_a_cell_merged_with_those_below_stands_in_each(tmp_path):
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (["Table 1"], ["Area", "Sex", "Cases"], ["North", "M", 3], [None, "F", 4],
+                ["South", "M", 5], [None, "F", 6]):  # fmt: skip
+        sheet.append(row)
+    sheet.merge_cells("A3:A4")
+    sheet.merge_cells("A5:A6")
+    book.create_sheet("Notes").append(["none"])
+    book.save(tmp_path / "t.xlsx")
+    said = read_layouts([file_sheet(tmp_path / "t.xlsx")], {"counts": "exact"})
+    assert said.lines[0].startswith("t.xlsx (sheet 'Sheet' of 2; sheet=NAME reads another)")
+    rows = said.cells[["area", "sex", "stated"]].to_numpy().tolist()
+    assert sorted(rows) == [["North", "F", "4"], ["North", "M", "3"], ["South", "F", "6"],
+                            ["South", "M", "5"]]  # fmt: skip
+
+
+def test_a_first_row_of_numbers_is_no_row_of_headings(tmp_path):
+    with pytest.raises(DataError, match="row 1: must be a row of headings"):
+        sheet_of(tmp_path, "North,3\nSouth,4\nEast,5\n")
+
+
+def test_a_note_says_that_counts_are_changed(tmp_path):
+    note = "INFO,Cells in this table have been randomly adjusted to avoid the release of data.\n"
+    said = read_layouts([sheet_of(tmp_path, "sex,n\nM,4\nF,5\nTotal,9\n\n" + note)], {})
+    assert said.questions["counts"][0] == "perturbed-5"
+
+
+@pytest.mark.parametrize("largest", [1, 2, 5])
+def test_the_guess_of_the_largest_change_is_never_below_the_truth(largest):
+    """The largest change is at most three standard deviations of it, if it is uniform."""
+    rng = np.random.default_rng(largest)
+    for _ in range(20):
+        true = rng.integers(20, 90, (8, 3))
+        table = np.c_[np.r_[true, [true.sum(axis=0)]], np.r_[true.sum(axis=1), true.sum()]]
+        table = table + rng.integers(-largest, largest + 1, table.shape)
+        frame = pd.DataFrame(table, columns=["a", "b", "c", "Total"])
+        frame.insert(0, "area", [*"defghijk", "Total"])
+        guess = read_layouts(frame_sheets(frame), {}).questions["counts"][0]
+        assert guess.startswith("perturbed-")
+        assert largest <= int(guess.removeprefix("perturbed-")) <= 3 * largest + 1
+
+
+SMALL = {
+    "area": [*"abcdefg", "Total"],
+    "M": [9, 2, 11, 0, 4, 8, 1, 35],
+    "F": [7, 8, 3, 9, 6, 5, 12, 50],
+}
+
+
+@pytest.mark.parametrize(
+    ("publish", "name", "guess"),
+    [
+        (lambda n: 0 if n < 5 else n, "marks.0", "0-4"),
+        (lambda n: 3 if n in (1, 2) else n, "counts", "stats-nz"),
+    ],
+)
+def test_small_counts_that_stand_as_another_number(publish, name, guess):
+    true = pd.DataFrame(SMALL).assign(Total=lambda t: t["M"] + t["F"])
+    frame = true.assign(**{c: true[c].map(publish) for c in ("M", "F", "Total")})
+    said = read_layouts(frame_sheets(frame), {})
+    assert said.questions[name][0] == guess
+    tables = PublishedTables(*said.accepted().parts)
+    found = count_bounds(tables)
+    assert not found.conflict
+    rows = said.cells.merge(found.counts.rename(columns={"geoid": "place"}))
+    for row in rows.to_dict("records"):
+        column = {"Male": "M", "Female": "F"}.get(
+            row["sex"], "Total" if row["sex"] == "all" else row["sex"]
+        )
+        area = "Total" if row["area"] == "all" else row["area"]
+        count = true.set_index("area").loc[area, column]
+        assert row["low"] <= count <= row["high"], row
