@@ -124,7 +124,7 @@ def _print_unit(
             query=question.query,
             budget=question.budget,
         )
-    rows = found.open_cells().round({"posterior": 6, "risk_ratio": 3}).to_dict("records")
+    rows: list[Any] = found.open_cells().round({"posterior": 6, "risk_ratio": 3}).to_dict("records")
     sentences = found._answer()
     document = {
         "unit": found.geocode, "query": found.query, "prior": found.prior,
