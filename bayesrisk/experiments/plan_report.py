@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -53,38 +54,53 @@ def write_plan(
         disk.write_bytes(target / RECIPE, plan.recipe.encode())
     if release is not None and any(getattr(plan.limits, n) is not None for n in PROVEN):
         certificates = target / "certificates"
-        written, total, missing = write_certificates(
+        number, total, missing = write_certificates(
             certificates, release.tables, plan.workload, plan.limits, places
         )
         lines.append(
-            f"{written} of {total} places have a certificate of safety, which anybody can check "
+            f"{number} of {total} places have a certificate of safety, which anybody can check "
             "with check_safety.py. It is made from the published tables alone: its data sets "
             "need not contain the truth, and it tells nothing that the release does not."
         )
         lines += [
-            f"The limit of {name} is not shown at {places} places without the records."
+            f"The limit of {name} is not frame at {places} places without the records."
             for name, places in missing.items() if places
         ]  # fmt: skip
     disk.write_bytes(target / FRONTIER, csv_bytes(plan.frontier))
     leak = next(iter(plan.limits.stated))
-    axes = plotting.plot_plan(plan.frontier, leak=leak, most=plan.limits.stated[leak])
+    draw = functools.partial(
+        plotting.plot_plan, plan.frontier, leak=leak, most=plan.limits.stated[leak]
+    )
     caption = (
         "Error of a count against what is given away, for each setting that was looked at. "
         "Settings that exceed a limit give away at least so much."
     )
-    figure = pages.figure(axes, target / "frontier", caption)
-    shown = plan.frontier[[c for c in plan.frontier if c in _COLUMNS or c in _ladders(plan)]]
+    figure = pages.figure(draw, target / "frontier", caption)
+    frame = plan.frontier[[c for c in plan.frontier if c in _COLUMNS or c in _ladders(plan)]]
     made_up = bool(release is not None and release.tables.made_up)
     settings: dict[str, Any] = {
         "limits": plan.limits.stated | {"within": plan.limits.within}, "rules": plan.rules,
         "settings": plan.settings, MADE_UP: made_up,
     }  # fmt: skip
+    quotes = pages.Quotes(
+        [
+            plan.sentence,
+            f"{len(plan.frontier):,} settings were looked at.",
+            "A setting is judged by what it gives away, and by how much a count is off.",
+        ],
+        {
+            "No release gives away less.": "Only the rules that were allowed were looked at.",
+            "A release by this plan tells nothing about anybody.": "It keeps the limits that are "
+            "stated; within them something is told.",
+            "The plan protects other records as well.": "It was made for these records.",
+        },
+    )
     page = pages.findings(
-        "The least coarse release that keeps limits", lines,
+        "The least coarse release that keeps limits", lines, quotes=quotes,
         source="Computed from confidential records and the rules that may be chosen.",
         settings=settings, figures=[figure],
-        tables=[pages.table(shown, "Settings that were looked at, the cheapest first")],
-        warning=pages.CONFIDENTIAL,
+        tables=[pages.table(frame, "Settings that were looked at, the cheapest first")],
+        warning="" if made_up else pages.marked(pages.CONFIDENTIAL),
     )  # fmt: skip
     disk.write_bytes(target / PAGE, page)
     return lines

@@ -49,6 +49,7 @@ _CAPTIONS = {
     "records": "Records that fit; others may fit, too",
     "likely": "Likely records, if all lists of records were equally probable before",
 }
+_TOGETHER = "together without a solution: "
 _MUST = "This must be true, if the tables were read as they are meant:"
 _STEPS = ("bounds", "claims", "records", "likely", "combinations")
 _MOST_READINGS = 60  # that are tried where no records fit
@@ -259,6 +260,9 @@ class _Attack:
         keys = ["place", "table", "cell"]
         if bounds.conflict:
             reason = next(iter(bounds.conflict.values()))
+            if reason.startswith(_TOGETHER):  # of one place, which needs no name
+                cells = reason.removeprefix(_TOGETHER).replace("all : ", "")
+                reason = f"these counts contradict each other: {cells}"
             text = f"No records fit these tables as they were read: {reason}."
             proof = self.certificates.add(self.tables, bounds, 1)[0]
             self.first = [pages.PageCell(text, href=proof), self._otherwise()]
@@ -457,7 +461,7 @@ class _Attack:
         ]
         page = pages.render(
             "What these tables give away",
-            [("sentence", first, "lead"), *next_, *proved, *self.rest, *self.last],
+            [("sentence", first, "lead"), *next_, *proved, ("points", [*self.rest, *self.last])],
             [
                 *bounds_figures(self.frames["bounds"], self.target),
                 ("heading", "How the tables were read"),

@@ -199,9 +199,9 @@ def lines(
 def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
     """Mark chosen budgets by vertical lines, their names above the panel, each on a row of its own.
 
-    Names go away from the middle of all budgets' side: to the right where they lie left, and to the
-    left where they lie right.  The name farthest back has the highest row, so that no line of
-    another one crosses it.
+    Names stand right of their lines where the budgets lie in the left half of the panel, and left
+    of them elsewhere.  The name with most lines on its way has the highest row, so that none
+    crosses it.
     """
     named = check.mapping({} if budgets is None else budgets, "budgets")
     positions = {

@@ -310,7 +310,7 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     return panels
 
 
-_GUESSERS = ("MDG", "PRG")
+_GUESSERS = {"MDG": "modal guesser (MDG)", "PRG": "proportional guesser (PRG)"}
 _RATES = (
     *("attacker", "source", "block_size", "putative"),
     *("precision", "precision_lower", "precision_upper"),
@@ -345,10 +345,11 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     for name in sources:
         rows = points[points["source"] == name]
         is_guess = name in _GUESSERS
-        number = (_GUESSERS if is_guess else attacks).index(name)
+        number = [*(_GUESSERS if is_guess else attacks)].index(name)
         marks = canvas.look(number, marked=True)
         if is_guess:  # grey, so that the attacks stand out
-            marks = {"color": "0.4", "linestyle": ("--", ":")[number], "marker": "x+"[number]}
+            marks = {"color": "0.4", "marker": "x+"[number]}
+        marks["linestyle"] = "none"  # classes of size have nothing between them
         # Side by side, so that intervals do not hide each other.
         # A source without a link has no row, and no number to add to.
         positions = np.array([float(position[size]) for size in rows["block_size"]])
@@ -356,7 +357,8 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         for axes, rate in ((left, "precision"), *([] if is_guess else [(right, "left_out_ratio")])):
             upper = rows[f"{rate}_upper"].replace(np.inf, np.nan)  # few blocks: no upper end
             span = canvas.reach(rows[rate], rows[f"{rate}_lower"], upper)
-            axes.errorbar(positions, rows[rate], yerr=span, capsize=2.0, label=name, **marks)
+            label = _GUESSERS.get(name, canvas.as_text(name))
+            axes.errorbar(positions, rows[rate], yerr=span, capsize=2.0, label=label, **marks)
     left.set(ylabel="precision", ylim=(0.0, 1.05))
     right.set_ylabel("precision / guesser's")
     canvas.ratio_axis(right, points["left_out_ratio"])

@@ -49,7 +49,8 @@ class AuditTables(Protocol):
 _ANSWERS = ("answers_posterior", "answers_posterior_lower", "answers_posterior_upper")
 #: Verdicts that tell an order, measured or by construction.
 _LOWER, _HIGHER = ("less", "no more"), ("more", "no less")
-_WIDE = 10.0  # times the lower end of an interval: beyond, it says nothing
+#: Times the lower end of an interval: beyond, it says nothing.
+WIDE = 10.0
 
 
 @canvas.styled
@@ -120,13 +121,13 @@ def plot_audit(
             if not math.isfinite(answers):  # the truth was held impossible
                 continue
             cost, (below, above) = error[row["protection"]], one_release(row)
-            if above > below:
+            if below < above < WIDE * below:
                 axes.vlines(
                     cost, below, above,
                     color=look["color"], alpha=0.25, linewidth=7.0, zorder=1.5,
                 )  # fmt: skip
             # An interval that says nothing would hide the others.
-            reach = canvas.reach([answers], [low], [high]) if high < _WIDE * low else None
+            reach = canvas.reach([answers], [low], [high]) if high < WIDE * low else None
             axes.errorbar(
                 [cost],
                 [answers],

@@ -37,30 +37,38 @@ def plot_plan(
         Its limit, drawn as a line.
     ax : Axes, optional
         Where to draw, by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Error across, what is given away up.
     """
     canvas.require(frontier, ["role", "error", leak], "frontier")
-    axes = canvas.panel(ax, 6.0, 3.6)
-    shown: Any = frontier[frontier[leak].notna()]
+    group = canvas.panels(ax, 1, (6.0, 3.9))
+    axes: Axes = group[0]
+    rows_with_leak: Any = frontier[frontier[leak].notna()]
     for role, (label, marker, colour) in _ROLES.items():
-        rows = shown[shown["role"] == role]
-        if len(rows):
-            size = 130 if role == "chosen" else 40
-            axes.scatter(rows["error"], rows[leak], marker=marker, color=colour, s=size,
-                         label=label, zorder=3)  # fmt: skip
-    for row in shown[shown["role"] == "agency"].to_dict("records"):
-        axes.annotate(canvas.as_text(row["rule"]) if "rule" in row else "",
-                      (row["error"], row[leak]), textcoords="offset points", xytext=(5, 4),
-                      fontsize="x-small")  # fmt: skip
+        rows = rows_with_leak[rows_with_leak["role"] == role]
+        # Rules of agencies may lie on each other: each has a look and a name of its own.
+        named = rows["rule"].unique() if role == "agency" and "rule" in rows else [None]
+        for number, name in enumerate(named):
+            mine = rows if name is None else rows[rows["rule"] == name]
+            if len(mine):
+                look = {"marker": marker, "color": colour} if name is None else canvas.point(number)
+                axes.scatter(
+                    mine["error"], mine[leak], **look, s=130 if role == "chosen" else 40, zorder=3,
+                    label=label if name is None else canvas.as_text(name),
+                )  # fmt: skip
     if most is not None:
         check.scalar(most, "most", lower=0.0)
         axes.axhline(most, color="0.5", linewidth=0.8, linestyle="--")
     if leak != "gain":
         axes.set_yscale("symlog", linthresh=1.0)
-        axes.set_ylim(bottom=-0.3, top=2.0 * float(np.nanmax([1.0, *shown[leak]])))
+        axes.set_ylim(bottom=-0.3, top=2.0 * float(np.nanmax([1.0, *rows_with_leak[leak]])))
     words = {"proved": "records proved", "recovered": "counts of 1 or 2 recovered",
              "sentences": "small counts proved to be at least 1",
              "gain": "gain from the own record (points)",
              "doubled": "people whose truth becomes twice as probable"}  # fmt: skip
     axes.set(xlabel="mean error of a count", ylabel=words.get(leak, leak))
-    axes.legend(fontsize="x-small")
+    canvas.legend_outside(group, *axes.get_legend_handles_labels(), ncols=3)
     return axes

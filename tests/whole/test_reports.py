@@ -321,6 +321,7 @@ STUDIES = (
     "attack --only links {}/reconstruct --adversary {}/known.csv --truth {}/known.csv --dialect "
     "schema",
     "audit sample:small-town-audit --targets 5 --releases 2",
+    "plan sample:hospital --limit recovered=0",
     "census occupancy study --seeds 1 --blocks 30 --protection none --protection swapping "
     "--solutions 2",
 )

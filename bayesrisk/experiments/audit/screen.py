@@ -323,7 +323,7 @@ def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
 
 def screen_lines(screen: Screen) -> dict[str, str]:
     """Return the lines below the sentence in front, by what each answers."""
-    from bayesrisk.plotting.audit import one_release  # slow to import
+    from bayesrisk.plotting.audit import WIDE, one_release  # slow to import
 
     every = [*screen.rows.values()]
     releases = max(int(row["releases"]) for row in every)
@@ -338,6 +338,7 @@ def screen_lines(screen: Screen) -> dict[str, str]:
             fixed = False
             if not math.isnan(low):
                 span = f"{answers_text(low)} to {answers_text(high)}"
+                span = span if high < WIDE * low else "unknown, of so few,"
                 spans.append((row["error"], f"{span} under {screen.words[name]}"))
     spans = sorted(spans)[-1:]  # of the most expensive one; all have it in the figure
     another = "the same" if fixed else listed([text for _, text in spans] or ["unknown: of one"])

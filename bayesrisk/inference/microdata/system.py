@@ -259,7 +259,6 @@ def _weights(shared: _Shared, level: str, classes: CellSpace) -> sp.csr_array:
 def _layer(
     release: Release, level: str, place: str, places: TextArray, weights: sp.csr_array
 ) -> Layer:
-    """Return the published cells of a level."""
     tables, schema = release.tables, release.tables.workload.schema
     geoids = _descendants(tables.geoids[level], place)
     rows = np.searchsorted(tables.geoids[level], geoids)
@@ -315,7 +314,6 @@ def _check_true(counts: IntArray, layer: Layer) -> None:
 
 
 def _descendants(geoids: TextArray, place: str) -> TextArray:
-    """Return the places whose code begins with that of a place."""
     matches: TextArray = geoids[np.strings.startswith(geoids, place)]
     return matches
 
@@ -436,7 +434,6 @@ def log_priors(mass: FloatArray, top: IntArray, *, dirichlet: bool) -> tuple[Flo
 
 
 def _mass(system: MicrodataSystem) -> FloatArray:
-    """Return the share, or Dirichlet parameter, of every unknown."""
     prior, n_places = system.prior, len(system.places)
     shares = system.classes.mass(prior.shares)
     mass = np.tile(shares * (prior.concentration or 1.0), n_places)
@@ -446,7 +443,6 @@ def _mass(system: MicrodataSystem) -> FloatArray:
 
 
 def _all_rows(system: MicrodataSystem) -> RowSystem:
-    """Return the rows of the system, of what is known, and of the people of every place."""
     n_places, n_classes, knowledge = len(system.places), system.classes.size, system.knowledge
     rows = system.rows()
     settled = np.asarray(knowledge.settled.sum(axis=1), np.int64).ravel()
@@ -483,7 +479,6 @@ def _all_rows(system: MicrodataSystem) -> RowSystem:
 
 
 def _ones(columns: IntArray, width: int) -> sp.csr_array:
-    """Return a row that counts some of the unknowns."""
     return sp.csr_array(
         (np.ones(columns.size, np.int64), columns, np.array([0, columns.size])), shape=(1, width)
     )
