@@ -124,7 +124,9 @@ def _print_unit(
             query=question.query,
             budget=question.budget,
         )
-    rows = answer.open_cells().round({"posterior": 6, "risk_ratio": 3}).to_dict("records")
+    rows: list[Any] = (
+        answer.open_cells().round({"posterior": 6, "risk_ratio": 3}).to_dict("records")
+    )
     sentences = answer._answer()
     document = {
         "unit": answer.geocode, "query": answer.query, "prior": answer.prior,
