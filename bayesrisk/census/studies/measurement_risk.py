@@ -446,13 +446,13 @@ class MeasurementsStudy(NoisyStudy):
 
     def table_between(self, low: str, high: str) -> pa.Table:
         """Return the rows of ``risk.parquet`` of the units from one geocode to another."""
-        return self._between(low, high)["risk"]
+        return self._unit_tables(low, high)["risk"]
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return cells, how often each noisy count occurs, and a tally of a shard."""
-        return self._between(*self.config["ranges"][shard])
+        return self._unit_tables(*self.config["ranges"][shard])
 
-    def _between(self, low: str, high: str) -> dict[str, pa.Table]:
+    def _unit_tables(self, low: str, high: str) -> dict[str, pa.Table]:
         source, combine = self._source(), self.query is None
         prior = check.scalar(check.probability(self.prior, "prior"), "prior")
         known_count = check.integer(self.known_count, "known_count", lower=0)
