@@ -2,14 +2,11 @@
 
 from . import (
     accounting as accounting,
-    answers as answers,
     census as census,
     datasets as datasets,
     distributions as distributions,
-    exceptions as exceptions,
     experiments as experiments,
     inference as inference,
-    interfaces as interfaces,
     mechanisms as mechanisms,
     plotting as plotting,
     reconstruction as reconstruction,
@@ -18,7 +15,6 @@ from . import (
 )
 from ._version import __version__ as __version__
 from .accounting import epsilon_to_rho as epsilon_to_rho, rho_to_epsilon as rho_to_epsilon
-from .answers import Belief as Belief, Estimate as Estimate
 from .census import (
     reconstruct_occupancy as reconstruct_occupancy,
     simulate_population as simulate_population,
@@ -26,7 +22,6 @@ from .census import (
 from .distributions import (
     DiscreteGaussian as DiscreteGaussian,
     DiscreteLaplace as DiscreteLaplace,
-    FiniteLaw as FiniteLaw,
     Noise as Noise,
 )
 from .exceptions import (
@@ -34,53 +29,49 @@ from .exceptions import (
     BayesRiskError as BayesRiskError,
     DataError as DataError,
 )
-from .experiments import attack as attack, run as run
+from .experiments import attack as attack, read_audit as read_audit, run as run
 from .inference import (
     Tree as Tree,
-    bayes_decision as bayes_decision,
     count_posterior as count_posterior,
+    diagnose as diagnose,
     hierarchical_posterior as hierarchical_posterior,
     posterior_probability as posterior_probability,
     risk_ratio as risk_ratio,
-    sample_tree as sample_tree,
     to_arviz as to_arviz,
     tree_posterior as tree_posterior,
 )
 from .mechanisms import (
-    BottomUp as BottomUp,
-    Identity as Identity,
     Rounding as Rounding,
     Suppression as Suppression,
     Swapping as Swapping,
-    TopDown as TopDown,
     make_mechanism as make_mechanism,
 )
 from .reconstruction import (
+    count_bounds as count_bounds,
+    find_claims as find_claims,
     reconstruct as reconstruct,
     solution_variability as solution_variability,
     verify_claims as verify_claims,
 )
-from .release import MechanismSpec as MechanismSpec, NoiseSpec as NoiseSpec, Release as Release
+from .release import Release as Release
 from .risk import (
-    MechanismQuestion as MechanismQuestion,
     Statements as Statements,
     TwoLevels as TwoLevels,
     block_risk as block_risk,
-    compare_mechanisms as compare_mechanisms,
     correct_decision_probability as correct_decision_probability,
-    decision_accuracy as decision_accuracy,
     marginal_posterior as marginal_posterior,
     marginal_risk as marginal_risk,
     mechanism_risk as mechanism_risk,
-    reidentify as reidentify,
-    statements_about_people as statements_about_people,
+    plan as plan,
+    rho_for_risk as rho_for_risk,
+    risk_curve as risk_curve,
+    risk_distribution as risk_distribution,
 )
 from .tables import (
-    Microdata as Microdata,
     PublishedTables as PublishedTables,
     Records as Records,
     Schema as Schema,
-    TableReading as TableReading,
     Workload as Workload,
     tabulate as tabulate,
 )
+from .verbs import audit as audit, release as release

@@ -76,7 +76,7 @@ class Belief(Tabular):
 
     @property
     def log_ratio(self) -> FloatAnswer:
-        """Natural logarithm of the ratio: minus infinity where the posterior is 0, NaN as there."""
+        """Natural logarithm of the ratio; minus infinity where the posterior is 0."""
         with np.errstate(divide="ignore"):
             return _plain(np.asarray(np.log(self.ratio)))
 
@@ -95,7 +95,7 @@ class Belief(Tabular):
         )
 
     def _repr_html_(self) -> str:
-        return page(repr(self), self.to_frame())
+        return page([repr(self)], self.to_frame())
 
 
 _NUMBERS = ("value", "error", "lower", "upper")
@@ -188,7 +188,7 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         return frame.assign(confidence=self.confidence, method=self.method)
 
     def ratio(self, baseline: float) -> Estimate:
-        """Return it, its error and its interval as multiples of a baseline > 0, such as a prior.
+        """Return the estimate, its error and its interval divided by a baseline, such as a prior.
 
         Examples
         --------
@@ -239,7 +239,7 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         return f"Estimate {text}, confidence {self.confidence:g}, {self.method}"
 
     def _repr_html_(self) -> str:
-        return page(repr(self), self.to_frame())
+        return page([repr(self)], self.to_frame())
 
 
 def _interval(value: float, lower: float, upper: float, spec: str) -> str:

@@ -51,14 +51,16 @@ def names() -> list[str]:
 def is_made_up(data: object) -> bool:
     """Return whether data say that their people do not exist: objects, folders, files; or samples.
 
-    A file of microdata is as its folder says.
+    A file is as its folder says, or the one around that.
     """
     from bayesrisk.tables.exchange import is_marked  # slow to import
 
     if not isinstance(data, (str, Path)):
         return bool(getattr(data, "made_up", False))
     place = Path(data).resolve()
-    return place.is_relative_to(folder()) or is_marked(place if place.is_dir() else place.parent)
+    if place.is_relative_to(folder()):
+        return place.name not in {one["file"] for one in catalogue().values() if "real" in one}
+    return any(map(is_marked, [place] if place.is_dir() else place.parents[:2]))
 
 
 def path(name: str) -> Path:

@@ -188,7 +188,7 @@ class ConvergenceWarning(BayesRiskWarning):
 
 
 class SampleWarning(BayesRiskWarning):
-    """A sample of blocks without any of a size that its frame has: nothing is known of these."""
+    """A sample has no blocks of a size that its frame has, so nothing is known of these."""
 
 
 _QUOTED = 200  # characters of a value that a message quotes

@@ -1,7 +1,7 @@
 """What releases of persons, of households and of both give away about the people of a made-up town.
 
 ``python benchmarks/linked_town.py`` prints the table of ``docs/explanation/protections/
-several-releases.md``: for each protection the gain from a person's own record, in points, and the
+linked-town.csv``: for each protection the gain from a person's own record, in points, and the
 share of people of whom something is proved, in per cent, with 95 % intervals over blocks.
 """
 

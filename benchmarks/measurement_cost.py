@@ -5,9 +5,9 @@ Run it by itself; files are made below ``--folder`` and deleted again::
     python benchmarks/measurement_cost.py --counties 2 8 32
 
 A file of one state is written with so many counties, with all queries, levels and constraints,
-and `bayesrisk measurements` goes over it in a process of its own: that is its memory.  Then the
-same is run here, and the processor time of each shard taken; intervals are of their mean (95 %,
-Student's t).  Putting the results together, and room on the disk, are of the largest file.
+and `bayesrisk census measurements` goes over it in a process of its own: that is its memory.  Then
+the same is run here, and the processor time of each shard taken; intervals are of their mean
+(95 %, Student's t).  Putting the results together, and room on the disk, are of the largest file.
 """
 
 import argparse
@@ -50,7 +50,16 @@ def main():
             blocks = len(sample.geocodes["Block"])
             place, prior = str(sample.folder), str(PRIOR)
             del sample
-            words = ["measurements", place, "--prior", prior, "-q", "-o", str(folder / "command")]
+            words = [
+                "census",
+                "measurements",
+                place,
+                "--prior",
+                prior,
+                "-q",
+                "-o",
+                str(folder / "command"),
+            ]
             status, kilobytes = run_and_measure(RUN, *words, timeout=7200)
             assert status == 0
             seconds, rest = shards(place, folder / "out", blocks)

@@ -66,7 +66,7 @@ def test_commands(benchmark, measured):
     if benchmark.disabled:
         return
     for what, words, most in (
-        ("bayesrisk reconstruct --help", ("reconstruct", "--help"), 0.3),
+        ("bayesrisk attack --help", ("attack", "--help"), 0.3),
         ("bayesrisk risk, to its first number", risk, 1.5),
     ):
         seconds = statistics.median(_processor(*words) for _ in range(5))

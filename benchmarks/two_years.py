@@ -143,7 +143,9 @@ def belief(laws, counts, expected):
             Workload(SEX, {("all", "sex"): OF_SEX}), {"all": np.array([""])},
             {("all", "sex"): sparse.csr_array(given[None, :])},
         )  # fmt: skip
-        parts[year] = br.Release(br.MechanismSpec("year", {}, {("all", "sex"): law_}), tables)
+        parts[year] = br.Release(
+            br.release.MechanismSpec("year", {}, {("all", "sex"): law_}), tables
+        )
     joint = br.Release.combine(parts, change=CHANGE)
     prior = RecordPrior.trajectories(CHANGE, expected)
     found = microdata_posterior(joint, [CHANGED], level="all", place="", prior=prior)

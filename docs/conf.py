@@ -18,6 +18,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
+import command_reference  # noqa: E402
 import published_numbers  # noqa: E402
 from docutils import nodes  # noqa: E402
 from sphinx.util.nodes import make_refnode  # noqa: E402
@@ -59,7 +60,7 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"bayesrisk {version}"
 html_static_path = ["_static"]
-html_css_files = ["tables.css"]
+html_css_files = ["tables.css", "home.css"]
 html_copy_source = False
 html_show_sourcelink = False
 # The versions whose pages stand in folders beside this one, for the switch between them.
@@ -157,10 +158,34 @@ def text_to_the_left(
         context["body"] = re.sub(whole, table, str(context["body"]), flags=re.DOTALL)
 
 
+def notebook_button(
+    app: object, pagename: str, templatename: str, context: dict[str, object], doctree: object
+) -> None:
+    """Put a button above each tutorial that opens it as a notebook."""
+    folder, _, name = pagename.rpartition("/")
+    if folder == "tutorials" and (NOTEBOOKS / f"{name}.ipynb").exists():
+        link = (
+            f'<a class="notebook" href="../notebooks/{name}.ipynb" download>Open as a notebook</a>'
+        )
+        context["body"] = str(context["body"]).replace("</h1>", f"</h1><p>{link}</p>", 1)
+
+
+def publish_notebooks(app: object, exception: Exception | None) -> None:
+    """Put every notebook beside the pages, where the buttons look for it."""
+    if exception is None and app.builder.name == "html":  # type: ignore[attr-defined]
+        folder = Path(app.outdir) / "notebooks"  # type: ignore[attr-defined]
+        folder.mkdir(exist_ok=True)
+        for path in NOTEBOOKS.glob("*.ipynb"):
+            shutil.copyfile(path, folder / path.name)
+
+
 def setup(app: object) -> None:
     """Copy the notebooks before Sphinx looks for sources."""
     app.connect("missing-reference", by_last_name)  # type: ignore[attr-defined]
     app.connect("html-page-context", text_to_the_left)  # type: ignore[attr-defined]
+    app.connect("html-page-context", notebook_button)  # type: ignore[attr-defined]
+    app.connect("build-finished", publish_notebooks)  # type: ignore[attr-defined]
     app.connect("doctree-read", link_papers)  # type: ignore[attr-defined]
     app.connect("builder-inited", copy_notebooks)  # type: ignore[attr-defined]
     app.connect("source-read", published_numbers.source_read)  # type: ignore[attr-defined]
+    app.connect("source-read", command_reference.source_read)  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
 """Pages point to what exists, and every figure can be read by those who cannot see it."""
 
 import re
+import sys
 from functools import reduce
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def test_what_is_no_command_is_seen():
     assert [unknown_words(words) for words in command_lines(page)] == [["swep"], ["--nmf"]]
 
 
-@of([p for p in sorted((DOCS / "howto").glob("*.md")) if p.stem != "index"])
+@of([p for p in sorted((DOCS / "howto").rglob("*.md")) if p.stem != "index"])
 def test_a_howto_says_when_to_use_it_and_its_limits(path):
     text = path.read_text(encoding="utf-8")
     assert "**When to use it.**" in text
@@ -133,3 +134,97 @@ def test_figures_of_pages_have_alternative_texts(path):
 def test_the_texts_are_looked_at():
     assert not described("../_images/8478ff.png")
     assert FIGURE.search("x = 1\nbr.plotting.plot_levels(levels)")
+
+
+def command_sections():
+    """Return the sections of the page of the command line that are made from the help."""
+    sys.path.insert(0, str(DOCS))
+    try:
+        import command_reference
+    finally:
+        sys.path.remove(str(DOCS))
+    source = ["# Command line"]
+    command_reference.source_read(None, command_reference.DOCNAME, source)
+    found = re.split(r"(?m)^## (bayesrisk .*)$", source[0])[1:]
+    return dict(zip(found[::2], found[1::2], strict=True))
+
+
+def test_the_page_of_the_command_line_has_every_command_and_option():
+    from typer.main import get_command
+
+    from bayesrisk.cli.app import app
+
+    sections, group = command_sections(), get_command(app)
+    assert len(sections) > 8
+    for words, text in sections.items():
+        command = group
+        for word in words.split()[1:]:
+            command = command.commands[word]
+        assert f"$ {words}" in text
+        for option in (o for p in command.params for o in p.opts if o.startswith("--")):
+            assert f"{option}" in text, (words, option)
+    for name, command in group.commands.items():
+        assert command.hidden or any(words.split()[1] == name for words in sections), name
+
+
+#: Words of each half of the site, explanations and all other pages, code and tables included.
+MOST_WORDS = 25_000
+AMERICAN = re.compile(
+    r"\b(?:colou?rize|behavior|colors?|neighbors?|centers?|favor|labor|honor|catalog|gray"
+    r"|(?:general|random|normal|optim|summar|standard|recogn|organ|minim|maxim|character)iz(?:e[sd]?|ing))\b",
+    re.IGNORECASE,
+)
+
+
+def prose(text):
+    """Return the running text of a page, paragraph by paragraph: no code, tables or headings."""
+    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
+    text = re.sub(
+        r"^(\s*)(`{3,}|:{3,})[^\n]*\{?.*?^\1\2\s*$", "\n\n", text, flags=re.DOTALL | re.MULTILINE
+    )
+    text = re.sub(r"^\$\$.*?\$\$\s*$", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^(?:\s*\||#+ |:::).*$", "\n\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^\s*(?:[-*]|\d+\.|:|>) ", "\n\n", text, flags=re.MULTILINE)
+    text = re.sub(r"`[^`]+`", "Code", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", lambda found: found[1] or "Page", text)
+    text = re.sub(r"\$[^$]+\$", "x", text)
+    return [" ".join(part.split()) for part in re.split(r"\n\s*\n", text) if part.strip()]
+
+
+def sentences(text):
+    """Return the sentences of a page: they end in a full stop, question or exclamation mark."""
+    for part in prose(text):
+        yield from re.split(r"(?<=[.!?])[*_)\"”]*\s+(?=[*_(\"“]*[A-Z0-9])", part)
+
+
+@of([*PAGES, ROOT / "README.md"])
+def test_lines_of_pages_are_short(path):
+    """Tables, links and code have lines of their own length."""
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for line in text.splitlines():
+        assert len(line) <= 100 or re.match(r"\s*(\||#|\[|!\[|:alt:|alt:)", line), line
+
+
+def test_sentences_of_pages_are_short():
+    """Most have at most 25 words: no more than one in twenty is longer."""
+    found = [s for p in PAGES for s in sentences(p.read_text(encoding="utf-8"))]
+    longer = [sentence for sentence in found if len(sentence.split()) > 25]
+    assert len(found) > 900
+    assert len(longer) <= 0.05 * len(found), longer
+
+
+def test_sentences_are_split_where_they_end():
+    page = "# Title\n\nOne `a b c` is here. Two\nhave [a link](x.md).\n\n| a | b |\n\n"
+    page += "- Three, e.g. this?\n- 4 it is.\n"
+    assert [len(s.split()) for s in sentences(page)] == [4, 4, 3, 3]
+
+
+@of([*PAGES, ROOT / "README.md"])
+def test_the_spelling_is_british(path):
+    assert AMERICAN.findall(" ".join(prose(path.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize("explaining", [True, False])
+def test_pages_are_few_words(explaining):
+    pages = [p for p in PAGES if ("explanation" in p.parts) == explaining]
+    assert sum(len(p.read_text(encoding="utf-8").split()) for p in pages) <= MOST_WORDS

@@ -64,7 +64,7 @@ def test_the_largest_counts_are_answered():
         k = largest - fewer
         ratio = br.risk_ratio(k, rho=0.1, prior=0.5, known_count=k)
         assert ratio == br.risk_ratio(0, rho=0.1, prior=0.5)
-    law = br.FiniteLaw(largest, [0.25, 0.75])
+    law = br.distributions.FiniteLaw(largest, [0.25, 0.75])
     assert law.mean() - largest == pytest.approx(0.75, abs=0.5)  # a double has no more digits
     np.testing.assert_array_equal(law.cdf([largest - 1, largest, largest + 1]), [0.0, 0.25, 1.0])
     assert law.ppf(0.25) == largest

@@ -30,12 +30,13 @@ def test_python_blocks_print_what_they_say(block):
     assert [text.strip() for text in promised] == output.getvalue().splitlines()
 
 
-def test_a_rho_of_the_census_comes_with_both_of_its_noises():
+def test_the_noise_of_the_census_is_named_by_its_size_and_taken_as_produced():
     home = (Path(__file__).parents[1] / "docs" / "index.md").read_text(encoding="utf-8")
     for text in (README, home):
-        assert "0.0992" in text
-        for number in ("5.04", "10.08", "as in the paper", "as produced"):
-            assert number in " ".join(text.replace("#", " ").split()), number
+        said = " ".join(text.replace("#", " ").split())
+        assert "size used for census blocks in 2020 (rho 0.1)" in said
+        for code in re.findall(r"```(?:python|\{code-cell\} python)\n(.*?)```", text, re.DOTALL):
+            assert not re.search(r"rho\b.*0\.\d", code) or "2**0.5" in code
     assert "--rho 0.0992264 --prior 1/10 --prior 1/864 --sensitivity change-one" in README
 
 

@@ -6,7 +6,7 @@ without one, a line of its fields, arrays as their shape and range.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from html import escape
 from textwrap import shorten, wrap
@@ -66,6 +66,13 @@ def short(value: object) -> str:
     return _line(repr(value), 72)
 
 
+def several(names: Iterable[object], most: int = 8) -> str:
+    """Return names with commas between them, of many the first and their number."""
+    listing = [str(name) for name in names]
+    rest = len(listing) - most
+    return ", ".join(listing[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
 def _line(text: str, width: int) -> str:
     """Return text on one line, without characters that have no glyph."""
     plain = "".join(c if c.isprintable() else " " for c in text)
@@ -95,7 +102,8 @@ def _text(result: object) -> str:
     return "\n".join(lines)
 
 
-def _html(result: Any) -> str:
+def html(result: Any) -> str:
+    """Return the page of a result in a notebook: its sentences, or its fields, and first rows."""
     name, sentences = escape(type(result).__name__), _sentences(result)
     if not sentences:
         rows = "".join(
@@ -104,12 +112,12 @@ def _html(result: Any) -> str:
         )
         return f"<div><strong>{name}</strong><table>{rows}</table></div>"
     frame = result._shown_frame() if hasattr(result, "_shown_frame") else None
-    return f"<div><strong>{name}</strong>{page(' '.join(result._answer()), frame)}</div>"
+    return f"<div><strong>{name}</strong>{page(result._answer(), frame)}</div>"
 
 
-def page(sentence: str, frame: Any = None, *, whole: str = "to_frame()") -> str:
-    """Return a sentence and the first rows of a frame as HTML; ``whole`` says where all are."""
-    paragraph = f"<p>{escape(sentence)}</p>"
+def page(lines: Sequence[str], frame: Any = None, *, whole: str = "to_frame()") -> str:
+    """Return lines and the first rows of a frame as HTML; ``whole`` says where all are."""
+    paragraph = f"<p>{'<br>'.join(map(escape, lines))}</p>"
     if frame is None:
         return paragraph
     head = frame.head(_ROWS).to_html(
@@ -149,5 +157,5 @@ class Tabular:
 def displayed(cls: _Class) -> _Class:
     """Let a class of results print its answer, as text and in a notebook."""
     cls.__repr__ = _text  # type: ignore[method-assign,assignment]
-    cls._repr_html_ = _html  # type: ignore[attr-defined]
+    cls._repr_html_ = html  # type: ignore[attr-defined]
     return cls

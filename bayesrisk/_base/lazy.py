@@ -1,6 +1,11 @@
-"""Public names that are loaded when they are first used, and the likest one for a wrong name."""
+"""Public names that are loaded when they are first used, and where a name is that is not here."""
 
-from collections.abc import Callable
+import ast
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
 
 import lazy_loader  # type: ignore[import-untyped]
 
@@ -15,16 +20,55 @@ def attach(
 
     def get(name: str) -> object:
         try:
+            if name in every and Path(file).with_name(name).is_dir():
+                return importlib.import_module(f"{package}.{name}")  # a room, perhaps called
             return load(name)
         except AttributeError as error:
             if name in every or name.startswith("_"):
                 raise
-            if name in old_names.NAMES.get(package, ()):
+            if old_names.moves(package, name):
                 return old_names.moved(package, name)
             from bayesrisk._base import validation as check
             from bayesrisk.exceptions import quote
 
-            like = check.did_you_mean(name, every)
+            places = [f"{place}.{name}" for place in public_places().get(name, ())]
+            like = f": it is {' or '.join(places)}" if places else check.did_you_mean(name, every)
             raise AttributeError(f"{package} has no attribute {quote(name)}{like}") from error
 
     return get, names, every
+
+
+@functools.cache
+def public_places() -> Mapping[str, list[str]]:
+    """Return the modules that list each public name, found without loading any of them."""
+    root, places = Path(__file__).parents[1], dict[str, list[str]]()
+    for file in sorted([*root.glob("*.py*"), *root.glob("*/__init__.py*")]):
+        module = ".".join(file.relative_to(root.parent).with_suffix("").parts)
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            names: list[str] = []
+            if isinstance(node, ast.ImportFrom) and file.suffix == ".pyi":
+                names = [alias.asname or alias.name for alias in node.names]
+            elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                names = ast.literal_eval(node.value) if isinstance(node.value, ast.List) else []
+            for name in names:
+                places.setdefault(name, []).append(module.removesuffix(".__init__"))
+    return places
+
+
+def callable_room(verb: str) -> type[ModuleType]:
+    """Return the class of a module that is also the function ``module:name`` of a later room.
+
+    It is for a verb of the front door that has the name of a room: both are found by that name.
+    """
+    module, _, name = verb.partition(":")
+
+    class Room(ModuleType):
+        def __call__(self, *args: object, **kwargs: object) -> object:
+            return self.__wrapped__(*args, **kwargs)
+
+        @property
+        def __wrapped__(self) -> Callable[..., object]:
+            function: Callable[..., object] = getattr(importlib.import_module(module), name)
+            return function
+
+    return Room

@@ -1,7 +1,7 @@
-"""Names of the version before: modules and functions of a census bureau, which moved to its wing.
+"""Names of the version before: what moved to the wing of censuses, and what left the front door.
 
 An old dotted name is found for one version, without a warning, so that programs and notebooks that
-use it go on; *Migration* lists them.
+use it go on; *Migration* lists them, with what to write.
 """
 
 import importlib
@@ -53,12 +53,43 @@ NAMES = {
     "bayesrisk.tables.schema": ("household_cells", "household_valid"),
     "bayesrisk.risk": ("occupancy_block_risk", "occupancy_linkage"),
 }
+#: Names that ``bayesrisk`` itself had, by the module one dot deeper that has them.
+FRONT = {
+    "Belief": "answers",
+    "BottomUp": "mechanisms",
+    "Estimate": "answers",
+    "FiniteLaw": "distributions",
+    "Identity": "mechanisms",
+    "MechanismQuestion": "risk",
+    "MechanismSpec": "release",
+    "Microdata": "tables",
+    "NoiseSpec": "release",
+    "TableReading": "tables",
+    "TopDown": "mechanisms",
+    "answers": "answers",
+    "bayes_decision": "inference",
+    "compare_mechanisms": "risk",
+    "decision_accuracy": "risk",
+    "exceptions": "exceptions",
+    "interfaces": "interfaces",
+    "reidentify": "risk",
+    "sample_tree": "inference",
+    "statements_about_people": "risk",
+}
+
+
+def moves(package: str, name: str) -> bool:
+    """Return whether a package listed a name in the version before, and does no more."""
+    return name in NAMES.get(package, ()) or (package == "bayesrisk" and name in FRONT)
 
 
 def moved(package: str, name: str) -> object:
     """Return the object that a package listed under a name in the version before."""
-    if name not in NAMES.get(package, ()):
+    if not moves(package, name):
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    if package == "bayesrisk" and name in FRONT:
+        module = importlib.import_module(f"bayesrisk.{FRONT[name]}")
+        return module if name == FRONT[name] else getattr(module, name)
     if package == "bayesrisk.census":
         home = "population" if name in NAMES[package][:4] else "readers"
         return importlib.import_module(f"bayesrisk.census.{home}.{name}")

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from bayesrisk._base.disk.objects import at_url, is_object
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 
@@ -50,7 +51,11 @@ MAX_ELEMENTS = 2**30
 MAX_ITEMS = 2**22
 _MAX_NAME = 64  # characters of a name that is compared with those known
 _LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
-_FRACTION = re.compile("[0-9]{1,18}/0*[1-9][0-9]{0,17}")
+#: A fraction, or a decimal; no exponent makes more digits than a double has room for.
+_TEXT = re.compile(
+    r"[0-9]{1,18}/0*[1-9][0-9]{0,17}|[+-]?[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?"
+)
+_TEXTS = "; text must be a decimal such as '0.1' or a fraction such as '1/10'"
 _BLOCK = 8192  # doubles that stay in the first-level cache
 
 Bounds = Literal["[]", "()", "(]", "[)"]
@@ -83,7 +88,7 @@ def _bounded(value: object, name: str) -> None:
 def _raw_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument."""
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
-        advice = "; text must be a fraction such as '1/10'" if isinstance(value, str) else ""
+        advice = _TEXTS if isinstance(value, str) else ""
         raise ArgumentTypeError(
             name, "must be a number or an array of them", got=value, advice=advice
         )
@@ -97,7 +102,7 @@ def _raw_array(value: object, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "iuf":
         text = f"dtype {array.dtype}"
         if array.dtype.kind == "U":
-            text = f"{quote(array.flat[0].item())}; text must be a fraction such as '1/10'"
+            text = f"{quote(array.flat[0].item())}{_TEXTS}"
         raise ArgumentTypeError(name, "must be a real number or an array of them", shown=text)
     return array.astype(np.float64, copy=False) if array.dtype.kind == "f" else array
 
@@ -151,12 +156,12 @@ def real_array(
     """Return ``value`` as finite float64 within its bounds.
 
     Accepts Python and NumPy numbers, ``Fraction``, ``Decimal`` and (nested) sequences of them, and
-    fractions of digits as text, such as ``"1/10"``, alone or in a list.
+    fractions and decimals as text, such as ``"1/10"`` and ``"0.1"``, alone or in a list.
     """
-    if isinstance(value, str) and _FRACTION.fullmatch(value):
+    if isinstance(value, str) and _TEXT.fullmatch(value):
         value = Fraction(value)
     elif isinstance(value, list | tuple):
-        texts = (isinstance(entry, str) and _FRACTION.fullmatch(entry) for entry in value)
+        texts = (isinstance(entry, str) and _TEXT.fullmatch(entry) for entry in value)
         value = cast(Any, [Fraction(v) if f else v for v, f in zip(value, texts, strict=True)])
     array = _raw_array(value, name).astype(np.float64, copy=False)
     bad = ~np.isfinite(array)
@@ -297,11 +302,19 @@ def text(value: object, name: str) -> str:
 
 
 def path(value: object, name: str) -> Path:
-    """Return a path, from a text or a path-like object."""
+    """Return a path, from a text, a URL or a path-like object."""
+    if is_object(value):
+        return cast(Path, value)
     if not isinstance(value, (str, PathLike)) or not str(value) or "\0" in str(value):
         raise ArgumentTypeError(name, "must be a path", got=value)
     text(str(value), name)
-    return Path(value)
+    return at_url(str(value), name) or Path(value)
+
+
+def paths(value: object, name: str) -> list[Path]:
+    """Return the paths of one file or of several."""
+    one = isinstance(value, str | Path) or is_object(value)
+    return [path(file, name) for file in ([value] if one else items(value, name))]
 
 
 def function(value: object, name: str) -> None:

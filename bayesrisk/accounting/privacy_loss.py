@@ -91,7 +91,7 @@ class Ends(Tabular):
 @displayed
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss(Tabular):
-    """The law of the privacy loss of all counts with independent noise that one record moves.
+    """Distribution of the privacy loss of a release: of all noisy counts that one record moves.
 
     Made by :meth:`of`.
 
@@ -163,7 +163,7 @@ class PrivacyLoss(Tabular):
 
     @property
     def reversed(self) -> PrivacyLoss:
-        """The law of the absent record against the present one: the same for symmetric noise."""
+        """The privacy loss with the two data sets exchanged; the same for symmetric noise."""
         return PrivacyLoss(tuple(replace(part, change=-part.change) for part in self.parts))
 
     @cached_property
@@ -345,7 +345,7 @@ class PrivacyLoss(Tabular):
         return self._tail(high).lower
 
     def posterior(self, prior: ArrayLike) -> BeliefLaw:
-        """Return the law of the posterior of whoever sees all counts and knows all others.
+        """Return the distribution of the posterior of somebody who knows all other records.
 
         The record is there: logit(posterior) = logit(prior) + L.
 
@@ -392,7 +392,7 @@ class PrivacyLoss(Tabular):
         return Pair(*ends)
 
     def scaled(self, factor: float) -> PrivacyLoss:
-        """Return the law with all variances times a factor: a scale grows with its root."""
+        """Return the privacy loss after all noise variances are multiplied by a factor."""
         scale = check.scalar(factor, "factor", lower=1e-12, upper=1e12)
         return PrivacyLoss(
             tuple(replace(part, law=_scaled(part.law, scale)) for part in self.parts)

@@ -1,7 +1,7 @@
 """The ``bayesrisk`` command: thin wrappers, no mathematics of their own."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -12,8 +12,9 @@ import typer
 from bayesrisk._base import interrupts
 from bayesrisk._base.wings import wing_points
 from bayesrisk._version import __version__
-from bayesrisk.cli import attacks, audit, records, release, risk, setup
+from bayesrisk.cli import attacks, audit, plan, release, setup
 from bayesrisk.cli.command import Command, Commands, flattened
+from bayesrisk.cli.counts import risk
 from bayesrisk.cli.printing import say
 from bayesrisk.exceptions import (
     BayesRiskError,
@@ -27,6 +28,9 @@ from bayesrisk.exceptions import (
 
 #: Exit statuses besides 0, 2 (wrong use), 130 and 143 (interrupted).
 DATA, CRASH = 3, 1
+
+#: A command with its example and its first options; or the name of a group, with help and commands.
+Listing = Mapping[Any, tuple[str, Any]]
 
 
 def _typer(**settings: Any) -> typer.Typer:
@@ -43,54 +47,58 @@ def _typer(**settings: Any) -> typer.Typer:
 app = _typer(name="bayesrisk", help="Bayesian disclosure risk of published statistics.")
 
 
-#: Commands by group, each with an example of its arguments.
-_COMMANDS: dict[str, dict[Callable[..., None], str]] = {
-    "Risk": {
-        risk.risk: "--rho 0.1 --prior 1/10 -- 3 -1",
-        risk.hierarchy: "--rho-block 1/2 --rho-group 1/2 --block 2 --group 5 --siblings 3 "
-        "--n-siblings 2 --prior 1/10",
-        risk.sweep: "sample:dare-county-sweep -o out --workers 2",
-        risk.report: "out",
-        risk.convert: "--max-risk 1.5 --prior 1/10",
-        records.first_look: "sample:hospital --keys region,age --sensitive diagnosis",
-        audit.audit: "sample:synthetic-county -o audit --protection identity "
-        "--protection swapping:rate=0.05 --method posterior,reconstruction,claims --targets 40",
+#: Commands by group, each with an example of its arguments, and the options that matter first.
+_COMMANDS: dict[str, Listing] = {
+    "Attack": {
+        attacks.attack: (
+            "tables.csv -o out --set counts=exact",
+            "output only settings accept scope columns time_limit workers",
+        ),
+        audit.audit: (
+            "sample:synthetic-county -o audit --protection none --protection swapping:rate=0.05 "
+            "--method posterior,reconstruction,claims --targets 40",
+            "output protection known stated adversary method targets workers",
+        ),
     },
     "Protect": {
-        release.release: "population -o release --mechanism rounding:base=3 --tables sf1-block",
-        release.verify_release: "release",
+        release.release: (
+            "population -o release --protection rounding:base=3 --tables sf1-block",
+            "output protection tables place columns cuts places by",
+        ),
+        release.verify: ("release", ""),
+        plan.plan: (
+            "sample:small-town -o plan --tables sample:small-town --limit proved=0",
+            "output limit rule ladders tables adversary workers resume",
+        ),
     },
-    "Attack": {
-        attacks.attack_: "tables.csv -o attack --set counts=exact",
-        attacks.reconstruct: "tables -o records --scope block --variability block",
-        attacks.bounds: "tables -o bounds",
-        attacks.claims: "tables -o claims --max-columns 3 --workers 2",
+    "Risk": {
+        risk.risk: ("--rho 0.1 --prior 1/10 -- 3 -1", ""),
+        risk.convert: ("--max-risk 1.5 --prior 1/10", ""),
+        risk.sweep: ("sample:dare-county-sweep -o out --workers 2", "output seed"),
+        risk.report: ("out", ""),
     },
-    "Data": {
-        records.tabulate: "population -o tables --tables sf1-block,sf1-tract",
-    },
-    "Setup": {setup.list_: "mechanisms", setup.warmup: ""},
+    "Setup": {setup.list_: ("mechanisms", ""), setup.warmup: ("", "")},
 }
 
 
-def _add(group: typer.Typer, panel: str, commands: Mapping[Callable[..., None], str]) -> None:
-    """Add commands to a group, each with its example."""
-    prefix = "bayesrisk" if group is app else f"bayesrisk {group.info.name}"
-    for command, arguments in commands.items():
+def _add(group: typer.Typer, path: str, panel: str, commands: Listing) -> None:
+    """Add commands to a group, each with its example, and groups below it."""
+    for command, entry in commands.items():
+        if isinstance(command, str):
+            below, (text, inner) = _typer(name=command), entry
+            _add(below, f"{path} {command}", panel, inner)
+            group.add_typer(below, rich_help_panel=panel, help=text)
+            continue
         name = command.__name__.rstrip("_").replace("_", "-")
-        text = f"Example: {prefix} {name} {arguments}".rstrip()
-        group.command(name, cls=Command, rich_help_panel=panel, epilog=text)(flattened(command))
+        text = f"Example: {path} {name} {entry[0]}".rstrip()
+        add = group.command(name, cls=Command, rich_help_panel=panel, epilog=text)
+        add(flattened(command, entry[1].split()))
 
 
-for _panel, _commands in _COMMANDS.items():
-    _add(app, _panel, _commands)
-for _module in map(import_module, wing_points().get("bayesrisk.commands", {}).values()):
-    for _panel, _commands in _module.COMMANDS.items():
-        _add(app, _panel, _commands)
-    for _name, (_panel, _help, _commands) in _module.GROUPS.items():
-        _group = _typer(name=_name)
-        _add(_group, _panel, _commands)
-        app.add_typer(_group, rich_help_panel=_panel, help=_help)
+_wings = map(import_module, wing_points().get("bayesrisk.commands", {}).values())
+for _listings in (_COMMANDS, *(wing.COMMANDS for wing in _wings)):
+    for _panel, _commands in _listings.items():
+        _add(app, "bayesrisk", _panel, _commands)
 
 
 def _show_version(value: bool) -> None:

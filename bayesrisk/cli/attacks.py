@@ -1,22 +1,24 @@
-"""Attacks on published tables: what must be true of the records, and which records fit."""
+"""``bayesrisk attack``: what must be true behind published tables, and which records fit them."""
 
 import functools
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import bayesrisk as br
 from bayesrisk._base import disk
-from bayesrisk.cli.data import TABLES, data_path
+from bayesrisk._base.wings import wing_points
+from bayesrisk.cli.data import TABLES, data_path, made_up_mark
 from bayesrisk.cli.options import (
-    JsonOption,
-    OutputOption,
-    QuietOption,
+    DialectOption,
     RuleOption,
     RunOptions,
     SeedOption,
-    SolverOption,
-    TablesArgument,
     TakenOption,
     optional_number,
     parse_names,
@@ -24,35 +26,331 @@ from bayesrisk.cli.options import (
 from bayesrisk.cli.printing import listed, print_answer, progress, say, warnings_as_lines
 from bayesrisk.exceptions import ArgumentError, quote
 
+#: Limits of what may go on for days where nobody asked for any: a tract is one component.  That of
+#: nodes is mostly reached first, and leaves the same answer on any machine.
+JOINT_NODES, JOINT_SECONDS = 100, 600
+#: Seconds for an attack on text files.
+_SECONDS = "60"
 
-def claims(
-    tables: TablesArgument,
-    output: OutputOption,
-    runner: RunOptions,
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How text files are read."""
+
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Text files: how they are read: counts=exact, 'marks.*=1-4', ...; repeat."
+        ),
+    ] = None
+    assume: Annotated[Path | None, "Text files: TOML file with such settings."] = None
+    save_assumptions: Annotated[
+        Path | None, "Text files: write such a file with the guesses, to be checked."
+    ] = None
+    accept: Annotated[bool, "Text files: take all guesses about the reading for true."] = False
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """Options of some steps of an attack."""
+
+    scope: Annotated[
+        str | None,
+        "Bounds, records: level whose tables are taken together, with those below [the finest].",
+    ] = None
     columns: Annotated[
-        list[str] | None, "Columns of claims; repeat, or separate by commas [all]."
+        list[str] | None, "Claims: columns of claims; repeat, or separate by commas [all]."
+    ] = None
+    max_columns: Annotated[int | None, "Claims: most columns of a claim [all]."] = None
+    time_limit: Annotated[
+        str | None,
+        f"Seconds, or none: for all of text files [{_SECONDS}]; for each place or component of "
+        f"folders [{JOINT_SECONDS} with --variability tract-joint, else none].",
+    ] = None
+    proofs: Annotated[
+        int,
+        "Text files: certificates of so many claims and of so many bounds, with their checker; 0 "
+        "for none.",
+    ] = 10
+    variability: Annotated[
+        str | None,
+        "Records: also bound how much others that fit may differ: block, tract-bounds, "
+        "tract-joint.",
+    ] = None
+    nearest: Annotated[bool, "Records: least deviation where none fit."] = False
+    plain: Annotated[bool, "Claims: any combination of codes, no structural rules."] = False
+    tenure: Annotated[str, "Claims: renters: merged, cash (all pay) or four-way."] = "merged"
+    solver: Annotated[str, "Solver of whole numbers: highs, pulp:highs, pulp:cbc, ..."] = "highs"
+    node_limit: Annotated[
+        str | None,
+        "Bounds, records: most programs and nodes of the solver for each component, or none "
+        f"[{JOINT_NODES} with --variability tract-joint and highs, else none].",
+    ] = None
+    taken_as_true: TakenOption = False
+    no_rule: RuleOption = False
+
+
+@dataclass(frozen=True)
+class LinkOptions:
+    """Files of people with whom reconstructed records are linked."""
+
+    adversary: Annotated[
+        list[Path] | None,
+        "Links: people whom the adversary knows: block, sex, age, person; a file, a folder of "
+        "microdata by place, or sample:NAME. May be repeated.",
+    ] = None
+    truth: Annotated[
+        Path | None,
+        "Links: confidential records: block, sex, age, race, hisp, person; a file, a folder of "
+        "microdata by place, or sample:NAME.",
+    ] = None
+    dialect: DialectOption = None
+    truth_dialect: Annotated[str | None, "Links: dialect of --truth, if it has another."] = None
+
+
+#: The options that go with each step; those of text files alone, with the attack on these.
+_TAKES = {
+    "bounds": {"scope", "solver", "time_limit", "node_limit", "no_rule"},
+    "records": {
+        *("scope", "variability", "nearest", "solver", "time_limit", "node_limit"),
+        *("taken_as_true", "no_rule"),
+    },
+    "claims": {
+        *("columns", "max_columns", "plain", "tenure", "solver", "time_limit"),
+        *("taken_as_true", "no_rule"),
+    },
+    "links": {"adversary", "truth", "dialect", "truth_dialect", "seed"},
+}
+_STEPS = tuple(_TAKES)
+_OF_TEXT = {"time_limit", "proofs", "seed"}
+#: What a step found, the lines before its parts, and those after.
+Answer = tuple[Any, Iterable[str], Iterable[str]]
+
+
+def attack(
+    tables: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Published tables: text files or workbooks of an agency; or a folder of tables or "
+            "of a release; for --only links a folder of reconstructed records."
+        ),
+    ],
+    reading: ReadingOptions,
+    options: StepOptions,
+    people: LinkOptions,
+    runner: RunOptions,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Output folder.")] = None,
+    only: Annotated[
+        str | None,
+        "One step alone: bounds of true counts; records that fit; claims that must be true; links "
+        "of records to known people [the first three].",
     ] = None,
-    max_columns: Annotated[int | None, "Most columns of a claim."] = None,
-    plain: Annotated[bool, "Any combination of codes, no structural rules."] = False,
-    tenure: Annotated[str, "Renters: merged, cash (all pay) or four-way."] = "merged",
-    solver: SolverOption = "highs",
-    time_limit: Annotated[str | None, "Seconds for each block [none]."] = None,
-    taken_as_true: TakenOption = False,
-    no_rule: RuleOption = False,
+    seed: SeedOption = 0,
 ) -> None:
-    """Say what must be true of the records behind published tables, and prove it."""
+    """Say what published tables give away, and prove it.
+
+    Of text files all steps share one report; of a folder each step has a folder of its own.
+    """
+    from bayesrisk._base import validation as check
+
+    step = None if only is None else check.choice(only, "only", _STEPS)
+    folder = tables[0] if len(tables) == 1 and tables[0].is_dir() else None
+    _check_options(step, folder, options, people, seed)
+    if step == "links":
+        name = wing_points().get("bayesrisk.steps", {}).get("links", "")
+        module, _, function = name.partition(":")
+        getattr(import_module(module), function)(tables, _output(output), people, seed, runner)
+        return
+    if step is None and folder is None:
+        runner.refuse("goes with --only, or with a folder of tables")
+        _read_and_attack(tables, output, reading, options, seed, runner)
+        return
+    with _folder(tables, output, reading, runner) as source:
+        if source is None:
+            return
+        target, documents = _output(output), {}
+        for name in [step] if step else [name for name in _STEPS if name != "links"]:
+            place = target if step else target / name
+            summary, before, after = _RUN[name](source, place, options, runner)
+            documents[name] = summary.to_dict()
+            if not runner.as_json:
+                runner.show(summary, before, after)
+    if runner.as_json:
+        print_answer(documents[step] if step else documents, (), as_json=True)
+
+
+def _check_options(
+    step: str | None, folder: Path | None, options: StepOptions, people: LinkOptions, seed: int
+) -> None:
+    """Refuse options that do not go with what is asked for."""
+    steps = [step] if step else [name for name in _STEPS if name != "links"]
+    takes = set[str]().union(*(_TAKES[name] for name in steps))
+    takes = _OF_TEXT if step is None and folder is None else takes
+    chosen = {
+        field.name
+        for group in (options, people)
+        for field in fields(group)
+        if getattr(group, field.name) != field.default
+    } | ({"seed"} if seed else set())
+    if wrong := sorted(chosen - takes):
+        option = f"--{wrong[0].replace('_', '-')}"
+        goes = [f"--only {name}" for name in _STEPS if wrong[0] in _TAKES[name]]
+        goes += ["text files without --only"] * (wrong[0] in _OF_TEXT)
+        raise ArgumentError(f"{option} goes with {' or '.join(goes)}")
+
+
+def _output(output: Path | None) -> Path:
+    """Return the output folder, which must be given."""
+    if output is None:
+        raise ArgumentError("output", "must be a folder", shown="none")
+    return output
+
+
+@contextmanager
+def _folder(
+    tables: list[Path], output: Path | None, options: ReadingOptions, runner: RunOptions
+) -> Iterator[Path | None]:
+    """Provide a folder of tables: the one that is named, or one of text files as they are read."""
+    from bayesrisk.tables import PublishedTables
+
+    if len(tables) == 1 and (tables[0].is_dir() or str(tables[0]).startswith("sample:")):
+        for name in (f.name for f in fields(options) if getattr(options, f.name) != f.default):
+            option = {"settings": "set"}.get(name, name).replace("_", "-")
+            raise ArgumentError(f"--{option} goes with text files, which {tables[0]} is not")
+        yield data_path(tables[0], TABLES)
+        return
+    reading = _reading(tables, output, options, runner)
+    if reading is None:
+        yield None
+        return
+    with disk.scratch_folder(_output(output)) as scratch:
+        PublishedTables(*reading.confirmed()).write(scratch / "tables")
+        yield scratch / "tables"
+
+
+def _reading(
+    tables: list[Path], output: Path | None, options: ReadingOptions, runner: RunOptions
+) -> Any:
+    """Return text files as they are read, no question left; None where guesses alone are kept."""
+    from bayesrisk.tables.reading.reading import read
+    from bayesrisk.tables.reading.rules import setting
+    from bayesrisk.tables.reading.sheet import file_sheet
+
+    settings = options.settings or ()
+    document: dict[str, Any] = {} if options.assume is None else {"assume": options.assume}
+    if wrong := next((text for text in settings if "=" not in text), None):
+        raise ArgumentError(f"--set must be NAME=VALUE, got {quote(wrong)}")
+    wanted = [text.partition("=")[2] for text in settings if text.startswith("sheet=")]
+    files = [data_path(file, TABLES) for file in tables]
+    sheets = [file_sheet(file, *wanted[:1]) for file in files]
+    document |= dict(setting(text, sheets) for text in settings)
+    reading = read(sheets, document)
+    mark = [br.datasets.MADE_UP] if made_up_mark(*files) else []
+    for line in [*mark, *reading.screen()]:
+        say(line, err=runner.as_json)
+    if options.save_assumptions is not None:
+        with disk.whole_file(options.save_assumptions, new=True) as stream:
+            stream.write(reading.to_toml().encode())
+        say(f"what is assumed is in {options.save_assumptions}: check it", err=runner.as_json)
+        if output is None:
+            return None
+    reading = reading.accepted() if options.accept else reading
+    reading.confirmed()
+    _output(output)
+    return reading
+
+
+def _read_and_attack(
+    tables: list[Path],
+    output: Path | None,
+    options: ReadingOptions,
+    steps: StepOptions,
+    seed: int,
+    runner: RunOptions,
+) -> None:
+    """Attack text files: all steps, and one report."""
+    from bayesrisk.experiments.table_attack import attack as attack_tables
+
+    reading = _reading(tables, output, options, runner)
+    if reading is None:
+        return
+    folder = _output(output)
+    mark = made_up_mark(*(data_path(file, TABLES) for file in tables))
+    limit = optional_number(_limit(steps.time_limit, _SECONDS), "time_limit")
+    with (
+        warnings_as_lines(),
+        progress(quiet=runner.quiet or runner.as_json, title="attack", unit="steps") as advance,
+    ):
+        answer = attack_tables(
+            reading, folder, seed=seed, time_limit=limit, proofs=steps.proofs, progress=advance,
+            made_up=bool(mark),
+            say=None if runner.as_json else functools.partial(say, err=False),
+        )  # fmt: skip
+    report = folder / "report.html"
+    runner.embed(report)
+    rows = {name: len(frame) for name, frame in answer.frames.items()}
+    result = {  # lines have said it first
+        **(mark if runner.as_json else {}), "report": str(report), "sentences": answer.sentences,
+        **rows, **answer.facts,
+    }  # fmt: skip
+    print_answer(result, [*answer.last, f"report: {report}"], as_json=runner.as_json)
+
+
+def _bounds(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:
+    """Bound the true counts behind rounded, withheld or otherwise coarsened ones."""
+    from bayesrisk.experiments.reconstruction import BoundsStudy
+
+    study = BoundsStudy(
+        tables,
+        scope=options.scope,
+        known_rule=not options.no_rule,
+        solver=options.solver,
+        time_limit=optional_number(_limit(options.time_limit, None), "time_limit"),
+        node_limit=_nodes(options.node_limit, None),
+    )
+    summary = runner.run(study, output, "bounds")
+    return summary, summary.sentences, [f"{summary.counts:,} counts: {output}/bounds.csv"]
+
+
+def _records(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:
+    """Reconstruct the records behind tables, and say what is proved about them."""
+    from bayesrisk.experiments.reconstruction import ReconstructionStudy, open_tables
+
+    joint = (options.variability or "").endswith("-joint")
+    seconds = _limit(options.time_limit, str(JOINT_SECONDS) if joint else None)
+    study = ReconstructionStudy(
+        tables,
+        scope=options.scope or open_tables(tables).workload.levels[-1],
+        variability=options.variability,
+        solver=options.solver,
+        time_limit=optional_number(seconds, "time_limit"),
+        node_limit=_nodes(
+            options.node_limit, str(JOINT_NODES) if joint and options.solver == "highs" else None
+        ),
+        nearest=options.nearest,
+        taken_as_true=options.taken_as_true,
+        known_rule=not options.no_rule,
+    )
+    summary = runner.run(study, output, "records")
+    sentence = f"{summary.records} records in {output}; blocks: {listed(summary.statuses)}"
+    sentence += "; published counts are read as ranges" * summary.coarsened
+    return summary, [sentence], (f"  no records fit: {text}" for text in summary.conflicts)
+
+
+def _claims(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:
+    """Say what must be true of the records behind tables."""
     from bayesrisk.experiments.reconstruction import ClaimsStudy
 
     study = ClaimsStudy(
-        data_path(tables, TABLES),
-        columns=parse_names(columns) if columns else None,
-        max_columns=max_columns,
-        structural_rules=not plain,
-        tenure=tenure,
-        solver=solver,
-        time_limit=optional_number(time_limit, "time_limit"),
-        taken_as_true=taken_as_true,
-        known_rule=not no_rule,
+        tables,
+        columns=parse_names(options.columns) or None,
+        max_columns=options.max_columns,
+        structural_rules=not options.plain,
+        tenure=options.tenure,
+        solver=options.solver,
+        time_limit=optional_number(_limit(options.time_limit, None), "time_limit"),
+        taken_as_true=options.taken_as_true,
+        known_rule=not options.no_rule,
     )
     summary = runner.run(study, output, "claims")
     sentence = (
@@ -60,169 +358,21 @@ def claims(
         f"record, in {output}; blocks: {listed(summary.statuses)}"
     )
     conflicts = [f"  no records fit: {conflict}" for conflict in summary.conflicts]
-    runner.show(
-        summary, [sentence], [*(f"  {example}" for example in summary.examples), *conflicts]
-    )
+    return summary, [sentence], [*(f"  {example}" for example in summary.examples), *conflicts]
 
 
-#: Limits of what may go on for days where nobody asked for any: a tract is one component.  That of
-#: nodes is mostly reached first, and leaves the same answer on any machine.
-JOINT_NODES, JOINT_SECONDS = 100, 600
+_RUN = {"bounds": _bounds, "records": _records, "claims": _claims}
 
 
-def reconstruct(
-    tables: TablesArgument,
-    output: OutputOption,
-    scope: Annotated[str, "block: each block alone; tract: with its tract's tables."],
-    runner: RunOptions,
-    variability: Annotated[
-        str | None, "Also bound the solution variability: block, tract-bounds, tract-joint."
-    ] = None,
-    solver: SolverOption = "highs",
-    time_limit: Annotated[
-        str | None,
-        "Seconds of the solver for each component, or none "
-        f"[{JOINT_SECONDS} with --variability tract-joint, else none].",
-    ] = None,
-    node_limit: Annotated[
-        str | None,
-        "Nodes of the solver for the variability of each component, or none "
-        f"[{JOINT_NODES} with --variability tract-joint and highs, else none].",
-    ] = None,
-    nearest: Annotated[bool, "Least deviation where no records fit."] = False,
-    taken_as_true: TakenOption = False,
-    no_rule: RuleOption = False,
-) -> None:
-    """Reconstruct the records behind published tables, and say what is proved about them."""
-    from bayesrisk.experiments.reconstruction import ReconstructionStudy
-
-    joint = (variability or "").endswith("-joint")
-    seconds = _limit(time_limit, JOINT_SECONDS if joint else None)
-    study = ReconstructionStudy(
-        data_path(tables, TABLES),
-        scope=scope,
-        variability=variability,
-        solver=solver,
-        time_limit=optional_number(seconds, "time_limit"),
-        node_limit=_nodes(node_limit, JOINT_NODES if joint and solver == "highs" else None),
-        nearest=nearest,
-        taken_as_true=taken_as_true,
-        known_rule=not no_rule,
-    )
-    summary = runner.run(study, output, "reconstruct")
-    sentence = f"{summary.records} records in {output}; blocks: {listed(summary.statuses)}"
-    sentence += "; published counts are read as ranges" * summary.coarsened
-    runner.show(summary, [sentence], (f"  no records fit: {text}" for text in summary.conflicts))
-
-
-def _limit(text: str | None, usual: int | None) -> str | None:
+def _limit(text: str | None, usual: str | None) -> str | None:
     """Return the limit that was asked for, or the usual one of what takes long; None for none."""
     limit = usual if text is None else text
-    return None if limit in (None, "none") else str(limit)
+    return None if limit == "none" else limit
 
 
-def _nodes(text: str | None, usual: int | None) -> int | None:
+def _nodes(text: str | None, usual: str | None) -> int | None:
     """Return the limit of nodes, a whole number, or None."""
     nodes = _limit(text, usual)
     if nodes is not None and not nodes.isdecimal():
         raise ArgumentError("node_limit", "must be a whole number or none", got=nodes)
     return None if nodes is None else int(nodes)
-
-
-def bounds(
-    tables: TablesArgument,
-    output: OutputOption,
-    runner: RunOptions,
-    scope: Annotated[
-        str | None, "Level whose tables are taken together, with those below [the finest]."
-    ] = None,
-    no_rule: RuleOption = False,
-    solver: SolverOption = "highs",
-    time_limit: Annotated[
-        str | None, "Seconds for each component of the integer system [none]."
-    ] = None,
-    node_limit: Annotated[
-        str | None, "Linear programs and nodes for each component, on any machine [none]."
-    ] = None,
-) -> None:
-    """Bound the true counts behind rounded, withheld or otherwise coarsened ones, and prove it."""
-    from bayesrisk.experiments.reconstruction import BoundsStudy
-
-    study = BoundsStudy(
-        data_path(tables, TABLES),
-        scope=scope,
-        known_rule=not no_rule,
-        solver=solver,
-        time_limit=optional_number(time_limit, "time_limit"),
-        node_limit=_nodes(node_limit, None),
-    )
-    summary = runner.run(study, output, "bounds")
-    runner.show(summary, summary.sentences, [f"{summary.counts:,} counts: {output}/bounds.csv"])
-
-
-def attack_(
-    tables: Annotated[list[Path], typer.Argument(help="Text files as an agency publishes them.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Output folder.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="How they are read: counts=exact, 'marks.*=1-4', ...; repeat."),
-    ] = None,
-    assume: Annotated[Path | None, typer.Option(help="TOML file with such settings.")] = None,
-    save_assumptions: Annotated[
-        Path | None, typer.Option(help="Write such a file with the guesses, to be checked.")
-    ] = None,
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Take all guesses about the reading for true.")
-    ] = False,
-    time_limit: Annotated[str | None, typer.Option(help="Seconds for all steps [60].")] = "60",
-    proofs: Annotated[
-        int,
-        typer.Option(
-            help="Certificates of so many claims and of so many bounds, with their checker; 0 for "
-            "none."
-        ),
-    ] = 10,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Say what published tables give away: proofs, bounds, records that fit, likely records."""
-    from bayesrisk.experiments.table_attack import attack
-    from bayesrisk.tables.reading.reading import read
-    from bayesrisk.tables.reading.rules import setting
-    from bayesrisk.tables.reading.sheet import file_sheet
-
-    options: dict[str, Any] = {} if assume is None else {"assume": assume}
-    if wrong := next((text for text in settings or () if "=" not in text), None):
-        raise ArgumentError(f"--set must be NAME=VALUE, got {quote(wrong)}")
-    wanted = [text.partition("=")[2] for text in settings or () if text.startswith("sheet=")]
-    files = [data_path(file, TABLES) for file in tables]
-    sheets = [file_sheet(file, *wanted[:1]) for file in files]
-    options |= dict(setting(text, sheets) for text in settings or ())
-    reading = read(sheets, options)
-    for line in reading.screen():
-        say(line, err=as_json)
-    if save_assumptions is not None:
-        with disk.whole_file(save_assumptions, new=True) as stream:
-            stream.write(reading.to_toml().encode())
-        say(f"what is assumed is in {save_assumptions}: check it", err=as_json)
-        if output is None:
-            return
-    reading = reading.accepted() if accept else reading
-    reading.confirmed()
-    if output is None:
-        raise ArgumentError("output", "must be a folder", shown="none")
-    limit = optional_number(time_limit, "time_limit")
-    quiet = quiet or as_json
-    with (
-        warnings_as_lines(),
-        progress(quiet=quiet, title="attack", unit="steps") as advance,
-    ):
-        answer = attack(
-            reading, output, seed=seed, time_limit=limit, proofs=proofs, progress=advance,
-            say=None if as_json else functools.partial(say, err=False),
-        )  # fmt: skip
-    report = str(output / "report.html")
-    rows = {name: len(frame) for name, frame in answer.frames.items()}
-    result = {"report": report, "sentences": answer.sentences, **rows, **answer.facts}
-    print_answer(result, [*answer.last, f"report: {report}"], as_json=as_json)

@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
+from bayesrisk.cli import first_look
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import audit_settings_path, load_schema, record_path
-from bayesrisk.cli.options import (
-    SEED,
-    OutputOption,
-    RunOptions,
-    SchemaOption,
-    optional_number,
-    parse_names,
-)
+from bayesrisk.cli.options import SEED, RunOptions, SchemaOption, optional_number, parse_names
+from bayesrisk.cli.printing import print_answer, say, shard_lines
 from bayesrisk.cli.sources import (
     MOST_KINDS,
     ColumnOptions,
@@ -31,7 +26,7 @@ if TYPE_CHECKING:
     from bayesrisk.interfaces import PopulationSource
     from bayesrisk.risk.audit import Adversary
 
-_ATTACKS = ("outsider", "linker", "knows-all-but-one")
+_ADVERSARIES = ("outsider", "linker", "knows-all-but-one")
 #: What is published, known and stated where nothing is said: redistricting tables of persons.
 _TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
 _GOAL = ("target_ratio", "quantile", "against", "steps")
@@ -43,22 +38,27 @@ class AuditOptions(ColumnOptions):
 
     protection: Annotated[
         list[str] | None,
-        "MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; may be repeated.",
+        "none, MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; may be "
+        "repeated. Without any, rare records are counted, and that is all.",
     ] = None
-    attack: Annotated[
+    adversary: Annotated[
         list[str] | None,
-        "outsider, linker, insider or knows-all-but-one; may be repeated [all but insider].",
+        "Who asks: outsider, linker, insider or knows-all-but-one; may be repeated [all but "
+        "insider].",
     ] = None
     method: Annotated[
         list[str] | None,
-        "How they conclude, one of `bayesrisk list methods`: posterior, reconstruction, "
-        "majority, claims, ...; may be repeated [posterior].",
+        "What is computed, one of `bayesrisk list methods`: posterior, reconstruction, majority, "
+        "claims, ...; may be repeated [posterior].",
     ] = None
-    known: Annotated[list[str] | None, "Attribute that a linker knows of the target [sex,age]."] = (
-        None
-    )
+    known: Annotated[
+        list[str] | None,
+        "Attribute that others may know of the target: a linker does, and rare records are counted "
+        "by it [sex,age; of a file all but the last column].",
+    ] = None
     stated: Annotated[
-        list[str] | None, "Attribute that is to be learned [race,hisp; all that are not known]."
+        list[str] | None,
+        "Attribute that is to be learned [race,hisp; of a file the last column].",
     ] = None
     tables: Annotated[
         list[str] | None, "Workload to publish, a name or a .toml file [sf1-block, only P8-P11]."
@@ -94,6 +94,9 @@ class AuditOptions(ColumnOptions):
     against: Annotated[str | None, "Adversary for whom it shall hold [the worst]."] = None
     steps: Annotated[int | None, "Bisections of the range of each protection [6]."] = None
     seed: Annotated[int | None, SEED] = None
+    max_size: Annotated[
+        int | None, "Rare records: most attributes of a combination that is looked at [3]."
+    ] = None
 
 
 def audit(
@@ -104,11 +107,19 @@ def audit(
             "are judged side by side; or a TOML file with these settings."
         ),
     ],
-    output: OutputOption,
     options: AuditOptions,
     runner: RunOptions,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Output folder; without --protection a .parquet file, or none."
+        ),
+    ] = None,
 ) -> None:
-    """Judge protections: what adversaries learn, and how much of it from people's own records."""
+    """Judge protections by what is learned from people's own records.
+
+    Rare records come first; without a protection they are all that is counted.
+    """
     document = {k: v for k, v in dataclasses.asdict(options).items() if v is not None}
     files = [audit_settings_path(one) for one in population]
     arguments: Any = population
@@ -122,16 +133,37 @@ def audit(
             raise ArgumentError(f"{files[0]}: population must be given")
         arguments = settings.pop("population")
         document = settings | document
+    max_size = document.pop("max_size", 3)
     populations = _populations(arguments)
+    if not document.get("protection"):
+        if not isinstance(populations, Path):
+            raise ArgumentError(
+                "--protection must be given at least once, such as swapping:rate=0.05"
+            )
+        stated = parse_names(document.get("stated"))
+        known = parse_names(document["known"]) if "known" in document else None
+        first_look.look_alone(
+            populations, options, output, known=known, stated=stated,
+            schema=document.get("schema"), max_size=max_size, as_json=runner.as_json,
+        )  # fmt: skip
+        return
+    if output is None:
+        raise ArgumentError("--output must be a folder, got none")
     sources = populations.values() if isinstance(populations, dict) else [populations]
     # Where no population is a file all name their own schema.
     if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
         check_folder_names_its_own(document.get("schema"), None)
-    study = _study(populations, document, quiet=runner.quiet)
+    study, known = _study(populations, document, quiet=runner.quiet)
+    _ = study.config  # which refuses wrong settings before anything is said
+    rare = first_look.first_section(populations, study, known, max_size)
+    if rare is not None and not runner.as_json:
+        say(*rare._answer(), err=False)
     summary = runner.run(study, output, "audit")
     page = f"{summary.statements} statements; report: {output / 'report.html'}"
     after = [f"Checks: {summary.checks}", page] if summary.complete else []
-    runner.show(summary, summary.brief, after)
+    looked = {} if rare is None else {"rare_records": first_look.document(rare)}
+    lines = [*summary.brief, *shard_lines(summary), *after]
+    print_answer({**summary.to_dict(), **looked}, lines, as_json=runner.as_json)
 
 
 def _populations(arguments: str | list[Any]) -> Path | dict[str, Any]:
@@ -174,7 +206,7 @@ def _source(entry: dict[str, Any]) -> "Path | PopulationSource":
 
 def _study(
     population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
-) -> "br.experiments.AuditStudy":
+) -> tuple["br.experiments.AuditStudy", list[str]]:
     from bayesrisk.mechanisms.registry import usual_roles
 
     workload = _workload(population, document, quiet=quiet)
@@ -193,11 +225,11 @@ def _study(
     if isinstance(schema, str):
         with renamed({"name": "--schema"}):
             schema = load_schema(schema)
-    return br.experiments.AuditStudy(
+    study = br.experiments.AuditStudy(
         population,
         workload,
-        protections=_protections(document.get("protection")),
-        adversaries=_adversaries(document.get("attack"), background),
+        protections=_protections(document["protection"]),
+        adversaries=_adversaries(document.get("adversary"), background),
         stated=stated,
         schema=schema,
         targets=document.get("targets"),
@@ -209,6 +241,7 @@ def _study(
         seed=document.get("seed", 1),
         goal=_goal(document),
     )
+    return study, background
 
 
 def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
@@ -237,10 +270,7 @@ def _workload(
     return workload
 
 
-def _protections(recipes: list[Any] | None) -> list["br.experiments.Protection"]:
-    if not recipes:
-        raise ArgumentError("--protection must be given at least once, such as swapping:rate=0.05")
-
+def _protections(recipes: list[Any]) -> list["br.experiments.Protection"]:
     tables: list[dict[str, Any]]
     tables = [{"mechanism": one} if isinstance(one, str) else one for one in recipes]
     return [
@@ -266,8 +296,8 @@ def _adversaries(texts: list[str] | None, background: list[str]) -> list["Advers
     from bayesrisk.risk.audit import Adversary
 
     adversaries = []
-    for name in parse_names(texts) or list(_ATTACKS):
-        with renamed({"name": "--attack"}):
+    for name in parse_names(texts) or list(_ADVERSARIES):
+        with renamed({"name": "--adversary"}):
             knows = background if name == "linker" else ()
             adversaries.append(Adversary.named(name, known=knows))
     return adversaries

@@ -7,20 +7,24 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from bayesrisk._base import interrupts
+from bayesrisk.cli.former_names import check_command, check_option
 from bayesrisk.exceptions import ArgumentError, DataError, printable
 
 _COUNT = re.compile(r"-\.?\d")
-_ORDER = ("Risk", "Protect", "Attack", "Data", "Setup")
+_ORDER = ("Attack", "Protect", "Risk", "Data", "Setup")
+#: Options that help shows apart from the rest, where there are more; and those that come last.
+_FIRST = 8
+_LAST = ("workers", "executor", "scheduler", "shard", "resume", "fragment", "as_json", "quiet")
 #: Arguments of the package that options of other names give; the first of these wins.
 _GIVEN_BY = {
     "name of the mechanism": ("mechanism",),
@@ -30,19 +34,19 @@ _GIVEN_BY = {
     "shard[0]": ("shard",),
     "shard[1]": ("shard",),
     "protections": ("protection",),
-    "rate": ("swap_rate",),
+    "swap_rate": ("protection",),
     "blocks": ("n_blocks",),
-    "level": ("level", "levels"),
 }
 #: The word that ``--help`` shows for what an option takes, where its type does not say it.
 _WORDS = {
     "RATIO": ("exceeds", "max_risk"),
-    "NUMBER": (
-        "prior", "probability", "rho", "rho_block", "rho_group", "sigma2", "epsilon", "delta",
-        "sensitivity", "swap_rate",
-    ),
+    "NUMBER": ("prior", "probability", "rho", "sigma2", "epsilon", "delta", "sensitivity"),
     "SECONDS": ("time_limit",),
-    "NAMES": ("columns", "keys", "levels", "place", "tables", "without"),
+    "NAMES": (
+        "columns", "known", "level", "only", "place", "stated", "tables", "without", "adversary",
+        "method",
+    ),
+    "RECIPE": ("protection",),
     "NAME=NUMBERS": ("cuts",),
     "NAME=VALUE": ("changes",),
     "KEY=VALUE": ("settings",),
@@ -90,17 +94,20 @@ class Command(TyperCommand):
     """A command: Ctrl-C ends it in one line, and errors name the option that was given."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, without types of Python."""
-        for title in ("Arguments", "Options"):
-            records = (
-                parameter.get_help_record(ctx)
-                for parameter in self.get_params(ctx)
-                if f"{parameter.param_type_name}s" == title.lower()
-            )
-            rows = [(row[0].partition(" <")[0], row[1]) for row in records if row is not None]
-            if rows:
+        """Write arguments and options, those that matter first apart, without types of Python."""
+        rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        for parameter in self.get_params(ctx):
+            if (row := parameter.get_help_record(ctx)) is not None:
+                words = row[0].partition(" <")[0]
+                rows[parameter.param_type_name].append((words, row[1]))
+        first, rest = rows["option"][:_FIRST], rows["option"][_FIRST:]
+        if len(rest) <= _FIRST // 2:
+            first, rest = [*first, *rest], []
+        sections = (("Arguments", rows["argument"]), ("Options", first), ("Further options", rest))
+        for title, lines in sections:
+            if lines:
                 with formatter.section(title):
-                    formatter.write_dl(rows)
+                    formatter.write_dl(lines)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; a negative number looks like an option."""
@@ -108,6 +115,7 @@ class Command(TyperCommand):
             return super().parse_args(ctx, args)
         except Exception as error:  # Typer's own errors have no public name
             name = str(getattr(error, "option_name", ""))
+            check_option(_path(ctx), name)
             if not _COUNT.match(name):
                 raise
             raise typer.BadParameter(
@@ -134,6 +142,11 @@ class Command(TyperCommand):
             raise error.renamed(option) from error
 
 
+def _path(ctx: Any) -> str:
+    """Return the words that call a command, without the program's name."""
+    return "" if ctx.parent is None else f"{_path(ctx.parent)} {ctx.info_name}".strip()
+
+
 class Commands(TyperGroup):
     """The commands, in groups by what they are for."""
 
@@ -146,6 +159,12 @@ class Commands(TyperGroup):
         """Run a command."""
         with _printing():
             return super().invoke(ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command; one of the version before says what to write now."""
+        if args and args[0] not in self.commands:
+            check_command(args[0])
+        return super().resolve_command(ctx, args)
 
     def get_params(self, ctx: Any) -> Any:
         """Return the options, off if not given: reading "nothing" takes Typer a while."""
@@ -190,11 +209,12 @@ def advised(usual: str, better: str) -> Iterator[None]:
         raise error.advised(better) from error
 
 
-def flattened(function: Callable[..., None]) -> Callable[..., None]:
+def flattened(function: Callable[..., None], first: Sequence[str] = ()) -> Callable[..., None]:
     """Return a command whose options are the fields of the dataclasses that the function takes.
 
     A command line has no objects, only options; a function with twenty of them has no shape.  An
-    annotation may have the words of ``--help`` alone, and a flag has no opposite then.
+    annotation may have the words of ``--help`` alone, and a flag has no opposite then.  Help shows
+    the ``first`` options first.
     """
     flat: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
@@ -214,6 +234,9 @@ def flattened(function: Callable[..., None]) -> Callable[..., None]:
                 default = parameter.empty
             option = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
             flat.append(_option(option.replace(annotation=inner[field.name])))
+
+    order = {name: place - len(first) for place, name in enumerate(first)}
+    flat.sort(key=lambda p: order.get(p.name, p.name in _LAST))
 
     def command(**values: Any) -> None:
         objects = {
@@ -240,7 +263,14 @@ def _option(parameter: inspect.Parameter) -> inspect.Parameter:
     one = kind
     while inner := [part for part in get_args(one) if part is not type(None)]:
         one = inner[0]  # of a list, or of what may be None
-    if isinstance(option, OptionInfo) and one is not bool:
-        option, word = copy.copy(option), _WORD_OF_TYPE.get(one, "NAME")
-        option.metavar = _WORD_OF.get(parameter.name, word)
+    if isinstance(option, OptionInfo):
+        option = copy.copy(option)
+        option.show_default = False  # which help says in one way: in brackets, before the full stop
+        if one is not bool:
+            word = _WORD_OF.get(parameter.name, _WORD_OF_TYPE.get(one, "NAME"))
+            several = any(get_origin(part) is list for part in (kind, *get_args(kind)))
+            option.metavar = "NAME" if word == "NAMES" and not several else word
+            if parameter.default not in (parameter.empty, None, "", []) and option.help:
+                text = option.help if option.help.endswith("...") else option.help.rstrip(".")
+                option.help = f"{text} [{parameter.default}]."
     return parameter.replace(annotation=Annotated[kind, option])

@@ -41,7 +41,8 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
             raise ArgumentError(f"no such file or folder: {argument}")
         if kind == TABLES and _is_microdata(argument):
             raise ArgumentError(
-                f"{argument} holds microdata, not tables: run `bayesrisk tabulate` first"
+                f"{argument} holds microdata, not tables: make some by `bayesrisk release "
+                f"{argument} -o TABLES --protection none --tables NAME`"
             )
         return argument
 

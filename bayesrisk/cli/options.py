@@ -25,12 +25,6 @@ DialectOption = Annotated[
     "What the codes of files of persons mean: schema (sex 0 male, 1 female), archive (1 "
     "male, 0 female), pums (1 male, 2 female), labels (male, female; Y, N).",
 ]
-RecordsArgument = Annotated[
-    Path, typer.Argument(help="Records (.parquet, .csv), a folder of microdata, or sample:NAME.")
-]
-TablesArgument = Annotated[
-    Path, typer.Argument(help="Folder of published tables, or of a release.")
-]
 OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 SchemaOption = Annotated[
     str | None, "Schema of a file of records, a name or a .toml file [the tables' own]."
@@ -39,7 +33,6 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 SEED = typer.Option(help="Seed: the same one gives the same bytes.")
 SeedOption = Annotated[int, SEED]
-SolverOption = Annotated[str, "highs, pulp:highs, pulp:cbc, ..."]
 TakenOption = Annotated[
     bool,
     typer.Option(

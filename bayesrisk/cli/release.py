@@ -25,13 +25,16 @@ from bayesrisk.cli.options import (
 )
 from bayesrisk.cli.printing import counter, listed, print_answer, progress, say
 from bayesrisk.cli.sources import FILE_BY_PLACE, ColumnOptions, RecordSource, usual_tables
+from bayesrisk.cli.tabulation import tabulate
 from bayesrisk.exceptions import ArgumentError, quote
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism
-    from bayesrisk.release import Likelihood
+    from bayesrisk.release import Likelihood, MechanismSpec
 
 _OCCUPIED = "occupied"
+#: The recipe of no protection.
+NONE = "none"
 _EXACTLY = "Published exactly: which places have a record"
 
 _SIMULATION = (
@@ -48,10 +51,11 @@ _GRADE = (
 class ReleaseOptions(ColumnOptions):
     """Options of a release: its tables and its protection."""
 
-    mechanism: Annotated[
+    protection: Annotated[
         str | None,
-        "MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as swapping:rate=0.05; "
-        "`bayesrisk list mechanisms` has the names.",
+        "none, which writes exact tables; MECHANISM or MECHANISM:KEY=VALUE,KEY=VALUE, such as "
+        "swapping:rate=0.05 (`bayesrisk list mechanisms` has the names); with --from-audit the "
+        "name that the audit gave it.",
     ] = None
     settings: Annotated[
         list[str] | None,
@@ -63,25 +67,24 @@ class ReleaseOptions(ColumnOptions):
     ] = None
     tables: Annotated[
         list[str] | None,
-        "Workload to publish, a name or a .toml file; repeat, or separate by commas.",
+        "Tables to publish: sf1-block or another workload, or a .toml file; repeat, or separate "
+        "by commas [of a file with columns of its own: one- and two-way tables of each place].",
     ] = None
-    level: Annotated[list[str] | None, "Level to publish; default the workload's own."] = None
-    only: Annotated[list[str] | None, "Table to publish; default all."] = None
-    geography: Annotated[str | None, "Geography of the records."] = None
+    level: Annotated[list[str] | None, "Level to publish [those of the tables]."] = None
+    only: Annotated[list[str] | None, "Table to publish [all]."] = None
+    without: Annotated[list[str] | None, "Table to leave out [none]."] = None
+    geography: Annotated[str | None, "census, spine-2020 or enumeration-1940 [census]."] = None
     schema: SchemaOption = None
     dialect: DialectOption = None
     places: Annotated[
         str | None,
-        "Public list of places: FILE[:COLUMN] (CSV or Parquet; default the column of "
-        "the finest level) or a folder of microdata; 'occupied' publishes the places with a "
-        "record, and the release says so. Default: the blocks of the microdata.",
+        "Public list of places: FILE[:COLUMN] (CSV or Parquet; without COLUMN that of the finest "
+        "level) or a folder of microdata; 'occupied' publishes the places with a record, and the "
+        "release says so [the blocks of the microdata].",
     ] = None
     config: Annotated[Path | None, "TOML file with any of these, which options override."] = None
     from_audit: Annotated[
         Path | None, "Folder of an audit: its tables, its schema, and a --protection of it."
-    ] = None
-    protection: Annotated[
-        str | None, "As --mechanism; with --from-audit its name in the results."
     ] = None
 
     def document(self) -> dict[str, Any]:
@@ -95,25 +98,24 @@ class ReleaseOptions(ColumnOptions):
         settings = {
             key: value for key, value in dataclasses.asdict(self).items() if value is not None
         }
-        for key in ("config", "from_audit", "protection", "settings"):
+        for key in ("config", "from_audit", "settings"):
             settings.pop(key, None)
         for key, value in (("levels", settings.pop("level", None)), *settings.items()):
-            if key in ("tables", "levels", "only") and value is not None:
+            if key in ("tables", "levels", "only", "without") and value is not None:
                 settings[key] = parse_names(value)
+                if not settings[key]:
+                    raise ArgumentError(f"--{key} must name at least one, got none")
         document |= settings
-        if self.from_audit is None and self.protection is not None:
-            if "mechanism" in document:
-                raise ArgumentError("--protection is a --mechanism without --from-audit: give one")
-            document["mechanism"] = self.protection
-        if self.from_audit is not None and self.protection is None:
-            raise ArgumentError("--from-audit FOLDER and --protection NAME go together")
         if self.from_audit is not None:
-            if other := sorted({*document} - {"places", "dialect"}) + ["set"] * bool(self.settings):
+            if self.protection is None:
+                raise ArgumentError("--from-audit FOLDER and --protection NAME go together")
+            other = sorted({*document} - {"places", "dialect", "protection"})
+            if other := other + ["set"] * bool(self.settings):
                 raise ArgumentError(f"--{other[0]} does not go with --from-audit, which says it")
-        elif not document.get("mechanism"):
+        elif not document.get("protection"):
             raise ArgumentError(
-                "--mechanism must be given, such as swapping:rate=0.05, or mechanism in --config; "
-                "`bayesrisk list mechanisms` has the names"
+                "--protection must be given, such as swapping:rate=0.05, or protection in "
+                "--config; none writes exact tables; `bayesrisk list mechanisms` has the names"
             )
         return document
 
@@ -128,14 +130,14 @@ def release(
     runner: RunOptions,
     simulation_seed: Annotated[
         int | None,
-        "Draw from this seed: for simulation, never for publication, since whoever "
-        "guesses the seed takes the protection off. Default: entropy of the operating "
-        "system, kept nowhere.",
+        "Draw from this seed: for simulation, never for publication, since whoever guesses the "
+        "seed takes the protection off [entropy of the operating system, kept nowhere].",
     ] = None,
     by: Annotated[
         str | None, "Level, such as county: released by place, one place in memory at a time."
     ] = None,
     whole: Annotated[bool, "Release microdata by place in one piece, in memory."] = False,
+    replace: Annotated[bool, "With --protection none: replace tables in the folder."] = False,
 ) -> None:
     """Protect records and write the tables that may be published.
 
@@ -143,12 +145,28 @@ def release(
     Microdata by place become a release by the same places, if the mechanism acts within a place.
     """
     document = options.document()
+    report = _report_file(output)
+    # A folder that is not empty is refused in words of its own.
+    if report.exists() and not (output.is_dir() and any(output.iterdir())):
+        raise ArgumentError(f"--output: {report} exists already, the report of another release")
     source = RecordSource(records)
     if options.from_audit is None:
         workload = usual_tables([source.file or source.path], document, quiet=runner.quiet)
-        protection = _mechanism(options, document, workload, source.has_households)
+        exact = document["protection"].strip() == NONE
+        protection = None if exact else _mechanism(options, document, workload, source)
     else:
         workload, protection = _audited(options, document, source)
+    if protection is None:
+        for option, value in (
+            ("simulation-seed", simulation_seed), ("places", document.get("places")),
+            ("whole", whole or None), ("set", options.settings),
+        ):  # fmt: skip
+            if value is not None:
+                raise ArgumentError(f"--{option} does not go with --protection none")
+        tabulate(source, workload, document, output, runner, by=by, replace=replace)
+        return
+    if replace:
+        raise ArgumentError("--replace goes with --protection none; choose a new folder")
     places = _listed(document.get("places"), workload)
     request = _Request(source, document, workload, protection, simulation_seed, places)
     if whole and not source.is_by_place:
@@ -176,7 +194,7 @@ class _Request:
     seed: int | None
     places: Any
 
-    def pieces(self) -> "br.Microdata | Iterator[br.Records]":
+    def pieces(self) -> "br.tables.Microdata | Iterator[br.Records]":
         """Return the microdata of a folder, or the pieces of a file."""
         schema, dialect = self.document.get("schema"), self.document.get("dialect")
         return self.source.pieces(self.workload.schema, schema, dialect)
@@ -189,9 +207,9 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
     quiet = runner.quiet or runner.as_json
     with progress(quiet=quiet, title="release", unit="steps", patient=True) as advance:
         count_step = counter(advance, 3)
-        people: br.Microdata | br.Records
+        people: br.tables.Microdata | br.Records
         pieces = request.pieces()
-        if isinstance(pieces, br.Microdata):
+        if isinstance(pieces, br.tables.Microdata):
             people = pieces
         else:
             with advised(IN_PIECES, FILE_BY_PLACE):
@@ -230,46 +248,17 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
 
 def _report(output: Path, runner: RunOptions) -> str:
     """Write the report beside a release, which holds nothing else, and return its path."""
-    import pandas as pd
-
-    from bayesrisk._version import __version__
-    from bayesrisk.experiments.pages import drawing, findings, table
-    from bayesrisk.plotting.attacks import draw_numbers
+    from bayesrisk.experiments.release_report import release_page
 
     release = _contents(output, lambda _: None)  # what may be published alone
-    tables = pd.DataFrame(release["tables"])
-    exact, every = int(tables.loc[tables["exact"], "cells"].sum()), int(tables["cells"].sum())
-    groups = tables.groupby(["level", "is"], sort=False).agg(
-        tables=("table", ", ".join), counts=("cells", "sum"), withheld=("withheld", "sum")
-    )
-    laws = tables.groupby(["is"], sort=False)["cells"].sum()
-    sizes = tables.groupby("level", sort=False)["cells"].sum()
-    figure = draw_numbers({str(name): int(n) for name, n in sizes.items()}, "counts")
-    stated = f"{exact:,}" if exact else "none"
-    budget = "" if release["rho"] is None else f", of rho {release['rho']:.6g} in all"
-    page = findings(
-        "Release: what is published, and how it is protected",
-        [
-            f"{every:,} counts in {len(tables):,} tables are released, {stated} of them exactly; "
-            f"the protection is {release['mechanism']}{budget}.",
-            *_privacy(release),
-            f"Published exactly: {'; '.join(_exactly(release))}.",
-            *(f"{n:,} of the counts: {law}." for law, n in laws.items()),
-            *(f"{name.replace('_', ' ')}: {v:.6g}." for name, v in release["diagnostics"].items()),
-        ],
-        source=f"Made by bayesrisk {__version__} from the release alone.",
-        settings=made_up_mark(output)
-        | {name: release[name] for name in ("mechanism", "parameters", "places")},
-        figures=[drawing(figure, "Counts that are released, by level.")],
-        tables=[table(groups.reset_index().rename(columns={"is": "published"}), "Tables")],
-        warning="A simulation: whoever guesses the seed takes the protection off."
-        if release["simulation"]
-        else "",
-    )
-    file = output.with_name(f"{output.name}-report.html")
-    disk.write_bytes(file, page)
+    file = _report_file(output)
+    disk.write_bytes(file, release_page(release, _exactly(release)))
     runner.embed(file)
     return str(file)
+
+
+def _report_file(output: Path) -> Path:
+    return output.with_name(f"{output.name}-report.html")
 
 
 def _by_place(request: _Request, source: Path, output: Path, runner: RunOptions) -> None:
@@ -293,7 +282,7 @@ def _by_place(request: _Request, source: Path, output: Path, runner: RunOptions)
     runner.show(summary, [*lines, *_measured(summary.diagnostics)])
 
 
-def _warn(simulation: bool, spec: "br.MechanismSpec") -> None:
+def _warn(simulation: bool, spec: "MechanismSpec") -> None:
     from bayesrisk.mechanisms.samplers import stated_samplers
 
     if simulation:
@@ -307,7 +296,10 @@ def _measured(diagnostics: Mapping[str, float]) -> list[str]:
 
 
 def _mechanism(
-    options: ReleaseOptions, document: Mapping[str, Any], workload: "br.Workload", households: bool
+    options: ReleaseOptions,
+    document: Mapping[str, Any],
+    workload: "br.Workload",
+    source: RecordSource,
 ) -> "Mechanism":
     """Return the mechanism; say how parameters are given where they do not fit."""
     from bayesrisk.mechanisms.registry import (
@@ -317,14 +309,16 @@ def _mechanism(
         with_settings,
     )
 
-    option = "--mechanism" if options.mechanism else f"{options.config}: mechanism"
+    option = "--protection" if options.protection else f"{options.config}: protection"
     with renamed({"name of the mechanism": option, "protection": option}):
-        name, parameters = read_recipe(document["mechanism"])
+        name, parameters = read_recipe(document["protection"])
         parameters = with_settings(
             parameters | document.get("parameters", {}), options.settings or [], "--set"
         )
         try:
-            parameters = usual_parameters(name, workload, households=households, **parameters)
+            parameters = usual_parameters(
+                name, workload, households=source.has_households, **parameters
+            )
             return make_mechanism(name, **parameters)
         except ArgumentError as error:
             if not error.rule.startswith(f"{name!r}: "):
@@ -359,7 +353,7 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
     path, column = (argument, "") if not name or Path(argument).exists() else (name, column)
     file = data_path(Path(path), MICRODATA)
     if file.is_dir():
-        codes = br.Microdata.read(file).geoids()
+        codes = br.tables.Microdata.read(file).geoids()
         if codes is None:
             raise ArgumentError(f"--places must be of microdata that list blocks, got {file}")
         blocks: list[str] = codes.tolist()
@@ -372,26 +366,22 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
     return sorted(set().union(*(piece.places()[0].tolist() for piece in pieces)))
 
 
-_PLACES = {
-    "public": "from a public list, the same whoever lives where",
-    "occupied": "those with a record, a fact about the records",
-    None: "where the list comes from is not said",
-}
-
-
-def verify_release(
+def verify(
     folder: Annotated[Path, typer.Argument(help="Folder of a release, whole or by place.")],
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Check that a release is whole, and say what it publishes exactly and what is random.
+    """Check that a release is whole, and say what is exact and random.
 
     Every file must be the one that the description of the release names; else the status is 3, and
     the message names the file.
     """
+    from bayesrisk.experiments.release_report import privacy
+    from bayesrisk.release.words import PLACES
+
     if not folder.is_dir():
         raise ArgumentError(f"no such folder: {folder}")
-    title, unit = "verify-release", "parts"
+    title, unit = "verify", "parts"
     with progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
         contents = _contents(folder, counter(advance))
     chance = "Nothing in it is random: the same records would give the same release"
@@ -403,10 +393,10 @@ def verify_release(
     lines = [
         f"{folder} is whole: a release by {contents['mechanism']}, {contents['parameters']}",
         chance,
-        *_privacy(contents),
+        *privacy(contents),
         *_measured(contents["diagnostics"]),
         "Published exactly:",
-        f"  the list of places ({places}): {_PLACES[contents['list_of_places']]}",
+        f"  the list of places ({places}): {PLACES[contents['list_of_places']]}",
     ]
     groups: dict[tuple[bool, str, str], list[Any]] = {}
     for part in contents["tables"]:
@@ -425,7 +415,9 @@ def verify_release(
 
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
-    from bayesrisk.release.release import ReleaseIndex
+    from bayesrisk.experiments.release_report import cost
+    from bayesrisk.release.release import MechanismSpec, ReleaseIndex
+    from bayesrisk.release.words import law_words
 
     places: Counter[str] = Counter()
     cells: Counter[tuple[str, str]] = Counter()
@@ -441,7 +433,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         advance(1)
     if ReleaseIndex.exists(folder):
         document = ReleaseIndex.read(folder).document
-        spec = br.MechanismSpec.from_dict(document["spec"])
+        spec = MechanismSpec.from_dict(document["spec"])
         simulation, diagnostics = document["simulation"], document["diagnostics"]
     parameters = (f"{name} {quote(value)}" for name, value in spec.parameters.items())
     return {
@@ -449,7 +441,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
         "folder": str(folder),
         "mechanism": spec.mechanism,
         "parameters": ", ".join(parameters) or "no parameters",
-        "rho": _rho(spec.parameters),
+        "rho": _rho(spec),
         "epsilon": _epsilon(spec),
         "neighbour": spec.parameters.get("sensitivity"),
         "simulation": simulation,
@@ -464,7 +456,8 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
                 "cells": cells[key],
                 "withheld": withheld[key],
                 "exact": law.exact,
-                "is": _words(law, withheld[key]),
+                "is": law_words(law, withheld[key]),
+                **cost(law, withheld[key]),
             }
             for key, law in laws.items()
         ],
@@ -472,18 +465,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     }
 
 
-def _privacy(release: Mapping[str, Any]) -> list[str]:
-    """Return a sentence with epsilon of the whole release, if its law is known."""
-    if release["epsilon"] is None:
-        return []
-    moves = "comes or goes" if release["neighbour"] == "add-remove" else "changes"
-    return [
-        f"For one record that {moves}, all noisy counts together have epsilon "
-        f"{release['epsilon']:.6g} at delta 1e-10, by the law of their privacy loss."
-    ]
-
-
-def _epsilon(spec: "br.MechanismSpec") -> float | None:
+def _epsilon(spec: "MechanismSpec") -> float | None:
     """Return epsilon at delta 1e-10 by the law of the privacy loss; None without such a law."""
     try:
         return float(br.accounting.PrivacyLoss.of(spec).epsilon(1e-10).upper)
@@ -491,9 +473,10 @@ def _epsilon(spec: "br.MechanismSpec") -> float | None:
         return None
 
 
-def _rho(parameters: Mapping[str, Any]) -> float | None:
+def _rho(spec: "MechanismSpec") -> float | None:
     """Return the budget of all tables of a mechanism that spends one; None of others."""
-    budget = parameters.get("budget")
+    gaussian = spec.mechanism == "discrete-gaussian"  # of which each table has one
+    budget = spec.parameters.get("budgets" if gaussian else "budget")
     if not isinstance(budget, Mapping) or not all(isinstance(t, Mapping) for t in budget.values()):
         return None
     return float(sum(Fraction(share) for tables in budget.values() for share in tables.values()))
@@ -501,8 +484,10 @@ def _rho(parameters: Mapping[str, Any]) -> float | None:
 
 def _exactly(release: Mapping[str, Any]) -> list[str]:
     """Return the exact parts of a release in words: the list of places, and exact tables."""
+    from bayesrisk.release.words import PLACES
+
     places = listed(release["places"], " at ")
-    lines = [f"the list of places ({places}): {_PLACES[release['list_of_places']]}"]
+    lines = [f"the list of places ({places}): {PLACES[release['list_of_places']]}"]
     exact = [part for part in release["tables"] if part["exact"]]
     for level in dict.fromkeys(part["level"] for part in exact):
         mine = [part for part in exact if part["level"] == level]
@@ -523,41 +508,6 @@ def _parts(folder: Path) -> Iterator["br.Release"]:
         yield br.Release.read(index.checked(name))
 
 
-def _words(law: "Likelihood", withheld: int) -> str:
-    """Return the law of a published count given the true one, in words."""
-    from bayesrisk.release import RangeSpec, RoundingSpec, SimulationOnly, SuppressedCounts
-    from bayesrisk.tables.likelihoods import CellKeySpec
-
-    if isinstance(law, br.NoiseSpec):
-        scale = "sigma^2" if law.law == "discrete-gaussian" else "scale"
-        name = "discrete Gaussian" if scale == "sigma^2" else "discrete Laplace"
-        return f"the true count plus {name} noise of {scale} {float(law.scale):.6g} in every cell"
-    if isinstance(law, RoundingSpec):
-        method = "at random, up or down" if law.method == "random" else "the nearest, halves up"
-        return f"the true count rounded to a multiple of {law.base}, {method}"
-    if isinstance(law, RangeSpec):
-        ends = zip(law.edges, [*law.edges[1:], None], strict=True)
-        stated = [f"{a}" if b == a + 1 else f"{a} to {b - 1}" for a, b in ends if b is not None]
-        last = f"{law.edges[-1]} and more"
-        if law.step is not None:
-            last += " as they are" if law.step == 1 else f" in ranges of {law.step}"
-        return f"the range of the true count: {', '.join([*stated, last])}"
-    if isinstance(law, CellKeySpec):
-        low, high = (f(d for row in law.shares for d, _ in row) for f in (min, max))
-        return (
-            f"the true count changed by {low} to {high}, as a table says for the count and the key "
-            "of its records: the same people change alike in every table"
-        )
-    if isinstance(law, SuppressedCounts):
-        low, high = law.withheld
-        bounds = f" of {low} to {high}" if law.high is not None else ""
-        rule = "by this rule" if bounds else "which ones, depends on the records"
-        return f"true counts, but {withheld}{bounds} are withheld; {rule}"
-    if isinstance(law, SimulationOnly):
-        return "a law without closed form, known by running the mechanism"
-    return "true counts"
-
-
 def _foreign_files(folder: Path) -> list[str]:
     """Return the names of files that a release has no place for."""
     from bayesrisk.release.release import RELEASE_FILE
@@ -565,6 +515,8 @@ def _foreign_files(folder: Path) -> list[str]:
 
     release_files = {RELEASE_FILE, GEOGRAPHIES, MANIFEST, INDEX, PARTITIONS}
     parts = {path for path in folder.iterdir() if path.is_dir() and path.name.startswith("part-")}
+    files = [folder / name for name in disk.read_document(folder / RELEASE_FILE).get("files", ())]
+    parts |= {*files, *(file.parent for file in files)}
     return [
         path.relative_to(folder).as_posix()
         for path in sorted(folder.rglob("*"))

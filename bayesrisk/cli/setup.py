@@ -83,7 +83,7 @@ def _trees() -> None:
     )
     tree = br.Tree.from_frame(frame)
     br.inference.target_posteriors(tree, leaf_prior="flat")
-    all_or_none = br.FiniteLaw(
+    all_or_none = br.distributions.FiniteLaw(
         0, np.array([0.5, *[0.0] * 29, 0.5])
     )  # at odds with what is released
     parents = [None, "root", "root", "left", "left", "right", "right"]
@@ -91,7 +91,7 @@ def _trees() -> None:
     contradiction = br.Tree.from_frame(frame.assign(noisy_count=[30, *[0] * 6], rho=1.0))
     br.tree_posterior(contradiction, leaf_prior=all_or_none)
     br.tree_posterior(tree, leaf_prior="flat").quantile(0.9)
-    br.sample_tree(tree, leaf_prior="flat", draws=4, warmup=1, chains=2, rng=1)
+    br.inference.sample_tree(tree, leaf_prior="flat", draws=4, warmup=1, chains=2, rng=1)
 
 
 def _records() -> None:
@@ -102,7 +102,7 @@ def _records() -> None:
     from bayesrisk.inference.microdata.people_model import people_model
     from bayesrisk.inference.microdata.posterior import record_law
     from bayesrisk.inference.microdata.system import make_system
-    from bayesrisk.release import TrueCounts
+    from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 
     people = pd.DataFrame({"sex": [0, 0, 0, 1, 1], "age": [0, 0, 1, 0, 0]})
     schema = br.Schema.from_frame(people)
@@ -110,7 +110,7 @@ def _records() -> None:
     tables = br.tabulate(br.Records.from_frame(people, schema=schema), work)
     young = br.inference.RecordQuestion({"age": [0]}, among={"sex": [1]})
     exact: Any = TrueCounts()
-    noisy: Any = br.NoiseSpec("discrete-gaussian", Fraction(5))
+    noisy: Any = NoiseSpec("discrete-gaussian", Fraction(5))
     block: Any = {
         "level": "all",
         "place": "",
@@ -118,7 +118,7 @@ def _records() -> None:
     }
     few: Any = {"rng": 1, "draws": 4, "chains": 2, "doublings": 0}
     for law, engine in ((exact, "exact"), (exact, "lattice"), (noisy, "people")):
-        release = br.Release(br.MechanismSpec("example", others=law), tables)
+        release = br.Release(MechanismSpec("example", others=law), tables)
         br.inference.microdata_posterior(release, [young], **block, engine=engine, **few)
     counted = br.inference.RecordPrior.uniform_data_sets(schema, size=np.full(9, 1 / 9))
     record_law(make_system(release, level="all", place="", prior=counted))
@@ -129,7 +129,7 @@ def _records() -> None:
     chain.advance_parts(np.array([0]), 1)
 
 
-def _people() -> "br.Microdata":
+def _people() -> "br.tables.Microdata":
     """Return the people and households of a few blocks of a sample."""
     import numpy as np
 
@@ -140,7 +140,7 @@ def _people() -> "br.Microdata":
         for name in ("persons", "households")
         if (unit := getattr(data, name)) is not None
     }
-    return br.Microdata(**units, blocks=None).with_places(blocks)
+    return br.tables.Microdata(**units, blocks=None).with_places(blocks)
 
 
 def _reconstruction() -> None:
@@ -188,7 +188,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Compile all kernels ahead, so that no later command waits; once for an installation."""
+    """Compile all kernels ahead, once, so that no later command waits."""
     from bayesrisk._base import compiling
 
     clock, start = time.perf_counter(), time.time_ns()

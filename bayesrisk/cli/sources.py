@@ -56,7 +56,7 @@ class RecordSource:
 
     def pieces(
         self, wanted: "br.Schema", schema: "str | br.Schema | None", dialect: str | None
-    ) -> "br.Microdata | Iterator[br.Records]":
+    ) -> "br.tables.Microdata | Iterator[br.Records]":
         """Return the microdata of a folder, or the pieces of a file of records.
 
         These are in the schema that is named, or else in that of the tables.  Where there are other
@@ -68,7 +68,7 @@ class RecordSource:
         if self.file is None:
             check_folder_names_its_own(schema, dialect)
             with advised(IN_PIECES, WHOLE_BY_PLACE if self.is_by_place else FOLDER_BY_PLACE):
-                return br.Microdata.read(self.path)
+                return br.tables.Microdata.read(self.path)
         record_schema = schema if isinstance(schema, br.Schema) else wanted
         if isinstance(schema, str):
             with renamed({"name": "--schema"}):
@@ -88,7 +88,7 @@ class RecordSource:
     @contextmanager
     def parts(
         self,
-        pieces: "Callable[[], br.Microdata | Iterator[br.Records]]",
+        pieces: "Callable[[], br.tables.Microdata | Iterator[br.Records]]",
         by: str | None,
         output: Path,
         places: str | list[str] | None = None,
@@ -125,8 +125,6 @@ def check_folder_names_its_own(schema: "str | br.Schema | None", dialect: str | 
 
 #: Columns that are taken for the place where nobody says another one.
 _PLACES = ("place", "block")
-#: A number, but none that begins with a zero, which is a code.
-_NUMBER = r"[+-]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?"
 #: Kinds of records that an audit can hold in mind at once.
 MOST_KINDS = 2**24
 _SHOWN = 6
@@ -220,7 +218,7 @@ def _schema(
         or not (folder / "persons.parquet").exists()
     ):
         return None
-    data = br.Microdata.read(folder).persons
+    data = br.tables.Microdata.read(folder).persons
     return None if data is None or data.schema.name in br.Schema.available() else data.schema
 
 
@@ -229,6 +227,8 @@ def infer_schema(
 ) -> "br.Schema":
     """Return the schema of files with columns of their own, and say what they were taken for."""
     import pandas as pd
+
+    from bayesrisk._base.disk.record_file import record_frame, typed  # slow to import
 
     frames = [record_frame(file) for file in files]
     for file, frame in zip(files, frames, strict=True):
@@ -297,26 +297,3 @@ def reading_lines(
         f"  others may know {', '.join(background) or 'nothing'} (--known, --keys); at risk is "
         f"{', '.join(stated)} (--stated, --sensitive)",
     ]
-
-
-def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Return a frame of text with numbers where a column holds nothing else."""
-    import pandas as pd
-
-    columns = {}
-    for name in frame.columns:
-        column = frame[name]
-        if pd.api.types.is_string_dtype(column.dtype):
-            column = column.mask(column == "")
-            values = column.dropna()
-            if len(values) and values.str.fullmatch(_NUMBER).all():
-                column = pd.to_numeric(column)
-        columns[name] = column
-    return pd.DataFrame(columns)
-
-
-def record_frame(file: "RecordFile") -> "pd.DataFrame":
-    """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
-    if file.ending not in (".parquet", ".csv"):
-        raise ArgumentError("records", "must end in .parquet or .csv", got=str(file))
-    return file.frame()

@@ -5,8 +5,8 @@ With ``l <= x <= h``, a row leaves each of its unknowns
     L - sum_{i != j} max(a_i l_i, a_i h_i) <= a_j x_j <= H - sum_{i != j} min(a_i l_i, a_i h_i).
 
 The fixed point does not depend on the order.  The unknowns of a block, of a law or of a group of
-places are looked at one after the other (:func:`narrow`); a search, which moves a few of them many
-times, looks at the rows that these are in (:func:`settle`), and can take all of it back.
+places are looked at one after the other; a search, which moves a few of them many times, looks at
+the rows that these are in, by the same rule (:mod:`bayesrisk.constraints.propagation`).
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ import numpy as np
 from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
 from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.rows import Columns, ProgramArrays, by_columns
+from bayesrisk.constraints.rows import Columns, by_columns
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 EVERY_PASS = 2**62
@@ -57,9 +57,6 @@ def shift(rows: RowSums, r: int, a: int, up: int, down: int) -> None:
     else:
         rows.least[r] += a * down
         rows.most[r] += a * up
-
-
-# One unknown after the other: blocks, laws, groups of places.
 
 
 @lean_step
@@ -167,133 +164,3 @@ def narrowed(model: IntegerModel, passes: int = EVERY_PASS) -> IntegerModel | No
         end[end > far // 2] = ENDLESS
     ends = np.maximum(model.row_low, rows.least), np.minimum(model.row_high, rows.most)
     return IntegerModel(low, high, model.rows, *ends)
-
-
-# The rows that wait in a queue: components of programs, in which a search goes forth and back.
-
-
-class SearchWork(NamedTuple):
-    """Bounds of the variables, the ends of rows with their sums, and what a search takes back by.
-
-    ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began.  ``state``
-    holds the length of the trail, the first and next place of the circular queue, whether changes
-    are noted on the trail (only a search takes them back), and whether it is full.
-    """
-
-    low: IntArray
-    high: IntArray
-    rows: RowSums
-    widest: IntArray
-    trail: IntArray
-    queue: IntArray
-    waiting: IntArray
-    state: IntArray
-    stack: IntArray
-    usable: IntArray
-    total: IntArray
-
-
-@lean_step
-def set_ends(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: int) -> None:
-    """Set the bounds of a variable, note the old ones on the trail, and queue its rows."""
-    if w.state[3] == 1:
-        length = w.state[0]
-        w.trail[length, 0] = var
-        w.trail[length, 1] = w.low[var]
-        w.trail[length, 2] = w.high[var]
-        w.state[0] = length + 1
-    # sum a l and sum a h of each of its rows change by a (l' - l) and a (h' - h).
-    for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
-        row = p.var_row[k]
-        shift(w.rows, row, p.var_coef[k], new_low - w.low[var], new_high - w.high[var])
-        if w.waiting[row] == 0:
-            w.waiting[row] = 1
-            w.queue[w.state[2]] = row
-            w.state[2] = (w.state[2] + 1) % w.queue.size
-    w.low[var] = new_low
-    w.high[var] = new_high
-
-
-@lean_step
-def settle(p: ProgramArrays, w: SearchWork) -> int:
-    """Propagate the queued rows to a fixed point; return the row that contradicts, or -1."""
-    wrong = -1
-    while w.state[1] != w.state[2]:
-        row = w.queue[w.state[1]]
-        w.state[1] = (w.state[1] + 1) % w.queue.size
-        w.waiting[row] = 0
-        if wrong >= 0:  # after a contradiction the queue is only emptied
-            continue
-        first, last = p.row_ptr[row], p.row_ptr[row + 1]
-        # So it is when the trail is full: a row may change all of its variables, and a branch
-        # every variable.
-        if w.state[3] == 1 and w.state[0] + last - first + w.low.size > w.trail.shape[0]:
-            w.state[4] = 1
-            wrong = row
-            continue
-        # L <= sum a x <= H cannot hold where sum a l > H or sum a h < L.
-        if w.rows.least[row] > w.rows.high[row] or w.rows.most[row] < w.rows.low[row]:
-            wrong = row
-            continue
-        # Nothing follows where all of its variables have room enough: a (h - l) is at most both
-        # H - sum a l and sum a h - L.
-        room = min(w.rows.high[row] - w.rows.least[row], w.rows.most[row] - w.rows.low[row])
-        if w.widest[row] <= room or w.rows.least[row] == w.rows.most[row]:
-            continue
-        for k in range(first, last):
-            var = p.row_var[k]
-            if w.low[var] == w.high[var]:
-                continue
-            needed, room = limits(w.rows, row, p.row_coef[k], w.low[var], w.high[var])
-            new_low = max(w.low[var], needed)
-            new_high = min(w.high[var], room)
-            if new_low > new_high:
-                wrong = row
-                break
-            if new_low > w.low[var] or new_high < w.high[var]:
-                set_ends(p, w, var, new_low, new_high)
-    return wrong
-
-
-@lean_step
-def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
-    """Take back what was noted on the trail after ``mark``."""
-    while w.state[0] > mark:
-        w.state[0] -= 1
-        top = w.state[0]
-        var, old_low, old_high = w.trail[top, 0], w.trail[top, 1], w.trail[top, 2]
-        # The sums of its rows go back with the bounds.
-        for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
-            row = p.var_row[k]
-            shift(w.rows, row, p.var_coef[k], old_low - w.low[var], old_high - w.high[var])
-        w.low[var] = old_low
-        w.high[var] = old_high
-
-
-@lean_step
-def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
-    """Propagate the rows of a component to a fixed point; return one that contradicts, or -1."""
-    w.state[:] = 0
-    # Sums of bounds from nothing, and every row in the queue.
-    for row in range(p.first_row[component], p.first_row[component + 1]):
-        w.rows.least[row] = 0
-        w.rows.most[row] = 0
-        w.widest[row] = 0
-        for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
-            least, most = p.row_coef[k] * w.low[p.row_var[k]], p.row_coef[k] * w.high[p.row_var[k]]
-            w.rows.least[row] += least
-            w.rows.most[row] += most
-            w.widest[row] = max(w.widest[row], most - least)
-        w.queue[w.state[2]] = row
-        w.waiting[row] = 1
-        w.state[2] += 1
-    wrong = settle(p, w)
-    w.state[0] = 0
-    return wrong
-
-
-@lean_kernel
-def propagate_components(p: ProgramArrays, w: SearchWork, wrong: IntArray) -> None:
-    """Propagate every component; ``wrong`` gets the row of each that contradicts, or -1."""
-    for component in range(p.first_var.size - 1):
-        wrong[component] = propagate(p, w, component)

@@ -1,4 +1,4 @@
-"""Rows over unknown whole numbers: by columns, in components, and which of them are equal."""
+"""Rows over unknown whole numbers: by columns, and which of them are equal."""
 
 from itertools import count
 from typing import NamedTuple
@@ -22,32 +22,19 @@ class Columns(NamedTuple):
     coef: IntArray
 
 
-class ProgramArrays(NamedTuple):
-    """A program: columns, rows, bounds of rows, the family of each row.
-
-    Variables and rows of a component stand next to each other, from ``first_var[k]`` and
-    ``first_row[k]`` on.
-    """
-
-    var_ptr: IntArray
-    var_row: IntArray
-    var_coef: IntArray
-    row_ptr: IntArray
-    row_var: IntArray
-    row_coef: IntArray
-    row_low: IntArray
-    row_high: IntArray
-    family: IntArray
-    first_var: IntArray
-    first_row: IntArray
-
-
 def by_columns(rows: sp.sparray) -> Columns:
     """Return the columns of a matrix of rows by unknowns, the rows of each in order."""
     columns = sp.csc_array(rows)
     columns.sort_indices()
     ptr, row = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
     return Columns(ptr, row, columns.data.astype(np.int64))
+
+
+def expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
+    """Return positions of the entries of several compressed rows, and whose each one is."""
+    begin, size = ptr[items], ptr[items + 1] - ptr[items]
+    positions = np.repeat(begin - np.cumsum(size) + size, size) + np.arange(size.sum())
+    return positions, np.repeat(np.arange(items.size), size)
 
 
 def largest_alone(c: Columns, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.display import html, span
 from bayesrisk._base.validation import FloatAnswer, FloatArray, IntAnswer, Number
 from bayesrisk.distributions.base import LocatedLaw
 from bayesrisk.distributions.discrete_gaussian import DiscreteGaussian
@@ -166,6 +167,12 @@ class Noise:
     def __post_init__(self) -> None:
         """Check both."""
         check.cell_precision(self.rho, None, self.sensitivity)
+
+    def _answer(self) -> list[str]:
+        scale = span(self.law().sigma2)
+        return [repr(self), f"Discrete Gaussian noise of sigma^2 {scale}, on every count."]
+
+    _repr_html_ = html
 
     @property
     def precision(self) -> FloatArray:

@@ -229,7 +229,7 @@ def _write_part(
 @functools.lru_cache(maxsize=1)
 def open_index(records: str | Path) -> exchange.Partitions:
     """Return the index of microdata by place; the last one is kept."""
-    source = Path(records)
+    source = check.path(records, "records")
     if not exchange.Partitions.there(source):
         raise DataError(f"{source}: must be microdata by place, which has _partitions.json")
     return exchange.Partitions.read(source, "microdata")
@@ -349,15 +349,16 @@ class PlaceFolder(RunFolder):
         """Write the folder of a part, under ``part`` a :class:`PlacePart`, and its small files."""
         part: PlacePart = tables["part"]
         folder = self.path / exchange.part_name(part.code)
-        part.content.write(folder, replace=True)
+        more = {"readable": False} if isinstance(part.content, Release) else {}
+        part.content.write(folder, replace=True, **more)
         digest = exchange.manifest_digest(folder, self.holds)
         rows = exchange.index_rows(part.code, np.sort(part.finest), part.width, digest)
         rows = rows.append_column("content", pa.array([disk.digest_folder(folder)] * len(rows)))
         super().write_parts(shard, {**tables, "index": rows})
 
-    def _check_whole(self, shard: int) -> None:
+    def _check_whole(self, shard: int, states: Mapping[str, Any]) -> None:
         """Refuse a part whose small files or whose folder are not as they were written."""
-        if self.has(shard):
+        if self.has(shard, states):
             row = self.read_part(shard, "index").slice(0, 1).to_pylist()[0]
             folder = self.path / exchange.part_name(row["part"])
             if disk.digest_folder(folder) != row["content"]:
@@ -368,7 +369,8 @@ class PlaceFolder(RunFolder):
         digest = None
         if above is not None:
             folder = self.path / exchange.part_name(exchange.ABOVE)
-            above.write(folder, replace=True)
+            more = {"readable": False} if isinstance(above, Release) else {}
+            above.write(folder, replace=True, **more)
             digest = exchange.manifest_digest(folder, self.holds)
         rows = (self.read_part(shard, "index") for shard in range(self.shards))
         return exchange.index_files(self.holds, level, rows, digest)
@@ -413,7 +415,7 @@ class TabulationStudy(Study):
             "level": level_of_parts(index, self.published),
             "shards": len(index.codes),
             "version": __version__,
-            **exchange.made_up_mark(exchange.is_marked(Path(self.records))),
+            **exchange.made_up_mark(exchange.is_marked(check.path(self.records, "records"))),
         }
 
     @functools.cached_property

@@ -11,7 +11,7 @@ import hashlib
 import json
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -39,11 +39,13 @@ CONFIDENTIAL = (
 
 
 class Figure(NamedTuple):
-    """A figure: caption, width in pixels, PNG in base 64."""
+    """A figure: caption, width in pixels, PNG in base 64; and as it is drawn for a phone."""
 
     caption: str
     width: int
     data: str
+    phone_width: int
+    phone: str
 
 
 class PageTable(NamedTuple):
@@ -52,6 +54,13 @@ class PageTable(NamedTuple):
     caption: str
     heads: list[str]
     rows: list[list[str]]
+
+
+class Quotes(NamedTuple):
+    """What may be said about a report elsewhere, and false sentences with what is wrong in each."""
+
+    may: Sequence[str]
+    may_not: Mapping[str, str]
 
 
 class PageCell(str):
@@ -93,6 +102,7 @@ def render(
     answer: Sequence[Part],
     parts: Sequence[Part],
     *,
+    quotes: Quotes,
     source: str,
     settings: str,
     settings_title: str = "Settings",
@@ -101,12 +111,12 @@ def render(
 ) -> bytes:
     """Return a page: all that is no markup of its own is escaped.
 
-    The answer stands in a box, the parts below it; a page about people who are ``made_up`` begins
-    with that.
+    The answer stands in a box, the parts below it, and what may be quoted at the end; a page about
+    people who are ``made_up`` begins with that, and so does each of its quotations end.
     """
     page = _environment().get_template("page.html")
     return page.render(
-        title=title, answer=answer, parts=parts, source=source, versions=_versions(),
+        title=title, answer=answer, parts=parts, quotes=quotes, source=source, versions=_versions(),
         settings=settings, settings_title=settings_title, warning=warning, made_up=made_up,
     ).encode()  # fmt: skip
 
@@ -157,6 +167,7 @@ def findings(
     title: str,
     answer: Sequence[str],
     *,
+    quotes: Quotes,
     source: str,
     settings: Mapping[str, object],
     figures: Sequence[Figure] = (),
@@ -174,7 +185,7 @@ def findings(
         title,
         [("sentence", answer[0], "lead"), ("points", answer[1:])],
         [*figures, numbers, *meanings],
-        source=source, warning=warning, made_up=bool(settings.get(MADE_UP, False)),
+        quotes=quotes, source=source, warning=warning, made_up=bool(settings.get(MADE_UP, False)),
         settings=json.dumps(settings, indent=2, sort_keys=True, default=str),
     )  # fmt: skip
 
@@ -208,18 +219,23 @@ def fragment(page: str) -> str:
 # Figures and tables of frames.
 
 
-def drawing(axes: Any, caption: str) -> Figure:
+def drawing(draw: Callable[[], Any], caption: str) -> Figure:
     """Return a figure for a page that alone shows it."""
     with TemporaryDirectory() as folder:
-        return figure(axes, Path(folder) / "figure", caption)
+        return figure(draw, Path(folder) / "figure", caption)
 
 
-def figure(axes: Any, stem: Path, caption: str) -> Figure:
-    """Write a figure beside the page and return it for the page."""
+def figure(draw: Callable[[], Any], stem: Path, caption: str) -> Figure:
+    """Write a figure beside the page and return it for the page, drawn once more for a phone."""
+    from bayesrisk.plotting._canvas import phone_png  # slow to import
+
+    axes = draw()
     png = plotting.save_figure(axes, stem)[0]
-    width = round(float(plotting.parent_figure(axes).get_figwidth()) * _PIXELS_PER_INCH)
-    data = base64.b64encode(png.read_bytes()).decode("ascii")
-    return Figure(caption, width, data)
+    wide = float(plotting.parent_figure(axes).get_figwidth())
+    phone, narrow = phone_png(draw)
+    pixels = [round(inches * _PIXELS_PER_INCH) for inches in (wide, narrow)]
+    data = [base64.b64encode(image).decode("ascii") for image in (png.read_bytes(), phone)]
+    return Figure(caption, pixels[0], data[0], pixels[1], data[1])
 
 
 def table(frame: pd.DataFrame, caption: str) -> PageTable:

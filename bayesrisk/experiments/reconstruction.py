@@ -29,10 +29,9 @@ from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.constraints.model import Status
 from bayesrisk.constraints.solvers import checked_nodes, make_solver
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
-from bayesrisk.experiments.pages import drawing, findings, origin, table
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.plotting.attacks import draw_numbers
+from bayesrisk.experiments.table_reports import claims_page, reconstruction_page
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
 from bayesrisk.reconstruction.records.reconstruction import KINDS
@@ -167,7 +166,7 @@ def _around(tables: PublishedTables, blocks: TextArray, levels: list[str]) -> Pu
 
 def open_tables(source: str | Path, digest: str | None = None) -> TableSource:
     """Return the tables of a folder, opened once in a process; refuse those of another digest."""
-    folder = Path(source)
+    folder = check.path(source, "source")
     if not folder.is_dir():
         raise DataError(f"{folder}: must be a folder of tables")
     if digest is None:
@@ -285,23 +284,6 @@ _SHARED = ("solver", "time_limit", "taken_as_true", "known_rule")
 _SHARDS = 64  # least number of shards by default
 _MOST_BLOCKS = 250  # of such a shard
 _SHOWN = 5  # conflicts, and sentences, that a summary quotes
-_ROWS = 50  # of a table in a report
-_NAIVE = (
-    "The counts are taken as true here, although their protection may have changed them: what "
-    "is proved would only be so if they were true."
-)
-_MEANINGS = {
-    "unique": "no other records fit, which is proved",
-    "feasible": "these records fit, and others do, or might",
-    "nearest": "no records fit, and these deviate least from the tables",
-    "infeasible": "no records fit, because the counts contradict each other",
-    "contradictory": "no records fit, because the counts contradict each other",
-    "unknown": "nothing is decided, because the solver stopped at its limit",
-    "none": "nothing was looked for",
-    "undecided": "at least one claim is open, because the solver stopped at its limit",
-    "decided": "every claim is decided",
-    "empty": "nobody is there",
-}
 
 
 def shard_size(blocks: int) -> int:
@@ -363,15 +345,6 @@ def _block_facts(folder: RunFolder, taken_as_true: object) -> dict[str, Any]:
         "conflicts": conflicts,
         "taken_as_true": taken_as_true,
     }
-
-
-def _by_status(statuses: Mapping[str, int], level: str) -> list[str]:
-    """Return a sentence for each status of places."""
-    every = sum(statuses.values())
-    return [
-        f"In {number:,} of {every:,} places ({level}) {_MEANINGS.get(status, status)}."
-        for status, number in sorted(statuses.items(), key=lambda pair: -pair[1])
-    ]
 
 
 @dataclass(frozen=True)
@@ -468,51 +441,8 @@ class ReconstructionStudy(TableStudy):
         return parts
 
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
-        """Return the report; places of a nation are never held together."""
-        people: Counter[str] = Counter()
-        sums, most = np.zeros(3), pd.DataFrame()
-        for shard in range(folder.shards):
-            blocks = folder.read_part(shard, "blocks").to_pandas()
-            level = str(blocks.columns[0])
-            counted = blocks.groupby("status")["population"].sum()
-            people.update({str(name): int(n) for name, n in counted.items()})
-            if self.variability is not None:
-                part = folder.read_part(shard, "variability").to_pandas()
-                sizes = part["population"].to_numpy(dtype=float)
-                sums += [sizes.sum(), *(sizes @ part[end].to_numpy() for end in ("lower", "upper"))]
-                most = pd.concat([most, part[part["upper"] > 0]]).nlargest(_ROWS, "upper")
-        every, proved = people.total(), people["unique"]
-        answer = [
-            f"Of {every:,} reconstructed records {proved:,} are proved: no others fit the "
-            "published tables."
-            if proved
-            else f"None of {every:,} reconstructed records is proved: others may fit, too.",
-            *_by_status(facts["statuses"], level),
-        ]
-        tables = [table(pd.DataFrame({"cells": facts["conflicts"]}), "Cells that contradict")]
-        if self.variability is not None:
-            ends = dict.fromkeys(f"{share:.1%}" for share in sums[1:] / max(sums[0], 1.0))
-            answer.append(
-                f"The records that fit and are least like these differ in {' to '.join(ends)} of "
-                f"the people, on average over people ({self.variability})."
-            )
-            caption = f"Places with other records that fit, at most {_ROWS}"
-            tables.append(table(most.drop(columns="seconds", errors="ignore"), caption))
-        axes = draw_numbers(facts["statuses"], f"places ({level})")
-        return findings(
-            "Reconstruction: which records published tables give away",
-            answer,
-            source=origin(self.config, "records"),
-            settings=self.config,
-            figures=[drawing(axes, "Places by what is known of their records.")],
-            tables=tables,
-            words={
-                **{name: f"{_MEANINGS.get(name, name)}." for name in facts["statuses"]},
-                "other records": "those that differ in what the tables tell apart: two ages that "
-                "are one group in every table are the same here.",
-            },
-            warning=_NAIVE if facts["taken_as_true"] else "",
-        )
+        """Return the report."""
+        return reconstruction_page(self.config, folder, facts, self.variability)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of records, statuses and the first conflicts."""
@@ -633,12 +563,12 @@ class ClaimsStudy(TableStudy):
     """Claims that must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
-    ``summary.json``.  Its summary has, as facts, ``claims`` and ``singletons`` (verified claims,
-    and those about one record, that no table states itself), ``statuses`` (blocks of each),
-    ``coverage`` (records that such claims describe, by number of columns), ``examples`` (claims
-    about one record with most columns, in words), ``conflicts`` (published cells that contradict)
-    and ``taken_as_true``.  Memory: in every worker the tables, or of tables by place one part and
-    the index, and the claims of one shard.
+    ``summary.json``.  Its summary has, as facts, ``people`` (records), ``claims`` and
+    ``singletons`` (verified claims, and those about one record, that no table states itself),
+    ``statuses`` (blocks of each), ``coverage`` (records that such claims describe, by number of
+    columns), ``examples`` (claims about one record with most columns, in words), ``conflicts``
+    (published cells that contradict) and ``taken_as_true``.  Memory: in every worker the tables, or
+    of tables by place one part and the index, and the claims of one shard.
 
     Parameters
     ----------
@@ -684,7 +614,8 @@ class ClaimsStudy(TableStudy):
         kinds = []
         for kind, singletons in (("singleton", True), ("any", False)):
             covered = claims.covered(singletons=singletons)
-            totals = covered.groupby("columns")[["covered", "claims"]].sum().reset_index()
+            totals = covered.groupby("columns")[["covered", "claims", "records"]].sum()
+            totals = totals.reset_index()
             kinds.append(totals.assign(kind=kind))
         return {
             "claims": arrow_table(claims.claims),
@@ -695,47 +626,19 @@ class ClaimsStudy(TableStudy):
 
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
         """Return the report."""
-        coverage = pd.DataFrame(facts["coverage"])
-        figures = []
-        if facts["singletons"]:
-            singletons = coverage[coverage["singleton_records"] > 0].set_index("columns")
-            bars = {
-                f"{n} columns": int(size) for n, size in singletons["singleton_records"].items()
-            }
-            caption = (
-                "Records that a claim about one record describes, by the columns of the claim."
-            )
-            figures = [drawing(draw_numbers(bars, "records"), caption)]
-        return findings(
-            "Claims: what must be true of the records behind published tables",
-            [
-                f"{facts['claims']:,} statements that no table makes must be true of these "
-                f"records; {facts['singletons']:,} of them are about one record alone.",
-                *(f"For example, {example}" for example in facts["examples"]),
-                *_by_status(facts["statuses"], "finest level"),
-                *(f"No records fit: {conflict}" for conflict in facts["conflicts"]),
-            ],
-            source=origin(self.config, "claims"),
-            settings=self.config,
-            figures=figures,
-            tables=[table(coverage, "Records and claims by columns")],
-            words={
-                "claim": "a statement that some records have certain values in some columns.",
-                "must be true": "all records that have the published counts have it, not most of "
-                "them.",
-                "about one record": "exactly one record of the place has these values.",
-            },
-            warning=_NAIVE if facts["taken_as_true"] else "",
-        )
+        return claims_page(self.config, facts)
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return counts of claims and blocks."""
         shards = folder.finished()
-        coverage = _coverage(folder.frame("coverage", shards)) if shards else []
+        parts = folder.frame("coverage", shards) if shards else pd.DataFrame()
+        coverage = _coverage(parts) if shards else []
+        people = parts.groupby(["kind", "columns"])["records"].sum().max() if shards else 0
         totals = _block_facts(folder, self.config["taken_as_true"])
         return {
             "claims": sum(line["claims"] for line in coverage),
             "singletons": sum(line["singleton_claims"] for line in coverage),
+            "people": int(people),
             "statuses": totals.pop("statuses"),
             "coverage": coverage,
             "examples": _best(folder.frame("examples", shards)) if shards else [],

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
+import numpy as np
 import pandas as pd
 
 from bayesrisk import plotting, risk
 from bayesrisk._base import disk, validation as check
 from bayesrisk.accounting.budget import SENSITIVITIES
 from bayesrisk.experiments import pages
-from bayesrisk.experiments.pages import Figure, PageTable, Part, marked
+from bayesrisk.experiments.pages import Figure, PageTable, Part, Quotes, marked
 from bayesrisk.experiments.sweep import NOISES, Budget, SweepStudy, read_results
 from bayesrisk.risk.count.blocks import Scenario
 
@@ -25,6 +27,7 @@ _MEANINGS = {
     "change-one": "neighbours change one record",
 }
 _MAX_TABLE_ROWS = 40
+_LINES = 4  # of a figure
 _RELEASED = (("posterior", "risk_ratio"), ("target", "prior", "noisy_count"))
 _SIMULATED = "simulated_marginal_posterior"
 #: Quantities in the table of a budget, and what the reader calls them.
@@ -108,10 +111,12 @@ def write_report(folder: str | Path, *, progress: Callable[[int, int], None] | N
     parts += [*_census_conventions(study), ("prose", "sweep_reading.html", study)]
     if checked := simulation_check(study, results):
         parts += [("heading", "Check by simulation"), checked]
+    averages = [average for panel in panels if (average := _average(panel))]
     page = pages.render(
         study.title,
-        _answer(panels),
+        _answer(averages),
         parts,
+        quotes=_quotes(averages, Scenario.named(study.scenario).knowledge),
         source=f"Configuration {study.digest}, seed {study.seed}.",
         settings_title="Resolved configuration",
         settings=_settings(study),
@@ -173,10 +178,24 @@ class SweepPanel(NamedTuple):
             return pd.DataFrame()
         return chosen.pivot(index=[*axes], columns="quantity", values="value").reset_index()
 
-    def figure(self, axes: Any, kind: str, caption: str) -> Figure:
+    def figure(self, draw: Callable[[], Any], kind: str, caption: str) -> Figure:
         """Write a figure of the panel."""
         stem = f"{kind}-{self.noise}-{self.sensitivity.value:.6g}{self.end}"
-        return pages.figure(axes, self.images / stem, caption)
+        number = self.frame["prior"].nunique()
+        if number > _LINES and not kind.startswith("group"):
+            caption += f" Of {number} priors {_LINES} are drawn; the tables have all."
+        return pages.figure(draw, self.images / stem, caption)
+
+    def few(self, wide: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of so many priors as a figure has lines."""
+        return wide[wide["prior"].isin(_few(wide["prior"]))]
+
+
+def _few(values: pd.Series) -> list[Any]:
+    """Return at most four of some values, the least and the greatest among them."""
+    every = sorted(values.unique().tolist())
+    chosen = np.linspace(0, len(every) - 1, min(_LINES, len(every))).round()
+    return [every[int(i)] for i in chosen]
 
 
 def _panels(study: SweepStudy, results: pd.DataFrame, images: Path) -> list[SweepPanel]:
@@ -198,27 +217,126 @@ def _percent(share: float) -> str:
 # Sentences.
 
 
-def _answer(panels: list[SweepPanel]) -> list[Part]:
-    """Return a paragraph for each panel, at the marked budget and the prior that gain most."""
-    answers = [answer for panel in panels if (answer := _panel_answer(panel))]
-    if not answers:
-        return [
-            "This sweep has no averages over releases; what it has is in the figures and tables "
-            "below."
-        ]
-    start, end = "", ""
-    if answers[0][1]:
-        start = "A ratio of 1 means that a release tells the adversary nothing about this person. "
-        end = ", if that is the truth"
-    last = (
-        f"{start}The averages are over all releases that the noise could have produced{end}: "
-        "single releases can be much worse or better."
+class Average(NamedTuple):
+    """The average of a panel that gains most, of its marked budgets and priors.
+
+    ``before`` and ``after`` are probabilities of the truth; without a ratio to the prior, how
+    often the best guess is right without and with the release.
+    """
+
+    title: str
+    label: str
+    prior: str
+    before: float
+    after: float
+    ratio: float | None
+    more: str = ""  # further sentences
+
+    @property
+    def gain(self) -> float:
+        """What averages are ranked by: ratios before differences."""
+        return self.after - self.before if self.ratio is None else 1e3 + self.ratio
+
+    @property
+    def budget(self) -> str:
+        """The budget, in words."""
+        if self.label.startswith("rho = "):
+            return f"{self.label} (smaller is more noise)"
+        return f"“{self.label}”"
+
+    @property
+    def lead(self) -> str:
+        """The first sentence: what an adversary believes before and after, at which budget."""
+        if self.ratio is None:
+            right = f"is right in {chance(self.after)} of all cases with the released count"
+            if chance(self.after) == chance(self.before):
+                right += ", no more than without it"
+            else:
+                right += f", and in {chance(self.before)} without it"
+            return f"At the budget {self.budget} an adversary's best guess {right}."
+        return (
+            f"At the budget {self.budget} an adversary's belief in the truth "
+            f"{growth(self.ratio)} on average: from {chance(self.before)} to "
+            f"{chance(self.after)}."
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The same in full figures, with the noise that it is of."""
+        known = f"a prior of {self.prior}"
+        if self.ratio is None:
+            text = f"with {known} the best guess is right in {_percent(self.after)} of all cases "
+            text += f"with the released count, and in {_percent(self.before)} without a release."
+        else:
+            text = f"{known} ends, on average, at {_percent(self.after)}: {self.ratio:.3g} times "
+            text += "as much."
+        return f"{self.title}, budget {self.budget}: {text}{self.more}"
+
+
+def chance(probability: float) -> str:
+    """Return a probability as people say it: 52 %, or 1 in 530."""
+    if probability >= 0.995:
+        return "100 %" if probability == 1.0 else "more than 99 %"
+    if probability >= 0.1:
+        return f"{100.0 * probability:.0f} %"
+    return f"1 in {1.0 / probability:,.0f}" if probability > 0.0 else "0 %"
+
+
+def growth(ratio: float) -> str:
+    """Return what a belief does that becomes so many times as large."""
+    if abs(ratio - 1.0) < 0.005:
+        return "stays as it was, to within 1 %,"
+    if ratio < 1.0:
+        return f"falls by {100.0 * (1.0 - ratio):.0f} %"
+    return (
+        f"grows by {100.0 * (ratio - 1.0):.0f} %"
+        if ratio < 3.0
+        else (f"becomes {ratio:.3g} times as large")
     )
-    return [*(text for text, _ in answers), last]
 
 
-def _panel_answer(panel: SweepPanel) -> tuple[str, bool] | None:
-    """Return the answer of a panel, and whether it is a ratio; None without averages."""
+_NO_AVERAGES = (
+    "This sweep has no averages over releases; what it has is in the figures and tables below."
+)
+_SINGLE = (
+    "Averages are over all releases that the noise could have produced{}: single releases can be "
+    "much worse or better."
+)
+
+
+def _answer(averages: Sequence[Average]) -> list[Part]:
+    """Return the first sentence, and one of each panel."""
+    if not averages:
+        return [_NO_AVERAGES]
+    best = max(averages, key=lambda one: one.gain)
+    last = _SINGLE.format("" if best.ratio is None else ", if the truth is so")
+    return [
+        ("sentence", best.lead, "lead"),
+        ("points", [*(one.sentence for one in averages), last]),
+    ]
+
+
+def _quotes(averages: Sequence[Average], knowledge: str) -> Quotes:
+    """Return what may be quoted of a sweep, and what may not."""
+    known = f"The adversary of this report knows {knowledge}."
+    may_not = {
+        "This budget keeps everybody in a whole release safe.": "It is that of one count; a "
+        "release has many counts about each person.",
+        "The adversary learns nothing else.": "Only one question about one person was asked.",
+    }
+    if not averages:
+        none = {"The noise is enough.": "No average was computed that could say so."}
+        return Quotes(
+            [_NO_AVERAGES, known, "A belief is judged against the prior."], may_not | none
+        )
+    best = max(averages, key=lambda one: one.gain)
+    single = _SINGLE.format("" if best.ratio is None else ", if the truth is so")
+    worst = {"No release tells more than this.": "It is an average: single releases tell more."}
+    return Quotes([best.lead, known, single], worst | may_not)
+
+
+def _average(panel: SweepPanel) -> Average | None:
+    """Return the average of a panel that gains most; None without averages."""
     rows = pd.concat([one.frame.assign(label=one.label) for one in panel.budgets])
     marked_rows, axes = panel._replace(frame=rows), ["label", "prior"]
     averages = marked_rows.wide(["marginal_posterior", "marginal_risk"], axes).dropna()
@@ -232,31 +350,26 @@ def _panel_answer(panel: SweepPanel) -> tuple[str, bool] | None:
     label, prior = best["label"], best["prior"]
     text = next(one.name for one in panel.study.prior if one.value == prior)
     text = f"{text} ({_percent(prior)})" if "/" in text else text
-    if ratio:
-        sentence = (
-            f"At the budget “{label}”, an adversary who gives the truth a probability of {text} "
-            f"before the release ends, on average, at {_percent(best['marginal_posterior'])}: "
-            f"{best['marginal_risk']:.3g} times as much."
-        )
-    else:
-        sentence = (
-            f"At the budget “{label}” and a prior of {text}, the adversary's best guess is right "
-            f"in {_percent(best['decision_accuracy'])} of all cases with the released count, and "
-            f"in {_percent(best['decision_baseline'])} without a release."
-        )
     mine = (rows["label"] == label) & (rows["prior"] == prior)
     mine &= (rows["conditionals"] == "coherent") & (rows["quantity"] == _IN_GROUP[1][0])
+    more = ""
     if mine.any():
         group = rows.loc[mine, "value"]
-        sentence += (
+        more += (
             f" With the counts of the group too, it is right in {_percent(group.min())} to "
             f"{_percent(group.max())}, depending on the true counts and the budget of the group."
         )
     budgets, priors = rows["label"].nunique(), rows["prior"].nunique()
     rivals = [f"{budgets} marked budgets"] * (budgets > 1) + [f"{priors} priors"] * (priors > 1)
     if rivals:
-        sentence += f" No other of the {' and '.join(rivals)} in this sweep gains more."
-    return marked("<b>{}.</b> {}", panel.title, sentence), ratio
+        more += f" No other of the {' and '.join(rivals)} in this sweep gains more."
+    before, after = (
+        (prior, best["marginal_posterior"])
+        if ratio
+        else (best["decision_baseline"], best["decision_accuracy"])
+    )
+    risk_ratio = best["marginal_risk"] if ratio else None
+    return Average(panel.title, label, text, before, after, risk_ratio, more)
 
 
 def _question(study: SweepStudy) -> Iterator[Part]:
@@ -355,15 +468,27 @@ def _figures(panel: SweepPanel) -> Iterator[Figure]:
         wide = panel.wide(quantities, ["rho", "prior"])
         wide = wide.rename(columns=lambda name: name.replace("whole_release_", "marginal_"))
         if len(wide) and len(panel.study.rho) > 1:
-            panels_of_rho = getattr(plotting, plot)(wide, budgets=budgets)
-            if kind == "whole-release":
-                for axes in panels_of_rho:
-                    axes.set_xlabel(r"$\rho$ of the whole release")
-            yield panel.figure(panels_of_rho, kind, caption)
+            rows = panel.few(wide)
+            if kind == "correct-decision":
+                jumps = panel.wide(["decision_threshold"], ["rho", "prior"])
+                rows = rows.merge(jumps, how="left") if len(jumps) else rows
+            draw = functools.partial(_against_rho, plot, rows, budgets, whole=kind.startswith("w"))
+            yield panel.figure(draw, kind, caption)
     for one in panel.budgets:
         yield from _budget_figures(one)
         for quantity in _IN_GROUP:
             yield from _group_figures(one, *quantity)
+
+
+def _against_rho(
+    plot: str, rows: pd.DataFrame, budgets: Mapping[str, float], *, whole: bool
+) -> Any:
+    """Draw a figure against rho, of a count or of a whole release."""
+    drawn = getattr(plotting, plot)(rows, budgets=budgets)
+    if whole:
+        for axes in drawn:
+            axes.set_xlabel(r"$\rho$ of the whole release")
+    return drawn
 
 
 def _budget_figures(panel: SweepPanel) -> Iterator[Figure]:
@@ -371,21 +496,22 @@ def _budget_figures(panel: SweepPanel) -> Iterator[Figure]:
     wide = panel.wide(*_RELEASED)
     if len(wide):
         target = wide["target"].iloc[0]
-        wide = wide[wide["target"] == target].astype({"noisy_count": "int64"})
-        axes = plotting.plot_risk(wide, against="noisy_count")
+        wide = panel.few(wide[wide["target"] == target]).astype({"noisy_count": "int64"})
+        draw = functools.partial(plotting.plot_risk, wide, against="noisy_count")
         caption = "Posterior and risk ratio against the released count at "
-        yield panel.figure(axes, "released-count", f"{caption}{panel.label}; target: {target}.")
+        yield panel.figure(draw, "released-count", f"{caption}{panel.label}; target: {target}.")
     wide = panel.wide(
         ["multilevel_marginal_posterior", "multilevel_marginal_risk"], ["levels", "prior"]
     )
     if len(wide):
         wide = wide.rename(columns=lambda c: c.removeprefix("multilevel_"))
-        axes = plotting.plot_risk(wide.astype({"levels": "int64"}), against="levels")
+        wide = panel.few(wide).astype({"levels": "int64"})
+        draw = functools.partial(plotting.plot_risk, wide, against="levels")
         caption = (
             "Risk when the target is known to be unique at the first 1, 2, ... levels, the first "
             f"having the rho of {panel.label} and the others in proportion."
         )
-        yield panel.figure(axes, "levels", caption)
+        yield panel.figure(draw, "levels", caption)
 
 
 def _group_figures(
@@ -408,14 +534,17 @@ def _group_figures(
     budgets = panel.study.hierarchy.rho_group
     named = panel.named(budgets)
     if rows["rho_group"].nunique() > 1:
-        axes = plotting.plot_group(rows, against="rho_group", budgets=named, quantity=axis)
-        yield panel.figure(axes, f"group-budget-{kind}", f"{caption}the rho of the group's count.")
+        few = rows[rows["group_count"].isin(_few(rows["group_count"]))]
+        draw = functools.partial(
+            plotting.plot_group, few, against="rho_group", budgets=named, quantity=axis
+        )
+        yield panel.figure(draw, f"group-budget-{kind}", f"{caption}the rho of the group's count.")
     if rows["group_count"].nunique() > 1:
         rho = next(iter(named.values()), budgets[len(budgets) // 2].value)
         one = rows[rows["rho_group"] == rho].drop(columns="standard_error")
-        axes = plotting.plot_group(one, quantity=axis)
+        draw = functools.partial(plotting.plot_group, one, quantity=axis)
         caption += f"the true count of the group; rho of the group's count {rho:.4g}."
-        yield panel.figure(axes, f"group-count-{kind}", caption)
+        yield panel.figure(draw, f"group-count-{kind}", caption)
 
 
 # Tables.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +21,15 @@ from bayesrisk._version import __version__
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
 from bayesrisk.experiments import pages
+from bayesrisk.experiments.attack_words import (
+    attack_quotes,
+    bounds_figures,
+    hidden_sentences,
+    linked,
+    placed,
+)
 from bayesrisk.experiments.pages import Part
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
-from bayesrisk.plotting.attacks import plot_bounds
 from bayesrisk.reconstruction import Proofs
 from bayesrisk.reconstruction.claims.result import Claims, one_record, several
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
@@ -36,13 +42,14 @@ from bayesrisk.tables.reading.reading import TableReading
 #: they are, at most.
 _MOST_CELLS, _MOST_RECORDS, _MOST_PLACES = 2**11, 20_000, 200
 _MOST_KINDS = 2**9  # combinations of labels of which likely records are looked for
-_DRAWN, _SAID, _LIKELY, _PILOT = 30, 10, 200, 200
+_SAID, _LIKELY, _PILOT = 10, 200, 200
 _CAPTIONS = {
     "bounds": "Bounds of every published count, and of every combination of all variables",
     "claims": "What must be true, and no count states by itself",
     "records": "Records that fit; others may fit, too",
     "likely": "Likely records, if all lists of records were equally probable before",
 }
+_TOGETHER = "together without a solution: "
 _MUST = "This must be true, if the tables were read as they are meant:"
 _STEPS = ("bounds", "claims", "records", "likely", "combinations")
 _MOST_READINGS = 60  # that are tried where no records fit
@@ -101,14 +108,17 @@ class AttackAnswer:
 
 
 def attack(
-    reading: TableReading,
+    tables: TableReading | str | Path | pd.DataFrame | Sequence[Any],
     folder: str | Path | None = None,
     *,
+    accept: bool = False,
     seed: int = 0,
     time_limit: float | None = 60.0,
     proofs: int = 10,
+    made_up: bool = False,
     say: Callable[[str], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **settings: object,
 ) -> AttackAnswer:
     """Return all that published tables give away, and write each part into a folder as it is found.
 
@@ -116,13 +126,15 @@ def attack(
 
     Parameters
     ----------
-    reading : TableReading
-        Tables as they were read, with no question left.
+    tables : TableReading, path-like, data frame, or sequence of paths or frames
+        Tables as they were read, with no question left; or published tables, which are read.
     folder : path-like, optional
         New or empty: ``report.html``, ``bounds.csv``, ``claims.csv``, ``records.csv``,
         ``likely.csv``, ``reading.toml`` (what was assumed), ``tables`` (for other commands), and
         ``proofs``, with certificates and their checker, which the report links.  By default nothing
         is written.
+    accept : bool, default False
+        Whether all guesses about how the tables are read are confirmed.
     seed : int
         Of the draws of likely records, where there is no exact law.
     time_limit : float, optional
@@ -131,28 +143,37 @@ def attack(
     proofs : int, default 10
         Certificates of so many claims, in the order of the report, and of so many bounds, those of
         published counts first; and of unique records, or of a contradiction.  0 for none.
+    made_up : bool, default False
+        Whether the people do not exist, as in a sample: the report and the folder say so.
     say : callable, optional
         Called with each sentence of the answer as it is found.
     progress : callable, optional
         Called with the steps done, and all of them.
+    **settings : object
+        Of paths and frames: how they are read, such as ``counts="exact"``
+        (:meth:`PublishedTables.read`).
 
     Raises
     ------
     ArgumentError
-        If a guess about the reading was not confirmed: ``TableReading.accepted`` confirms all.
+        If a guess about the reading was not confirmed: ``accept=True`` confirms all.
 
     Examples
     --------
     >>> frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
-    >>> found = attack(TableReading.from_frame(frame).accepted())
+    >>> found = attack(frame, accept=True)
     >>> found.sentences[0]
     'The one hidden count can be worked out; it is a single record.'
     """
-    check.instance(reading, TableReading, "reading")
+    reading = _reading(tables, settings)
+    if check.flag(accept, "accept"):
+        reading = reading.accepted()
     most = check.integer(proofs, "proofs", lower=0)
     target = None if folder is None else check.path(folder, "folder")
     certificates = _Certificates(most if target else 0, reading.digest)
     run = _Attack(reading, target, seed, certificates, time_limit)
+    if made_up:
+        run.tables = replace(run.tables, made_up=True)
     with nullcontext() if target is None else disk.explained(target):
         run.begin()
         number_said = 0
@@ -166,6 +187,18 @@ def attack(
                 progress(number, len(_STEPS))
     sentences = [str(text) for text in (*run.sentences, *run.last)]
     return AttackAnswer(sentences, run.last, run.frames, dict(run.facts), reading)
+
+
+def _reading(tables: Any, settings: Mapping[str, object]) -> TableReading:
+    """Return the reading of published tables, or the one that is given."""
+    if isinstance(tables, TableReading):
+        if settings:
+            raise ArgumentError(f"{min(settings)} goes with paths and frames, not with a reading")
+        return tables
+    several = tables if isinstance(tables, list | tuple) else [tables]
+    if all(isinstance(one, str | Path) for one in several):
+        return TableReading.read(tables, **settings)
+    return TableReading.from_frame(tables, **settings)
 
 
 class _Attack:
@@ -190,7 +223,7 @@ class _Attack:
 
     def steps(self) -> Iterator[None]:
         """Take the steps, the surest and quickest first."""
-        # Posed once: bounds, records and their variability are of one system.
+        # Posed once: bounds, claims, records and their variability are of one system.
         self.problem = published_problem(self.tables, scope=None)
         bounds = reconstruction.count_bounds(self.problem, time_limit=self.clock.share)
         self.missing.remove("bounds")
@@ -227,6 +260,9 @@ class _Attack:
         keys = ["place", "table", "cell"]
         if bounds.conflict:
             reason = next(iter(bounds.conflict.values()))
+            if reason.startswith(_TOGETHER):  # of one place, which needs no name
+                counts = reason.removeprefix(_TOGETHER).replace("all : ", "")
+                reason = f"these counts contradict each other: {counts}"
             text = f"No records fit these tables as they were read: {reason}."
             proof = self.certificates.add(self.tables, bounds, 1)[0]
             self.first = [pages.PageCell(text, href=proof), self._otherwise()]
@@ -267,14 +303,14 @@ class _Attack:
 
     def _claims(self) -> None:
         """Find what must be true and no count states by itself."""
-        claims = reconstruction.find_claims(self.tables, time_limit=self.clock.share)
+        claims = reconstruction.find_claims(self.problem, time_limit=self.clock.share)
         frame = claims.to_frame(readable="here")
         frame = frame[frame["multiplicity"] > 0]
         order = np.lexsort((-frame["n_columns"].to_numpy(), several(frame), ~one_record(frame)))
         frame = frame.iloc[order].reset_index(drop=True)
         places = self._places(frame[self.level])
         sentences = [
-            _placed(text, place)
+            placed(text, place)
             for text, place in zip(
                 reconstruction.claim_sentences(claims, frame),
                 places.to_dict("records"), strict=True,
@@ -416,23 +452,25 @@ class _Attack:
         for name, frame in self.frames.items():
             disk.write_bytes(self.target / f"{name}.csv", csv_bytes(frame))
         self.certificates.write(self.target)
-        first, *rest = [*self.first, *self.rest, *self.last]
+        first, *next_ = self.first
         proved: list[Part] = [_MUST, ("points", self.proved)] if self.proved else []
         tables = [
-            ("folded", _CAPTIONS[name], [pages.table(_linked(frame.head(500)), _CAPTIONS[name])])
+            ("folded", _CAPTIONS[name], [pages.table(linked(frame.head(500)), _CAPTIONS[name])])
             for name, frame in self.frames.items()
             if len(frame)
         ]
         page = pages.render(
             "What these tables give away",
-            [("sentence", first, "lead"), *proved, *rest],
+            [("sentence", first, "lead"), *next_, *proved, ("points", [*self.rest, *self.last])],
             [
-                *_figures(self.frames["bounds"], self.target),
+                *bounds_figures(self.frames["bounds"], self.target),
                 ("heading", "How the tables were read"),
                 ("listing", "\n".join(self.reading.lines)),
                 *tables,
                 ("prose", "attack_reading.html", self.certificates),
             ],
+            quotes=attack_quotes(first, self.proved, self.facts),
+            made_up=self.tables.made_up,
             source=f"Made by bayesrisk {__version__}, seed {self.seed}.",
             settings_title="What was assumed, as a file for --assume",
             settings=self.reading.to_toml(),
@@ -456,56 +494,6 @@ class _Attack:
 
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
-
-
-def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
-    """Return sentences on the counts that can be worked out, and on how many people these are.
-
-    ``coarse`` is what such counts are, such as ``hidden``.
-    """
-    frame = bounds.counts
-    facts = bounds.facts
-    ends = frame[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(np.inf)
-    recovered = (ends["low"] == ends["high"]) & (ends["low_stated"] < ends["high_stated"])
-    single = int((recovered & (ends["low"] == 1)).sum())
-    wide, exact = facts["coarsened"], facts["recovered"]
-    narrower = int(narrowed(frame).sum()) - exact
-    singles = (
-        ""
-        if not single
-        else (
-            "; one is a single record"
-            if single == 1
-            else f"; {single:,} of them are single records"
-        )
-    )
-    if not wide:
-        return ["No count is hidden: all are stated exactly."]
-    if exact == wide:
-        word = "The one" if wide == 1 else f"All {wide:,}"
-        singles = singles.replace("; one", "; it") if wide == 1 else singles
-        text = f"{word} {coarse} count{'s' * (wide > 1)} can be worked out{singles}."
-    elif exact:
-        text = f"{exact:,} of {wide:,} {coarse} counts can be worked out{singles}."
-    else:
-        text = f"None of {wide:,} {coarse} counts can be worked out."
-    more = f"{narrower:,} others become narrower than they are stated." if narrower > 0 else ""
-    more = "One other becomes narrower than it is stated." if narrower == 1 else more
-    sentences = [text, *([more] if more else [])]
-    if facts["at_least_one"]:
-        sure = facts["at_least_one"]
-        sentences.append(
-            f"{sure:,} counts that could be 0 by themselves are not 0."
-            if sure > 1
-            else "One count that could be 0 by itself is not 0."
-        )
-    return sentences
-
-
-def _placed(sentence: str, place: Mapping[Any, str]) -> str:
-    """Return a sentence about records that says also where they are."""
-    words = ", ".join(f"{name} {label}" for name, label in place.items())
-    return sentence.replace(" with ", f" with {words}, ", 1) if words else sentence
 
 
 class _Certificates:
@@ -569,28 +557,3 @@ class _Certificates:
             statements = statements.assign(reading=self.digest)
             certificates = tuple(c for part in self.parts for c in part.certificates)
             Proofs(statements, certificates).write(folder / self.folder, replace=True)
-
-
-def _linked(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame whose proofs are links of a page."""
-    if "proof" not in frame:
-        return frame
-    links = [pages.PageCell(Path(file).name, href=file) for file in frame["proof"]]
-    return frame.assign(proof=pd.Series(links, frame.index, dtype=object))
-
-
-def _figures(bounds: pd.DataFrame, folder: Path) -> list[pages.Figure]:
-    """Return the figure of the counts of which most is learned."""
-    ends = bounds[["low_stated", "high_stated", "low", "high"]].astype("Float64").fillna(np.inf)
-    width, stated = ends["high"] - ends["low"], ends["high_stated"] - ends["low_stated"]
-    chosen = bounds.loc[width[(width < stated)].sort_values(kind="stable").index].head(_DRAWN)
-    if chosen.empty:
-        return []
-    names = chosen.columns[: chosen.columns.get_loc("stated")]
-    rows = chosen[names].to_numpy()
-    labels = [", ".join(label for label in row if label != "all") or "total" for row in rows]
-    caption = (
-        f"The {len(chosen)} counts of which the tables together say most. Grey: what a count says "
-        "by itself, up to the edge where nobody published it; blue: what must be true"
-    )
-    return [pages.figure(plot_bounds(chosen.assign(label=labels)), folder / "bounds", caption)]

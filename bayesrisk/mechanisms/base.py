@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.display import html, several
 from bayesrisk._base.randomness import generator
 from bayesrisk.accounting.budget import positive
 from bayesrisk.exceptions import ArgumentError, PluginError, quote
 from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
+from bayesrisk.release.words import law_words
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
 from bayesrisk.tables.cells import CellSpace, code_kinds
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
@@ -127,7 +129,7 @@ class BaseMechanism(ABC):
         self._spec = spec
 
     def acts_within(self, workload: Workload) -> str | None:
-        """Return the level of whose places each is protected by itself; None if there is none.
+        """Return the level whose places are each protected by themselves; None if there is none.
 
         What is published of a place of this level, and of those inside it, depends on nothing
         outside, and a published table of a coarser level is the sum over these places.  A release
@@ -150,7 +152,7 @@ class BaseMechanism(ABC):
         return check.instance(workload, Workload, "workload")
 
     def for_neighbours(self) -> Self:
-        """Return this mechanism for releases, from one seed, of truths that differ in few records.
+        """Return the mechanism, made fast for data sets that differ in few records.
 
         Its releases are the same; work that they share may be done once.
         """
@@ -164,6 +166,14 @@ class BaseMechanism(ABC):
     def __repr__(self) -> str:
         settings = (f"{name}={quote(value)}" for name, value in self.spec.parameters.items())
         return f"{type(self).__name__}({', '.join(settings)})"
+
+    def _answer(self) -> list[str]:
+        spec, named = self.spec, [f"{a} {b}" for a, b in self.spec.tables]
+        laws = dict.fromkeys(law_words(law) for law in spec.tables.values())
+        words = f"{several(laws)} ({several(named)})" if named else law_words(spec.others)
+        return [repr(self), f"Published: {words}."]
+
+    _repr_html_ = html
 
     def release(
         self,

@@ -54,18 +54,18 @@ class Rounding(_OneByOne):
     ----------
     base : int
         Base, in [2, 2**31].
-    method : {"nearest", "random"}
+    method : {"nearest", "random"}, default "random"
         Which multiple is taken.
 
     Examples
     --------
-    >>> Rounding(base=3, method="random").spec.parameters
+    >>> Rounding(base=3).spec.parameters
     {'base': 3, 'method': 'random'}
     """
 
     dial = Dial("base", 100.0, 2.0, whole=True)
 
-    def __init__(self, *, base: int, method: str) -> None:
+    def __init__(self, *, base: int, method: str = "random") -> None:
         self._base = check.integer(base, "base", lower=2, upper=_LARGEST)
         self._method = check.choice(method, "method", _METHODS)
         parameters = {"base": self._base, "method": self._method}
@@ -85,7 +85,7 @@ class Rounding(_OneByOne):
 
 
 class Identity(BaseMechanism):
-    """Publish the tables as they are, whatever the source of randomness.
+    """Publish the true tables: no protection.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Identity(BaseMechanism):
     grain = -1
 
     def __init__(self) -> None:
-        super().__init__(MechanismSpec("identity", others=TrueCounts()))
+        super().__init__(MechanismSpec("none", others=TrueCounts()))
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator

@@ -48,10 +48,10 @@ class ReleaseComposition(BaseMechanism):
     >>> from bayesrisk.mechanisms import make_mechanism
     >>> both = make_mechanism("composition", releases={
     ...     "spring": {"mechanism": "rounding", "parameters": {"base": 3, "method": "nearest"}},
-    ...     "autumn": "identity",
+    ...     "autumn": "none",
     ... })
     >>> both.spec.parameters["releases"]["autumn"]
-    {'mechanism': 'identity', 'parameters': {}}
+    {'mechanism': 'none', 'parameters': {}}
     """
 
     def __init__(self, *, releases: Mapping[str, str | Mapping[str, Any]]) -> None:

@@ -16,7 +16,7 @@ _MOST_RANGES = 5  # that a sentence names
 
 def shown_name(name: str) -> str:
     """Return the name of a protection as it is shown."""
-    return NOTHING if name == "identity" else name
+    return NOTHING if name in ("none", "identity") else name
 
 
 def meaning(mechanism: str, parameters: Mapping[str, Any], error: str) -> str:
@@ -70,7 +70,8 @@ def _suppression(parameters: Mapping[str, Any], error: str) -> str:
 
 
 _WORDS: dict[str, Callable[[Mapping[str, Any], str], str]] = {
-    "identity": lambda _, __: NOTHING,
+    "none": lambda _, __: NOTHING,
+    "identity": lambda _, __: NOTHING,  # in files of the version before
     "discrete-gaussian": _noise,
     "discrete-laplace": lambda _, error: f"noise of {error} a count",
     "topdown": lambda _, error: f"noise made consistent, of {error} a count",

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.disk.text import toml_document
+from bayesrisk._base.display import displayed
 from bayesrisk._base.plugins import Registry, check_names
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import Mechanism
@@ -26,7 +27,7 @@ from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
 
 _CLASSES = {
-    "identity": "bayesrisk.mechanisms.coarsening:Identity",
+    "none": "bayesrisk.mechanisms.coarsening:Identity",
     "discrete-gaussian": "bayesrisk.mechanisms.noise:DiscreteGaussianMechanism",
     "discrete-laplace": "bayesrisk.mechanisms.noise:DiscreteLaplaceMechanism",
     "rounding": "bayesrisk.mechanisms.coarsening:Rounding",
@@ -43,6 +44,7 @@ _CLASSES = {
     "topdown": "bayesrisk.mechanisms.topdown.mechanism:TopDown",
     "bottom-up": "bayesrisk.mechanisms.bottom_up:BottomUp",
     "composition": "bayesrisk.mechanisms.composition:ReleaseComposition",
+    "rules-by-table": "bayesrisk.mechanisms.rules:RulesByTable",
 }
 REGISTRY: Registry[Mechanism] = Registry(
     "mechanism",
@@ -68,7 +70,7 @@ def register_mechanism(name: str, factory: Callable[..., Mechanism]) -> None:
     >>> from bayesrisk.mechanisms import Identity
     >>> register_mechanism("as-it-is", Identity)
     >>> make_mechanism("as-it-is").spec.mechanism
-    'identity'
+    'none'
     """
     REGISTRY.register(name, factory)
 
@@ -78,7 +80,7 @@ def available_mechanisms() -> list[str]:
 
     Examples
     --------
-    >>> {"identity", "swapping", "topdown"} <= set(available_mechanisms())
+    >>> {"none", "swapping", "topdown"} <= set(available_mechanisms())
     True
     """
     return REGISTRY.available()
@@ -92,8 +94,8 @@ _NEXT = re.compile(r',(?=\s*["A-Za-z_][^,=\[\]{}]*=)')
 _STEP = re.compile(r'\s*(?:"([^"]+)"|([^".=\s](?:[^".=]*[^".=\s])?))\s*([.=])')
 _SHARES = ("level_shares", "table_shares")
 _BUDGETS = ("budgets", "allocation", "budget")
-#: Usual values of parameters that must be given, whatever the tables.
-_CONSTANT = {"sensitivity": "add-remove", "threshold": 3, "base": 3, "method": "random"}
+#: Usual values of parameters that must be given, whatever the tables: never how much is protected.
+_CONSTANT = {"sensitivity": "add-remove", "method": "random"}
 #: Those that follow from tables and records.
 _DEPENDENT = (*_SHARES, "swap_key", "unique_by", "within", "unique_within", "unit")
 _KNOWN, _STATED = ("sex", "age", "votingage"), ("race", "hisp", "hispanic", "cenrace")
@@ -106,7 +108,9 @@ def read_recipe(text: str, name: str = "protection") -> tuple[str, dict[str, Any
     keys = [part.partition("=")[0].strip() for part in parts]
     if len(set(keys)) < len(keys):
         raise ArgumentError(name, "must give each parameter once", got=text)
-    return mechanism.strip(), with_settings({}, parts, "parameters of a protection")
+    chosen = mechanism.strip()
+    chosen = "none" if chosen == "identity" else chosen  # its name in the version before
+    return chosen, with_settings({}, parts, "parameters of a protection")
 
 
 def with_settings(
@@ -186,7 +190,7 @@ def usual_parameters(
         ``unique_by`` race and Hispanic origin, or else the last attribute; ``swap_key`` size and
         adults of a household, or the first attribute that is not at risk; ``within`` a county and
         ``unique_within`` a tract, or else the coarsest level and the one above the tables.
-        ``threshold`` 3, ``base`` 3 and ``method`` random.
+        ``method`` random.  A rate, a base, a threshold or a budget has none.
 
     Examples
     --------
@@ -200,9 +204,11 @@ def usual_parameters(
 
 
 def _open(mechanism: str, parameters: Mapping[str, Any]) -> list[str]:
-    """Return the parameters that have a usual value, must be given, and are not."""
+    """Return the parameters that have a usual value, and are not given."""
     possible = REGISTRY.parameters(mechanism)
-    names = [n for n, needed in possible.items() if needed and n not in parameters]
+    usual = {*_CONSTANT, *_DEPENDENT} - {*_SHARES}  # whether or not a class finds them by itself
+    names = [n for n, needed in possible.items() if needed or n in usual]
+    names = [n for n in names if n not in parameters]
     total = {"rho", "epsilon"} & set(parameters) and not has_budget(parameters)
     if total and {*_SHARES} <= set(possible):
         names += [n for n in _SHARES if n not in parameters]
@@ -232,6 +238,7 @@ def has_budget(parameters: Mapping[str, Any]) -> bool:
     return any(name in parameters for name in _BUDGETS)
 
 
+@displayed
 @dataclass(frozen=True)
 class UsualMechanism:
     """A mechanism whose open parameters are filled in when records and tables are known."""

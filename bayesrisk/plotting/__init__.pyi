@@ -30,6 +30,7 @@ from .counts import (
     plot_privacy_loss as plot_privacy_loss,
     plot_risk as plot_risk,
 )
+from .plan import plot_plan as plot_plan
 
 Axes = _canvas.Axes
 Panels = _canvas.Panels

@@ -9,6 +9,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -68,6 +69,8 @@ def styled(draw: Callable[_P, _T]) -> Callable[_P, _T]:
 #: Lines of what is known without the numbers drawn: a blind guess, certainty, no release.
 GREY: dict[str, Any] = {"color": "0.35", "linewidth": 1.0}
 DOTTED = GREY | {"linestyle": (0, (1, 1))}
+_MARKED = {"color": "0.35", "linewidth": 1.0, "linestyle": (0, (2, 2))}
+_ROW = 10.0  # points between the names of two budgets
 _WRITTEN = 200  # pixels to an inch of a file
 _SHOWN = (100, 2)  # pixels to an inch where a notebook shows a figure, and how much finer it is
 
@@ -164,48 +167,76 @@ def look(i: int, *, marked: bool = False) -> dict[str, Any]:
 
 
 def lines(
-    axes: Axes, frame: pd.DataFrame, x: str, y: str, *, markers: bool, column: str = "prior"
+    axes: Axes,
+    frame: pd.DataFrame,
+    x: str,
+    y: str,
+    *,
+    markers: bool,
+    column: str = "prior",
+    jumps: str = "",
 ) -> None:
-    """Draw one line for each value of ``column``, the largest first."""
+    """Draw one line for each value of ``column``, the largest first.
+
+    Where the whole number of a column ``jumps`` differs between two points, the line jumps midway.
+    """  # fmt: skip
     for i, value in enumerate(sorted(frame[column].unique().tolist(), reverse=True)):
         ordered = frame[frame[column] == value].sort_values(x)
+        across, up = ordered[x].to_numpy(float), ordered[y].to_numpy(float)
+        if jumps in ordered:
+            at = np.flatnonzero(np.diff(ordered[jumps].to_numpy(float)) != 0.0)
+            middle = np.sqrt(across[at] * across[at + 1])
+            up = np.insert(up, np.repeat(at + 1, 2), np.column_stack([up[at], up[at + 1]]).ravel())
+            across = np.insert(across, np.repeat(at + 1, 2), np.repeat(middle, 2))
         axes.plot(
-            ordered[x],
-            ordered[y],
+            across,
+            up,
             **look(i, marked=markers) | {"markersize": 4.0 if len(ordered) <= 15 else 3.0},
             label=label(value),
         )
 
 
 def mark(axes: Axes, budgets: Mapping[str, float] | None) -> None:
-    """Mark chosen budgets by vertical lines, their names at the top, left of the line.
+    """Mark chosen budgets by vertical lines, their names above the panel, each on a row of its own.
 
-    A name goes on after a comma on a line of its own.  Where the next budget to the left is close
-    the name goes to the right.
+    Names stand right of their lines where the budgets lie in the left half of the panel, and left
+    of them elsewhere.  The name with most lines on its way has the highest row, so that none
+    crosses it.
     """
     named = check.mapping({} if budgets is None else budgets, "budgets")
     positions = {
         n: check.scalar(rho, "budgets", lower=0.0, bounds="()") for n, rho in named.items()
     }
-    before = 0.0
-    for name, rho in sorted(positions.items(), key=lambda item: item[1]):
+    for rho in positions.values():
         axes.axvline(rho, linestyle=(0, (2, 2)), zorder=0, **GREY)
-        right = before > rho / 4.0
+    if not positions:
+        return
+    ends = axes.transAxes.inverted().transform(
+        axes.transData.transform([(rho, axes.get_ylim()[1]) for rho in positions.values()])
+    )[:, 0]
+    right = 0.5 * (ends.min() + ends.max()) > 0.5
+    order = sorted(positions.items(), key=lambda item: item[1], reverse=not right)
+    for row, (name, rho) in enumerate(order):
         axes.annotate(
-            as_text(name).replace(", ", ",\n"),
+            as_text(name),
             (rho, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(3 if right else -3, -3),
+            xytext=(-2 if right else 2, 2 + _ROW * row),
             textcoords="offset points",
-            ha="left" if right else "right",
-            va="top",
-            rotation=90,
+            ha="right" if right else "left",
+            va="bottom",
             fontsize=7.5,
             color="0.25",
-            zorder=1.9,  # over the grid, never over a line
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+            annotation_clip=False,
         )
-        before = rho
+        if row:  # the line of a higher row goes on to it
+            axes.annotate(
+                "", (rho, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 8 + _ROW * row),
+                textcoords="offset points", annotation_clip=False,
+                arrowprops={"arrowstyle": "-", "shrinkA": 0, "shrinkB": 0, **_MARKED},
+            )  # fmt: skip
+    if axes.get_title():
+        axes.set_title(axes.get_title(), pad=6.0 + _ROW * len(order))
 
 
 def ratio_axis(axes: Axes, values: pd.Series) -> None:
@@ -278,6 +309,9 @@ def panels(
             raise ArgumentError("ax", f"must hold {n} Axes, one for each panel", shown=array.size)
         return array.view(Panels)
     wide = columns or n
+    if _narrow.get():  # one below the other
+        rows = -(-n // wide)
+        size, wide = (min(size[0], NARROW), n * size[1] / rows), 1
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(
         -(-n // wide), wide, squeeze=False, subplot_kw={"axes_class": _Panel}, **sharing
@@ -286,6 +320,26 @@ def panels(
         spare.set_visible(False)
     flat: Panels = grid.ravel()[:n].view(Panels)
     return flat
+
+
+#: Inches of a figure for a phone.
+NARROW = 3.6
+_narrow: ContextVar[bool] = ContextVar("narrow", default=False)
+
+
+@contextmanager
+def narrow() -> Iterator[None]:
+    """Let figures be drawn for a phone: panels one below the other."""
+    token = _narrow.set(True)
+    try:
+        yield
+    finally:
+        _narrow.reset(token)
+
+
+def leftmost(group: Panels) -> Sequence[Axes]:
+    """Return the panels of a row that need a vertical axis of their own: on a phone all."""
+    return [*group] if _narrow.get() else [group[0]]
 
 
 def pair(ax: Where, width: float = 7.2, height: float = 3.1) -> Panels:
@@ -303,14 +357,21 @@ def legend_outside(
     labels: Sequence[str],
     *,
     side: str = "lower",
+    ncols: int = 1,
     **look: Any,
 ) -> None:
-    """Add a legend beside the panels of our own figure, inside the last panel of another's."""
+    """Add a legend beside the panels of our own figure, inside the last panel of another's.
+
+    There are as many columns as fit, at most ``ncols``.
+    """
     if isinstance(group[0], _Panel):
         place: Any = f"outside {side} center"
-        parent_figure(group).legend(handles, labels, loc=place, **look)
+        figure = parent_figure(group)
+        column = 0.5 + 0.06 * max(map(len, labels), default=0)  # inches
+        fitting = max(int(figure.get_figwidth() / column), 1)
+        figure.legend(handles, labels, loc=place, ncols=min(ncols, fitting), **look)
     else:
-        group[-1].legend(handles, labels, **look)
+        group[-1].legend(handles, labels, ncols=ncols, **look)
 
 
 def named_once(group: Panels) -> tuple[list[Artist], list[str]]:
@@ -322,11 +383,22 @@ def named_once(group: Panels) -> tuple[list[Artist], list[str]]:
     return list(handles.values()), list(handles)
 
 
-def legend(axes: Axes, *, smallest_first: bool = False) -> None:
-    """Add a legend in the order in which the lines lie above each other."""
-    handles, labels = axes.get_legend_handles_labels()
-    step = -1 if smallest_first else 1
-    axes.legend(handles[::step], labels[::step], title="prior")
+def legend(group: Panels) -> None:
+    """Name the lines below the panels, in the order in which they were drawn."""
+    handles, labels = group[0].get_legend_handles_labels()
+    legend_outside(group, handles, labels, title="prior", ncols=len(labels))
+
+
+def phone_png(draw: Callable[[], Drawn]) -> tuple[bytes, float]:
+    """Return a figure as it is drawn for a phone: PNG, and its width in inches."""
+    stream = io.BytesIO()
+    with narrow():
+        figure = parent_figure(draw())
+    with style(), _laid_out(figure):
+        FigureCanvasAgg(figure).print_png(  # type: ignore[no-untyped-call]
+            stream, metadata={"Software": None}
+        )
+    return stream.getvalue(), float(figure.get_figwidth())
 
 
 def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> list[Path]:
@@ -363,6 +435,8 @@ def _laid_out(figure: Figure) -> Iterator[None]:
     ``savefig`` draws a figure twice for each file, the first time to lay it out anew.
     """
     canvas, dpi, engine = figure.canvas, figure.dpi, figure.get_layout_engine()
+    # A layout begins where panels are, and would not come to the same bits from elsewhere.
+    places = [(a, a.get_position(original=True).frozen(), a.get_in_layout()) for a in figure.axes]
     try:
         figure.dpi = _WRITTEN
         if engine is not None:
@@ -379,3 +453,6 @@ def _laid_out(figure: Figure) -> Iterator[None]:
         figure.dpi = dpi
         if engine is not None:
             figure.set_layout_engine(engine)
+            for axes, place, inside in places:
+                axes.set_position(place)
+                axes.set_in_layout(inside)

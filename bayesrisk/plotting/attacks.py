@@ -26,8 +26,8 @@ def draw_numbers(numbers: Mapping[str, int], label: str) -> Axes:
             va="center", fontsize=8.0,
         )  # fmt: skip
     axes.set_yticks(range(len(names)), names)
-    axes.set(xlim=(0, 1.12 * max(*sizes, 1)), xlabel=label)
-    axes.locator_params(axis="x", integer=True)
+    axes.set(xlim=(0, 1.2 * max(*sizes, 1)), xlabel=label)
+    axes.locator_params(axis="x", integer=True, nbins=5)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     return axes
@@ -310,7 +310,7 @@ def plot_occupancy_variability(frame: pd.DataFrame, *, ax: Where = None) -> Pane
     return panels
 
 
-_GUESSERS = ("MDG", "PRG")
+_GUESSERS = {"MDG": "modal guesser (MDG)", "PRG": "proportional guesser (PRG)"}
 _RATES = (
     *("attacker", "source", "block_size", "putative"),
     *("precision", "precision_lower", "precision_upper"),
@@ -345,10 +345,11 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
     for name in sources:
         rows = points[points["source"] == name]
         is_guess = name in _GUESSERS
-        number = (_GUESSERS if is_guess else attacks).index(name)
+        number = [*(_GUESSERS if is_guess else attacks)].index(name)
         marks = canvas.look(number, marked=True)
         if is_guess:  # grey, so that the attacks stand out
-            marks = {"color": "0.4", "linestyle": ("--", ":")[number], "marker": "x+"[number]}
+            marks = {"color": "0.4", "marker": "x+"[number]}
+        marks["linestyle"] = "none"  # classes of size have nothing between them
         # Side by side, so that intervals do not hide each other.
         # A source without a link has no row, and no number to add to.
         positions = np.array([float(position[size]) for size in rows["block_size"]])
@@ -356,9 +357,10 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         for axes, rate in ((left, "precision"), *([] if is_guess else [(right, "left_out_ratio")])):
             upper = rows[f"{rate}_upper"].replace(np.inf, np.nan)  # few blocks: no upper end
             span = canvas.reach(rows[rate], rows[f"{rate}_lower"], upper)
-            axes.errorbar(positions, rows[rate], yerr=span, capsize=2.0, label=name, **marks)
+            label = _GUESSERS.get(name, canvas.as_text(name))
+            axes.errorbar(positions, rows[rate], yerr=span, capsize=2.0, label=label, **marks)
     left.set(ylabel="precision", ylim=(0.0, 1.05))
-    right.set_ylabel("precision / guesser without the record")
+    right.set_ylabel("precision / guesser's")
     canvas.ratio_axis(right, points["left_out_ratio"])
     # Ratios set the scale: the interval of a class with few blocks may run off it.
     ratios = points.loc[~points["source"].isin(_GUESSERS), "left_out_ratio"].dropna()
@@ -368,7 +370,7 @@ def plot_reidentification(rates: pd.DataFrame, *, ax: Where = None) -> Panels:
         right.set_ylim(min(ratios.min(), 1.0) / 2.0 if log else 0.0, 1.7 * max(ratios.max(), 1.0))
     for axes in (left, right):
         axes.set_xticks(range(len(sizes)), sizes, rotation=30, ha="right")
-        axes.set_xlabel("people in the block")
+        axes.set(xlabel="people in the block", xlim=(-0.6, len(sizes) - 0.4))
     canvas.legend_outside(panels, *left.get_legend_handles_labels(), side="upper", ncols=6)
     return panels
 
@@ -407,7 +409,7 @@ def plot_majority(curves: pd.DataFrame, *, ax: Where = None) -> Panels:
         axes.set_ylabel("precision")
         axes.set_xlabel("share of people in blocks\nwith at least this precision")
         axes.label_outer()
-    every[0].legend(loc="lower left")
+    canvas.legend_outside(every, *every[0].get_legend_handles_labels(), ncols=4)
     return every
 
 

@@ -49,7 +49,8 @@ class AuditTables(Protocol):
 _ANSWERS = ("answers_posterior", "answers_posterior_lower", "answers_posterior_upper")
 #: Verdicts that tell an order, measured or by construction.
 _LOWER, _HIGHER = ("less", "no more"), ("more", "no less")
-_WIDE = 10.0  # times the lower end of an interval: beyond, it says nothing
+#: Times the lower end of an interval: beyond, it says nothing.
+WIDE = 10.0
 
 
 @canvas.styled
@@ -61,7 +62,7 @@ def plot_audit(
     population: str | None = None,
     ax: Where = None,
 ) -> Panels:
-    """Return panels of the answers that remain to adversaries against the tables' error.
+    """Return panels of remaining answers against the error of a count, one per adversary.
 
     The truth is as uncertain as a choice among so many equally likely answers: fewer is worse, and
     one is certainty.  A panel for each adversary, a point with its interval for each protection, by
@@ -120,13 +121,13 @@ def plot_audit(
             if not math.isfinite(answers):  # the truth was held impossible
                 continue
             cost, (below, above) = error[row["protection"]], one_release(row)
-            if above > below:
+            if below < above < WIDE * below:
                 axes.vlines(
                     cost, below, above,
                     color=look["color"], alpha=0.25, linewidth=7.0, zorder=1.5,
                 )  # fmt: skip
             # An interval that says nothing would hide the others.
-            reach = canvas.reach([answers], [low], [high]) if high < _WIDE * low else None
+            reach = canvas.reach([answers], [low], [high]) if high < WIDE * low else None
             axes.errorbar(
                 [cost],
                 [answers],
@@ -139,7 +140,8 @@ def plot_audit(
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("cost: mean absolute error of a count")
         axes.margins(x=0.08)
-    every[0].set_ylabel("remaining answers (fewer is worse)")
+    for axes in canvas.leftmost(every):
+        axes.set_ylabel("remaining answers (fewer is worse)")
     canvas.legend_outside(every, *canvas.named_once(every), ncols=2)
     return every
 
@@ -256,8 +258,9 @@ def plot_beliefs(
         axes.set_title(canvas.as_text(adversary), fontsize=9.5)
         axes.set_xlabel("probability of the truth (%)")
         axes.set_xlim(0.0, 103.0)
-    every[0].set_yticks(range(len(lines)), lines[::-1])
-    every[0].set_ylim(-0.6, len(lines) - 0.4)
+    for axes in canvas.leftmost(every):
+        axes.set_yticks(range(len(lines)), lines[::-1])
+        axes.set_ylim(-0.6, len(lines) - 0.4)
     canvas.legend_outside(every, *every[0].get_legend_handles_labels(), ncols=3)
     return every
 
@@ -306,7 +309,7 @@ def plot_tradeoff(curves: Mapping[str, pd.DataFrame], *, ax: Axes | None = None)
 def plot_statements(
     statements: pd.DataFrame, *, comparable: Mapping[str, bool] | None = None, ax: Where = None
 ) -> Panels:
-    """Return panels of the share of statements whose ratio to the prior is at least so large.
+    """Return panels of the share of statements whose posterior over prior is at least a value.
 
     A panel for each attack, a line for each protection.  The axis ends where at most 1 in 100
     statements of any line is left; what is beyond (also infinite ratios, of a prior of 0) is the

@@ -29,12 +29,13 @@ def plot_risk(
     frame: pd.DataFrame,
     *,
     against: str = "rho",
+    panel: str | None = None,
     budgets: Mapping[str, float] | None = None,
     ax: Where = None,
-) -> Panels:
+) -> Panels | Axes:
     """Return posterior and risk ratio by budget, released count or levels (Kazan and Reiter).
 
-    Two panels, one line for each prior.
+    Two panels, or the one that is named; one line for each prior.
 
     Parameters
     ----------
@@ -44,30 +45,33 @@ def plot_risk(
     against : {"rho", "noisy_count", "levels"}, default "rho"
         What lies along the axis: the budget on a logarithmic scale (Figure 2), the released count
         (Figure 1), or the number of levels used (Figure 7).
+    panel : {"posterior", "ratio"}, optional
     budgets : mapping of str to float, optional
     ax : sequence of matplotlib.axes.Axes, optional
     """
     belief, ratio, text, markers = _AGAINST[check.choice(against, "against", tuple(_AGAINST))]
     averaged = "marginal " if belief.startswith("marginal") else ""
-    frame = canvas.require(frame, (against, "prior", belief, ratio))
-    left, right = panels = canvas.pair(ax)
-    canvas.lines(left, frame, against, belief, markers=markers)
-    canvas.lines(right, frame, against, ratio, markers=markers)
-    for axes in panels:
+    names = ("posterior", "ratio")
+    chosen = names if panel is None else (check.choice(panel, "panel", names),)
+    frame = canvas.require(
+        frame, (against, "prior", *([belief, ratio][names.index(n)] for n in chosen))
+    )
+    panels = canvas.pair(ax) if panel is None else canvas.panels(ax, 1, (3.9, 3.1))
+    for name, axes in zip(chosen, panels, strict=True):
+        canvas.lines(axes, frame, against, ratio if name == "ratio" else belief, markers=markers)
         axes.set_xlabel(text)
         if against == "rho":
             axes.set_xscale("log")
             canvas.mark(axes, budgets)
         elif against == "levels":
             axes.set_xticks(sorted(frame["levels"].unique()))
-    left.set(ylabel=f"{averaged}posterior of the truth", ylim=(-0.02, 1.02))
-    right.set(ylabel=f"{averaged}posterior / prior")
-    canvas.ratio_axis(right, frame[ratio])
-    if averaged:
-        canvas.legend(right, smallest_first=True)
-    else:
-        canvas.legend(left)
-    return panels
+        if name == "ratio":
+            axes.set(ylabel=f"{averaged}posterior / prior")
+            canvas.ratio_axis(axes, frame[ratio])
+        else:
+            axes.set(ylabel=f"{averaged}posterior of the truth", ylim=(-0.02, 1.02))
+    canvas.legend(panels)
+    return panels if panel is None else panels[0]
 
 
 @canvas.styled
@@ -112,13 +116,16 @@ def plot_correct_decision(
     Parameters
     ----------
     frame : pandas.DataFrame
-        Columns ``rho``, ``prior`` and ``correct_decision_probability``.
+        Columns ``rho``, ``prior`` and ``correct_decision_probability``; with ``decision_threshold``
+        a line jumps, midway, where the threshold differs between two budgets.
     budgets : mapping of str to float, optional
     ax : matplotlib.axes.Axes, optional
     """
-    frame = canvas.require(frame, ("rho", "prior", "correct_decision_probability"))
-    axes = canvas.panel(ax, 5.2, 3.3)
-    canvas.lines(axes, frame, "rho", "correct_decision_probability", markers=False)
+    name = "correct_decision_probability"
+    frame = canvas.require(frame, ("rho", "prior", name))
+    panels = canvas.panels(ax, 1, (5.2, 3.5))
+    axes: Axes = panels[0]
+    canvas.lines(axes, frame, "rho", name, markers=False, jumps="decision_threshold")
     axes.set(
         xscale="log",
         xlabel=r"$\rho$ of the count",
@@ -126,7 +133,7 @@ def plot_correct_decision(
         ylim=(-0.02, 1.02),
     )
     canvas.mark(axes, budgets)
-    canvas.legend(axes)
+    canvas.legend(panels)
     return axes
 
 
@@ -159,7 +166,7 @@ def plot_decision_accuracy(
         canvas.mark(axes, budgets)
     left.set(ylabel="best guess is right\n(dotted: without a release)", ylim=(0.48, 1.02))
     right.set(ylabel="above always guessing\nthe more probable", ylim=(-0.01, None))
-    canvas.legend(right)
+    canvas.legend(panels)
     return panels
 
 
@@ -440,7 +447,7 @@ def plot_group(
     quantity: str = _FOUND,
     ax: Where = None,
 ) -> Panels:
-    """Return an average of decisions by a group's count or budget (Kazan and Reiter, Figs. 5, 6).
+    """Return a panel of the rate of right decisions, by a group's count or budget.
 
     One or more panels, the adversary without hierarchy as a dotted line.
 
@@ -465,7 +472,8 @@ def plot_group(
     groups = dict(list(frame.groupby("conditionals"))) if "conditionals" in frame else {"": frame}
     width, height = (3.0, 3.1) if by_count else (3.2, 3.6)
     every = canvas.panels(ax, len(groups), (1.6 + width * len(groups), height), sharey=True)
-    every[0].set_ylabel(quantity)
+    for axes in canvas.leftmost(every):
+        axes.set_ylabel(quantity)
     for axes, (name, rows) in zip(every, groups.items(), strict=True):
         if by_count:
             _errors(axes, rows.sort_values("group_count"))
@@ -478,11 +486,12 @@ def plot_group(
         axes.set_title(str(name))
         if by_count:
             axes.set_xlabel("true count of the group")
-            axes.legend()
         else:
             axes.set(xscale="log", xlabel=r"$\rho$ of the group's count")
             canvas.mark(axes, budgets)
-    if not by_count:  # lines are named below the panels, the smallest count first
+    if by_count:
+        canvas.legend_outside(every, *every[0].get_legend_handles_labels(), ncols=3)
+    else:  # lines are named below the panels, the smallest count first
         handles, names = _named(every[0], frame, "group_count")
         handles, names = handles[::-1], [*names[::-1], "block alone"]
         handles += every[0].plot([], [], **canvas.DOTTED)
@@ -554,7 +563,8 @@ def plot_noisy_measurements(
     values = check.items(thresholds, "thresholds")
     limits = [check.scalar(value, "thresholds", lower=0.0, bounds="()") for value in values]
     frame = curve.sort_values("risk_ratio")
-    axes = canvas.panel(ax, 5.4, 3.6)
+    group = canvas.panels(ax, 1, (5.4, 3.8))
+    axes: Axes = group[0]
     for law in _LAWS:
         _law(axes, frame, *law)
     cells = frame["cells"].to_numpy(dtype=float)
@@ -578,5 +588,5 @@ def plot_noisy_measurements(
     axes.set_ylim(_LEAST, max(2.0 * tops.max(), 1.0))
     canvas.logarithmic(axes, ratios)
     handles, labels = axes.get_legend_handles_labels()
-    axes.legend(handles[::-1], labels[::-1], loc="upper right")
+    canvas.legend_outside(group, handles[::-1], labels[::-1])
     return axes

@@ -193,7 +193,6 @@ def match_records(
 def _match(
     left: IntArray, right: IntArray, bits: int, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """Return the positions of the pairs of equal keys."""
     pairs = min(left.size, right.size)
     out = np.empty((2, pairs), np.int64)
     sides = []
@@ -303,7 +302,7 @@ _RANGES = {"sex": (0, 1), "age": (0, 110), "race": (1, 63), "hisp": (0, 1)}
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """Records of persons, checked once: what has this type is not looked at again.
+    """Records of persons that have been checked.
 
     Every function of linkage takes a frame or this.  Make it where a file is read, and hand it on.
 
@@ -381,7 +380,6 @@ def _checked(column: pd.Series, name: str, source: str) -> pd.Series | IntArray:
 
 
 def _blocks(column: pd.Series, source: str) -> pd.Series:
-    """Return blocks as text of 15 digits."""
     if pd.api.types.is_integer_dtype(column.dtype):
         text = column.astype("int64").astype(str).str.zfill(15)
     else:

@@ -28,10 +28,10 @@ from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status
 from bayesrisk.reconstruction import check_proof
 from bayesrisk.reconstruction.claims.result import ClaimOptions, Claims, several
-from bayesrisk.reconstruction.claims.search.space import Rules, claim_space
+from bayesrisk.reconstruction.claims.search.space import Rules, claim_space, place_classes
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction
-from bayesrisk.tables import PublishedTables, Table, Workload
+from bayesrisk.tables import PublishedTables, Schema, Table, Workload
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
     CellKeySpec,
@@ -41,6 +41,7 @@ from bayesrisk.tables.likelihoods import (
     RoundingSpec,
 )
 from bayesrisk.tables.published import SeveralTables, one_release, under_laws
+from bayesrisk.tables.workload import Key
 
 #: A certificate, or a part of it, as JSON has it.
 Json: TypeAlias = dict[str, Any]
@@ -85,7 +86,8 @@ class _Counts:
             row = self.tables.row(level, block[: self.schema.geography.width(level)])
             rows = np.array([row])
             low, high = self.tables.support(level, table, rows, known_rule=self.known_rule)
-            if _law(self.tables.laws.get((level, table))) is None:  # the checker knows no such law
+            law = law_entry(self.tables.laws.get((level, table)))
+            if law is None:  # the checker knows no such law
                 low, high = np.zeros_like(low), np.full_like(high, UNBOUNDED)
             ends.append((low, high))
         more = len(self.space.names) - len(self.owner)
@@ -95,43 +97,12 @@ class _Counts:
 
     def entry(self, query: int, place: str) -> Json:
         """Return a published count as certificates have it."""
-        (level, table), cell = self.owner[query]
-        rows = np.array([self.tables.row(level, place)])
-        ends = self.tables.support(level, table, rows, known_rule=self.known_rule)
-        low, high = (int(end[0, cell]) for end in ends)
-        hidden = self.tables.hidden(level, table)[rows[0], cell]
-        stated = None if hidden else int(self.tables.counts[level, table][rows[0], cell])
-        law = _law(self.tables.laws.get((level, table)))
-        most = None if high >= UNBOUNDED else high
-        if stated is None:
-            law = {"law": "withheld", "least": low, "most": most}
-        elif law == {"law": "exact"}:  # also below 0, where counts are taken as true
-            low = most = stated
-        factors = self.tables.workload.tables[level, table].factors
-        return {
-            "level": level, "place": place, "table": table, "cell": self.space.names[query][1],
-            "published": stated, "law": law, "low": low, "high": most,
-            "sets": self.sets({n: np.asarray(w)[cell] for n, w in factors.items()}),
-        }  # fmt: skip
+        key, cell = self.owner[query]
+        return count_entry(self.tables, key, cell, place, known_rule=self.known_rule)
 
     def sets(self, factors: Weights) -> Json:
         """Return weights by label, or of ranges of codes; nothing where all codes have 1."""
-        sets: Json = {}
-        for attribute in self.schema.attributes:
-            weight = factors.get(attribute.name, np.ones(1))
-            if (weight == 1).all():
-                continue
-            if attribute.labels:
-                pairs = zip(attribute.labels, weight.tolist(), strict=True)
-                sets[attribute.name] = {label: value for label, value in pairs if value}
-                continue
-            starts = np.flatnonzero(np.diff(weight, prepend=-1)).tolist()
-            sets[attribute.name] = [
-                [start + attribute.first, after - 1 + attribute.first, int(weight[start])]
-                for start, after in itertools.pairwise([*starts, weight.size])
-                if weight[start]
-            ]
-        return sets
+        return label_sets(self.schema, factors)
 
     def rule(self, groups: Sequence[int]) -> Json | None:
         """Return a rule by which there are no records of groups of codes, None where there may be.
@@ -159,7 +130,52 @@ class _Counts:
         return self.sets({n: side[self.space.cells.bins[n]].astype(np.int64) for n, side in pairs})
 
 
-def _law(law: Likelihood | None) -> Json | None:
+def label_sets(schema: Schema, factors: Weights) -> Json:
+    """Return weights by label, or of ranges of codes; nothing where all codes have 1."""
+    sets: Json = {}
+    for attribute in schema.attributes:
+        weight = factors.get(attribute.name, np.ones(1))
+        if (weight == 1).all():
+            continue
+        if attribute.labels:
+            pairs = zip(attribute.labels, weight.tolist(), strict=True)
+            sets[attribute.name] = {label: value for label, value in pairs if value}
+            continue
+        starts = np.flatnonzero(np.diff(weight, prepend=-1)).tolist()
+        sets[attribute.name] = [
+            [start + attribute.first, after - 1 + attribute.first, int(weight[start])]
+            for start, after in itertools.pairwise([*starts, weight.size])
+            if weight[start]
+        ]
+    return sets
+
+
+def count_entry(
+    tables: PublishedTables, key: Key, cell: int, place: str, *, known_rule: bool = True
+) -> Json:
+    """Return a published count as certificates have it."""
+    level, table = key
+    rows = np.array([tables.row(level, place)])
+    ends = tables.support(level, table, rows, known_rule=known_rule)
+    low, high = (int(end[0, cell]) for end in ends)
+    hidden = tables.hidden(level, table)[rows[0], cell]
+    stated = None if hidden else int(tables.counts[level, table][rows[0], cell])
+    law = law_entry(tables.laws.get((level, table)))
+    most = None if high >= UNBOUNDED else high
+    if stated is None:
+        law = {"law": "withheld", "least": low, "most": most}
+    elif law == {"law": "exact"}:  # also below 0, where counts are taken as true
+        low = most = stated
+    factors = tables.workload.tables[level, table].factors
+    return {
+        "level": level, "place": place, "table": table,
+        "cell": tables.workload.tables[level, table].cells[cell],
+        "published": stated, "law": law, "low": low, "high": most,
+        "sets": label_sets(tables.workload.schema, {n: w[cell] for n, w in factors.items()}),
+    }  # fmt: skip
+
+
+def law_entry(law: Likelihood | None) -> Json | None:
     """Return the law of published counts as certificates have it, None where they have none."""
     if law is None or law.exact:
         return {"law": "exact"}
@@ -227,21 +243,18 @@ class _Prover:
         number: dict[tuple[int, str], int] = {}
         ends, columns, weight_parts = list[tuple[int, int]](), [], []
         for block, (low, high) in self.around.items():
-            cells = space.alive(np.maximum(high, 0))
-            bound = (high != 0) & ((high < UNBOUNDED) | (low > 0)) | (low > high)
-            chosen = np.flatnonzero(bound[: len(counts.owner)])
-            inside = [block.startswith(part.place) for part in parts]
-            key = np.vstack([space.classes(cells, chosen)[0], (weights[:, cells].T * inside).T])
-            _, first, label = np.unique(key, axis=1, return_index=True, return_inverse=True)
-            order = np.argsort(label.ravel(), kind="stable")
-            starts = np.searchsorted(label.ravel()[order], np.arange(1, first.size))
-            self.members += [(block, c) for c in np.split(cells[order], starts)[: first.size]]
-            for query in chosen.tolist():
-                if number.setdefault((query, counts.place(block, query)), len(number)) == len(ends):
+            inside = np.array([block.startswith(part.place) for part in parts], np.bool_)
+            marks = weights * inside[:, None]
+            place = place_classes(space, low, high, marks)
+            self.members += [(block, cells) for cells in place.members]
+            weight_parts.append(marks[:, [cells[0] for cells in place.members]])
+            rows = []
+            for query in place.query.tolist():
+                key = query, counts.place(block, query)
+                if number.setdefault(key, len(number)) == len(ends):
                     ends.append((int(low[query]), int(high[query])))
-            rows = [number[query, counts.place(block, query)] for query in chosen.tolist()]
-            columns.append((rows, space.columns(cells[first], chosen)))
-            weight_parts.append(key[1:, first])
+                rows.append(number[key])
+            columns.append((rows, place.columns))
         self.keys = list(number)
         spread = [
             sp.csr_array((np.ones(len(r), np.int64), (r, np.arange(len(r)))), (len(ends), len(r)))
@@ -250,7 +263,8 @@ class _Prover:
         published = sp.hstack([s @ c for s, (_, c) in zip(spread, columns, strict=True)])
         questions = sp.csr_array(np.concatenate(weight_parts, axis=1))
         matrix = sp.csr_array(sp.vstack([published, questions], format="csr"), dtype=np.int64)
-        row_low, row_high = np.array([*ends, *[(-ENDLESS, ENDLESS)] * len(parts)]).T
+        nothing = [(-ENDLESS, ENDLESS)] * len(parts)
+        row_low, row_high = np.array([*ends, *nothing], np.int64).reshape(-1, 2).T
         nobody = np.zeros(matrix.shape[1], np.int64)
         self.model = IntegerModel(nobody, nobody + ENDLESS, matrix, row_low, row_high)
         self.refuter = Refuter(self.model, self._sum, self._boxes)
@@ -314,11 +328,9 @@ class _Prover:
         return name
 
     def _name(self, row: int) -> str:
-        """Return the name of a row in sums."""
         return "not" if row >= len(self.keys) else self._note(self._entry(row))
 
     def _entry(self, row: int) -> Json:
-        """Return a row as a certificate has it."""
         if row < len(self.keys):
             return self.counts.entry(*self.keys[row])
         part = self.parts[row - len(self.keys)]
@@ -403,14 +415,12 @@ class _Prover:
 
 
 def _heaviest(box: check_proof.Box) -> int:
-    """Return the largest weight of a kind of record in a box."""
     return math.prod(
         max(s.values() if isinstance(s, dict) else [w for *_, w in s]) for s in box.sets.values()
     )
 
 
 def _renamed(tree: Json, names: Mapping[str, str]) -> Json:
-    """Return a refutation with other names of counts."""
     if "sum" in tree:
         return {"sum": {names.get(name, name): m for name, m in tree["sum"].items()}}
     if "none" in tree:
@@ -427,7 +437,6 @@ def _json_bytes(document: Json) -> bytes:
 
 
 def _claim_questions(result: Claims) -> Iterator[_ProofQuestion]:
-    """Yield the verified claims, and the places without a solution."""
     wrong = result.blocks["status"] == Status.INFEASIBLE
     for place in result.blocks.loc[wrong, result.level].tolist():
         yield _ProofQuestion("impossible", (), (place,))

@@ -1,5 +1,11 @@
-"""Releases: the tables that leave the custodian, and how they were protected."""
+"""Releases: the tables that leave the custodian, and how they were protected.
 
+Called, as ``bayesrisk.release(records, protection=...)``, it is :func:`bayesrisk.verbs.release`.
+"""
+
+import sys
+
+from bayesrisk._base.lazy import callable_room
 from bayesrisk.release.release import MechanismSpec, Release
 from bayesrisk.tables.likelihoods import (
     Likelihood,
@@ -22,3 +28,5 @@ __all__ = [
     "SuppressedCounts",
     "TrueCounts",
 ]
+
+sys.modules[__name__].__class__ = callable_room("bayesrisk.verbs:release")

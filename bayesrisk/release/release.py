@@ -5,16 +5,18 @@ It holds no seed, no record and no unprotected count.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from bayesrisk._base import disk, validation as check
-from bayesrisk._base.display import displayed
+from bayesrisk._base.display import displayed, several, short
 from bayesrisk._version import __version__
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
+from bayesrisk.release.words import law_words, readme
 from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import (
@@ -191,8 +193,9 @@ def _check_likelihood(value: object, name: str) -> None:
 #: Readers of Parquet folders pass over names that start with an underscore.
 RELEASE_FILE = "_release.json"
 _FORMAT = 4
+README = "README.txt"
 _KEYS = {"format", "version", "simulation", "spec", "diagnostics"}
-_TABLES = {"tables"}
+_TABLES, _FILES = {"tables"}, "files"
 _MORE = {"partitions", "releases"}
 
 
@@ -224,7 +227,8 @@ def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
             f"{file}: format must be {_FORMAT}, got {quote(document['format'])}, which another "
             "version of bayesrisk wrote; the page Migration says how it is read, nothing drawn anew"
         )
-    same_keys(document, _KEYS | more, str(file))
+    keys = _KEYS | more | ({_FILES} & set(document) if more == _TABLES else set())
+    same_keys(document, keys, str(file))
     return document
 
 
@@ -235,6 +239,11 @@ def check_bound(file: Path, document: Mapping[str, Any]) -> None:
     named = disk.read_document(manifest).get("release")
     if named != disk.document_digest({key: document[key] for key in _KEYS}):
         raise DataError(f"{file}: is not the description that {MANIFEST} names")
+    listing = check.mapping(document.get(_FILES, {}), f"{file}: {_FILES}")
+    for name, digest in listing.items():
+        if name != README and not re.fullmatch(rf"{exchange.CSV_FOLDER}/[\w-]+\.csv", str(name)):
+            raise DataError(f"{file}: {_FILES} must be {README} and tables, got {quote(name)}")
+        disk.check_digest(file.parent / name, str(digest), RELEASE_FILE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,18 +324,40 @@ class Release:
         }
         object.__setattr__(self, "diagnostics", values)
 
-    def write(self, folder: str | Path, *, replace: bool = False) -> Path:
+    def _answer(self) -> list[str]:
+        parameters = ", ".join(f"{k} {short(v)}" for k, v in self.spec.parameters.items())
+        laws: dict[str, list[str]] = {}
+        for key, law in self.spec.tables.items():
+            text = law_words(law, self.tables.hidden(*key).nnz)
+            laws.setdefault(text, []).append(f"{key[0]} {key[1]}")
+        seed = ["A simulation: whoever guesses the seed takes the protection off."]
+        return [
+            *seed * self.simulation,
+            f"{self.spec.mechanism}: {parameters or 'no parameters'}.",
+            *self.tables._answer(),
+            *(f"{several(names, 4)}: {text}." for text, names in list(laws.items())[:4]),
+        ]
+
+    def _shown_frame(self) -> Any:
+        return self.tables._shown_frame()
+
+    def write(self, folder: str | Path, *, replace: bool = False, readable: bool = True) -> Path:
         """Write the tables in the exchange form, with ``_release.json`` beside them.
 
-        Each of the two names the other by its digest.  The folder, new or empty, or one with a
-        release or tables that ``replace`` permits to replace, appears whole or not at all.
+        Each of the two names the other by its digest.  ``readable`` adds what is handed over to
+        people: every table as ``tables/NAME.csv``, with labels and names of places, and
+        ``README.txt``, which says what is exact, what is random and how to check it.
+
+        The folder, new or empty, or one with a release or tables that ``replace`` permits to
+        replace, appears whole or not at all.
         """
         target, replaced = check.path(folder, "folder"), check.flag(replace, "replace")
         document = release_document(self.spec, self.diagnostics, simulation=self.simulation)
 
         def check_folder(folder: Path) -> None:
             if replaced:
-                exchange.check_folder(folder, replace=True, also=RELEASE_FILE)
+                also = (RELEASE_FILE, README, exchange.CSV_FOLDER)
+                exchange.check_folder(folder, replace=True, also=also)
             else:
                 disk.new_folder(folder)
 
@@ -334,6 +365,10 @@ class Release:
             described = disk.document_digest(document)
             exchange.fill(self.tables.content, scratch, release=described)
             bound = {**document, "tables": disk.digest(scratch / MANIFEST)}
+            if readable:
+                files = exchange.write_csv(self.tables.content, scratch)
+                disk.write_bytes(scratch / README, readme(self, files).encode())
+                bound[_FILES] = {name: disk.digest(scratch / name) for name in (README, *files)}
             disk.write_bytes(scratch / RELEASE_FILE, disk.sealed(bound))
         return target
 

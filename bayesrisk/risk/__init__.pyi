@@ -16,6 +16,7 @@ from .count.averages import (
     marginal_count_posterior as marginal_count_posterior,
 )
 from .count.budgets import rho_for_risk as rho_for_risk
+from .count.curve import RiskCurve as RiskCurve, risk_curve as risk_curve
 from .count.distribution import risk_distribution as risk_distribution
 from .count.epsilon import (
     attainable_epsilon as attainable_epsilon,
@@ -69,6 +70,9 @@ from .membership import (
     tradeoff_curve as tradeoff_curve,
 )
 from .microdata import first_look as first_look, repeated_microdata as repeated_microdata
+from .planning.ladders import Ladder as Ladder
+from .planning.limits import PlanLimits as PlanLimits
+from .planning.release_plan import ReleasePlan as ReleasePlan, plan as plan
 from .statements.claims import (
     claim_precision as claim_precision,
     claim_priors as claim_priors,

@@ -169,8 +169,12 @@ class FirstLook(Tabular):
         n = self.class_size.size
         keys = ", ".join(self.keys)
         lines = [
-            f"{n:,} records are {self.k}-anonymous in {keys}: each shares them with at least "
-            f"{max(self.k - 1, 0)} others.",
+            f"{n:,} records are {self.k}-anonymous in {keys}: "
+            + (
+                f"each shares them with at least {max(self.k - 1, 0)} others."
+                if self.k != 1
+                else "some are alone with theirs."
+            ),
             f"{int(self.unique.sum()):,} are unique ({_percent(self.unique)}), "
             f"{int(self.special.sum()):,} of them on fewer keys already (special uniques).",
         ]
@@ -180,7 +184,7 @@ class FirstLook(Tabular):
                 f"{self.l} different values of {self.sensitive} at least in each class; "
                 f"{int(alone.sum()):,} records ({_percent(alone)}) are in one with a single value."
             )
-        return [*lines, "These are counts of rare records, not of people found. See to_frame()."]
+        return [*lines, "These are counts of rare records, not of people found."]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each record, in the order of the data."""
@@ -362,7 +366,7 @@ class RepeatedMicrodata(Tabular):
 def repeated_microdata(
     original: Source, protected: Source, *, keys: Sequence[str], target: str | None = None
 ) -> RepeatedMicrodata:
-    r"""Return replicated uniques, and what is disclosive in protected data and correct.
+    r"""Return the unique records that a protected file repeats, and those that it discloses.
 
     With :math:`d_{tq}` original and :math:`s_{tq}` protected records with target t and keys q,
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.tables._grammar import Table
@@ -131,6 +132,14 @@ class CellSpace:
                 parts.append(t.factors[name][:, first] if name in t.factors else whole)
             weights[name] = np.concatenate(parts)
         return weights
+
+    def incidence(self, tables: Iterable[Table]) -> sp.csr_array:
+        """Return the weight of each cell of this space in all cells of tables, (theirs, these)."""
+        cells = self.representatives()
+        parts = [table.incidence(self.schema, cells) for table in tables]
+        matrix = sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
+        matrix.sort_indices()
+        return matrix
 
     def mass(
         self, values: FloatArray | None, factors: Mapping[str, IntArray] | None = None

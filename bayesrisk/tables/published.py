@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.display import Tabular, displayed, several
 from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
 from bayesrisk.tables import exchange
@@ -333,6 +333,23 @@ class PublishedTables(Tabular):
         check.choice(table, "table", tuple(self.workload.at(level)))
         return level, table
 
+    def _answer(self) -> list[str]:
+        total = sum(counts.shape[0] * counts.shape[1] for counts in self.counts.values())
+        withheld, work = sum(part.nnz for part in self.suppressed.values()), self.workload
+        number = f", {withheld:,} of them withheld" * bool(withheld)
+        exact = (" ".join(k) for k in self.counts if self.laws.get(k, TrueCounts()).exact)
+        lines = [f"{total:,} counts in {len(self.counts):,} tables of {work.schema.name}{number}."]
+        at = {k: f"{k} ({len(v):,} places): {several(work.at(k))}." for k, v in self.geoids.items()}
+        made_up = ["Made up: none of these people exists."] * self.made_up
+        return [*made_up, *lines, *at.values(), f"Exact: {several(exact, 4) or 'none'}."]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        key = max(self.counts, key=lambda key: self.counts[key].shape[1] > 1)  # the first of them
+        places = self.workload.schema.geography.named(self.geoids[key[0]][:6])
+        cells, counts = [*self.workload.tables[key].cells[:6]], self.counts[key][:6, :6].toarray()
+        frame = pd.DataFrame(counts, places, cells).mask(self.hidden(*key)[:6, :6].toarray())
+        return frame.astype("Int64").reset_index(names=" | ".join(key))
+
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each count that is not a published zero.
 
@@ -405,8 +422,7 @@ class PublishedTables(Tabular):
             twice, or a count is not what the manifest allows: file, row and column are named.
             So is a text of a published file that is no count, no range and no mark.
         """
-        several = [folder] if isinstance(folder, str | Path) else check.items(folder, "folder")
-        files = [check.path(file, "folder") for file in several]
+        files = check.paths(folder, "folder")
         text = files[0].is_file() or files[0].suffix in (".csv", ".tsv", ".txt")
         if len(files) != 1 or text or assumptions:
             return cls(*TableReading.read(files, **assumptions).confirmed())

@@ -15,7 +15,7 @@ from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk import parquet as _parquet
 from bayesrisk._base.disk.record_file import RecordFile
 from bayesrisk._base.disk.text import gather, named
-from bayesrisk._base.display import Tabular
+from bayesrisk._base.display import Tabular, displayed, several
 from bayesrisk._base.plugins import Registry
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
@@ -176,6 +176,7 @@ def refuse_first(bad: pa.Array, column: pa.Array, source: str, first_row: int, r
 CHUNK = 2**17
 
 
+@displayed
 class Records(Tabular):
     """Confidential records of a schema: one row each, every code and place checked.
 
@@ -240,7 +241,7 @@ class Records(Tabular):
         return records
 
     def write(self, path: str | Path) -> None:
-        """Write a Parquet file, whole or as before."""
+        """Write a Parquet file; if it is interrupted, the old file stays as it was."""
         table = self.table
         if any(a.cuts for a in self.schema.attributes):  # it holds codes, not numbers
             table = table.replace_schema_metadata({SCHEMA_NAME: self.schema.name})
@@ -261,8 +262,17 @@ class Records(Tabular):
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
-    def __repr__(self) -> str:
-        return f"Records(schema={self.schema.name!r}, rows={len(self)})"
+    def _answer(self) -> list[str]:
+        places = len(pc.unique(self.table.column(self.schema.geography.finest)))
+        return [
+            f"{len(self):,} records of {self.schema.name} in {places:,} places; confidential.",
+            f"Columns: {several(self.columns)}.",
+        ]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        first = self.__class__.__new__(self.__class__)
+        first.schema, first.table = self.schema, self.table.slice(0, 8)
+        return self.schema.labelled(first.to_frame())
 
     @property
     def columns(self) -> tuple[str, ...]:

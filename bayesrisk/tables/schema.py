@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.display import displayed
+from bayesrisk._base.display import displayed, several
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk._base.old_names import moved
 from bayesrisk._base.plugins import Registry
@@ -82,7 +82,7 @@ class Attribute:
         return self.first + self.size - 1
 
     def code(self, label: str) -> int:
-        """Return the code of a label; refuse what is none, naming those that are."""
+        """Return the code of a label; an unknown label is refused, and the known ones are named."""
         return self.first + self.labels.index(check.choice(label, self.name, self.labels))
 
 
@@ -235,6 +235,17 @@ class Schema:
             raise ArgumentError(f"names of columns must differ, got {', '.join(names)}")
         if self.size >= 2**62:
             raise ArgumentError(f"cells of {self.name!r} must be fewer than 2**62, got {self.size}")
+
+    def _answer(self) -> list[str]:
+        levels, places = self.geography.levels, len(self.geography.codes)
+        number = f" ({places:,} named)" if places else ""
+        return [
+            f"{self.name}: records of {self.size:,} kinds; places by {several(levels)}{number}.",
+            *(
+                f"{a.name}: {several(a.labels or (a.first, '...', a.last))}."
+                for a in self.attributes
+            ),
+        ]
 
     @property
     def names(self) -> tuple[str, ...]:

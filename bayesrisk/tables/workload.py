@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.display import displayed
+from bayesrisk._base.display import displayed, several
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, quote
 from bayesrisk.tables._grammar import Key as Key, Table, described, distinct_tables, parsed
@@ -256,6 +256,13 @@ class Workload:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _answer(self) -> list[str]:
+        cells = sum(len(table.cells) for table in self.tables.values())
+        return [
+            f"{len(self.tables):,} tables of {self.schema.name}, of {cells:,} cells at each place.",
+            *(f"{level}: {several(self.at(level))}." for level in self.levels),
+        ]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Send what it is made of to another process, which makes and checks it again."""

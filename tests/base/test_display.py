@@ -1,10 +1,13 @@
 """Results print their answer, short whatever their size, and as escaped HTML."""
 
+import html
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import bayesrisk as br
 from bayesrisk._base.display import displayed, number, span
@@ -90,3 +93,66 @@ def test_a_posterior_says_what_it_was_before():
     )
     assert "goes from 0.5 to" in repr(two)
     assert "<p>" in two._repr_html_()
+
+
+WARDS = pd.DataFrame(
+    {"ward": ["<b>North", "South"] * 6, "sex": list("FFM") * 4, "ill": ["no"] * 11 + ["yes"]}
+)
+
+
+def cells_of(page):
+    """Return the texts of the cells of the table of a page, a list for each row."""
+    rows = re.findall(r"<tr.*?</tr>", page, re.DOTALL)
+    return [[html.unescape(t) for t in re.findall(r"<t[dh]>(.*?)</t[dh]>", row)] for row in rows]
+
+
+def objects():
+    """Return what a notebook shows of one set of records, by its name."""
+    schema = br.Schema.from_frame(WARDS, place="ward")
+    records, workload = br.Records.from_frame(WARDS, schema=schema), br.Workload.of(schema)
+    tables = br.tabulate(records, workload)
+    release = br.release(WARDS, place="ward", protection="suppression:threshold=4")
+    things = [schema, records, workload, tables, release, br.Noise(rho=0.1)]
+    things += [br.Rounding(base=3, method="random"), br.make_mechanism("swapping:rate=0.1")]
+    return {type(thing).__name__: thing for thing in things}
+
+
+OBJECTS = objects()
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects_show_themselves_in_a_few_lines_and_escaped(name):
+    thing = OBJECTS[name]
+    assert len(repr(thing).splitlines()) <= 10
+    page = thing._repr_html_()
+    assert f"<strong>{name}</strong>" in page
+    assert "<b>" not in page
+    assert "=Schema(" not in repr(thing)
+
+
+def test_tables_and_releases_show_a_corner_of_a_table():
+    shown = pd.crosstab(WARDS["ward"], WARDS["sex"]).to_numpy().astype(str)
+    corner = cells_of(OBJECTS["PublishedTables"]._repr_html_())
+    assert corner[0] == ["ward | sex", "F", "M"]
+    assert [row[0] for row in corner[1:]] == ["<b>North", "South"]
+    assert [row[1:] for row in corner[1:]] == shown.tolist()
+    assert "18 counts in 4 tables of records" in repr(OBJECTS["PublishedTables"])
+    # One person is ill: that count is withheld, and others with it.
+    release = OBJECTS["Release"]
+    withheld = sum(part.nnz for part in release.tables.suppressed.values())
+    assert withheld >= 4
+    assert f"{withheld} of them withheld" in repr(release)
+    assert "suppression: threshold 4" in repr(release)
+
+
+def test_records_show_their_first_rows_and_noise_its_scale():
+    rows = cells_of(OBJECTS["Records"]._repr_html_())
+    assert rows[1:] == WARDS[["ward", "sex", "ill"]].head(8).to_numpy().tolist()
+    assert "12 records" in repr(OBJECTS["Records"])
+    assert "sigma^2 5," in br.Noise(rho="1/10")._repr_html_()
+    assert repr(br.Noise(rho=0.1)) == "Noise(rho=0.1, sensitivity=1.0)"
+
+
+def test_lines_of_an_answer_stay_apart():
+    page = Answer("First.")._repr_html_()
+    assert "First.<br>And what it means." in page

@@ -84,8 +84,8 @@ def results():
     samples = question.sample(2, 1, -1, draws=50, warmup=5, chains=2, rng=1)
     records = br.Records.from_frame(PEOPLE, schema=ward())
     return {
-        "belief": br.Belief([0.1, 0.5], 0.5),
-        "estimate": br.Estimate(0.5, 0.1, 0.4, 0.6, confidence=0.95, method="draws"),
+        "belief": br.answers.Belief([0.1, 0.5], 0.5),
+        "estimate": br.answers.Estimate(0.5, 0.1, 0.4, 0.6, confidence=0.95, method="draws"),
         "records": records,
         "samples": samples,
         "diagnosis": diagnose(samples, max_rhat=2.0),
@@ -112,5 +112,5 @@ def test_results_come_out_as_arrow(name):
 
 def test_polars_reads_a_result_itself():
     polars = pytest.importorskip("polars", reason="polars is not installed")
-    frame = polars.DataFrame(br.Belief([0.1, 0.5], 0.5))
+    frame = polars.DataFrame(br.answers.Belief([0.1, 0.5], 0.5))
     assert frame["ratio"].to_list() == [5.0, 1.0]

@@ -102,7 +102,7 @@ def test_a_request_that_was_dropped_is_repeated(monkeypatch):
 
     before = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
     monkeypatch.setattr("bayesrisk.census.population_spec", waits)
-    status, told = run("simulate", "--preset", "tract", "-o", "nowhere", "--seed", "1")
+    status, told = run("census", "simulate", "--preset", "tract", "-o", "nowhere", "--seed", "1")
     assert (status, told) == (143, "bayesrisk: interrupted\n")
     after = [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)]
     assert after == before

@@ -343,7 +343,7 @@ def test_the_command_names_a_plug_in_and_leaves_nothing(name, tmp_path):
     )
     (tmp_path / "r.csv").write_text("block,sex\n" + "1,F\n2,M\n" * 9)
     paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1] / "support")])
-    command = [sys.executable, "-m", "bayesrisk", "release", "r.csv", "--mechanism", name]
+    command = [sys.executable, "-m", "bayesrisk", "release", "r.csv", "--protection", name]
     done = subprocess.run(
         [*command, "-o", "out", "-q"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths},
         capture_output=True, text=True, check=False,

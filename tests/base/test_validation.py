@@ -201,8 +201,31 @@ def test_fractions_of_digits_are_numbers(above, below):
     )
 
 
+@given(st.integers(-(10**17), 10**17), st.integers(0, 17), st.integers(-99, 99))
+def test_decimals_are_the_numbers_that_they_print_as(digits, places, exponent):
+    text = f"{digits // 10**places}.{abs(digits) % 10**places:0{max(places, 1)}d}"
+    for written in (text, f"{text}e{exponent}"):
+        assert check.real_array(written, "x") == float(written)
+        assert check.real_array([written, 2.0], "x").tolist() == [float(written), 2.0]
+    assert br.risk_ratio(3, rho="0.1", prior="0.05") == br.risk_ratio(3, rho=0.1, prior=0.05)
+
+
 @pytest.mark.parametrize(
-    "text", ["1/0", "0.1", "-1/2", "1/2/3", "1 / 2", "\uff11/\uff12", "1/", "", "1e3/2"]
+    "text",
+    [
+        "1/0",
+        "0,1",
+        "10%",
+        ".5",
+        "-1/2",
+        "1/2/3",
+        "1 / 2",
+        "\uff11/\uff12",
+        "1/",
+        "",
+        "1e3/2",
+        "1e999",
+    ],
 )
 def test_no_other_text_is_a_number(text):
     with pytest.raises(ArgumentTypeError, match="x must be a number"):
@@ -211,7 +234,12 @@ def test_no_other_text_is_a_number(text):
 
 @pytest.mark.parametrize("name", ["seed", "random_state"])
 def test_another_name_for_rng_is_answered_with_it(name):
-    for function in (br.simulate_population, br.sample_tree, br.mechanism_risk, br.reidentify):
+    for function in (
+        br.simulate_population,
+        br.inference.sample_tree,
+        br.mechanism_risk,
+        br.risk.reidentify,
+    ):
         with pytest.raises(ArgumentTypeError, match=f"must be given rng, a seed, not {name}"):
             function(**{name: 1})
         assert "rng" in inspect.signature(function).parameters

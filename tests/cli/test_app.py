@@ -1,6 +1,7 @@
 """The command as a user runs it: output, exit status, nothing half-written."""
 
 import json
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -143,7 +144,7 @@ def test_a_defect_is_one_line_that_says_where_to_report(run, monkeypatch):
         raise IndexError("list index\nout of range")
 
     monkeypatch.setattr("bayesrisk.census.population_spec", crash)
-    status, out, err = run("simulate", "-o", "nowhere", "--seed", "1")
+    status, out, err = run("census", "simulate", "-o", "nowhere", "--seed", "1")
     assert (status, out) == (1, "")
     assert err.startswith(
         "bayesrisk: internal error: IndexError: list index out of range at census/cli/"
@@ -182,10 +183,10 @@ def test_a_reader_that_went_away_ends_the_command_silently():
     ("arguments", "unit"),
     [
         (
-            "release {pop} -o {out} --mechanism identity --tables pl94 --simulation-seed 1",
+            "release {pop} -o {out} --protection identity --tables pl94 --simulation-seed 1",
             "3 of 3 steps",
         ),
-        ("tabulate {pop} -o {out} --tables pl94", "records"),
+        ("release --protection none {pop} -o {out} --tables pl94", "records"),
     ],
 )
 def test_progress_and_quiet(run, population, tmp_path, arguments, unit, monkeypatch):
@@ -211,7 +212,7 @@ if tuple(map(int, version("typer").split(".")[:2])) >= (0, 25):
     HEAVY |= {"rich"}  # older ones load it themselves
 
 
-@pytest.mark.parametrize("words", [("claims", "--help"), ("--version",)])
+@pytest.mark.parametrize("words", [("attack", "--only", "claims", "--help"), ("--version",)])
 def test_help_loads_nothing_heavy(words):
     code = (
         "import sys\n"
@@ -234,20 +235,78 @@ def commands():
 
     from bayesrisk.cli.app import app
 
-    found = dict(get_command(app).commands)
-    nested = found.pop("occupancy").commands
-    return found | {f"occupancy {name}": command for name, command in nested.items()}
+    def below(group, path):
+        for name, command in group.commands.items():
+            if hasattr(command, "commands"):
+                yield from below(command, f"{path}{name} ")
+            else:
+                yield f"{path}{name}", command
+
+    return dict(below(get_command(app), ""))
 
 
 def test_commands_are_grouped_and_show_an_example(run):
     assert run("--version")[1] == f"bayesrisk {bayesrisk.__version__}\n"
     _, out, _ = run("--help")
     order = [line for line in out.splitlines() if line.endswith(":") and line[0] != " "]
-    assert order == ["Options:", "Risk:", "Protect:", "Attack:", "Data:", "Setup:"]
-    for words in commands():
+    assert order == ["Options:", "Attack:", "Protect:", "Risk:", "Data:", "Setup:"]
+    for words, command in commands().items():
         status, out, _ = run(*words.split(), "--help")
         assert status == 0
+        title = "Further options:"
+        shown = out.partition(title)[0].partition("Options:")[2]
+        assert len(re.findall(r"^  -", shown, re.M)) == 8 if title in out else len(shown) > 0, words
+        assert "[default" not in out
+        if any(p.required for p in command.params):
+            assert out.index("[required]") < out.find(title) % 10**6
         assert f"Example: bayesrisk {words}" in " ".join(out.split())
+
+
+def test_one_screen_of_commands_whose_summaries_are_whole(run, monkeypatch):
+    """At most twelve commands, each with its summary on one line of a terminal of 80 columns."""
+    from typer.main import get_command
+
+    from bayesrisk.cli.app import app
+
+    monkeypatch.setenv("COLUMNS", "80")
+    groups = [(), ("census",), ("census", "occupancy")]
+    for words in groups:
+        group = get_command(app)
+        for word in words:
+            group = group.commands[word]
+        out = run(*words, "--help")[1].splitlines()
+        for name, command in group.commands.items():
+            summary = (command.help or "").partition("\n")[0]
+            assert any(line.split(None, 1) == [name, summary] for line in out), name
+        assert len(group.commands) <= 12
+    assert len(run("--help")[1].splitlines()) <= 40
+
+
+def test_every_name_of_before_says_what_to_write_now(run):
+    """Every command of 0.2, with and without words after it: one sentence, and status 2."""
+    before = "bounds reconstruct claims reidentify first-look tabulate verify-release hierarchy "
+    before += "convert-file measurements occupancy simulate"
+    found = commands()
+    for name in before.split():
+        for more in ((), ("--help",), ("x", "-o", "y")):
+            status, out, err = run(name, *more)
+            assert (status, out, err.count("\n")) == (2, "", 1)
+            words = re.fullmatch(rf"bayesrisk: `bayesrisk {name}` is now `bayesrisk (.*)`\n", err)[
+                1
+            ]
+            assert any(words.startswith(one) for one in found), words
+    for words, option, now in (
+        ("release x", "--mechanism", "--protection"),
+        ("release x", "--levels", "--level"),
+        ("audit x", "--attack", "--adversary"),
+        ("audit x", "--keys", "--known"),
+        ("audit x", "--sensitive", "--stated"),
+        ("attack x", "--attacker", "--adversary"),
+        ("census occupancy study", "--swap-rate", "--protection swapping:rate=RATE"),
+    ):
+        status, out, err = run(*words.split(), option, "y")
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert err.endswith(f"is now `{now}`\n")
 
 
 def test_examples_are_command_lines_that_can_be_read():
@@ -257,7 +316,6 @@ def test_examples_are_command_lines_that_can_be_read():
 
 
 RUNS = ("workers", "executor", "scheduler", "shard", "resume")
-COMMAND_LINE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 
 
 def options_of(command):
@@ -273,30 +331,10 @@ def test_options_mean_the_same_everywhere():
         assert set(RUNS) <= set(options) or not options.keys() & set(RUNS), words
         for name in {*RUNS, "as_json", "quiet", "seed"} & set(options):
             # Where a seed must be given, or which it is else, differs.
-            own = (options[name].opts, options[name].help)
+            own = (options[name].opts, options[name].help.partition(" [")[0].rstrip("."))
             own += () if name == "seed" else (options[name].default,)
             assert seen.setdefault(name, own) == own, words
     assert set(seen) == {*RUNS, "as_json", "quiet", "seed"}
-
-
-def listed():
-    """Return the cells of the table of commands and options on the reference page."""
-    text = COMMAND_LINE.read_text(encoding="utf-8")
-    table = text[text.index("| command | `--workers`") :].split("\n\n")[0].splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
-    assert rows[0][1:] == [
-        "`--workers`, `--executor`, `--scheduler`, `--shard`, `--resume`",
-        "`--seed`", "`--quiet`", "`--json`",
-    ]  # fmt: skip
-    return {row[0].strip("`"): [cell == "yes" for cell in row[1:]] for row in rows[2:]}
-
-
-def test_the_table_of_options_is_that_of_the_commands():
-    rows, found = listed(), commands()
-    assert set(rows) == set(found)
-    for words, row in rows.items():
-        has = options_of(found[words])
-        assert row == [name in has for name in ("workers", "seed", "quiet", "as_json")], words
 
 
 def test_an_interrupt_of_any_command_is_one_line(run, monkeypatch):
@@ -304,7 +342,9 @@ def test_an_interrupt_of_any_command_is_one_line(run, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("bayesrisk.census.population_spec", stop)
-    status, out, err = run("simulate", "--preset", "tract", "-o", "nowhere", "--seed", "1")
+    status, out, err = run(
+        "census", "simulate", "--preset", "tract", "-o", "nowhere", "--seed", "1"
+    )
     assert (status, out, err) == (130, "", "bayesrisk: interrupted\n")
 
 
@@ -334,7 +374,7 @@ main()
 @pytest.mark.parametrize("megabytes", [200, 400, 600])
 def test_what_cannot_be_loaded_within_a_limit_of_memory_is_no_defect(megabytes, tmp_path):
     (tmp_path / "r.csv").write_text("block,sex\n" + "1,F\n2,M\n" * 9)
-    line = ["release", "r.csv", "--mechanism", "identity", "-o", "out"]
+    line = ["release", "r.csv", "--protection", "identity", "-o", "out"]
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(megabytes), *line],
         cwd=tmp_path, capture_output=True, text=True, check=False,

@@ -293,7 +293,7 @@ ONE_HIDDEN = "sex,count\nF,*\nM,6\nTotal,7\n"
 def test_the_function_answers_as_the_command(run, tmp_path):
     file = tmp_path / "one.csv"
     file.write_text(ONE_HIDDEN, encoding="utf-8")
-    reading = br.TableReading.read(file, counts="exact").accepted()
+    reading = br.tables.TableReading.read(file, counts="exact").accepted()
     said = []
     found = br.attack(reading, tmp_path / "a", say=said.append)
     status, printed, _ = run(

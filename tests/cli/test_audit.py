@@ -62,7 +62,7 @@ def inputs(tmp_path_factory):
 def options(inputs):
     return [
         "--tables", inputs / "tables.toml", "--known", "sex", "--stated", "race", "--targets", "5",
-        "--attack", "outsider,linker", "--releases", "2", "--quiet",
+        "--adversary", "outsider,linker", "--releases", "2", "--quiet",
     ]  # fmt: skip
 
 
@@ -72,8 +72,8 @@ def test_options_and_json(inputs, tmp_path):
     first = run(*words)
     assert first.exit_code == 0, first.exception
     lines = first.output.splitlines()
-    assert lines[1].startswith("no protection: ")
-    assert lines[2].startswith("rounding:base=5: ")
+    assert lines[5].startswith("no protection: ")
+    assert lines[6].startswith("rounding:base=5: ")
     statements, _ = read_audit(tmp_path / "out")
     assert statements["target"].nunique() == 5
     again = run(*words)
@@ -102,7 +102,7 @@ population = '{inputs / "people.csv"}'
 tables = ['{inputs / "tables.toml"}']
 known = ["sex"]
 stated = ["race"]
-attack = ["outsider", "linker"]
+adversary = ["outsider", "linker"]
 targets = 9
 
 [[protection]]

@@ -24,19 +24,23 @@ CASES = """
 --max-risk 2 | --max-risk needs a --prior
 --rho 1 --prior .1 | --prior and --probability belong with
 --max-risk .5 --prior .1 | --max-risk must be > 1, got 0.5
-= hierarchy --block 2 --group 1 --siblings -1 --n-siblings 27 --rho-block .1 --rho-group .2
---prior .5 --group-prior normal | --group-prior must be flat or truncated:MAX
---prior .5 --group-prior truncated:1000000000000000000000000000000 | must name a count below
---prior .5 --known-total 5 --known-count 5 | --known-total must be above
---prior .5 --known-total 9 --group-prior truncated:8 | group_prior (0 to 8), got 9
---prior 2 | prior must be
---prior .5 --known-count -1 | --known-count must be >= 0
+= risk
+--prior .5 --hierarchy={levels},group_prior=normal | group_prior must be flat or truncated:MAX
+--prior .5 --hierarchy={levels},group_prior=truncated:100000000000000000000 | must name a count
+--prior .5 --hierarchy={levels},known_total=5 --known-count 5 | known_total must be above
+--prior .5 --hierarchy={levels},known_total=9,group_prior=truncated:8 | group_prior (0 to 8), got 9
+--prior .5 --hierarchy={levels},blocks=9 | setting must be one of block .. Did you mean 'block'?
+--prior .5 --hierarchy=block=2,group=1 | must have siblings, n_siblings, rho_block, rho_group
+--prior .5 --prior .2 --hierarchy={levels} | --prior must be one for a hierarchy
+--prior 2 --hierarchy={levels} | prior must be
+--prior .5 --hierarchy={levels} --known-count -1 | --known-count must be >= 0
+--prior .5 --hierarchy={levels} --rho 1 | states its noise
 = sweep
 no.toml -o {out} | no such file or folder: no.toml
 sample:dare-county-sweep -o {out} --shard 2 | --shard must be i/n
 sample:dare-county-sweep -o {out} --shard 3/2 | --shard must be <= 2, got 3
 sample:dare -o {out} | of this kind: dare-county-sweep, granville-county
-= simulate -o {out} --seed 3
+= census simulate -o {out} --seed 3
 --preset conty | Did you mean 'county'?
 --preset city | --preset must be one of tract, county, state, got 'city'
 --blocks 0 | --blocks must be >= 1, got 0
@@ -59,11 +63,11 @@ sample:dare -o {out} | of this kind: dare-county-sweep, granville-county
 --years 10 --preset tract --blocks 9 --change age=0.1 | --change
 --years 10 --preset tract --blocks 9 --change sx=0.1 | --change must be NAME=RATE of sex, race, hisp
 --years 10 --preset tract --blocks 9 --change sex=2 | --change
-= tabulate
+= release --protection none
 no -o {out} --tables pl94 | no such file or folder: no
 {pop} -o {out} --tables sf1-block --without P13 | --without must be one of P1,
-{pop} -o {out} --tables sf1-block --levels blok | --levels must be one of nation
-{pop} -o {out} --tables , | tables must name at least one workload
+{pop} -o {out} --tables sf1-block --level blok | --level must be one of nation
+{pop} -o {out} --tables , | --tables must name at least one
 {pop} -o {out} --tables sf1-block,pl94 | schemas must be the same
 {people} -o {out} --tables sf1-block --schema sf1-persn | --schema must be one of
 {people} -o {out} --tables pl94 |3 must have one column 'hhgq'
@@ -80,60 +84,60 @@ no -o {out} --tables pl94 | no such file or folder: no
 {own} -o {out} --cut age=9,3 | --cut of 'age' must increase
 {own} -o {out} --tables sf1-blok | --tables .. 'sf1-block'
 {own} -o {out} --tables sf1-block --place clinic | --place goes with files
-= tabulate sample:hospital -o {out} --tables
+= release --protection none sample:hospital -o {out} --tables
 moon.toml | moon.toml: cannot be read
 sample:fifty-blocks | must be a sample of records with tables
 sample:hospital --geography census | names its own
 sample:hospital,sf1-block | schemas must be the same
 sample:hospital --schema moon.toml | moon
-sample:hospital --levels block | level must be one of all
+sample:hospital --level block | level must be one of all
 sample:hospital --by region | --by must be one above the places .. schema 'hospital' has none
 = release {pop} -o {out}
- | --mechanism must be given
---mechanism identity | --tables must be given
---mechanism rounding --set base=3 | --tables must be given .. bayesrisk list workloads
---mechanism topdwn --tables pl94 | Did you mean 'topdown'?
---mechanism identity --tables pl9 | --tables must be one of census
---mechanism identity --tables pl94 --only P8 | --only must be one of
---mechanism identity --tables pl94 --level blok | --level must be
---mechanism identity --tables pl94 --simulation-seed -1 | --simulation-seed must be >= 0
---mechanism identity --tables sf1-block --set x=1 | 'x'
---mechanism identity --tables sf1-block --set x | KEY=VALUE
---mechanism identity --tables sf1-block --schema pl94 | names its own
---mechanism identity --schema sf1-person | --tables must be given
---mechanism identity --tables sf1-block --schema sf1-person | names its own
---mechanism identity --tables sf1-block --whole | --whole goes with microdata by place
---mechanism identity --tables sf1-block --workers 2 | --workers goes with --by, or with microdata by
---mechanism identity --tables sf1-block --by block | --by must be one of
---mechanism ranges --tables sf1-block | needed: edges; possible: edges, values, step
-= release {parts} -o {out} --mechanism rounding --set base=3 --set method=nearest --tables sf1-block
+ | --protection must be given
+--protection identity | --tables must be given
+--protection rounding --set base=3 | --tables must be given .. bayesrisk list workloads
+--protection topdwn --tables pl94 | Did you mean 'topdown'?
+--protection identity --tables pl9 | --tables must be one of census
+--protection identity --tables pl94 --only P8 | --only must be one of
+--protection identity --tables pl94 --level blok | --level must be
+--protection identity --tables pl94 --simulation-seed -1 | --simulation-seed must be >= 0
+--protection identity --tables sf1-block --set x=1 | 'x'
+--protection identity --tables sf1-block --set x | KEY=VALUE
+--protection identity --tables sf1-block --schema pl94 | names its own
+--protection identity --schema sf1-person | --tables must be given
+--protection identity --tables sf1-block --schema sf1-person | names its own
+--protection identity --tables sf1-block --whole | --whole goes with microdata by place
+--protection identity --tables sf1-block --workers 2 | --workers goes with --by, or with
+--protection identity --tables sf1-block --by block | --by must be one of
+--protection ranges --tables sf1-block | needed: edges; possible: edges, values, step
+= release {parts} -o {out} --protection rounding:base=3,method=nearest --tables sf1-block
 --by tract | --by goes with records that are not by place
 --schema pl94 | --schema goes with a file of records
 --level county,block | protects each county as a whole, and a part is one tract
 --whole --resume | --resume goes with --by
 = release {own} -o {out} --quiet
---place clinic | --mechanism must be given .. list
---place clinic --mechanism swapping | missing a required argument: 'rate' .. swapping:KEY=VALUE
+--place clinic | --protection must be given .. list
+--place clinic --protection swapping | missing a required argument: 'rate' .. swapping:KEY=VALUE
 --from-audit {own} | --protection NAME go together
---protection identity --mechanism identity | without --from-audit
+--protection none --set x=1 --tables pl94 | --set does not go with
 --from-audit A --protection x --only a | --only does not go with --from-audit
 = audit {own} -o {out} --place clinic --quiet
- | --protection must be given .. such as swapping:rate=0.05
+ | --output must end in .parquet
 --protection swaping:rate=0.1 | Did you mean 'swapping'
 --protection swapping:rate | must be KEY=VALUE, got 'rate'
 --protection swapping:rat=0.1 | possible: rate
 --protection swapping:rate=2 | rate must be in [0, 1], got
 --protection identity --known aeg | --known must be one of
---protection identity --attack outsider --known aeg | --known must be one of
+--protection identity --adversary outsider --known aeg | --known must be one of
 --protection identity --quantile 0.5 --against linker --steps 0 | can only be given with a target
---protection identity --attack link | --attack must be one of
+--protection identity --adversary link | --adversary must be one of
 --protection identity --method guess | --method must be one of
 --protection identity --only ages | must be one of total, age
-= claims {tables} -o {out}
+= attack --only claims {tables} -o {out}
 --columns colour | columns must be one of
 --max-columns 0 | --max-columns must be
 --time-limit 0 | --time-limit must be
-= reconstruct {tables} -o {out}
+= attack --only records {tables} -o {out}
 --scope state | scope must be one of tract, block
 --scope block --variability all | variability must be one
 --scope block --time-limit -1 | --time-limit must be > 0
@@ -141,11 +145,11 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --scope block --node-limit 5 | --node-limit goes with a
 --scope block --node-limit 5 --solver pulp:highs | --node-limit must be None for solver 'pulp:highs'
 --scope block --solver pulp:nothing | nothing
-= reconstruct
+= attack --only records
 no -o {out} --scope block | no such file or folder: no
-{pop} -o {out} --scope block | holds microdata, not tables: run `bayesrisk tabulate` first
+{pop} -o {out} --scope block | holds microdata, not tables: make some by `bayesrisk release
 {tables} -o {used} --scope block | nothing was changed
-= measurements {nmf}
+= census measurements {nmf}
 -o {out} | --prior must be given for the risk of every cell
 -o {out} --prior .1 --budget dhc-us | budget must be one of pl94-us, pl94-pr, got 'dhc-us'
 -o {out} --prior .1 --query cenrase | Did you mean 'cenrace'?
@@ -156,13 +160,13 @@ no -o {out} --scope block | no such file or folder: no
 -o {out} --prior .1 --posterior counts | --prior belongs to --posterior risk
 -o {out}.parquet --prior .1 | --output must be a folder
 -o {used} --prior .1 | must be empty or hold a run on noisy measurements, but holds 'notes.txt'
-= occupancy study -o {out}
+= census occupancy study -o {out}
 --protection swaping | --protection must be one of none
---swap-rate 2 | --swap-rate must be in [0, 1], got '2'
+--protection swapping:rate=2 | --protection must be in [0, 1], got '2'
 --seeds 0 | --seeds must be >= 1, got 0
 --seeds 1000000000 | --seeds must be <= 10000, got 1000000000
 --alpha 0 | alpha must be
-= convert-file -o {out}.parquet --from
+= census read -o {out}.parquet --from
 ppmf {people} --dialect pums | --dialect goes with --from records
 records {people} | --dialect must be said
 sf1 {people} | --workload must be given
@@ -171,34 +175,34 @@ sf1 {people} --state VT | --state goes with
 ipums {own} | --codebook must be given
 pl94 {people} --dataset ds248 | --dataset goes with --from nhgis
 sf1 {pop} --workload sf1-block --table P | --table must be one
-= first-look
-sample:hospital --keys x |3 column 'x' (named by keys)
-sample:hospital --keys '' | keys must name a column
-sample:dare-county-sweep --keys a | must be a sample of microdata
-sample:fifty-blocks --keys a --schema pl94 | --schema goes
-{used}/notes.txt --keys a | records must end in .parquet or .csv
-sample:synthetic-county | --keys must be given .. such as sex,age
+= audit
+sample:hospital --known x |3 column 'x' (named by --known)
+sample:hospital --known '' | --known must name a column
+sample:dare-county-sweep --known a | must be a sample of microdata
+sample:fifty-blocks --known a --schema pl94 | --schema goes
+{used}/notes.txt --known a | records must end in .parquet or .csv
+sample:synthetic-county | --known must be given .. such as sex,age
 = report
 nowhere | holds no sweep
-= simulate -o {used} --seed 3
+= census simulate -o {used} --seed 3
 --preset tract | notes.txt
-= verify-release
+= verify
 none | none
 {used} |3 _release.json
-= measurements -o {out} --prior .1
+= census measurements -o {out} --prior .1
 sample:dare-county-sweep | of noisy measurements, but 'dare-county-sweep' is settings of a sweep
 sample:moon | of noisy measurements, but 'moon' is none .. samples of this kind: noisy-measurements
-= tabulate -o {out} --tables sf1-block
+= release --protection none -o {out} --tables sf1-block
 sample:dare-county-sweep | of microdata .. is settings of a sweep .. kind: fifty-blocks, synth
-= occupancy study -o {out}
+= census occupancy study -o {out}
 sample:moon | must be a sample of microdata, but 'moon' is none .. kind: fifty-blocks, synth
-= reidentify x -o {out} --truth {people} --attacker
+= attack --only links x -o {out} --truth {people} --adversary
 sample:dare-county-sweep | of microdata .. is settings of a sweep .. kind: fifty-blocks
-= reconstruct -o {out} --scope block
+= attack --only records -o {out} --scope block
 sample:dare-county-sweep | of published tables .. is settings of a sweep .. none ships
-= occupancy attack -o {out}
+= census occupancy attack -o {out}
 sample:moon | must be a sample of published statistics, but 'moon' is none .. none ships
-= convert-file -o {out}.parquet --from records
+= census read -o {out}.parquet --from records
 sample:dare-county-sweep | of census files .. is settings of a sweep .. none ships
 = list
 mechanism | must be one of mechanisms .. Did you mean 'mechanisms'
@@ -236,7 +240,10 @@ def inputs(tmp_path_factory):
     (at / "used").mkdir()
     (at / "used" / "notes.txt").write_text("mine")
     names = ("pop", "parts", "people.parquet", "tables", "own.csv", "used")
-    return {name.split(".")[0]: at / name for name in names} | {"nmf": at / "US_Person_PL_PROD"}
+    return {name.split(".")[0]: at / name for name in names} | {
+        "nmf": at / "US_Person_PL_PROD",
+        "levels": "block=2,group=1,siblings=-1,n_siblings=27,rho_block=.1,rho_group=.2",
+    }
 
 
 @pytest.mark.parametrize(("words", "expected", "message"), list(cases()))

@@ -11,7 +11,9 @@ from bayesrisk.exceptions import ArgumentError
 
 def test_measurements(run, tmp_path):
     out = tmp_path / "risk"
-    done = run("measurements", "sample:noisy-measurements", "--prior", "0.1", "-o", out, "-q")
+    done = run(
+        "census", "measurements", "sample:noisy-measurements", "--prior", "0.1", "-o", out, "-q"
+    )
     assert (done[0], done[2]) == (0, "")
     assert len(pd.read_parquet(out / "risk.parquet")) > 0
     with measurement_folder(tmp_path) as folder:
@@ -20,9 +22,18 @@ def test_measurements(run, tmp_path):
 
 def test_microdata(run, tmp_path):
     tables = tmp_path / "tables"
-    done = run("tabulate", "sample:fifty-blocks", "--tables", "household-dhc", "-o", tables)
+    done = run(
+        "release",
+        "--protection",
+        "none",
+        "sample:fifty-blocks",
+        "--tables",
+        "household-dhc",
+        "-o",
+        tables,
+    )
     assert done[0] == 0, done[2]
-    released = ("--tables", "household-dhc", "--mechanism", "identity", "--simulation-seed", 0)
+    released = ("--tables", "household-dhc", "--protection", "identity", "--simulation-seed", 0)
     done = run("release", "sample:fifty-blocks", *released, "-o", tmp_path / "released")
     assert done[0] == 0, done[2]
     for name in ("persons.parquet", "households.parquet"):

@@ -13,7 +13,7 @@ KEYS = ["region", "age"]
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, ["first-look", *map(str, arguments)])
+    return CliRunner().invoke(app, ["audit", *map(str, arguments)])
 
 
 def test_files_of_any_form_give_the_same(tmp_path):
@@ -21,7 +21,7 @@ def test_files_of_any_form_give_the_same(tmp_path):
     frame = pd.read_csv(folder / "records.csv")
     frame.to_parquet(tmp_path / "r.parquet", index=False)
     wanted = first_look(frame, keys=KEYS, sensitive="diagnosis")
-    more = ("--keys", "region,age", "--sensitive", "diagnosis")
+    more = ("--known", "region,age", "--stated", "diagnosis")
     for i, (source, schema) in enumerate(
         (
             ("sample:hospital", ()),
@@ -42,18 +42,18 @@ def test_files_of_any_form_give_the_same(tmp_path):
 
 
 def test_microdata_and_levels(tmp_path):
-    done = run("sample:synthetic-county", "--keys", "tract,sex,age", "--json", "--max-size", 2)
+    done = run("sample:synthetic-county", "--known", "tract,sex,age", "--json", "--max-size", 2)
     people = datasets.load_microdata("synthetic-county").persons
     wanted = first_look(people, keys=["tract", "sex", "age"], max_size=2)
     assert json.loads(done.stdout)["unique"] == int(wanted.unique.sum()) > 0
-    done = run("sample:fifty-blocks", "--keys", "tenure,size", "--json")
+    done = run("sample:fifty-blocks", "--known", "tenure,size", "--json")
     assert json.loads(done.stdout)["records"] > 0
     people.write(tmp_path / "p.parquet")
-    done = run(tmp_path / "p.parquet", "--schema", "sf1-person", "--keys", "tract,sex", "--json")
+    done = run(tmp_path / "p.parquet", "--schema", "sf1-person", "--known", "tract,sex", "--json")
     again = Records.read(tmp_path / "p.parquet", schema=Schema.named("sf1-person"))
     assert json.loads(done.stdout)["k"] == first_look(again, keys=["tract", "sex"]).k
 
 
 def test_an_empty_file(tmp_path):
     (tmp_path / "e.csv").write_text("a,b\n")
-    assert "0 records" in run(tmp_path / "e.csv", "--keys", "a,b").stdout
+    assert "0 records" in run(tmp_path / "e.csv", "--known", "a,b").stdout

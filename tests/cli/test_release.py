@@ -48,7 +48,7 @@ def test_the_command_releases_what_the_class_does(run, microdata, tmp_path):
     out = tmp_path / "out"
     settings = ["--set", "sensitivity=add-remove", "--set", "budgets.block.P12=1/10"]
     tables = ["--tables", "sf1-block", "--only", "P12"]
-    words = ["--mechanism", "discrete-gaussian", *settings, *tables, "--simulation-seed", 7]
+    words = ["--protection", "discrete-gaussian", *settings, *tables, "--simulation-seed", 7]
     status, text, _ = run(microdata, *words, "-o", out)
     assert status == 0
     assert "1 tables" in text
@@ -58,7 +58,7 @@ def test_the_command_releases_what_the_class_does(run, microdata, tmp_path):
     )
     asked = Workload.named("sf1-block").select(tables=["P12"])
     assert made == mechanism.release(Microdata.read(microdata), workload=asked, rng=7)
-    frame = pd.read_parquet(out)
+    frame = pd.read_parquet(out / "part-00000.parquet")
     assert frame.columns.tolist() == ["level", "geoid", "table", "cell", "count"]
 
 
@@ -75,7 +75,7 @@ def test_perturbation_tables_and_groups_are_settings(run, microdata, tmp_path):
     ):
         given = [word for setting in settings for word in ("--set", setting)]
         status, text, _ = run(
-            microdata, "--mechanism", name, *given, *tables, "-o", tmp_path / name
+            microdata, "--protection", name, *given, *tables, "-o", tmp_path / name
         )
         assert (status, text.splitlines()[1].split(" (")[0]) == (0, "2 tables")
         made = make_mechanism(name, **same).release(people, workload=asked, rng=7)
@@ -102,13 +102,13 @@ def test_a_file_of_settings(run, microdata, tmp_path):
 
 def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
     out = tmp_path / "out"
-    options = ["--mechanism", "rounding", "--set", "base=5", "--set", "method=random"]
+    options = ["--protection", "rounding", "--set", "base=5", "--set", "method=random"]
     run(microdata, *options, "--tables", "sf1-block", "--simulation-seed", 918273645, "-o", out)
     files = sorted(p.name for p in out.iterdir())
-    described = ["_geographies.parquet", "_manifest.json", "_release.json"]
-    assert files == [*described, "part-00000.parquet"]
-    assert not any(b"918273645" in (out / name).read_bytes() for name in files)
-    counts = pd.read_parquet(out)["count"]
+    described = ["README.txt", "_geographies.parquet", "_manifest.json", "_release.json"]
+    assert files == [*described, "part-00000.parquet", "tables"]
+    assert not any(b"918273645" in file.read_bytes() for file in out.rglob("*.*"))
+    counts = pd.read_parquet(out / "part-00000.parquet")["count"]
     assert (counts % 5 == 0).all()
 
 
@@ -183,7 +183,7 @@ def test_settings_without_a_name_are_refused(setting):
 
 
 def test_a_seed_is_for_simulation_and_both_sides_are_told(run, microdata, tmp_path):
-    options = ["--mechanism", "rounding", "--set", "base=5", "--set", "method=random"]
+    options = ["--protection", "rounding", "--set", "base=5", "--set", "method=random"]
     options += ["--tables", "sf1-block", "--only", "P1"]
     status, _, err = run(microdata, *options, "--simulation-seed", 1, "-o", tmp_path / "a")
     assert status == 0
@@ -206,7 +206,7 @@ def test_codings_of_a_file_of_persons(run, tmp_path):
     persons = person_records(np.random.default_rng(1), 300)
     write_record_form(persons, tmp_path / "a.csv", dialect="archive")
     persons.write(tmp_path / "b.parquet")
-    how = ("--mechanism", "identity", "--tables", "sf1-block")
+    how = ("--protection", "identity", "--tables", "sf1-block")
     coded = run(tmp_path / "a.csv", "--dialect", "archive", *how, "-o", tmp_path / "a")
     assert coded[0] == 0
     assert run(tmp_path / "b.parquet", *how, "-o", tmp_path / "b")[0] == 0
@@ -240,7 +240,7 @@ class TestByPlace:
     """Records become a release by place, part after part, or in one piece where it is said."""
 
     ROUNDED = (
-        "--mechanism", "rounding", "--set", "base=3", "--set", "method=nearest",
+        "--protection", "rounding", "--set", "base=3", "--set", "method=nearest",
         "--tables", "sf1-block", "--only", "P1",
     )  # fmt: skip
 
@@ -301,7 +301,7 @@ def listed_cells(folder):
 def test_a_release_lists_every_cell_zeros_too(run, town, tmp_path, mechanism):
     status, _, errors = run(
         town / "people.csv", "--tables", "sf1-block", "--only", "P1,P8,P12", "-q",
-        "--mechanism", mechanism, "--places", town / "places.csv", "-o", tmp_path / "out",
+        "--protection", mechanism, "--places", town / "places.csv", "-o", tmp_path / "out",
     )  # fmt: skip
     assert status == 0, errors
     rows, release = listed_cells(tmp_path / "out"), Release.read(tmp_path / "out")
@@ -327,14 +327,51 @@ def test_the_report_says_what_is_exact_as_verify_release_does(run, town, tmp_pat
         out = tmp_path / name
         status, _, errors = run(
             town / "people.csv", "--tables", "sf1-block", "--only", "P1,P8", "-q",
-            "--mechanism", "topdown:rho=3/2", "--places", places, "-o", out,
+            "--protection", "topdown:rho=3/2", "--places", places, "-o", out,
         )  # fmt: skip
         assert status == 0, errors
         page = (tmp_path / f"{name}-report.html").read_text("utf-8")
-        verified = CliRunner().invoke(app, ["verify-release", str(out)]).output
+        verified = CliRunner().invoke(app, ["verify", str(out)]).output
         line = next(one for one in verified.splitlines() if one.startswith("  the list of places"))
         assert f"Published exactly: {line.strip()}" in page
         assert ("with a record" in line) == (name == "occupied")
-        assert "of rho 1.5 in all" in page
-        assert "0 of them exactly" not in page
-        assert "none of them exactly" in page
+        assert "The budget of all noise is rho 1.5." in page
+        assert "counts is stated exactly" in page
+
+
+@pytest.mark.parametrize(
+    ("protection", "rho"),
+    [
+        ("topdown:rho=3/2", 1.5),
+        ("discrete-gaussian:rho=3/2", 1.5),
+        ("discrete-laplace:epsilon=1", None),
+        ("rounding:base=3", None),
+    ],
+)
+def test_the_first_sentence_has_the_budget_of_every_gaussian_noise(
+    run, town, tmp_path, protection, rho
+):
+    status, _, errors = run(
+        town / "people.csv", "--tables", "sf1-block", "--only", "P8", "-q",
+        "--protection", protection, "--places", "occupied", "-o", tmp_path / "out",
+    )  # fmt: skip
+    assert status == 0, errors
+    page = (tmp_path / "out-report.html").read_text("utf-8")
+    lead = page.split('<p class="lead">')[1].split("</p>")[0]
+    assert (f"rho {rho:g}" in lead) if rho else ("rho" not in lead)
+
+
+def test_the_report_of_another_release_is_not_written_over(run, town, tmp_path):
+    words = (
+        town / "people.csv", "--tables", "sf1-block", "--only", "P8", "-q",
+        "--protection", "rounding:base=3", "--places", "occupied", "-o", tmp_path / "out",
+    )  # fmt: skip
+    other = tmp_path / "out-report.html"
+    other.write_text("mine")
+    status, _, errors = run(*words)
+    assert status == 2
+    assert "out-report.html exists already" in errors
+    assert other.read_text() == "mine"
+    assert not (tmp_path / "out").exists()
+    other.unlink()
+    assert run(*words)[0] == 0

@@ -10,9 +10,9 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.by_place import split_by_place
 
 TABLES = ["--tables", "sf1-block", "--only", "P1"]
-RELEASE = ["release", "--mechanism", "identity", *TABLES]
-COUNT = ["tabulate", "--tables", "sf1-block"]
-LOOK = ["first-look", "--keys", "sex,age"]
+RELEASE = ["release", "--protection", "identity", *TABLES]
+COUNT = ["release", "--protection", "none", "--tables", "sf1-block"]
+LOOK = ["audit", "--known", "sex,age"]
 BY = "add --by county, which holds one county at a time"
 FILE = "give its file of records instead, with --by county"
 PLACE = "give those of one place, such as one folder part-CODE of microdata by place"

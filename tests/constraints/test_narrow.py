@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
 from bayesrisk.constraints import narrow
+from bayesrisk.constraints.components import Components
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.narrow import RowSums, SearchWork
-from bayesrisk.constraints.rows import ProgramArrays, by_columns
+from bayesrisk.constraints.propagation import program_arrays, propagate_components, search_work
 
 SWEEPS = 20
 
@@ -79,21 +79,10 @@ def systems(draw, *, least=0, most=3, endless=False):
 
 def component(matrix, row_ends, ends):
     """Return a program of one component, and what a search of it begins with."""
-    rows, size = matrix.shape
-    by_row = sp.csr_array(matrix)
-    arrays = ProgramArrays(
-        *by_columns(matrix), by_row.indptr.astype(np.int64), by_row.indices.astype(np.int64),
-        by_row.data.astype(np.int64), *row_ends, np.arange(rows), np.array([0, size]),
-        np.array([0, rows]),
-    )  # fmt: skip
-    zeros = np.zeros(rows, np.int64)
-    work = SearchWork(
-        ends[0].copy(), ends[1].copy(), RowSums(*row_ends, *np.zeros((2, rows), np.int64)),
-        zeros.copy(),
-        np.empty((2 * size, 3), np.int64), np.empty(rows + 1, np.int64), zeros.copy(),
-        np.zeros(5, np.int64), np.empty((size + 1, 4), np.int64), zeros.copy(), zeros.copy(),
-    )  # fmt: skip
-    return arrays, work
+    model, (rows, size) = IntegerModel(*ends, sp.csr_array(matrix), *row_ends), matrix.shape
+    whole = np.array([0, size]), np.array([0, rows]), np.arange(size), np.arange(rows)
+    arrays = program_arrays(Components(model, *whole), np.arange(rows))
+    return arrays, search_work(arrays, *ends)
 
 
 @settings(max_examples=200)
@@ -106,7 +95,7 @@ def test_all_ways_come_to_what_plain_arithmetic_does(system):
     sparse = narrow.narrowed(IntegerModel(*ends, sp.csr_array(matrix), *row_ends))
     arrays, work = component(matrix, row_ends, ends)
     wrong = np.zeros(1, np.int64)
-    narrow.propagate_components(arrays, work, wrong)
+    propagate_components(arrays, work, wrong)
     assert (sparse is not None) == found == (wrong[0] < 0)
     inside = [range(int(x), int(y) + 1) for x, y in zip(*ends, strict=True)]
     points = np.array(list(itertools.product(*inside))).reshape(-1, matrix.shape[1])

@@ -3,18 +3,19 @@
 import base64
 import hashlib
 import re
+import struct
 import subprocess
 import sys
 from html.parser import HTMLParser
 from importlib.resources import files
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
 from jinja2 import Template, UndefinedError, meta
 from report_pages import FROM, HOSTILE, hostile_report
 
+from bayesrisk import plotting
 from bayesrisk.experiments import pages as page
 
 TEMPLATES = files("bayesrisk.experiments") / "templates"
@@ -25,7 +26,7 @@ PROSE += ["attack_reading.html"]
 PROSE += [
     f"{report}_{name}.html"
     for report in ("occupancy", "reidentification")
-    for name in ("answer", "question", "reading")
+    for name in ("question", "reading")
 ]
 
 
@@ -42,7 +43,7 @@ class Attributes(HTMLParser):
 
 def hostile_page():
     frame = pd.DataFrame({HOSTILE: [HOSTILE, "b"], "x": [1.0, np.nan]})
-    drawn = page.Figure(HOSTILE, 900, "AAAA")
+    drawn = page.Figure(HOSTILE, 900, "AAAA", 450, "BBBB")
     table = page.table(frame, HOSTILE)
     panels, downloads = (
         ("panels", HOSTILE, [drawn]),
@@ -121,10 +122,20 @@ def test_templates_are_part_of_the_package():
 
 
 def test_a_figure_is_as_wide_as_it_was_drawn(tmp_path):
-    drawn = matplotlib.figure.Figure(figsize=(4.0, 3.0))
-    made = page.figure(drawn, tmp_path / "f", "c")
-    assert (made.caption, made.width) == ("c", 500)
-    assert made.data.startswith("iVBORw0KGgo")  # a PNG in base 64
+    """On a phone its panels are one below the other."""
+    rows = [(n, p, p, 1.0) for n in (0, 1) for p in (0.1, 0.5)]
+    names = ["noisy_count", "prior", "posterior", "risk_ratio"]
+    two_counts = pd.DataFrame(rows, columns=names)
+
+    def draw():
+        return plotting.plot_risk(two_counts, against="noisy_count")
+
+    made = page.figure(draw, tmp_path / "f", "c")
+    assert (made.caption, made.width, made.phone_width) == ("c", 900, 450)
+    for data, inches in ((made.data, (7.2, 3.1)), (made.phone, (3.6, 6.2))):
+        image = base64.b64decode(data)
+        assert image.startswith(b"\x89PNG")
+        assert struct.unpack(">II", image[16:24]) == tuple(round(200 * n) for n in inches)
     assert {file.name for file in tmp_path.iterdir()} == {"f.png", "f.svg"}
 
 

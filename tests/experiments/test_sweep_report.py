@@ -3,11 +3,13 @@
 import re
 
 import pytest
+from label_boxes import drawn_labels
 from studies import run_sweep
 
 from bayesrisk.exceptions import PartFileError
 from bayesrisk.experiments import read_results, write_report
 from bayesrisk.experiments.sweep_document import parse_config
+from bayesrisk.experiments.sweep_report import Average, _answer, _quotes, chance, growth
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +17,10 @@ def page(shared_document, tmp_path_factory):
     grid = shared_document["grid"] | {"sensitivity": ["add-remove", "change-one"]}
     folder = tmp_path_factory.mktemp("report") / "out"
     run_sweep(parse_config(shared_document | {"grid": grid}), folder)
-    return write_report(folder)
+    with drawn_labels() as faults:
+        report = write_report(folder)
+    assert faults == []
+    return report
 
 
 def test_report_is_self_contained_and_escaped(page):
@@ -25,7 +30,8 @@ def test_report_is_self_contained_and_escaped(page):
     assert not re.search(r'(src|href)="(?!data:)', html)
     assert html.count("<script") == 1  # the report's own
     assert str(page.parent) not in html
-    assert html.count("data:image/png;base64,") == 2 * 9
+    assert html.count("<img") == 2 * 9
+    assert html.count("data:image/png;base64,") == 2 * html.count("<img")  # and for a phone
     assert "Everything else is exact" in html
     assert "neighbours change one record" in html
 
@@ -146,3 +152,52 @@ def test_the_answer_of_decisions_and_of_none(document, tmp_path):
     page = write_report(tmp_path / "none")
     assert "has no averages over releases" in answer_of(page)
     assert "data:image" not in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("probability", "words"),
+    [
+        (1 / 864, "1 in 864"), (0.00189, "1 in 529"), (0.5, "50 %"), (0.1, "10 %"),
+        (0.0999, "1 in 10"), (0.9951, "more than 99 %"), (1.0, "100 %"), (0.0, "0 %"),
+    ],
+)  # fmt: skip
+def test_a_probability_as_people_say_it(probability, words):
+    assert chance(probability) == words
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        (1.0, "stays as it was"), (1.004, "stays as it was"), (1.634, "grows by 63 %"),
+        (2.99, "grows by 199 %"), (4.41, "becomes 4.41 times as large"), (0.9, "falls by 10 %"),
+    ],
+)  # fmt: skip
+def test_how_a_belief_grows(ratio, words):
+    assert growth(ratio).startswith(words)
+
+
+def average(ratio=1.63, before=1 / 864, after=0.00189, label="2020 block group"):
+    return Average("Noise", label, "1/864 (0.116%)", before, after, ratio)
+
+
+def test_the_first_sentence_is_what_a_belief_was_and_is():
+    assert average().lead == (
+        "At the budget “2020 block group” an adversary's belief in the truth grows by 63 % on "
+        "average: from 1 in 864 to 1 in 529."
+    )
+    unnamed = average(label="rho = 0.1").lead
+    assert unnamed.startswith("At the budget rho = 0.1 (smaller is more noise) ")
+    right = average(ratio=None, before=0.8, after=0.9).lead
+    assert "is right in 90 % of all cases with the released count, and in 80 % without it" in right
+    same = average(ratio=None, before=0.8, after=0.8001).lead
+    assert "no more than without it" in same
+
+
+def test_the_panel_that_gains_most_leads():
+    averages = [average(1.2), average(1.9, label="large"), average(1.9, label="the same")]
+    (front, text, _), (_, rest) = _answer(averages)
+    assert (front, "“large”" in text, len(rest)) == ("sentence", True, 4)
+    for some in ([], averages, [average(None)]):
+        quotes = _quotes(some, "all others")
+        assert (len(quotes.may), len(quotes.may_not)) == (3, 3)
+    assert "no averages over releases" in _answer([])[0]

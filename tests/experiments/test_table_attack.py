@@ -11,7 +11,7 @@ from bayesrisk.reconstruction import count_bounds
 def test_nothing_is_written_without_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
-    reading = br.TableReading.from_frame(frame, counts="exact")
+    reading = br.tables.TableReading.from_frame(frame, counts="exact")
     with pytest.raises(ArgumentError, match="guesses must be confirmed"):
         br.attack(reading)
     found = br.attack(reading.accepted())
@@ -21,7 +21,7 @@ def test_nothing_is_written_without_a_folder(tmp_path, monkeypatch):
 
 def test_a_reading_is_a_setting_of_tables():
     frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
-    reading = br.TableReading.from_frame(frame, counts="exact", marks={"*": "1-4"})
+    reading = br.tables.TableReading.from_frame(frame, counts="exact", marks={"*": "1-4"})
     tables = br.PublishedTables.from_frame(frame, reading=reading)
     assert count_bounds(tables).counts.set_index("cell").loc["F", "high"] == 1
     tables = br.PublishedTables.from_frame(
@@ -42,7 +42,7 @@ PARENTS = pd.DataFrame(
 def test_where_no_records_fit_the_smallest_change_is_named():
     """Three children of both parents are fewer than four and one, whoever else there is."""
     wrong = {"labels": {"lives with": {"both parents": "all"}}, "totals": "complete"}
-    reading = br.TableReading.from_frame(PARENTS, counts="exact", **wrong).accepted()
+    reading = br.tables.TableReading.from_frame(PARENTS, counts="exact", **wrong).accepted()
     found = br.attack(reading)
     assert found.sentences[0].startswith("No records fit")
     name, value = found.sentences[1].rstrip(".").rpartition(": ")[2].split("=")
@@ -52,10 +52,10 @@ def test_where_no_records_fit_the_smallest_change_is_named():
 
 def test_a_law_is_changed_where_labels_are_not():
     frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["4", "6", "11"]})
-    reading = br.TableReading.from_frame(frame, counts="exact", totals="complete").accepted()
+    reading = br.tables.TableReading.from_frame(frame, counts="exact", totals="complete").accepted()
     assert "read otherwise: totals.sex=partial" in br.attack(reading).sentences[1]
     frame["count"] = ["4", "6", "9"]  # no others make a total smaller
-    reading = br.TableReading.from_frame(frame, counts="exact", totals="complete").accepted()
+    reading = br.tables.TableReading.from_frame(frame, counts="exact", totals="complete").accepted()
     second = br.attack(reading).sentences[1]
     changed = dict([second.rstrip(".").rpartition(": ")[2].split("=")])
     assert not count_bounds(br.PublishedTables(*reading.changed(changed).parts)).conflict

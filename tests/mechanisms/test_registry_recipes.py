@@ -22,11 +22,12 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.experiments import AuditStudy, Protection
 from bayesrisk.experiments.audit.populations import source_digest
 from bayesrisk.experiments.audit.study import audited_protection
+from bayesrisk.mechanisms import Rounding, Swapping
 from bayesrisk.mechanisms.registry import usual_parameters
 from bayesrisk.release import Release
 from bayesrisk.risk import Adversary, mechanism_risk
 
-RECIPES = ("swapping:rate=0.3", "discrete-gaussian:rho=1", "rounding")
+RECIPES = ("swapping:rate=0.3", "discrete-gaussian:rho=1", "rounding:base=3")
 
 
 def run(*arguments):
@@ -54,8 +55,8 @@ def test_one_line_everywhere(recipe, tmp_path):
     (tmp_path / "r.toml").write_text(f'mechanism = "{recipe}"\nplace = ["clinic"]\n')
     more = [word for pair in given for word in ("--set", "=".join(pair))]
     ways = {
-        "line": ["--mechanism", recipe, "--place", "clinic"],
-        "set": ["--mechanism", name, *more, "--place", "clinic"],
+        "line": ["--protection", recipe, "--place", "clinic"],
+        "set": ["--protection", name, *more, "--place", "clinic"],
         "file": ["--config", tmp_path / "r.toml"],
     }
     for way, options in ways.items():
@@ -92,6 +93,41 @@ def test_usual_values_follow_from_tables_and_records():
     assert usual_parameters(parts)["budgets"] == {"all": {"a": "1/2", "b * c": 1}}
 
 
+def test_a_class_finds_what_its_recipe_finds():
+    town = datasets.load_microdata("synthetic-county")
+    census = Workload.named("sf1-block", levels=["county", "block"]).select(tables=["P8", "P12"])
+    frame, schema = people()
+    own = Records.from_frame(frame, schema=schema), Workload.of(schema)
+    for records, work in ((town, census), own):
+        short, line = Swapping(rate=0.3), make_mechanism("swapping:rate=0.3")
+        whole = Swapping(**usual_parameters("swapping:rate=0.3", work, households=records is town))
+        releases = [m.release(records, workload=work, rng=5) for m in (short, line, whole)]
+        assert {one.acts_within(work) for one in (short, line)} == {whole.acts_within(work)}
+        assert releases[0].tables == releases[1].tables == releases[2].tables
+        assert releases[0].spec == releases[1].spec == releases[2].spec
+        assert short.prepare(records, workload=work).draw(5).tables == releases[0].tables
+        with pytest.raises(ArgumentError, match="swap_key must be given"):
+            short.swap(records)
+    assert Rounding(base=7).spec == make_mechanism("rounding:base=7").spec
+
+
+@pytest.mark.parametrize(
+    ("recipe", "needed"),
+    [
+        ("rounding", "'base'"),
+        ("suppression", "'threshold'"),
+        ("swapping", "'rate'"),
+        ("discrete-gaussian", "budgets"),
+        ("discrete-laplace", "budgets"),
+    ],
+)
+def test_how_much_is_protected_is_never_taken_silently(recipe, needed):
+    frame, schema = people()
+    records = Records.from_frame(frame, schema=schema)
+    with pytest.raises(ArgumentError, match=needed):
+        make_mechanism(recipe).release(records, workload=Workload.of(schema), rng=1)
+
+
 def test_open_parameters_are_filled_in_by_whoever_has_the_records():
     question = MechanismQuestion(
         tables("block"), observed=[("block", "colour")], alternatives=[{"colour": 2}], prior=0.2
@@ -118,7 +154,7 @@ def test_what_was_audited_is_released(tmp_path):
     frame.to_csv(tmp_path / "p.csv", index=False)
     done = run(
         "audit", tmp_path / "p.csv", "--place", "clinic", "--protection", "identity",
-        "--protection", "swapping:rate=0.3", "--attack", "linker", "--targets", 4,
+        "--protection", "swapping:rate=0.3", "--adversary", "linker", "--targets", 4,
         "--releases", 1, "-o", tmp_path / "audit", "--quiet",
     )  # fmt: skip
     assert done.exit_code == 0, done.exception

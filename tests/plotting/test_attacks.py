@@ -120,7 +120,8 @@ def test_precision_and_ratio(rates):
     np.testing.assert_array_equal(drawn, mine["precision"])
     drawn = {c.get_label(): c.lines[0].get_ydata() for c in right.containers}
     np.testing.assert_array_equal(drawn["t"], mine["left_out_ratio"])
-    assert {c.get_label() for c in left.containers} == {"t", "MDG", "PRG"}
+    names = {"t", "modal guesser (MDG)", "proportional guesser (PRG)"}
+    assert {c.get_label() for c in left.containers} == names
     assert set(drawn) == {"t"}
     assert [t.get_text() for t in left.get_xticklabels()] == mine["block_size"].tolist()
 

@@ -101,6 +101,8 @@ def test_one_more_release_is_within_its_band_95_times_of_100():
 
 def test_an_interval_that_says_nothing_is_not_drawn(audit):
     _, measures, costs, _ = audit
+    for axes in plotting.plot_audit(measures.assign(error_releases=9.0), costs):
+        assert axes.get_ylim()[1] < 6.0  # nor what one more release shows
     ends = ["answers_posterior_lower", "answers_posterior_upper"]
     nothing = measures.assign(**dict(zip(ends, (1.0, 1e3), strict=True)))
     for axes in plotting.plot_audit(nothing, costs):

@@ -161,7 +161,7 @@ def test_marks_draw_any_name(name):
     assert isinstance(axes, Axes)
     axes.plot([0.1, 1.0], [1, 2], label=as_text(name))
     mark(axes, {name: 0.5})
-    legend(axes)
+    legend(np.array([axes], dtype=object).view(Panels))
     shown = [text.get_text() for text in axes.get_legend().get_texts()]
     assert shown == [as_text(name)]
     assert drawn(figure).startswith("<?xml")

@@ -1,5 +1,8 @@
 """Figures of counts draw the numbers they are given, every line told apart by more than colour."""
 
+import itertools
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -41,7 +44,7 @@ def test_marginal_risk_marks_the_budgets(by_rho):
     left, right = plotting.plot_risk(by_rho, budgets={"2020 block, as produced": 0.0992264})
     rows = by_rho[by_rho["prior"] == 0.5].sort_values("rho")
     np.testing.assert_array_equal(data_of(left)["1/2"], rows["marginal_posterior"])
-    assert [text.get_text() for text in left.texts] == ["2020 block,\nas produced"]
+    assert [text.get_text() for text in left.texts] == ["2020 block, as produced"]
     assert any(list(line.get_xdata()) == [0.0992264] * 2 for line in right.lines)
     assert left.get_xscale() == "log"
 
@@ -49,7 +52,19 @@ def test_marginal_risk_marks_the_budgets(by_rho):
 def test_correct_decision(by_rho):
     axes = plotting.plot_correct_decision(by_rho)
     rows = by_rho[by_rho["prior"] == 1 / 864].sort_values("rho")
-    np.testing.assert_array_equal(data_of(axes)["1/864"], rows["correct_decision_probability"])
+    drawn = data_of(plotting.plot_correct_decision(by_rho.drop(columns="decision_threshold")))
+    np.testing.assert_array_equal(drawn["1/864"], rows["correct_decision_probability"])
+    (line,) = [one for one in axes.lines if one.get_label() == "1/864"]
+    # With thresholds the line goes on level to the middle of two budgets, and jumps there.
+    points, wanted = rows.to_dict("records"), []
+    for here, there in itertools.pairwise(points):
+        wanted.append((here["rho"], here["correct_decision_probability"]))
+        if here["decision_threshold"] != there["decision_threshold"]:
+            middle = math.sqrt(here["rho"] * there["rho"])
+            wanted += [(middle, one["correct_decision_probability"]) for one in (here, there)]
+    wanted.append((points[-1]["rho"], points[-1]["correct_decision_probability"]))
+    assert len(wanted) > len(points)
+    np.testing.assert_allclose(line.get_xydata(), wanted, rtol=1e-12)
 
 
 def test_decision_accuracy_stands_beside_its_baseline(by_rho):
@@ -216,7 +231,8 @@ def test_lines_and_bands_are_the_columns(curve):
     assert marks == [1.5, 2.0]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert axes.get_xlim() == (1.0, pytest.approx(9.0))
-    assert [t.get_text() for t in axes.get_legend().get_texts()] == list(drawn)
+    (legend,) = axes.figure.legends
+    assert [t.get_text() for t in legend.get_texts()] == list(drawn)
 
 
 def test_the_law_of_a_release_lies_below_the_conversions():

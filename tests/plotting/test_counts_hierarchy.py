@@ -80,7 +80,7 @@ def test_group_budget_has_a_line_for_each_count(risks):
 
 
 def test_a_tie_is_painted_as_one():
-    law = br.FiniteLaw(1, [1.0])
+    law = br.distributions.FiniteLaw(1, [1.0])
     gain = questions.gain(**GRANVILLE, group_count=1, group_prior=law)
     frame = gain.decision_map(range(0, 3), range(0, 2), range(-30, 31))
     assert (frame["change"] == "tie").any()

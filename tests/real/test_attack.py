@@ -49,17 +49,26 @@ def test_two_tracts_from_tables_to_confirmed_links(tmp_path, workers):
     known = truth[["block", "sex", "age", "person"]]
     known.to_parquet(tmp_path / "known.parquet", index=False)
     tables, out, report = (tmp_path / name for name in ("tables", "out", "report"))
-    run("tabulate", tmp_path / "truth.parquet", "--tables", "sf1-block,sf1-tract", "-o", tables)
     run(
-        "reconstruct", tables, "-o", out, "--scope", "tract", "--variability", "tract-bounds",
-        "--workers", workers,
+        "release",
+        "--protection",
+        "none",
+        tmp_path / "truth.parquet",
+        "--tables",
+        "sf1-block,sf1-tract",
+        "-o",
+        tables,
+    )
+    run(
+        "attack", "--only", "records", tables, "-o", out, "--scope", "tract",
+        "--variability", "tract-bounds", "--workers", workers,
     )  # fmt: skip
     made = read_reconstruction(out)
     assert set(made.blocks["status"]) == {"unique"}
     pd.testing.assert_frame_equal(sorted_form(made.records), sorted_form(truth))
     assert (made.variability["upper"] == 0.0).all()
     printed = run(
-        "reidentify", out, "--attacker", tmp_path / "known.parquet",
+        "attack", "--only", "links", out, "--adversary", tmp_path / "known.parquet",
         "--truth", tmp_path / "truth.parquet", "--dialect", "schema", "-o", report,
     )  # fmt: skip
     assert f"{len(truth)} putative of {len(truth)} persons" in printed
@@ -77,13 +86,13 @@ def test_variability_of_a_noisy_tract_is_proved(tmp_path):
     people = two_tracts("rmdf_dev.parquet")
     people.to_parquet(tmp_path / "people.parquet", index=False)
     run(
-        "tabulate", tmp_path / "people.parquet", "--tables", "sf1-block,sf1-tract",
-        "-o", tmp_path / "tables",
+        "release", "--protection", "none", tmp_path / "people.parquet",
+        "--tables", "sf1-block,sf1-tract", "-o", tmp_path / "tables",
     )  # fmt: skip
     for scope in ("tract-bounds", "tract-joint"):
         run(
-            "reconstruct", tmp_path / "tables", "-o", tmp_path / scope, "--scope", "tract",
-            "--variability", scope,
+            "attack", "--only", "records", tmp_path / "tables", "-o", tmp_path / scope,
+            "--scope", "tract", "--variability", scope,
         )  # fmt: skip
     by_block, jointly = (
         read_reconstruction(tmp_path / s).variability for s in ("tract-bounds", "tract-joint")

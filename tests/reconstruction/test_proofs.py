@@ -13,6 +13,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from oracles.proofs import KINDS, is_false, is_proof, kinds_of, weights_of, within
 from proof_cases import BLOCK_KINDS, certificates, damaged
 from range_cases import publish, range_case
@@ -297,3 +298,16 @@ def test_counts_under_a_law_of_ones_own_prove_nothing():
     published = publish(schema, tables, [OneMoreOrLess(), None], (3, 1, 1), [False] * 3)
     (certificate,) = prove(published, count_bounds(published)).certificates
     assert {count["table"] for count in certificate["counts"]} == {"sex"}
+
+
+def test_a_place_of_zeros_that_contradicts_a_larger_one_has_a_certificate():
+    geography = Geography("town", ("tract", "block"), (1, 2))
+    schema = Schema("s", (Attribute("sex", 2),), geography)
+    levels = ("tract", "block")
+    work = Workload(schema, {(level, "N"): Table("N", ("all",), {}) for level in levels})
+    counts = {("tract", "N"): np.array([[1]]), ("block", "N"): np.array([[0]])}
+    places = {"tract": ["1"], "block": ["11"]}
+    tables = PublishedTables(work, places, {key: sp.csr_array(c) for key, c in counts.items()})
+    (certificate,) = prove(tables, count_bounds(tables, scope="tract")).certificates
+    assert certificate["kind"] == "impossible"
+    assert is_proof(certificate)

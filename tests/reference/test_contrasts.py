@@ -54,7 +54,7 @@ def tract_of(seed):
     }
     bounds = br.solution_variability(plain.tables, scope="tract-bounds", solution=joint).to_frame()
     zero = sorted(bounds.loc[bounds["upper"] == 0, "block"])
-    links = br.reidentify(
+    links = br.risk.reidentify(
         sources,
         {"insider": truth[["block", "sex", "age", "person"]]},
         truth=truth,

@@ -110,11 +110,11 @@ def test_figure_6_without_limit():
 
 
 def test_prior_sensitivity():
-    flat = decision(group_prior=br.FiniteLaw(0, np.full(101, 1 / 101)), **PUBLISHED)
+    flat = decision(group_prior=br.distributions.FiniteLaw(0, np.full(101, 1 / 101)), **PUBLISHED)
     assert float(flat) == pytest.approx(float(decision(**PUBLISHED)), abs=1e-10)
     # Point priors at 1 and 28.  One release in 170 is an exact tie; ties are decided for k + 1 by
     # equation (3.5), which gives 59.27% and 74.95%.  Decided for k they give 58.68% and 74.47%.
-    priors = {N: br.FiniteLaw(N, [1.0]) for N in (1, 28)}
+    priors = {N: br.distributions.FiniteLaw(N, [1.0]) for N in (1, 28)}
     rule = {"ties": "as-published"}
     # The prior at 28 excludes the truth, 1: only the published conditionals have an answer.
     rule |= PUBLISHED

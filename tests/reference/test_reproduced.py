@@ -163,9 +163,11 @@ def figure_6():
 
 
 def section_s4():
-    point = {n: br.FiniteLaw(n, [1.0]) for n in (1, 28)}
+    point = {n: br.distributions.FiniteLaw(n, [1.0]) for n in (1, 28)}
     return {
-        ("flat to an end", ""): found_with(group_prior=br.FiniteLaw(0, np.full(101, 1 / 101))),
+        ("flat to an end", ""): found_with(
+            group_prior=br.distributions.FiniteLaw(0, np.full(101, 1 / 101))
+        ),
         ("N = 1", ""): found_with(group_prior=point[1]),
         ("N = 28", ""): found_with(group_prior=point[28]),
         ("N = 28, absent", ""): found_with(group_prior=point[28], block_count=0),

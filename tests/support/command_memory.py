@@ -17,27 +17,32 @@ _ALL = 11_078_297
 #: the folder that another has written, ``{-o}`` that of its own.  ``{few}`` is the share of a
 #: nation of as many counties of six blocks, for what takes long.
 COMMANDS = {
-    "simulate": f"simulate --nation --scale {{all}} --seed 1 {_COUNTY} {{-o}}",
-    "tabulate": "tabulate {simulate} --tables sf1-block,sf1-tract -q {-o}",
-    "tabulate --by": "tabulate {records} --by county --tables sf1-block -q {-o}",
-    "reconstruct": "reconstruct {tabulate} --scope tract --variability tract-bounds -q {-o}",
-    "release, noise": "release {simulate} --mechanism discrete-gaussian --tables sf1-block "
+    "simulate": f"census simulate --nation --scale {{all}} --seed 1 {_COUNTY} {{-o}}",
+    "tabulate": "release --protection none {simulate} --tables sf1-block,sf1-tract -q {-o}",
+    "tabulate --by": "release --protection none {records} --by county --tables sf1-block -q {-o}",
+    "reconstruct": "attack --only records {tabulate} --scope tract --variability tract-bounds -q "
+    "{-o}",
+    "release, noise": "release {simulate} --protection discrete-gaussian --tables sf1-block "
     "--only P1,P12 --set sensitivity=change-one --set budgets.block.P1=1/2 "
     "--set budgets.block.P12=1/2 -q {-o}",
-    "release, swapping": "release {simulate} --mechanism swapping --tables sf1-block "
+    "release, swapping": "release {simulate} --protection swapping --tables sf1-block "
     "--set rate=1/20 --set unit=household --set swap_key=['size','adults'] "
     "--set unique_by=['size','adults','race'] --set within=county --set unique_within=tract "
     "-q {-o}",
     "audit": "audit {simulate} --protection identity --protection rounding:base=3 "
-    "--method majority --attack linker --targets 20 --seed 1 -q {-o}",
-    "reidentify": "reidentify {reconstruct} --attacker {simulate} --truth {simulate} -q {-o}",
-    "simulate few": f"simulate --nation --scale {{few}} --seed 2 {_FEW_COUNTY} {{-o}}",
-    "tabulate households": "tabulate {simulate few} --tables household-dhc -q {-o}",
-    "tabulate occupancy": "tabulate {simulate few} --tables household-occupancy -q {-o}",
-    "occupancy attack": "occupancy attack {tabulate occupancy} --solutions 1 -q {-o}",
-    "occupancy study": "occupancy study {simulate few} --protection none --protection swapping "
+    "--method majority --adversary linker --targets 20 --seed 1 -q {-o}",
+    "reidentify": "attack --only links {reconstruct} --adversary {simulate} --truth {simulate} "
+    "-q {-o}",
+    "simulate few": f"census simulate --nation --scale {{few}} --seed 2 {_FEW_COUNTY} {{-o}}",
+    "tabulate households": "release --protection none {simulate few} --tables household-dhc -q "
+    "{-o}",
+    "tabulate occupancy": "release --protection none {simulate few} --tables household-occupancy "
+    "-q {-o}",
+    "occupancy attack": "census occupancy attack {tabulate occupancy} --solutions 1 -q {-o}",
+    "occupancy study": "census occupancy study {simulate few} --protection none --protection "
+    "swapping "
     "--solutions 1 --no-figures -q {-o}",
-    "claims": "claims {tabulate households} --max-columns 2 -q {-o}",
+    "claims": "attack --only claims {tabulate households} --max-columns 2 -q {-o}",
 }
 #: Runs a command in a process that says how much memory it held.
 RUN = """

@@ -4,7 +4,14 @@ from bayesrisk.experiments import pages
 from bayesrisk.experiments.pages import marked
 
 HOSTILE = "<script>alert('1')</script>\x00\x1b[31m\" onload=\"x\u202e&{{ 7 * 7 }}"
-FROM = {"source": HOSTILE, "settings": HOSTILE, "settings_title": HOSTILE, "warning": HOSTILE}
+QUOTES = pages.Quotes([HOSTILE], {HOSTILE: HOSTILE})
+FROM = {
+    "quotes": QUOTES,
+    "source": HOSTILE,
+    "settings": HOSTILE,
+    "settings_title": HOSTILE,
+    "warning": HOSTILE,
+}
 
 
 def hostile_report(figures=(), tables=(), parts=()):

@@ -81,21 +81,52 @@ def inputs(folder):
     homes = synthetic_households(OccupancyStudy(seeds=(5,), blocks=4), 5)[0].households
     homes.write(folder / "homes.parquet")
     tabulate(homes, Workload.named("household-occupancy")).write(folder / "occupancy-tables")
-    run("tabulate", folder / "homes.parquet", "--schema", "household-occupancy", "--tables",
+    run("release", "--protection", "none", folder / "homes.parquet",
+        "--schema", "household-occupancy", "--tables",
         "household-occupancy", "--by", "tract", "-q", "-o", folder / "occupancy-by")  # fmt: skip
-    run("simulate", "--nation", "--scale", "0.00001", "--seed", "1", "-q", "-o", folder / "nation")
-    released = ("--mechanism", "identity", "--tables", "household-occupancy")
+    run(
+        "census",
+        "simulate",
+        "--nation",
+        "--scale",
+        "0.00001",
+        "--seed",
+        "1",
+        "-q",
+        "-o",
+        folder / "nation",
+    )
+    released = ("--protection", "identity", "--tables", "household-occupancy")
     run("release", folder / "homes.parquet", *released, "-o", folder / "occupancy-release")
     write_nmf(folder / "nmf", rng=41, states=("057",), counties=1, tracts=(1, 1), blocks=(1, 2))
-    run("tabulate", folder / "people.parquet", "--tables", "sf1-block", "-o", folder / "tables")
-    run("reconstruct", folder / "tables", "--scope", "block", "-q", "-o", folder / "records")
+    run(
+        "release",
+        "--protection",
+        "none",
+        folder / "people.parquet",
+        "--tables",
+        "sf1-block",
+        "-o",
+        folder / "tables",
+    )
+    run(
+        "attack",
+        "--only",
+        "records",
+        folder / "tables",
+        "--scope",
+        "block",
+        "-q",
+        "-o",
+        folder / "records",
+    )
     return folder
 
 
 def commands(at):
     """Return every command that writes, by a short name."""
-    simulate = ("simulate", "--preset", "tract", "--blocks", "30", "--seed")
-    tabulate = ("tabulate", at / "people.parquet", "-q", "--tables")
+    simulate = ("census", "simulate", "--preset", "tract", "--blocks", "30", "--seed")
+    tabulate = ("release", "--protection", "none", at / "people.parquet", "-q", "--tables")
     study = ("--seeds", 1, "--blocks", 4, "--protection", "none", "--solutions", 2, "-q")
     return {
         "simulate": Command((*simulate, "1")),
@@ -110,16 +141,16 @@ def commands(at):
             (*tabulate, "sf1-block", "--by", "tract"), resume=True, listing="_run.json"
         ),
         "simulate-nation": Command(
-            ("simulate", "--nation", "--scale", "0.00001", "--seed", "1", "-q"),
+            ("census", "simulate", "--nation", "--scale", "0.00001", "--seed", "1", "-q"),
             resume=True,
             listing="_run.json",
         ),
         "release": Command(
-            ("release", at / "people.parquet", "--mechanism", "identity", "--tables", "sf1-block"),
+            ("release", at / "people.parquet", "--protection", "identity", "--tables", "sf1-block"),
             late="out-report.html",
         ),
         "release-by": Command(
-            ("release", at / "people.parquet", "--mechanism", "rounding", "--set", "base=3",
+            ("release", at / "people.parquet", "--protection", "rounding", "--set", "base=3",
              "--set", "method=random", "--tables", "sf1-block", "--by", "tract",
              "--places", at / "people.parquet", "--simulation-seed", "5", "-q"),
             resume=True,
@@ -131,35 +162,40 @@ def commands(at):
             resume=True,
         ),
         "occupancy-attack-by": Command(
-            ("occupancy", "attack", at / "occupancy-by", "-q"), resume=True
+            ("census", "occupancy", "attack", at / "occupancy-by", "-q"), resume=True
         ),
         "convert-file": Command(
-            ("convert-file", at / "people.parquet", "--from", "records", "--dialect", "schema",
+            ("census", "read", at / "people.parquet", "--from", "records", "--dialect", "schema",
              "-q"),
             name="out.parquet",
             folder=False,
         ),
-        "nmf": Command(("measurements", at / "nmf", "--prior", "1/10", "-q"), resume=True),
+        "nmf": Command(
+            ("census", "measurements", at / "nmf", "--prior", "1/10", "-q"), resume=True
+        ),
         "nmf-counts": Command(
-            ("measurements", at / "nmf", "--posterior", "counts", "-q"), resume=True
+            ("census", "measurements", at / "nmf", "--posterior", "counts", "-q"), resume=True
         ),
         "sweep": Command(("sweep", at / "sweep.toml", "-q"), resume=True),
         "report": Command(("report",), before=("sweep", at / "sweep.toml", "-q")),
         "reconstruct": Command(
-            ("reconstruct", at / "tables", "--scope", "block", "-q"), resume=True
+            ("attack", "--only", "records", at / "tables", "--scope", "block", "-q"), resume=True
         ),
         "claims": Command(
-            ("claims", at / "household-tables", "--columns", "size", "-q"), resume=True
+            ("attack", "--only", "claims", at / "household-tables", "--columns", "size", "-q"),
+            resume=True
         ),
         "reidentify": Command(
-            ("reidentify", at / "records", "--attacker", at / "known.parquet", "--truth",
-             at / "truth.parquet", "--dialect", "schema", "-q")
+            ("attack", "--only", "links", at / "records", "--adversary", at / "known.parquet",
+             "--truth", at / "truth.parquet", "--dialect", "schema", "-q")
         ),
         "occupancy-attack": Command(
-            ("occupancy", "attack", at / "occupancy-tables", "-q"), resume=True
+            ("census", "occupancy", "attack", at / "occupancy-tables", "-q"), resume=True
         ),
-        "occupancy-study": Command(("occupancy", "study", *study, "--no-figures"), resume=True),
-        "occupancy-figures": Command(("occupancy", "study", *study), resume=True),
+        "occupancy-study": Command(
+            ("census", "occupancy", "study", *study, "--no-figures"), resume=True
+        ),
+        "occupancy-figures": Command(("census", "occupancy", "study", *study), resume=True),
     }  # fmt: skip
 
 

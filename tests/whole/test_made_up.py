@@ -18,18 +18,18 @@ pytestmark = pytest.mark.usefixtures("quick_figures")
 SAID = re.compile(r"made-up data:?(</b>|:)? none of these people exists", re.IGNORECASE)
 #: What each command of a chain that begins with records makes, in order.
 CHAIN = {
-    "tables": "tabulate {records} --tables sf1-block -o {out}/tables",
-    "release": "release {records} --tables sf1-block --only P8 --mechanism rounding:base=3"
+    "tables": "release --protection none {records} --tables sf1-block -o {out}/tables",
+    "release": "release {records} --tables sf1-block --only P8 --protection rounding:base=3"
     " --places occupied -o {out}/release",
-    "noise": "release {records} --tables sf1-block --only P8 --mechanism"
+    "noise": "release {records} --tables sf1-block --only P8 --protection"
     " discrete-gaussian:rho=1 --places occupied -o {out}/noise --simulation-seed 1",
-    "verify": "verify-release {out}/release",
-    "reconstruct": "reconstruct {out}/tables --scope block -o {out}/reconstruct",
-    "bounds": "bounds {out}/release -o {out}/bounds",
-    "claims": "claims {out}/tables -o {out}/claims --max-columns 2",
-    "reidentify": "reidentify {out}/reconstruct --attacker {records} --truth {records}"
+    "verify": "verify {out}/release",
+    "reconstruct": "attack --only records {out}/tables --scope block -o {out}/reconstruct",
+    "bounds": "attack --only bounds {out}/release -o {out}/bounds",
+    "claims": "attack --only claims {out}/tables -o {out}/claims --max-columns 2",
+    "reidentify": "attack --only links {out}/reconstruct --adversary {records} --truth {records}"
     " --dialect schema -o {out}/reidentify",
-    "look": "first-look {records} --keys sex,age",
+    "look": "audit {records} --known sex,age",
 }
 #: Commands that write a page, and where.
 PAGES = {
@@ -67,7 +67,7 @@ def own(tmp_path_factory):
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
     folder = tmp_path_factory.mktemp("simulated")
-    text = run("simulate --preset tract --blocks 4 --seed 1 -o {out}/people -q", out=folder)
+    text = run("census simulate --preset tract --blocks 4 --seed 1 -o {out}/people -q", out=folder)
     return folder, text, chain(folder / "people" / "persons.parquet", folder)
 
 
@@ -102,10 +102,10 @@ def test_folders_of_microdata_carry_the_mark(simulated, tmp_path, by_place):
     words = " --by tract" if by_place else ""
     source = people / "persons.parquet" if by_place else people
     for text in (
-        "tabulate {source} --tables sf1-block -o {out}/tables -q" + words,
-        "release {source} --tables sf1-block --only P8 --mechanism rounding:base=3"
+        "release --protection none {source} --tables sf1-block -o {out}/tables -q" + words,
+        "release {source} --tables sf1-block --only P8 --protection rounding:base=3"
         " --places occupied -o {out}/release -q" + words,
-        "claims {out}/release -o {out}/claims -q",
+        "attack --only claims {out}/release -o {out}/claims -q",
     ):
         assert SAID.match(run(text, source=source, out=tmp_path)), text
     for name in ("tables", "release"):
@@ -117,16 +117,16 @@ def test_folders_of_microdata_carry_the_mark(simulated, tmp_path, by_place):
 
 def test_samples_are_called_made_up(tmp_path):
     for text in (
-        "measurements sample:noisy-measurements --prior 1/10 -o {out}/risk -q",
-        "release sample:small-town --mechanism rounding:base=3 -o {out}/town -q",
-        "tabulate sample:synthetic-county --tables sf1-tract -o {out}/county -q",
-        "reconstruct {out}/county --scope tract -o {out}/found -q",
+        "census measurements sample:noisy-measurements --prior 1/10 -o {out}/risk -q",
+        "release sample:small-town --protection rounding:base=3 -o {out}/town -q",
+        "release --protection none sample:synthetic-county --tables sf1-tract -o {out}/county -q",
+        "attack --only records {out}/county --scope tract -o {out}/found -q",
     )[:3]:
         assert SAID.match(run(text, out=tmp_path)), text
     assert json.loads((tmp_path / "risk" / "config.json").read_text())["made_up"] is True
     for name in ("risk/report.html", "town-report.html"):
         assert SAID.search((tmp_path / name).read_text("utf-8")), name
-    document = run("first-look sample:small-town --json")
+    document = run("audit sample:small-town --json")
     assert json.loads(document)["made_up"] is True
     assert br.datasets.load_microdata("synthetic-county").made_up
 
@@ -135,7 +135,7 @@ def test_studies_of_households(tmp_path):
     options = "--solutions 2 --noisy-solutions 2 --protection none -q -o {out}"
     for words in ("--seeds 1 --blocks 3 ", "sample:synthetic-county "):
         out = tmp_path / str(len(words))
-        text = run("occupancy study " + words + options, out=out)
+        text = run("census occupancy study " + words + options, out=out)
         assert SAID.match(text)
         assert SAID.search((out / "report.html").read_text("utf-8"))
 
@@ -146,7 +146,7 @@ def test_objects_carry_the_mark():
     rounding = br.make_mechanism("rounding:base=3")
     tables = br.tabulate(people, work)
     release = rounding.release(people, workload=work, rng=1)
-    noise = br.TopDown(budget={"block": {"P8": 1}})
+    noise = br.mechanisms.TopDown(budget={"block": {"P8": 1}})
     drawn = noise.prepare(people, workload=work).draw(1)
     assert people.made_up
     assert tables.made_up
@@ -174,3 +174,25 @@ def test_a_mark_that_is_not_true_is_refused(tmp_path, simulated):
         (folder / file).write_bytes(disk.sealed(document | {"made_up": "no"}))
         with pytest.raises(DataError, match="must have format"):
             read(folder)
+
+
+def test_an_attack_on_tables_of_made_up_people_says_so(simulated, tmp_path):
+    """A text file is as the folder around it; real counts that ship are not called made up."""
+    table = "sex,count\nF,*\nM,6\nTotal,7\n"
+    marked, own = tmp_path / "marked", tmp_path / "own"
+    for folder in (marked, own):
+        folder.mkdir()
+        (folder / "table.csv").write_text(table)
+    for file in (simulated[0] / "people").iterdir():
+        (marked / file.name).write_bytes(file.read_bytes())
+    for folder in (marked, own):
+        said = run("attack {f}/table.csv -o {f}-attack --accept -q", f=folder)
+        page = (tmp_path / f"{folder.name}-attack" / "report.html").read_text("utf-8")
+        made_up = folder == marked
+        assert bool(SAID.match(said)) == made_up
+        assert said.count(br.datasets.MADE_UP) == made_up
+        assert bool(SAID.search(page)) == made_up
+        assert (page.count("(Made-up data.)") == 3) == made_up
+        assert is_made_up(tmp_path / f"{folder.name}-attack" / "tables") == made_up
+    assert not is_made_up(br.datasets.path("dare-county-28-21"))
+    assert is_made_up(br.datasets.path("small-town"))

@@ -20,7 +20,7 @@ HOMES = br.Records.from_frame(pd.DataFrame({"ward": ["1"], "rooms": [2]}), schem
 WORK = br.Workload.of(SCHEMA, [["sex"], ["age"]])
 OTHER_WORK = br.Workload.of(OTHER, [["rooms"]])
 TABLES = br.tabulate(RECORDS, WORK)
-RELEASE = br.Identity().release(RECORDS, workload=WORK, rng=1)
+RELEASE = br.mechanisms.Identity().release(RECORDS, workload=WORK, rng=1)
 PRIOR = br.inference.RecordPrior.uniform_data_sets(SCHEMA)
 NODES = pd.DataFrame(
     {"node": ["g", "a"], "parent": ["", "g"], "noisy_count": [3, 2], "rho": [0.2, 0.2]}
@@ -51,9 +51,9 @@ def frame_of(**change):
 
 def asked(mechanism=None, **change):
     usual = {"observed": [("ward", "sex")], "alternatives": [{"sex": "M"}], "prior": 0.5}
-    question = br.MechanismQuestion(WORK, **usual | change)
+    question = br.risk.MechanismQuestion(WORK, **usual | change)
     options = {"target": 0, "question": question, "draws": 40, "rng": 1}
-    return br.mechanism_risk(RECORDS, mechanism=mechanism or br.Identity(), **options)
+    return br.mechanism_risk(RECORDS, mechanism=mechanism or br.mechanisms.Identity(), **options)
 
 
 def posterior(count=3, **change):
@@ -102,10 +102,13 @@ MISTAKES = {
         "noisy_count .. prior .. (3,) .. (2,)",
     ),
     "probabilities that do not sum to 1": (
-        lambda f: br.FiniteLaw(0, [0.5, 0.4]),
+        lambda f: br.distributions.FiniteLaw(0, [0.5, 0.4]),
         "probabilities .. 1 .. 0.9",
     ),
-    "a probability below 0": (lambda f: br.FiniteLaw(0, [1.5, -0.5]), "probabilities .. -0.5"),
+    "a probability below 0": (
+        lambda f: br.distributions.FiniteLaw(0, [1.5, -0.5]),
+        "probabilities .. -0.5",
+    ),
     "siblings that are no number": (
         lambda f: two_levels(n_siblings=-1),
         "n_siblings .. >= 1 .. -1",
@@ -183,10 +186,10 @@ MISTAKES = {
         "method .. randm .. random",
     ),
     "records of another schema": (
-        lambda f: br.Identity().release(HOMES, workload=WORK),
+        lambda f: br.mechanisms.Identity().release(HOMES, workload=WORK),
         "records .. homes .. people",
     ),
-    "a release without tables": (lambda f: br.Identity().release(RECORDS), "workload"),
+    "a release without tables": (lambda f: br.mechanisms.Identity().release(RECORDS), "workload"),
     "the name of a protection where one belongs": (
         lambda f: asked(mechanism="identity"),
         "mechanism .. 'identity'",

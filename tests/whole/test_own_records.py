@@ -41,7 +41,18 @@ def file(tmp_path_factory):
 
 
 def test_tables_of_any_columns(file, tmp_path):
-    done = run("tabulate", file, "--place", "clinic", "--cut", "age=18,65", "-o", tmp_path / "t")
+    done = run(
+        "release",
+        "--protection",
+        "none",
+        file,
+        "--place",
+        "clinic",
+        "--cut",
+        "age=18,65",
+        "-o",
+        tmp_path / "t",
+    )
     assert done.exit_code == 0, done.exception
     counts = PublishedTables.read(tmp_path / "t").to_frame()
     frame = patients()
@@ -53,7 +64,17 @@ def test_tables_of_any_columns(file, tmp_path):
             assert rows["count"].sum() == ((ages == code) & (frame["clinic"] == clinic)).sum()
     said = done.stderr
     assert all(word in said for word in ("2 places", "under 18, 18-64", "left out: patient"))
-    quiet = run("tabulate", file, "--place", "clinic", "-o", tmp_path / "q", "--quiet")
+    quiet = run(
+        "release",
+        "--protection",
+        "none",
+        file,
+        "--place",
+        "clinic",
+        "-o",
+        tmp_path / "q",
+        "--quiet",
+    )
     assert quiet.stderr == ""
 
 
@@ -61,13 +82,23 @@ def test_parquet_is_read_as_csv_is(file, tmp_path):
     """Ages in Parquet are ages, not codes of groups."""
     patients().to_parquet(tmp_path / "patients.parquet", index=False)
     for source, out in ((file, "a"), (tmp_path / "patients.parquet", "b")):
-        done = run("tabulate", source, "--place", "clinic", "-o", tmp_path / out, "--quiet")
+        done = run(
+            "release",
+            "--protection",
+            "none",
+            source,
+            "--place",
+            "clinic",
+            "-o",
+            tmp_path / out,
+            "--quiet",
+        )
         assert done.exit_code == 0, done.exception
     assert PublishedTables.read(tmp_path / "a") == PublishedTables.read(tmp_path / "b")
 
 
 def test_a_first_look_without_keys(file):
-    done = run("first-look", file, "--place", "clinic", "--cut", "age=18,65", "--json")
+    done = run("audit", file, "--place", "clinic", "--cut", "age=18,65", "--json")
     assert done.exit_code == 0, done.exception
     found = json.loads(done.stdout)
     frame = patients()
@@ -95,7 +126,7 @@ def test_what_an_audit_recommends_is_released(file, tmp_path):
     done = run(
         "audit", file, "--place", "clinic", "--columns", "sex,diagnosis",
         "--protection", "identity", "--protection", "rounding:base=5,method=nearest",
-        "--attack", "linker", "--targets", 3, "--json",
+        "--adversary", "linker", "--targets", 3, "--json",
         "-o", tmp_path / "audit",
     )  # fmt: skip
     assert done.exit_code == 0, done.exception
@@ -107,7 +138,7 @@ def test_what_an_audit_recommends_is_released(file, tmp_path):
     assert release.spec.parameters == {"base": 5, "method": "nearest"}
     truth = PublishedTables.read  # the true tables, once more and by another command
     more = ("--place", "clinic", "--columns", "sex,diagnosis", "--quiet")
-    run("tabulate", file, *more, "-o", tmp_path / "t")
+    run("release", "--protection", "none", file, *more, "-o", tmp_path / "t")
     for key, counts in truth(tmp_path / "t").counts.items():
         rounded = release.tables.counts[key].toarray()
         assert np.array_equal(rounded, 5 * ((counts.toarray() + 2) // 5))
@@ -122,7 +153,7 @@ def test_files_side_by_side_have_one_schema(file, tmp_path):
     other.to_csv(tmp_path / "south.csv", index=False)
     done = run(
         "audit", file, tmp_path / "south.csv", "--place", "clinic", "--protection", "identity",
-        "--attack", "linker", "--targets", 2, "-o", tmp_path / "audit", "--quiet",
+        "--adversary", "linker", "--targets", 2, "-o", tmp_path / "audit", "--quiet",
     )  # fmt: skip
     assert done.exit_code == 0, done.exception
     about = json.loads((tmp_path / "audit" / "protections.json").read_text())["schema"]
@@ -135,7 +166,7 @@ def test_files_side_by_side_have_one_schema(file, tmp_path):
 
 def test_places_of_the_file_are_a_fact_about_its_records(file, tmp_path):
     """Its list of clinics is published because somebody is there, and the release says so."""
-    words = ("release", file, "--place", "clinic", "--mechanism", "rounding:base=5")
+    words = ("release", file, "--place", "clinic", "--protection", "rounding:base=5")
     assert run(*words, "-o", tmp_path / "own").exit_code == 0
     assert Release.read(tmp_path / "own").spec.places == "occupied"
     schema = br.Schema.from_frame(patients(), place="clinic", columns=["sex"])

@@ -28,20 +28,33 @@ def test_from_end_to_end(hospital, tmp_path):
         ((hospital / "records.csv", hospital / "tables.toml"), ("sample:hospital",) * 2)
     ):
         out = tmp_path / f"t{i}"
-        done = run("tabulate", source, "--tables", tables, "-o", out, "--quiet")
+        done = run(
+            "release", "--protection", "none", source, "--tables", tables, "-o", out, "--quiet"
+        )
         assert done.exit_code == 0, done.exception
         assert PublishedTables.read(out) == tabulate(records, work)
-    done = run("reconstruct", out, "--scope", "all", "-o", tmp_path / "r", "--variability", "block")
+    done = run(
+        "attack",
+        "--only",
+        "records",
+        out,
+        "--scope",
+        "all",
+        "-o",
+        tmp_path / "r",
+        "--variability",
+        "block",
+    )
     assert done.exit_code == 0, done.exception
     found = Records.read(tmp_path / "r/records.parquet", schema=work.schema)
     assert tabulate(found, work) == tabulate(records, work)
-    done = run("claims", out, "-o", tmp_path / "c")
+    done = run("attack", "--only", "claims", out, "-o", tmp_path / "c")
     assert done.exit_code == 0, done.exception
     assert "  One record with region Centre, age 0-17, diagnosis injury." in done.stdout
     assert len(pd.read_parquet(tmp_path / "c/claims.parquet")) > 0
     done = run(
         "release", "sample:hospital", "--tables", "sample:hospital", "-o", tmp_path / "p",
-        "--mechanism", "rounding", "--set", "base=3", "--set", "method=nearest",
+        "--protection", "rounding", "--set", "base=3", "--set", "method=nearest",
     )  # fmt: skip
     assert done.exit_code == 0, done.exception
     assert Release.read(tmp_path / "p").tables.workload == work
@@ -49,9 +62,11 @@ def test_from_end_to_end(hospital, tmp_path):
 
 def test_a_schema_of_the_file_of_records(hospital, tmp_path):
     more = ("--tables", hospital / "tables.toml", "--schema", hospital / "schema.toml")
-    done = run("tabulate", hospital / "records.csv", *more, "-o", tmp_path / "t")
+    done = run(
+        "release", "--protection", "none", hospital / "records.csv", *more, "-o", tmp_path / "t"
+    )
     assert done.exit_code == 0, done.exception
     done = run(
-        "release", hospital / "records.csv", *more, "--mechanism", "identity", "-o", tmp_path / "p"
+        "release", hospital / "records.csv", *more, "--protection", "identity", "-o", tmp_path / "p"
     )
     assert done.exit_code == 0, done.exception

@@ -1,5 +1,6 @@
 """Reports of commands: the answer in front, its numbers those of the files, and fragments."""
 
+import html
 import re
 from html.parser import HTMLParser
 
@@ -7,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import FINE, Browser, needs_browser
+from label_boxes import drawn_labels, label_faults
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 import bayesrisk as br
@@ -15,11 +18,12 @@ from bayesrisk.experiments.pages import fragment
 from bayesrisk.experiments.reconstruction import read_reconstruction
 
 COMMANDS = {
-    "reconstruct": "reconstruct {}/tables -o {}/reconstruct --scope block --variability block",
-    "claims": "claims {}/households -o {}/claims --max-columns 3",
-    "risk": "measurements sample:noisy-measurements -o {}/risk --prior 1/10",
-    "counts": "measurements sample:noisy-measurements -o {}/counts --posterior counts",
-    "release": "release {}/people.csv -o {}/release --mechanism rounding --tables sf1-block "
+    "reconstruct": "attack --only records {}/tables -o {}/reconstruct --scope block "
+    "--variability block",
+    "claims": "attack --only claims {}/households -o {}/claims --max-columns 3",
+    "risk": "census measurements sample:noisy-measurements -o {}/risk --prior 1/10",
+    "counts": "census measurements sample:noisy-measurements -o {}/counts --posterior counts",
+    "release": "release {}/people.csv -o {}/release --protection rounding --tables sf1-block "
     "--set base=5 --set method=nearest --places occupied",
 }
 PEOPLE = pd.DataFrame(
@@ -46,17 +50,18 @@ def pages(tmp_path_factory):
     data = br.datasets.load_microdata("fifty-blocks")
     homes = data.households.take(np.arange(40))
     br.tabulate(homes, br.Workload.named("household-dhc")).write(folder / "households")
-    found = {}
+    found, faults = {}, {}
     for name, line in COMMANDS.items():
         words = [word.format(folder) for word in line.split()]
-        done = CliRunner().invoke(app, [*words, "--quiet", "--fragment"])
+        with drawn_labels() as faults[name]:
+            done = CliRunner().invoke(app, [*words, "--quiet", "--fragment"])
         assert done.exit_code == 0, done.output
         at = folder / name
         files = [at / f"{kind}.html" for kind in ("report", "fragment")]
         if name == "release":
             files = [folder / f"release-{kind}.html" for kind in ("report", "fragment")]
         found[name] = [file.read_text("utf-8") for file in files]
-    return folder, found
+    return folder, found, faults
 
 
 def lead(page):
@@ -81,7 +86,10 @@ def test_numbers_of_a_reconstruction_are_those_of_its_files(pages):
     made = read_reconstruction(pages[0] / "reconstruct")
     sure = made.blocks[made.blocks["status"] == "unique"]
     people = int(sure["population"].sum())
-    assert numbers(lead(pages[1]["reconstruct"][0])) == [len(PEOPLE), people]
+    found = numbers(lead(pages[1]["reconstruct"][0]))
+    assert found[:2] == [len(PEOPLE), people]
+    kinds = made.records[made.records["block"].isin(sure["block"])].value_counts()
+    assert found[2] == kinds.groupby("block").max().sum()  # the commonest record of each place
 
 
 def test_numbers_of_claims_are_those_of_their_files(pages):
@@ -89,23 +97,132 @@ def test_numbers_of_claims_are_those_of_their_files(pages):
     claims = claims[claims["status"] == "verified"]
     found = numbers(lead(pages[1]["claims"][0]))
     assert found[0] <= len(claims)
-    assert 0 < found[1] <= found[0]
+    assert found[1] == 40
+    assert 0 < found[2] <= found[0]
 
 
 def test_numbers_of_measurements_are_those_of_the_cells(pages):
     cells = pd.read_parquet(pages[0] / "risk" / "risk.parquet")
     cells = cells[cells["noisy_count"].notna()]
     above = int((cells["risk_ratio"] > 1.5).sum())
-    assert f"{above:,} of {len(cells):,}" in lead(pages[1]["risk"][0])
+    assert numbers(lead(pages[1]["risk"][0]))[1] == len(cells)
+    assert f"{above:,} noisy counts make it more than 1.5 times as probable" in first_screen(
+        pages[1]["risk"][0]
+    )
     counts = pd.read_parquet(pages[0] / "counts" / "counts.parquet")
-    assert numbers(lead(pages[1]["counts"][0]))[0] == len(counts)
+    counts = counts[counts["level"] == "Block"]
+    exact = int((counts["sd"] == 0.0).sum())
+    assert numbers(lead(pages[1]["counts"][0]))[:2] == [len(counts), exact]
 
 
 def test_numbers_of_a_release_are_those_of_its_tables(pages):
     made = br.Release.read(pages[0] / "release")
     cells = sum(table.shape[0] * table.shape[1] for table in made.tables.counts.values())
-    assert numbers(lead(pages[1]["release"][0])) == [cells, len(made.tables.counts)]
+    places = len(made.tables.geoids["block"])
+    assert numbers(lead(pages[1]["release"][0])) == [len(made.tables.counts), places, 5, 2]
+    assert f"None of {cells:,} counts is stated exactly" in pages[1]["release"][0]
     assert "multiple of 5" in pages[1]["release"][0]
+
+
+def first_screen(page):
+    """Return the text of a page up to its first figure or table."""
+    main = re.split("<figure|<table", page.split("<main>")[1])[0]
+    return " ".join(html.unescape(re.sub("<[^>]*>", " ", main)).split())
+
+
+#: What six readers ask of each report, and where its first screen says so.
+QUESTIONS = {
+    "reconstruct": {
+        "how many records were found": "Of 8 reconstructed records",
+        "how many are certain": r"records \d+ are proved",
+        "why are they": "no others fit the published tables",
+        "what would a guess have": r"commonest record of the place would be right for \d+",
+        "is that so everywhere": r"In \d of \d places",
+        "what of the others": r"differ in [\d.]+%.* of the people",
+    },
+    "claims": {
+        "how many statements": r"[\d,]+ statements that no table makes must be true",
+        "about how many people": "of these 40 records",
+        "about single people": r"[\d,]+ of them are about one record alone",
+        "which, for example": r"For example, \d+: One household",
+        "is that all": r"In \d+ of \d+ places .* every claim is decided",
+        "what does it mean": "what must be true of the records behind published tables",
+    },
+    "risk": {
+        "whose data": "Made-up data",
+        "are people seen": r"(At least [\d,]+ of [\d,]+ cells hold|Noise alone can explain)",
+        "how sure": r"95 % sure|none surely",
+        "what noise alone makes": r"Noise alone makes [\d,]+ \(give or take",
+        "what constraints say": r"Constraints prove [\d,]+ of these cells empty",
+        "what was believed before": "with a probability of 0.1",
+    },
+    "counts": {
+        "whose data": "Made-up data",
+        "how many counts": r"Of [\d,]+ Block counts",
+        "how many are exact": r"counts [\d,]+ are exact",
+        "how sure are the others": "all levels together leave a count uncertain by",
+        "what noise alone leaves": "its own noise alone by",
+        "and of larger places": r"State counts 2 are exact",
+    },
+    "release": {
+        "which tables": r"^.*\d+ tables of 2 places \(block\)",
+        "how are they protected": "rounded to multiples of 5",
+        "what does it cost": "a count is off by 2 at most",
+        "what is exact": r"Published exactly: the list of places \(2 at block\)",
+        "how is that list made": "a fact about the records",
+        "what is the law": "the true count rounded to a multiple of 5, the nearest",
+    },
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_first_screen_answers_six_questions(pages, name):
+    text = first_screen(pages[1][name][0])
+    assert len(QUESTIONS[name]) == 6
+    missing = [asked for asked, said in QUESTIONS[name].items() if not re.search(said, text)]
+    assert missing == [], text
+    assert len(text.split()) < 260
+
+
+def quotations(page):
+    """Return the sentences that may be quoted, and those that may not."""
+    return [
+        re.findall("<li>(.*?)</li>", page.split(f'<ul class="{kind}">')[1].split("</ul>")[0])
+        for kind in ("may", "may-not")
+    ]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_three_sentences_may_be_quoted_and_three_may_not(pages, name):
+    page = pages[1][name][0]
+    may, may_not = quotations(page)
+    assert (len(may), len(may_not)) == (3, 3)
+    assert may[0].removesuffix(" (Made-up data.)") in lead(page)
+    made_up = "Made-up data:" in page
+    assert all(one.endswith("(Made-up data.)") == made_up for one in may)
+    assert made_up == (name in ("risk", "counts"))
+    assert page.index('class="may-not"') < page.index("Where this comes from")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_label_of_a_figure_lies_over_another_or_under_a_line(pages, name):
+    assert pages[2][name] == []
+
+
+def test_labels_over_each_other_are_seen():
+    figure = Figure(figsize=(3.0, 2.0))
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], label="line")
+    axes.text(0.5, 0.5, "crossed", ha="center", va="center")
+    axes.text(0.02, 0.9, "one", va="center")
+    axes.text(0.03, 0.9, "other", va="center")
+    axes.text(0.9, 0.2, "far too long for this figure")
+    faults = label_faults(figure)
+    assert any("crosses 'crossed'" in fault for fault in faults)
+    assert "'one' lies over 'other'" in faults
+    assert any("leaves the figure" in fault for fault in faults)
+    axes.set_visible(False)
+    assert label_faults(figure) == []
 
 
 class Tags(HTMLParser):
@@ -165,7 +282,20 @@ def looks_opened(browser, file):
         browser.run("document.querySelectorAll('details').forEach(d => (d.open = true))")
         wide, found = browser.look()
         assert wide <= width
+        # A phone has the figures that were drawn for it, whole: nothing scrolls.
+        for end, phone in browser.run(_FIGURES):
+            assert end <= width
+            assert phone == (width == 390)
         yield found
+
+
+_FIGURES = """[...document.querySelectorAll('figure.drawn img, figure.panels img')].map(i => [
+  i.getBoundingClientRect().right,
+  i.currentSrc === i.closest('picture').querySelector('source').srcset,
+])"""
+#: On paper two figures find room on a page.
+_TALLEST = """Math.max(0, ...[...document.querySelectorAll('figure.drawn img')].map(
+  i => i.getBoundingClientRect().height))"""
 
 
 @needs_browser
@@ -180,6 +310,7 @@ def test_pages_fit_a_phone_a_screen_and_paper(pages, name, tmp_path):
         browser.ask("Emulation.setEmulatedMedia", media="print")
         settings = "getComputedStyle(document.querySelector('details.screen')).display"
         assert browser.run(settings) == "none"
+        assert browser.run(_TALLEST) < 260
         assert browser.look()[1] == FINE
         assert browser.faults == []
 
@@ -187,9 +318,12 @@ def test_pages_fit_a_phone_a_screen_and_paper(pages, name, tmp_path):
 #: Reports of studies, which have several figures and no fragment here.
 STUDIES = (
     "sweep sample:dare-county-sweep",
-    "reidentify {}/reconstruct --attacker {}/known.csv --truth {}/known.csv --dialect schema",
+    "attack --only links {}/reconstruct --adversary {}/known.csv --truth {}/known.csv --dialect "
+    "schema",
     "audit sample:small-town-audit --targets 5 --releases 2",
-    "occupancy study --seeds 1 --blocks 30 --protection none --protection swapping --solutions 2",
+    "plan sample:hospital --limit recovered=0",
+    "census occupancy study --seeds 1 --blocks 30 --protection none --protection swapping "
+    "--solutions 2",
 )
 
 
@@ -198,9 +332,12 @@ STUDIES = (
 @pytest.mark.parametrize("line", STUDIES)
 def test_reports_of_studies_fit_a_phone_a_screen_and_paper(pages, line, tmp_path):
     words = [word.format(pages[0]) for word in line.split()]
-    done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out"), "--quiet"])
+    with drawn_labels() as faults:
+        done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out"), "--quiet"])
     assert done.exit_code == 0, done.output
+    assert faults == []
     file = tmp_path / "out" / "report.html"
+    assert [len(part) for part in quotations(file.read_text("utf-8"))] == [3, 3]
     with Browser(tmp_path / "profile") as browser:
         for found in looks_opened(browser, file):
             # On a phone the rows of the first table are cards; heads are a matter of paper.
@@ -209,5 +346,6 @@ def test_reports_of_studies_fit_a_phone_a_screen_and_paper(pages, line, tmp_path
         browser.ask("Emulation.setEmulatedMedia", media="print")
         wide, found = browser.look()
         assert wide <= 740
+        assert browser.run(_TALLEST) < 260
         assert found == FINE
         assert browser.faults == []

@@ -38,10 +38,12 @@ def test_the_risk_of_each_of_many_people():
     work = br.Workload.of(schema, [["ill"]])
     records = br.Records.from_frame(FRAME, schema=schema)
     level, table = next(iter(work.tables))
-    question = br.MechanismQuestion(work, [(level, table)], alternatives=[{"ill": "y"}], prior=0.25)
+    question = br.risk.MechanismQuestion(
+        work, [(level, table)], alternatives=[{"ill": "y"}], prior=0.25
+    )
     people = np.flatnonzero(FRAME["ill"] == "x")
     exact = mechanism_risk_of_many(
-        records, br.Identity(), question, targets=people, draws=40, rng=1
+        records, br.mechanisms.Identity(), question, targets=people, draws=40, rng=1
     )
     assert exact["target"].tolist() == people.tolist()
     assert exact["prior"].tolist() == [0.25] * len(people)

@@ -6,6 +6,11 @@ for; the next start of the same output removes it, unless a living process still
 Every failure is an :class:`~bayesrisk.OutputError` with the path and the reason.
 """
 
+from bayesrisk._base.disk.objects import (
+    is_object as is_object,
+    listing as listing,
+    local_copy as local_copy,
+)
 from bayesrisk._base.disk.text import (
     MAX_FILE as MAX_FILE,
     MAX_HELD as MAX_HELD,

@@ -7,13 +7,14 @@ in as dictionaries, so that damaged indices and text that is no UTF-8 are found.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import parquet
 
+from bayesrisk._base.disk.objects import is_object, local_copy
 from bayesrisk._base.disk.text import Fault, check_held, named, open_regular
 from bayesrisk.exceptions import DataError, quote
 
@@ -86,7 +87,7 @@ def opened(
 
     The columns are told with the types that they have in the file; texts come as dictionaries.
     """
-    with named(str(file), fault, also=(pa.ArrowException,)):
+    with ExitStack() as stack, named(str(file), fault, also=(pa.ArrowException,)):
         # Buffered ahead of what is read, all pages stay in memory until the file is closed.
         options = {
             "page_checksum_verification": True,
@@ -95,22 +96,23 @@ def opened(
             **options,
         }
         open_regular(file, fault).close()  # Arrow opens it itself: from Python's it reads slowly
-        with parquet.ParquetFile(file, **options) as source:
+        place = stack.enter_context(local_copy(file)) if is_object(file) else file
+        with parquet.ParquetFile(place, **options) as source:
             schema = source.schema_arrow
             double = [name for name, times in Counter(schema.names).items() if times > 1]
             if double:
                 raise fault(f"{file}: column {quote(double[0])}: must stand in the file once")
-            meta, size = source.metadata, file.stat().st_size
+            meta, size = source.metadata, place.stat().st_size
             values, most = meta.num_rows * meta.num_columns, max(MAX_VALUES, MAX_PER_BYTE * size)
             if values > most:
                 raise fault(f"{file}: must hold at most {most} values, by its size, got {values}")
             unpacked = sum(meta.row_group(i).total_byte_size for i in range(meta.num_row_groups))
-            if unpacked > _most(file):
+            if unpacked > _most(place):
                 raise fault(
-                    f"{file}: must be at most {_most(file)} bytes long unpacked, got {unpacked}"
+                    f"{file}: must be at most {_most(place)} bytes long unpacked, got {unpacked}"
                 )
             texts = [name for name in schema.names if is_text(schema.field(name).type)]
-        with parquet.ParquetFile(file, read_dictionary=texts, **options) as source:
+        with parquet.ParquetFile(place, read_dictionary=texts, **options) as source:
             yield source, schema
 
 

@@ -9,9 +9,13 @@ import pyarrow as pa
 
 from bayesrisk._base.disk import parquet
 from bayesrisk._base.disk.delimited import header_fields, open_text, text_frame, text_tables
+from bayesrisk.exceptions import ArgumentError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+#: A number, but none that begins with a zero, which is a code.
+_NUMBER = r"[+-]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?"
 
 
 class RecordFile:
@@ -62,3 +66,26 @@ class RecordFile:
             frame: pd.DataFrame = parquet.read_table(self.path).to_pandas()
             return frame
         return text_frame(self.path, wanted)
+
+
+def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Return a frame of text with numbers where a column holds nothing else."""
+    import pandas as pd
+
+    columns = {}
+    for name in frame.columns:
+        column = frame[name]
+        if pd.api.types.is_string_dtype(column.dtype):
+            column = column.mask(column == "")
+            values = column.dropna()
+            if len(values) and values.str.fullmatch(_NUMBER).all():
+                column = pd.to_numeric(column)
+        columns[name] = column
+    return pd.DataFrame(columns)
+
+
+def record_frame(file: RecordFile) -> "pd.DataFrame":
+    """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
+    if file.ending not in (".parquet", ".csv"):
+        raise ArgumentError("records", "must end in .parquet or .csv", got=str(file))
+    return file.frame()

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from bayesrisk._base.disk.objects import is_object, open_object
 from bayesrisk.exceptions import BayesRiskError, ConfigError, DataError, quote
 
 _T = TypeVar("_T")
@@ -82,6 +83,13 @@ def open_regular(
 ) -> BinaryIO:
     """Open a file of at most ``most`` bytes, which nobody has to wait for: no pipe, no device."""
     called = name or str(file)
+    if is_object(file):
+        with named(called, fault):
+            source, size = open_object(file)
+        if size > most:
+            source.close()
+            raise fault(f"{called}: must be at most {most} bytes long, got {size}")
+        return source
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with named(called, fault):
         stream = io.FileIO(file, opener=lambda path, _: os.open(path, flags))
@@ -99,6 +107,8 @@ def open_regular(
 
 def check_own(path: Path, fault: Fault = DataError) -> None:
     """Refuse what a folder lists and has elsewhere: a link that leaves the folder."""
+    if is_object(path):  # a store has no links
+        return
     place = Path(os.path.realpath(path))
     if place.parent != Path(os.path.realpath(path.parent)):
         raise fault(f"{path}: must lie in its folder, is a link to {quote(str(place))}")
@@ -110,7 +120,8 @@ def read_pieces(
     """Yield the bytes of a file, which are at most ``most``, and as many as it states."""
     called, size = name or str(file), 0
     with named(called, fault), open_regular(file, fault, most=most, name=name) as stream:
-        most = min(most, max(os.fstat(stream.fileno()).st_size, _PIECE))
+        if not is_object(file):
+            most = min(most, max(os.fstat(stream.fileno()).st_size, _PIECE))
         while data := stream.read(_PIECE):
             size += len(data)
             if size > most:  # some files of the system state none, and have no end

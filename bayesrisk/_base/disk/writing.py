@@ -11,10 +11,12 @@ import secrets
 import shutil
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from bayesrisk._base.disk.objects import is_object, local_draft, write_object
 from bayesrisk._base.disk.text import MAX_FILE, MAX_HELD, Fault, check_own, read_json, read_pieces
 from bayesrisk.exceptions import BayesRiskError, DataError, OutputError
 
@@ -34,7 +36,7 @@ _FILE, _FOLDER = 0o666, 0o777  # less what the user's umask takes away
 def digest(file: str | Path, most: int = MAX_FILE, fault: Fault = DataError) -> str:
     """Return the SHA-256 of a file's bytes, of which there are at most ``most``."""
     total = hashlib.sha256()
-    for data in read_pieces(Path(file), most, fault):
+    for data in read_pieces(Path(file) if isinstance(file, str) else file, most, fault):
         total.update(data)
     return total.hexdigest()
 
@@ -156,6 +158,8 @@ def _locked(folder: Path) -> int | None:
 
 def clear(target: Path, *siblings: Path) -> None:
     """Remove what killed processes left of outputs in one folder; what they moved away is back."""
+    if is_object(target):
+        return
     try:
         leftovers = [path for path in target.parent.iterdir() if is_leftover(path.name)]
     except OSError:
@@ -205,6 +209,10 @@ def whole_file(
     ``private`` one is its owner's alone (0600); ``tidy`` removes leftovers of killed runs for this
     file first (its folder is listed).  Nothing is left of it when something goes wrong.
     """
+    if is_object(path):
+        with explained(path), local_draft(path) as stream:  # type: ignore[arg-type]
+            yield stream
+        return
     target = Path(path)
     if tidy:
         clear(target)
@@ -238,6 +246,10 @@ def whole_file(
 
 def write_bytes(path: str | Path, data: bytes, *, private: bool = False, tidy: bool = True) -> None:
     """Write a file so that it is either whole or as it was before."""
+    if is_object(path):
+        with explained(path):
+            write_object(path, data)  # type: ignore[arg-type]
+        return
     with whole_file(path, private=private, tidy=tidy) as stream:
         stream.write(data)
 
@@ -255,6 +267,10 @@ def whole_folder(
     between two renames leaves the old one in a hidden folder, and none in its place; the next start
     of the same output brings it back.
     """
+    if is_object(path):
+        with _objects(path, check) as draft:  # type: ignore[arg-type]
+            yield draft
+        return
     output = Path(path)
     with contextlib.ExitStack() as stack:
         with explained(output):
@@ -282,12 +298,30 @@ def whole_folder(
 
 
 @contextlib.contextmanager
+def _objects(output: Path, check: Callable[[Path], None]) -> Iterator[Path]:
+    """Make a folder on this machine, and then its files as objects: those that list others last."""
+    check(output)
+    with tempfile.TemporaryDirectory(prefix="bayesrisk-") as folder:
+        draft = Path(folder) / _NEW
+        draft.mkdir()
+        with _rename_errors(output, draft), explained(output):
+            yield draft
+            files = [file.relative_to(draft) for file in draft.rglob("*") if file.is_file()]
+            for file in sorted(files, key=lambda f: (f.name.startswith("_"), f.as_posix())):
+                write_object(output / file.as_posix(), (draft / file).read_bytes())
+
+
+@contextlib.contextmanager
 def scratch_folder(path: str | Path) -> Iterator[Path]:
     """Make a folder beside an output, for what is put down while that is made.
 
     Only its owner may read it.  It is removed on leaving; one that a killed process left, at the
     next start of the same output, whose parents are made, and stay.
     """
+    if is_object(path):
+        with tempfile.TemporaryDirectory(prefix="bayesrisk-") as folder:
+            yield Path(folder)
+        return
     output = Path(path)
     with contextlib.ExitStack() as stack:
         with explained(output):
@@ -308,6 +342,8 @@ def new_folder(path: Path) -> None:
 
 def make_folder(path: str | Path, *, private: bool = False) -> None:
     """Make a folder, and those above it, unless they are there; private ones are 0700."""
+    if is_object(path):  # a store has none
+        return
     folder = Path(path)
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,31 +1,41 @@
-"""Commands of the wing, each with an example of its arguments, by the panel of the help."""
+"""Commands of the wing, by the panel of the help, each with an example and its first options."""
 
-from collections.abc import Callable
+from typing import Any
 
-from bayesrisk.census.cli import convert_file, measurements, occupancy, reidentify, simulate
+from bayesrisk.census.cli import measurements, nation, occupancy, read, simulate
 
-Commands = dict[Callable[..., None], str]
-COMMANDS: dict[str, Commands] = {
-    "Risk": {
-        measurements.measurements: "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
-    },
-    "Attack": {
-        reidentify.reidentify: "records -o links --attacker known.csv --truth truth.csv "
-        "--dialect schema",
-    },
+COMMANDS: dict[str, dict[Any, tuple[str, Any]]] = {
     "Data": {
-        simulate.simulate: "-o population --preset tract --seed 1",
-        convert_file.convert_file: "ppmf.csv --from ppmf -o persons.parquet",
+        "census": (
+            "Files, noisy counts, housing and made-up people of a census.",
+            {
+                read.read: ("ppmf.csv --from ppmf -o persons.parquet", "form output"),
+                measurements.measurements: (
+                    "sample:noisy-measurements -o risk --prior 1/10 --exceeds 2",
+                    "output prior posterior level query exceeds known_count workers",
+                ),
+                "occupancy": (
+                    "Find subsidised households above the occupancy limit.",
+                    {
+                        occupancy.study: (
+                            "-o study --seeds 2 --protection das",
+                            "output protection seeds n_blocks sample solutions time_limit workers",
+                        ),
+                        occupancy.attack: (
+                            "tables -o attack",
+                            "output level sample solutions hud error time_limit workers",
+                        ),
+                    },
+                ),
+                simulate.simulate: (
+                    "-o population --preset tract --seed 1",
+                    "output seed preset blocks nation scale years workers",
+                ),
+                nation.nation: (
+                    "-o nation --seed 1 --scale 1/2000",
+                    "output seed scale every protection share workers executor",
+                ),
+            },
+        ),
     },
-}
-#: Groups of commands: panel, help and commands.
-GROUPS: dict[str, tuple[str, str, Commands]] = {
-    "occupancy": (
-        "Attack",
-        "Blocks with subsidised households above the occupancy limit (study, attack).",
-        {
-            occupancy.study: "-o study --seeds 2 --protection das",
-            occupancy.attack: "tables -o attack",
-        },
-    ),
 }

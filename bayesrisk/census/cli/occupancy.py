@@ -1,4 +1,4 @@
-"""``bayesrisk occupancy``: subsidised households above the limit, by a study and by an attack."""
+"""``bayesrisk census occupancy``: subsidised households above the limit, studied, found."""
 
 import json
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_SEEDS = 10_000
 SEEDS = 6
 
+
 SampleOption = Annotated[
     Path | None,
     "Public sample of households (.parquet) [synthetic for studies; for published "
@@ -52,15 +53,15 @@ class StudyOptions:
     ] = None
     seed: SeedOption = 1
     protection: Annotated[
-        list[str] | None, "none, swapping, das, uniform, das-hud, uniform-hud; repeat [all]."
+        list[str] | None,
+        "none, swapping:rate=1/10, das, uniform:rho=0.1, das-hud, uniform-hud:rho=0.1; may be "
+        "repeated [all].",
     ] = None
     alpha: Annotated[
         float | None, "Weight of violations in synthetic households, in (0, 1] [1e-4]."
     ] = None
     solutions: SolutionsOption = 100
     noisy_solutions: Annotated[int, "The same for noisy tables."] = 10
-    swap_rate: Annotated[str, "Share of households swapped."] = "1/10"
-    rho: Annotated[str, "Budget of uniform noise."] = "0.1"
     hud: HudOption = "counts"
     closed: ClosedOption = False
     time_limit: LimitOption = None
@@ -69,6 +70,27 @@ class StudyOptions:
         """Return the settings of synthetic households that were given."""
         settings = {"seeds": self.seeds, "blocks": self.n_blocks, "alpha": self.alpha}
         return {name: value for name, value in settings.items() if value is not None}
+
+    def protections(self) -> dict[str, Any]:
+        """Return names of protections, and the rate of swapping and the budget of noise."""
+        from bayesrisk.census.studies.occupancy import SETTINGS
+        from bayesrisk.mechanisms.registry import read_recipe
+
+        settings: dict[str, Any] = {}
+        names = []
+        for recipe in self.protection or ():
+            name, parameters = read_recipe(recipe, "--protection")
+            names.append(name)
+            allowed = SETTINGS.get(name, {})
+            for key, value in parameters.items():
+                if key not in allowed:
+                    possible = ", ".join(allowed) or "none"
+                    raise ArgumentError(
+                        "--protection", f"{name} has no {key}; settings: {possible}", got=recipe
+                    )
+                if settings.setdefault(allowed[key], str(value)) != str(value):
+                    raise ArgumentError("--protection", f"must have one {key}", got=recipe)
+        return settings | ({"protections": tuple(names)} if names else {})
 
 
 def study(
@@ -85,7 +107,7 @@ def study(
     sample: SampleOption = None,
     figures: Annotated[bool, typer.Option(help="Draw the figures, and write report.html.")] = True,
 ) -> None:
-    """Protect households in several ways, attack each, and judge what the attack finds."""
+    """Protect households in several ways, attack each, and judge both."""
     from bayesrisk._base import validation as check
     from bayesrisk.census.studies.occupancy_attack import read_households, read_sample
     from bayesrisk.tables.exchange import Partitions
@@ -94,16 +116,12 @@ def study(
     if households is not None and settings:
         raise ArgumentError(f"--{next(iter(settings))} goes with synthetic households")
     seeds = check.integer(settings.pop("seeds", SEEDS), "--seeds", lower=1, upper=MAX_SEEDS)
-    if options.protection:
-        settings["protections"] = tuple(options.protection)
     source, public = _households(households), _households(sample)
     population = source if source is None or Partitions.there(source) else read_households(source)
     experiment = br.census.OccupancyStudy(
         seeds=tuple(range(options.seed, options.seed + (seeds if households is None else 1))),
         solutions=options.solutions,
         noisy_solutions=options.noisy_solutions,
-        swap_rate=options.swap_rate,
-        rho=options.rho,
         hud=options.hud,
         open_end=not options.closed,
         time_limit=optional_number(options.time_limit, "time_limit"),
@@ -111,6 +129,7 @@ def study(
         sample=None if public is None else read_sample(public),
         made_up=source is not None and br.datasets.is_made_up(source),
         **settings,
+        **options.protections(),
     )
     summary = runner.run(experiment, output, "occupancy")
     if figures and summary.results is not None:
@@ -148,7 +167,7 @@ def attack(
     runner: RunOptions,
     sample: SampleOption = None,
 ) -> None:
-    """Find blocks of published statistics that must hold a household above the limit."""
+    """Find blocks that must hold a household above the limit."""
     from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 
     study = OccupancyAttackStudy(

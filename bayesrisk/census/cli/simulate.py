@@ -1,4 +1,4 @@
-"""``bayesrisk simulate``: a synthetic population in a folder, beside the nation's figures."""
+"""``bayesrisk census simulate``: a synthetic population, beside the nation's figures."""
 
 import dataclasses
 import math

@@ -430,7 +430,7 @@ def occupancy_variability(
     solver: str | SolverBackend = "highs",
     time_limit: float | None = None,
 ) -> OccupancyVariability:
-    r"""Return the number of households in which other feasible reconstructions can differ.
+    r"""Return the number of households in which two reconstructions of a block can differ.
 
     :math:`\max_{D'} \sum_m |h_m(D^*) - h_m(D')|` over all households :math:`D'` that fit the
     statistics, likely or not, with :math:`h_m` the number that have attributes :math:`m`.

@@ -19,7 +19,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bayesrisk._base import disk, validation as check
-from bayesrisk._base.display import number
 from bayesrisk._base.validation import MAX_COUNT, FloatArray, IntArray, TextArray
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.census.readers.geocodes import SPINE_WIDTHS
@@ -27,7 +26,7 @@ from bayesrisk.census.readers.nmf import reader as nmf_reader
 from bayesrisk.census.readers.nmf.reader import NoisyMeasurements
 from bayesrisk.census.readers.nmf.rows import cell_labels
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.experiments.pages import drawing, findings, origin, table
+from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference import Tree, tree_posterior
@@ -492,22 +491,15 @@ class MeasurementCountsStudy(NoisyStudy):
             }
             for level, size in facts["counts"].items()
         ]
-        numbers = draw_numbers(facts["counts"], "counts")
+        draw = functools.partial(draw_numbers, facts["counts"], "counts")
         return findings(
             "Noisy measurements: what all levels together say about each count",
-            [
-                f"{sum(facts['counts'].values()):,} counts of {facts['query']} have a posterior, "
-                f"from {facts['top']} to {facts['level']}.",
-                *(
-                    f"{row['level']}: the standard deviation is "
-                    f"{number(row['standard deviation'])}, that of its own noise "
-                    f"{number(row['of its own noise'])}."
-                    for row in rows
-                ),
-            ],
+            [*(_level_sentence(row) for row in reversed(rows))]
+            or ["No count has a posterior: nothing was read."],
+            quotes=_quotes(rows, facts["query"]),
             source=origin(self.config, "posteriors"),
             settings=self.config,
-            figures=[drawing(numbers, "Counts that have a posterior, by level.")],
+            figures=[drawing(draw, "Counts that have a posterior, by level.")],
             tables=[table(pd.DataFrame(rows), "Counts of each level")],
         )
 
@@ -533,6 +525,48 @@ class MeasurementCountsStudy(NoisyStudy):
             },
             "truncation_bound": bound,
         }
+
+
+def _level_sentence(row: Mapping[str, Any]) -> str:
+    """Return how sure all levels together make of the counts of one, and its own noise alone."""
+    size, exact, own = row["counts"], row["known exactly"], row["of its own noise"]
+    text = f"None of {size:,} {row['level']} counts is exact"
+    if exact:
+        are = "is" if exact == 1 else "are"
+        text = f"Of {size:,} {row['level']} counts {exact:,} {are} exact"
+    if exact < size:
+        text += f"; all levels together leave a count uncertain by {_people(row)}"
+        text += "" if np.isnan(own) else f", its own noise alone by {_people(row, own)}"
+    return f"{text}."
+
+
+def _people(row: Mapping[str, Any], sd: float | None = None) -> str:
+    """Return a standard deviation in whole people."""
+    value = row["standard deviation"] if sd is None else sd
+    if value < 0.95:
+        return "less than one person"
+    return f"about {value:,.0f} {'people' if value >= 1.5 else 'person'}"
+
+
+def _quotes(rows: Sequence[Mapping[str, Any]], query: str) -> Quotes:
+    """Return what may be quoted of counts, and what may not."""
+    every, exact = (sum(row[name] for row in rows) for name in ("counts", "known exactly"))
+    return Quotes(
+        may=[
+            *(_level_sentence(row) for row in rows[-1:]),
+            f"Of {every:,} counts of {query} {exact:,} follow exactly from what was published.",
+            "Each count has an interval that holds the truth with a probability of 90 %, if all "
+            "counts were equally likely before.",
+        ],
+        may_not={
+            "The published noisy count is the number of people.": "It is that number plus noise; "
+            "it may even be negative.",
+            "The mean of a posterior is the true count.": "It is the middle of what is possible; "
+            "the interval in the file says how far the truth may be.",
+            "Noise makes the counts useless.": "The more places are added up, the less noise "
+            "matters.",
+        },
+    )
 
 
 _TYPES = {

@@ -15,20 +15,23 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from scipy.special import pdtrik
 
-from bayesrisk._base import display, validation as check
+from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.census.readers.nmf import reader as nmf_reader
+from bayesrisk.census.readers.nmf.labels import query_cells
 from bayesrisk.census.readers.nmf.rows import cell_labels
 from bayesrisk.census.studies.measurement_counts import MeasurementSource, NoisyStudy
-from bayesrisk.exceptions import DataError, quote
-from bayesrisk.experiments.pages import drawing, findings, origin, table
+from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
 from bayesrisk.inference.count.posterior import bayes_rule
@@ -36,7 +39,7 @@ from bayesrisk.plotting import plot_noisy_measurements
 
 _CHUNK = 2**13  # units of which all bounds are in memory
 _KEPT = 2**12  # pairs of cells that are kept, by pattern
-_CURVE = 120  # thresholds of the curve
+CURVE = 120  # thresholds of the curve
 _CELLS = 2**20  # of a shard, about
 _SEVERAL = "several"  # constraints that settle a cell together
 _NO_CELLS = np.empty(0, dtype=np.int64)
@@ -348,9 +351,9 @@ class MeasurementsStudy(NoisyStudy):
     be of the same count, of other queries and of larger places.
 
     A complete run has ``risk.parquet`` (a row for each unit and cell: ``geocode``, ``cell``,
-    ``noisy_count``, the four columns above, ``values``, the number of noisy values added up, and
-    ``settled_by``, the constraint that fixes the count) and ``summary.json`` with the facts of the
-    run: the settings; ``units`` with a noisy
+    ``noisy_count``, the four columns above, ``values``, the number of noisy values added up,
+    ``settled_by``, the constraint that fixes the count, and ``label``, the cell in words) and
+    ``summary.json`` with the facts of the run: the settings; ``units`` with a noisy
     answer to the query, ``unmeasured`` ones (None where no constraints list the units) and the
     ``cells`` of those with one; ``settled``, cells whose count a constraint fixes, by constraint
     (``several`` where it needs more than one); ``strengthened``, cells with more than one value;
@@ -360,6 +363,7 @@ class MeasurementsStudy(NoisyStudy):
     alone would give if every true count were the known count (``expected_known``, with the
     standard deviation ``error_known``) or one more (``expected_one_more``,
     ``error_one_more``), those ``proved_empty``, and ``cells_with_constraints`` above;
+    ``more_than_known`` of how many cells at least the count is above the known one, sure to 95 %;
     ``curve`` the first six of these for ratios from 1 to the largest.
 
     Parameters
@@ -440,12 +444,19 @@ class MeasurementsStudy(NoisyStudy):
             shards=len(ranges),
         )
 
+    def table_between(self, low: str, high: str) -> pa.Table:
+        """Return the rows of ``risk.parquet`` of the units from one geocode to another."""
+        return self._between(low, high)["risk"]
+
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return cells, how often each noisy count occurs, and a tally of a shard."""
-        source, config = self._source(), self.config
-        prior, known_count = config["prior"], config["known_count"]
-        low, high = config["ranges"][shard]
-        near = surroundings(source, source.state(low), config["combine"])
+        return self._between(*self.config["ranges"][shard])
+
+    def _between(self, low: str, high: str) -> dict[str, pa.Table]:
+        source, combine = self._source(), self.query is None
+        prior = check.scalar(check.probability(self.prior, "prior"), "prior")
+        known_count = check.integer(self.known_count, "known_count", lower=0)
+        near = surroundings(source, source.state(low), combine)
         units = near.units[slice(*np.searchsorted(near.units, [low, high + ":"]))]
         measured_answers = source.answers(source.level, units)
         row = (
@@ -454,7 +465,7 @@ class MeasurementsStudy(NoisyStudy):
             else nmf_reader.positions(units, measured_answers.geocodes)
         )
         absent = {"unmeasured": int((row < 0).sum())} if near.listed else {}
-        if not config["combine"]:  # units without an answer have nothing to be judged by
+        if not combine:  # units without an answer have nothing to be judged by
             units, row = units[row >= 0], row[row >= 0]
         bounds = source.bounds(units, source.level, source.target)
         shape = units.size, source.n_cells
@@ -469,37 +480,27 @@ class MeasurementsStudy(NoisyStudy):
             for out, answers in zip(alone, tables.look_up(counts[measured], sigma2), strict=True):
                 out[measured] = answers.reshape(measured.size, -1)
             evidence.add(measured, np.arange(source.n_cells), counts[measured], sigma2)
-        if config["combine"] and source.target is not None:
+        if combine and source.target is not None:
             evidence = combined_evidence(source, near, units, bounds, known_count)
         joint = _joint(prior, known_count, bounds, evidence, alone)
         cells = _Cells(units, counts, row >= 0, alone, joint, evidence, bounds)
-        tally = cells.tally(config["exceeds"]) | {"units": measured.size} | absent
+        tally = (
+            cells.tally([check.scalar(limit, "exceeds") for limit in self.exceeds])
+            | {"units": measured.size}
+            | absent
+        )
         return {
             "counted": pa.table(list(tables.counted()), schema=_COUNTED),
             "tally": pa.table([list(tally), list(tally.values())], schema=_TALLY),
-            "risk": cells.table(),
+            "risk": cells.table().append_column("label", _labels(source, units.size)),
         }
 
     def sentences(self, facts: Mapping[str, Any]) -> list[str]:
         """Return the answer of a run."""
         k, units = facts["known_count"], f"{facts['units']:,} units ({facts['level']})"
         kinds = "; ".join(f"{cells:,} by {name}" for name, cells in facts["settled"].items())
-        joint_texts, one_more = (
-            [
-                f"{display.number(row[f'expected_{n}'])} +- {row[f'error_{n}']:.3g}"
-                for row in facts["exceedance"]
-            ]
-            for n in ("known", "one_more")
-        )
-        sentences = [
-            f"{row['cells']:,} of {facts['cells']:,} noisy counts make it more than "
-            f"{row['risk_ratio']:g} times as probable that one more person is in the cell, where "
-            f"noise alone makes it {a} if nobody is (a true count of {k}) and {b} if somebody "
-            f"always is. Of them {row['proved_empty']:,} are proved empty by constraints; with "
-            f"constraints {row['cells_with_constraints']:,} are above."
-            for row, a, b in zip(facts["exceedance"], joint_texts, one_more, strict=True)
-        ]
-        sentences.append(f"Cells whose count constraints fix: {kinds or 'none'}.")
+        sentences = [surely_more(facts), *(_exceeding(row, k) for row in facts["exceedance"])]
+        sentences.append(f"Cells whose count published constraints fix: {kinds or 'none'}.")
         if facts["combine"]:
             sentences.append(f"Several noisy values add up in {facts['strengthened']:,} cells.")
         if facts["contradicted"]:
@@ -513,20 +514,25 @@ class MeasurementsStudy(NoisyStudy):
         without = (
             f"; {facts['unmeasured']:,} more have no noisy answer" if facts["unmeasured"] else ""
         )
-        sentences.append(f"{units}, {facts['query']}, prior {facts['prior']:g}{without}.")
+        sentences.append(
+            f"These are {units} and the query {facts['query']}{without}. Before the release one "
+            f"more person is in a cell with a probability of {facts['prior']:g}."
+        )
         return sentences
 
     def report(self, folder: RunFolder, facts: Mapping[str, Any]) -> bytes:
         """Return the report."""
         k, rows = facts["known_count"], facts["exceedance"]
         ratios = [row["risk_ratio"] for row in rows]
-        axes = plot_noisy_measurements(pd.DataFrame(facts["curve"]), ratios)
+        curve = pd.DataFrame(facts["curve"])
+        draw = functools.partial(plot_noisy_measurements, curve, ratios)
         return findings(
             "Noisy measurements: what each noisy count says about one more person",
             self.sentences(facts),
+            quotes=quotes(facts),
             source=origin(self.config, "posteriors"),
             settings=self.config,
-            figures=[drawing(axes, "Cells above a risk ratio, and what noise alone would give.")],
+            figures=[drawing(draw, "Cells above a risk ratio, and what noise alone would give.")],
             tables=[table(pd.DataFrame(rows), "Cells above each risk ratio")],
             words={
                 "risk ratio": "the probability that one more person than is known is in the cell, "
@@ -569,8 +575,85 @@ class MeasurementsStudy(NoisyStudy):
             "contradicted": tally["contradicted"],
             "ignored": self._source().atoms.ignored,
             "exceedance": exceedance,
-            "curve": _rows(tables.exceedance(np.geomspace(1.0, top, _CURVE).tolist())),
+            "more_than_known": more_than_known(
+                # Ratios that do not depend on the counts: up to certainty.
+                tables.exceedance(np.geomspace(1.0, 1.0 / config["prior"], CURVE).tolist())
+            ),
+            "curve": _rows(tables.exceedance(np.geomspace(1.0, top, CURVE).tolist())),
         }
+
+
+def _labels(source: MeasurementSource, units: int) -> pa.DictionaryArray:
+    """Return the words of the cells of so many units; the number of a cell that is not known."""
+    names = [f"cell {number}" for number in range(source.n_cells)]
+    if source.target is not None:
+        with suppress(ArgumentError):
+            names = query_cells(source.nmf.universe, source.query)
+    numbers = np.tile(np.arange(source.n_cells, dtype=np.int32), units)
+    return pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(names, pa.string()))
+
+
+def more_than_known(curve: pd.DataFrame) -> int:
+    """Return of how many cells at least the count is above the known one, sure to 95 %.
+
+    Of the cells above a ratio noise alone explains no more than a Poisson quantile, whose law has
+    the longer tail; the rest hold more.  The error is shared among the ratios of ``curve``.
+    """
+    explained = np.ceil(pdtrik(1.0 - 0.05 / len(curve), curve["expected_known"].to_numpy()))
+    explained = np.maximum(np.nan_to_num(explained), 0.0)  # NaN where nothing is expected
+    return int(max((curve["cells"].to_numpy() - explained).max(), 0.0))
+
+
+def surely_more(facts: Mapping[str, Any]) -> str:
+    """Return the first sentence: whether noise alone explains what noisy counts say."""
+    k, more, cells = facts["known_count"], facts["more_than_known"], facts["cells"]
+    known = f"more than the {k:,} people who are known" if k else "somebody"
+    if not cells:
+        return f"No noisy count was read, so that no cell is known to hold {known}."
+    if not more:
+        return f"Noise alone can explain these {cells:,} noisy counts: none surely holds {known}."
+    hold = "holds" if more == 1 else "hold"
+    return (
+        f"At least {more:,} of {cells:,} cells {hold} {known}: noise alone does not explain so "
+        "many large counts (95 % sure)."
+    )
+
+
+def _exceeding(row: Mapping[str, Any], k: int) -> str:
+    """Return how many noisy counts stand out, beside how many would by noise alone."""
+    few, many = (f"{row[f'expected_{name}']:,.0f}" for name in ("known", "one_more"))
+    spread = f"{2.0 * row['error_known']:,.0f}"
+    return (
+        f"{row['cells']:,} noisy counts make it more than {row['risk_ratio']:g} times as probable "
+        f"that one more person is there. Noise alone makes {few} (give or take {spread}) do so if "
+        f"every true count is {k}, and {many} if every one is {k + 1}. Constraints prove "
+        f"{row['proved_empty']:,} of these cells empty; with them {row['cells_with_constraints']:,}"
+        " are above."
+    )
+
+
+def quotes(facts: Mapping[str, Any]) -> Quotes:
+    """Return what may be quoted of a run, and what may not."""
+    first, k = facts["exceedance"][0], facts["known_count"]
+    few = f"{first['expected_known']:,.0f}"
+    settled = sum(facts["settled"].values())
+    return Quotes(
+        may=[
+            surely_more(facts),
+            f"{first['cells']:,} noisy counts make one more person more than "
+            f"{first['risk_ratio']:g} times as probable; noise alone makes {few} of "
+            f"{facts['cells']:,} do so.",
+            f"Constraints that are published without noise fix the counts of {settled:,} cells.",
+        ],
+        may_not={
+            f"{first['cells']:,} people were found.": f"Noise alone makes about {few} counts look "
+            "so; no count says which.",
+            f"A noisy count of {k + 3} says that {k + 3} people are there.": "It is the true count "
+            "plus noise; less is as possible as more.",
+            "A noisy count below 1 says that nobody is there.": "Noise makes counts of people who "
+            "are there negative, too.",
+        },
+    )
 
 
 def _ranges(source: MeasurementSource, units_per_shard: int) -> tuple[tuple[str, str], ...]:

@@ -30,6 +30,11 @@ from bayesrisk.census.occupancy.statistics import HouseholdLaw, occupancy_statis
 from bayesrisk.census.population.simulate import simulate_population
 from bayesrisk.census.population.spec import population_spec
 from bayesrisk.census.studies import occupancy_risk as risk
+from bayesrisk.census.studies.linkage_words import (
+    occupancy_lead,
+    occupancy_quotes,
+    occupancy_sentence,
+)
 from bayesrisk.census.studies.occupancy_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.experiments import by_place, pages
@@ -55,6 +60,12 @@ PROTECTION_WORDS = {
     "uniform-hud": "noise of a uniform budget, also in HUD's tables",
 }
 PROTECTIONS = tuple(PROTECTION_WORDS)
+#: Settings of protections in a recipe, and the fields of the study that have them.
+SETTINGS = {
+    "swapping": {"rate": "swap_rate"},
+    "uniform": {"rho": "rho"},
+    "uniform-hud": {"rho": "rho"},
+}
 _SYNTHETIC = "synthetic"  # stands for households, or a sample, that nobody gave
 #: Budgets of census tables in the 2020 system: share, its parts, and the total of the unit.
 _CENSUS = {
@@ -266,7 +277,7 @@ class OccupancyResults:
             "Precision and recall of flagged blocks under each protection; intervals of "
             f"{confidence}; a blind guess beside them."
         )
-        axes = plotting.plot_occupancy_blocks(self.table)
+        draw = functools.partial(plotting.plot_occupancy_blocks, self.table)
         ends = self.ends.assign(unique=self.ends["unique"].map({True: "yes", False: "no"}))
         for name in ("putative", "hits"):  # expected ones
             ends[name] = ends[name].map("{:.1f}".format).astype("str")
@@ -276,17 +287,21 @@ class OccupancyResults:
             pages.table(pages.rounded(ends), "Linkage of all flagged households"),
         ]
         rows = separate.to_dict(orient="records")
-        answer = {"rows": rows, "words": PROTECTION_WORDS, "confidence": confidence}
+        one_by_one = [occupancy_sentence(row, PROTECTION_WORDS, confidence) for row in rows]
         page = pages.render(
             "Blocks with households above the occupancy limit",
-            [("prose", "occupancy_answer.html", answer)],
+            [
+                ("sentence", occupancy_lead(rows, PROTECTION_WORDS), "lead"),
+                ("points", one_by_one),
+            ],
             [
                 ("prose", "occupancy_question.html", config["parts"]),
                 ("heading", "Flagged blocks"),
-                pages.figure(axes, images / "blocks", caption),
+                pages.figure(draw, images / "blocks", caption),
                 ("folded", "The numbers", tables),
                 ("prose", "occupancy_reading.html"),
             ],
+            quotes=occupancy_quotes(rows, PROTECTION_WORDS, confidence),
             made_up=config.get("made_up", False),
             source=f"Configuration {config_digest(config)}.",
             settings_title="The study",
@@ -555,7 +570,7 @@ class OccupancyStudy(Study):
     def mechanism(self, protection: str) -> Mechanism:
         """Return the mechanism of a protection."""
         if protection == "none":
-            return make_mechanism("identity")
+            return make_mechanism("none")
         if protection == "swapping":
             return make_mechanism("swapping", rate=self.swap_rate, **_SWAPPING)
         noise = functools.partial(make_mechanism, "bottom-up", sensitivity=_PAPER)

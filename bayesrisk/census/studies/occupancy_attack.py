@@ -50,7 +50,7 @@ def read_households(path: str | Path) -> Records:
     """Return confidential households of a Parquet file.
 
     Its columns are those of schema ``household-occupancy``, or of ``household-dhc`` with
-    ``children``, ``bedrooms`` and ``subsidised``, such as ``bayesrisk simulate`` writes.
+    ``children``, ``bedrooms`` and ``subsidised``, such as ``bayesrisk census simulate`` writes.
     """
     columns = _columns(path)
     if set(columns) >= _SIMULATED:
@@ -66,7 +66,7 @@ def read_households(path: str | Path) -> Records:
 def read_sample(path: str | Path) -> pd.DataFrame:
     """Return ``size``, ``race_ethnicity``, ``children`` and perhaps ``weight`` of a public sample.
 
-    The Parquet file has those columns, or households such as ``bayesrisk simulate`` writes.
+    The Parquet file has those columns, or households such as ``bayesrisk census simulate`` writes.
     """
     columns = _columns(path)
     if "race_ethnicity" not in columns and set(columns) >= _SIMULATED:

@@ -1,5 +1,6 @@
 """Re-identification of reconstructed records: links judged, tables, figures and a page."""
 
+import functools
 import json
 import shutil
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import displayed
 from bayesrisk._version import __version__
 from bayesrisk.census.readers import record_form
+from bayesrisk.census.studies.linkage_words import link_quotes, link_verdict
 from bayesrisk.census.studies.linked_counties import (
     PASSES,
     SOURCE,
@@ -335,13 +337,11 @@ def _write(
     tables = report_tables(sums, rates, seed)
     for name, table in tables.items():
         disk.write_bytes(folder / "tables" / f"{name}.csv", csv_bytes(table))
-    attackers: list[dict[Any, Any]] = []
+    attackers, confidence = list[dict[Any, Any]](), f"{links.confidence:.0%}"
     question = {
         "records": sums.records,
         "statuses": sums.statuses.most_common(),
         "taken_as_true": config["taken_as_true"],
-        "confidence": f"{links.confidence:.0%}",
-        "attackers": attackers,
     }
     parts: list[Part] = [("prose", "reidentification_question.html", question)]
     for name in links.attackers:
@@ -353,7 +353,7 @@ def _write(
     every = [pages.table(_abridged(table), _CAPTIONS[name]) for name, table in tables.items()]
     page = pages.render(
         "Re-identification of reconstructed records",
-        [("prose", "reidentification_answer.html", question)],
+        [part for one in attackers for part in _answer(one, confidence, lead=one is attackers[0])],
         [
             *parts,
             ("heading", "The records and the truth"),
@@ -361,6 +361,7 @@ def _write(
             ("folded", f"All tables ({len(every)})", every),
             ("prose", "reidentification_reading.html"),
         ],
+        quotes=link_quotes(attackers, confidence),
         made_up=config.get(MADE_UP, False),
         warning=marked(pages.CONFIDENTIAL) if confidential else "",
         source=f"Seed {seed}.",
@@ -369,6 +370,16 @@ def _write(
     )
     disk.write_bytes(folder / "report.html", page)
     return rates
+
+
+def _answer(attacker: Mapping[Any, Any], confidence: str, *, lead: bool) -> list[Part]:
+    """Return the sentences about all people whom an attacker knows, and about unusual ones."""
+    everybody = link_verdict(attacker["all"], "known persons", confidence)
+    few = link_verdict(attacker["nonmodal"], "them", confidence)
+    return [
+        ("sentence", f"Attacker {attacker['name']}. {everybody}", "lead" if lead else ""),
+        f"People who are not what most of their block are: {few}",
+    ]
 
 
 def _attacker(
@@ -383,12 +394,12 @@ def _attacker(
     for panel in ("all", "nonmodal"):
         figure_rows = mine[mine["panel"] == panel]
         if (figure_rows["putative"] > 0).any():
-            figure = plotting.plot_reidentification(figure_rows)
+            draw = functools.partial(plotting.plot_reidentification, figure_rows)
             label = (
                 f"Precision by block size, {panel} targets, and its ratio to what a guesser "
                 "reaches without the target's record"
             )
-            figures.append(pages.figure(figure, folder / f"precision-{number}-{panel}", label))
+            figures.append(pages.figure(draw, folder / f"precision-{number}-{panel}", label))
     rows = pages.table(pages.rounded(everybody), caption)
     return [
         ("heading", f"Attacker: {attacker}"),
@@ -400,11 +411,12 @@ def _attacker(
 def _figures(sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path) -> list[Figure]:
     """Return the figures of the records and the truth."""
     inferred = linkage.MajorityInference(sums.majority, (SOURCE,))
-    curves = plotting.plot_majority(pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS))
+    points = pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS)
+    curves = functools.partial(plotting.plot_majority, points)
     caption = "Majority inference from the reconstructed records: precision over the population"
     figures = [pages.figure(curves, folder / "majority", caption)]
     if quantiles is not None:
-        axes = plotting.plot_variability(quantiles)
+        draw = functools.partial(plotting.plot_variability, quantiles)
         caption = "Solution variability over the population"
-        figures.append(pages.figure(axes, folder / "variability", caption))
+        figures.append(pages.figure(draw, folder / "variability", caption))
     return figures

@@ -79,7 +79,7 @@ class Protection:
 
     @property
     def setting(self) -> str:
-        """The mechanism and its parameters as text, whatever the name: what is cached by."""
+        """The mechanism and its parameters as text, by which results are cached."""
         return json.dumps([self.mechanism, self.parameters], sort_keys=True, default=repr)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import io
 import json
 import math
@@ -19,6 +20,9 @@ from bayesrisk.experiments import pages
 from bayesrisk.experiments.audit.populations import POPULATION, population_names, population_rows
 from bayesrisk.experiments.audit.screen import (
     EVERYBODY,
+    NO_QUOTES,
+    NOTHING_SAID,
+    audit_quotes,
     first_screen,
     headline_rows,
     lead,
@@ -224,7 +228,8 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
 _PLAIN = {
     "calibration": "Are statements true as often as their probability says?",
     "errors": "Error of each table",
-    "privacy": "Epsilon of a whole release at delta 1e-10, by its own law and by its rho",
+    "privacy": "Epsilon of a whole release at delta 1e-10, for one record that comes or goes "
+    "(add-remove) or changes, by its own law and by its rho",
     "settings": "Every setting that was tried",
 }
 
@@ -339,7 +344,7 @@ def audit_files(
     targets.to_parquet(stream, index=False, compression="zstd")
     files["targets.parquet"] = stream.getvalue()
     answer = [] if choice is None else _chosen(choice, config)
-    risks, more = [], list[Part]()
+    risks, more, quotes = [], list[Part](), list[pages.Quotes]()
     with TemporaryDirectory() as folder:
         for number, name in enumerate(population_names(errors), start=1):
             mine, pairs, cost, people, proved = (
@@ -349,7 +354,9 @@ def audit_files(
             end, title = (f"-{number}", f"{name}: ") if name else ("", "")
             risks.append(people_at_risk(people, mine).assign(**{POPULATION: name} if name else {}))
             answer += [("heading", name)] if name else []
-            answer += _screen(mine, pairs, cost, config)
+            first, quotation = _screen(mine, pairs, cost, config)
+            answer += first
+            quotes.append(quotation)
             answer += _answer_figures(mine, pairs, cost, Path(folder), end, title)
             sentence = marked("<b>Proved by counts.</b> {}", _full(proofs_text(proved)))
             answer.append(("sentence", sentence, "proved"))
@@ -376,6 +383,7 @@ def audit_files(
             ("prose", "audit_checks.html", check_totals(checks)),
             ("downloads", downloads),
         ],
+        quotes=quotes[0],  # of several populations the first
         made_up=made_up,
         warning="" if made_up else marked(pages.CONFIDENTIAL),
         source=f"Made by bayesrisk {config['version']} from {_origin(config['population'])}, "
@@ -409,24 +417,25 @@ def _chosen(choice: pd.DataFrame, config: Row) -> list[Part]:
 
 def _screen(
     measures: pd.DataFrame, comparisons: pd.DataFrame, costs: pd.DataFrame, config: Row
-) -> list[Part]:
-    """Return the first screen of one population."""
+) -> tuple[list[Part], pages.Quotes]:
+    """Return the first screen of one population, and what may be quoted of it."""
     if headline_rows(measures).empty:
-        return ["Nobody has a posterior here, so that nothing can be said."]
+        return [NOTHING_SAID], NO_QUOTES
     screen = first_screen(measures, comparisons, costs)
     name = str(next(iter(screen.rows.values()))["adversary"])
     attributes = {one["name"]: one["known"] for one in config["adversaries"]}
+    reader, secret = adversary_words(name, attributes[name]), listed(config["stated"])
     aside = (
-        f"Remaining answers: to {adversary_words(name, attributes[name])}, "
-        f"{listed(config['stated'])} is as uncertain as among so many equally likely ones. "
-        "Doubled: by the own record."
+        f"Remaining answers: to {reader}, {secret} is as uncertain as among so many equally "
+        "likely ones. Doubled: by the own record."
     )
-    return [
+    parts: list[Part] = [
         ("sentence", _full(lead(screen)), "lead"),
         ("words", {topic: _full(line) for topic, line in screen_lines(screen).items()}, "lines"),
         ("sentence", aside, "aside"),
         ("cards", screen_table(screen)),
     ]
+    return parts, audit_quotes(screen, reader, secret)
 
 
 def _question(config: Row, undecided: pd.DataFrame) -> Part:
@@ -456,16 +465,26 @@ def _answer_figures(
     title: str,
 ) -> list[Part]:
     """Return the figure that answers, a panel for each adversary; nothing where nobody answers."""
-    axes_by_name, panels = {}, []
-    for name, mine in headline_rows(measures).groupby("adversary", sort=False):
-        axes_by_name[str(name)] = plotting.plot_audit(mine.sort_index(), costs, comparisons)[0]
-    ends = [end for axes in axes_by_name.values() for end in axes.get_ylim()]
-    for number, (name, axes) in enumerate(axes_by_name.items()):
-        axes.set_ylim(min(ends), max(ends))
-        caption = f"{title}remaining answers of {adversary_words(name, [])} against cost"
+    rows, panels = headline_rows(measures), []
+    if rows.empty:
+        return []
+    # All panels have the ends of their common figure.
+    ends = plotting.plot_audit(rows.sort_index(), costs, comparisons)[0].get_ylim()
+    for number, (name, mine) in enumerate(rows.groupby("adversary", sort=False)):
+        caption = f"{title}remaining answers of {adversary_words(str(name), [])} against cost"
         file = folder / f"answers-against-cost{end}{f'-adversary-{number + 1}' if number else ''}"
-        panels.append(pages.figure(axes, file, caption))
-    return [("panels", _AGAINST_COST, panels)] if panels else []
+        draw = functools.partial(_answer_panel, mine.sort_index(), costs, comparisons, ends)
+        panels.append(pages.figure(draw, file, caption))
+    return [("panels", _AGAINST_COST, panels)]
+
+
+def _answer_panel(
+    rows: pd.DataFrame, costs: pd.DataFrame, comparisons: pd.DataFrame, ends: Sequence[float]
+) -> Any:
+    """Draw the panel of one adversary."""
+    panels = plotting.plot_audit(rows, costs, comparisons)
+    panels[0].set_ylim(*ends)
+    return panels
 
 
 def _belief_figures(
@@ -482,5 +501,6 @@ def _belief_figures(
         mine = measures[measures["group"] == group]
         if len(mine):
             file = folder / f"beliefs{'-unlike' if number else ''}{end}"
-            figures.append(pages.figure(plotting.plot_beliefs(mine), file, f"{title}{caption}"))
+            draw = functools.partial(plotting.plot_beliefs, mine)
+            figures.append(pages.figure(draw, file, f"{title}{caption}"))
     return figures

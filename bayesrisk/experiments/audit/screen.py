@@ -20,7 +20,7 @@ from bayesrisk.experiments.audit.words import (
     people_interval,
     people_text,
 )
-from bayesrisk.experiments.pages import PageTable, listed
+from bayesrisk.experiments.pages import PageTable, Quotes, listed
 from bayesrisk.mechanisms.meanings import NOTHING, shown_name
 from bayesrisk.risk.audit import METHODS
 from bayesrisk.risk.audit.comparisons import AS_MUCH, CONVERSE, HIGHER, LESS, LOWER, NO_MORE
@@ -265,12 +265,65 @@ def _price(screen: Screen) -> str:
     return f"The price: counts off by {listed(costs)}"
 
 
+# What may be quoted.
+
+_ANY = {"These numbers hold for any population.": "They are those of the people of this audit."}
+NOTHING_SAID = "Nobody has a posterior here, so that nothing can be said."
+NO_QUOTES = Quotes(
+    [NOTHING_SAID, "No protection was ranked.", "The audit found no number of people affected."],
+    {
+        "No protection is needed.": "Nothing was found out about any.",
+        "All protections are equally good.": "Nothing was found out about any.",
+        **_ANY,
+    },
+)
+
+
+def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
+    """Return what may be quoted of an audit, and what may not.
+
+    ``reader`` is the adversary of the first screen in words, ``secret`` what is guessed.
+    """
+    rows, words = screen.rows, screen.words
+    first = next(iter(rows.values()))
+    before, without = first["answers_prior"], first["answers_without"]
+    names = [*rows] if len(rows) <= _NAMED + 1 else [*[*rows][:_NAMED], [*rows][-1]]
+    after = listed(
+        [f"{answers_text(rows[n]['answers_posterior'])} under {words[n]}" for n in names]
+    )
+    price = _price(screen).removeprefix("The price: counts ")
+    most = max(row["doubled"] for row in rows.values())
+    wrong = {"The best of these protections is safe.": f"Only {secret} was asked about, and what "
+             f"{reader} learns; others may know more."}  # fmt: skip
+    if people_text(most) not in ("0", "fewer than 1"):
+        wrong[f"{people_text(most)} people were identified."] = (
+            "The truth about them became twice as probable as without their own record; it need "
+            "not be known."
+        )
+    elif without < before:
+        wrong["All that is learned comes from people's own records."] = (
+            f"A release of everybody else's records alone leaves {answers_text(without)} of "
+            f"{answers_text(before)} equally likely answers."
+        )
+    else:
+        wrong["Nobody will ever be affected."] = "Another adversary may know more."
+    return Quotes(
+        [
+            f"{capital(_difference(screen))}.",
+            f"On average a count is {price}." if price else "Counts are published as they are.",
+            f"Before any release {secret} of a person is to {reader} as uncertain as among "
+            f"{answers_text(before)} equally likely answers; after it as among {after}.",
+        ],
+        wrong | _ANY,
+    )
+
+
 # What stands below it.
 
 
 def screen_lines(screen: Screen) -> dict[str, str]:
     """Return the lines below the sentence in front, by what each answers."""
-    from bayesrisk.plotting.audit import one_release  # slow to import
+    from bayesrisk.plotting.audit import WIDE, one_release  # slow to import
 
     every = [*screen.rows.values()]
     releases = max(int(row["releases"]) for row in every)
@@ -285,6 +338,7 @@ def screen_lines(screen: Screen) -> dict[str, str]:
             fixed = False
             if not math.isnan(low):
                 span = f"{answers_text(low)} to {answers_text(high)}"
+                span = span if high < WIDE * low else "unknown, of so few,"
                 spans.append((row["error"], f"{span} under {screen.words[name]}"))
     spans = sorted(spans)[-1:]  # of the most expensive one; all have it in the figure
     another = "the same" if fixed else listed([text for _, text in spans] or ["unknown: of one"])

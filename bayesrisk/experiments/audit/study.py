@@ -494,7 +494,7 @@ class AuditStudy(Study):
     # Statements of a shard, and what all of them come to.
 
     def compute(self, shard: int) -> Mapping[str, pa.Table]:
-        """Return the statements of some targets under one protection; of the first stage."""
+        """Return the statements of some targets under one protection, in the first stage."""
         return self._statements(shard, None)
 
     def compute_after(self, shard: int, folder: RunFolder) -> Mapping[str, pa.Table]:

@@ -5,14 +5,17 @@ is there, a small file with their checksums and the digest of the configuration,
 last.  The manifest says ``complete`` once every result that is made of the parts is in place.
 """
 
+import errno
 import hashlib
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import pandas as pd
@@ -77,7 +80,10 @@ class RunFolder:
         self.state = self.path  # where the configuration, the parts and their list are
         self.config, self.layout = config, layout
         self._digest = config_digest(config)
-        self._sums: dict[Path, tuple[tuple[int, ...], str]] = {}  # checksums, by state of the file
+        # Of a file what changes when it does, with its checksum or what it says.
+        self._sums: dict[Path, tuple[Any, str]] = {}
+        self._records: dict[Path, tuple[Any, dict[str, dict[str, Any]]]] = {}
+        self._copies: TemporaryDirectory[str] | None = None  # results of a store, on this machine
         self._begun = False
         self._errors: dict[int, Exception] = {}
 
@@ -124,9 +130,19 @@ class RunFolder:
         entry, file = files.get(name), self.path / name
         if not isinstance(entry, Mapping) or not isinstance(entry.get("sha256"), str):
             raise PartFileError(f"{file}: is not listed in the manifest; run with --resume")
+        if disk.is_object(file):
+            file = self._copy(file)
         listing, digest = self.layout.listing, entry["sha256"]
         disk.check_digest(file, digest, listing, PartFileError, most=disk.MAX_FILE)
         return file
+
+    def _copy(self, file: Path) -> Path:
+        if self._copies is None:
+            self._copies = TemporaryDirectory(prefix="bayesrisk-")
+        copy = Path(self._copies.name) / file.name
+        with named(str(file), PartFileError), disk.local_copy(file) as fresh:
+            fresh.replace(copy)
+        return copy
 
     # The parts of a shard.
 
@@ -172,34 +188,49 @@ class RunFolder:
         rows: pd.DataFrame = pd.concat(parts, ignore_index=True)
         return rows
 
-    def has(self, shard: int) -> bool:
-        """Return whether the parts of a shard are there; refuse any that is not as written."""
-        if not self._record(shard).exists():
+    def has(self, shard: int, states: Mapping[str, Any] | None = None) -> bool:
+        """Return whether the parts of a shard are there; refuse any that is not as written.
+
+        ``states`` are those of all parts, where they were listed already.
+        """
+        record = self._record(shard)
+        if not (record.exists() if states is None else record.name in states):
             return False
-        for kind, entry in self._recorded(shard).items():
+        states = self._states() if states is None else states
+        for kind, entry in self._recorded(shard, states).items():
             file = self.part(shard, kind)
             with _whole(file):
-                if self._sha256(file) != entry["sha256"]:
+                if self._sha256(file, states) != entry["sha256"]:
                     raise ValueError("its bytes do not fit its checksum")
         return True
 
+    def _states(self) -> Mapping[str, Any]:
+        """Return the names of all parts and records, each with what changes when it does."""
+        return disk.listing(self.state / self.layout.parts)
+
     def finished(self) -> list[int]:
         """Return the shards whose parts are there; refuse any part that is not as written."""
-        files = sorted((self.state / self.layout.parts).glob("shard-*.json"))
-        numbers = [int(n) if (n := file.stem[6:]).isdecimal() else -1 for file in files]
-        for file, number in zip(files, numbers, strict=True):
+        states = self._states()
+        names = sorted(n for n in states if n.startswith("shard-") and n.endswith(".json"))
+        numbers = [int(n) if (n := name[6:-5]).isdecimal() else -1 for name in names]
+        for name, number in zip(names, numbers, strict=True):
             if not 0 <= number < self.shards:
-                raise self._foreign(file)
-            self.has(number)
+                raise self._foreign(self.state / self.layout.parts / name)
+            self.has(number, states)
         return numbers
 
     def missing(self) -> list[int]:
         """Return the shards whose parts are not there."""
         return sorted(set(range(self.shards)).difference(self.finished()))
 
-    def _recorded(self, shard: int) -> dict[str, dict[str, Any]]:
+    def _recorded(
+        self, shard: int, states: Mapping[str, Any] | None = None
+    ) -> dict[str, dict[str, Any]]:
         """Return rows and checksum of each part of a shard, which must be one of this run."""
         file = self._record(shard)
+        state = None if states is None else states.get(file.name)
+        if state is not None and self._records.get(file, ("",))[0] == state:
+            return self._records[file][1]
         with _whole(file):
             record = disk.read_document(file, PartFileError)
         parts: dict[str, dict[str, Any]] = record.pop("parts", {})
@@ -207,6 +238,8 @@ class RunFolder:
             self.layout.kinds
         ):
             raise self._foreign(file)
+        if state is not None:
+            self._records[file] = (state, parts)
         return parts
 
     def _foreign(self, file: Path) -> PartFileError:
@@ -214,10 +247,11 @@ class RunFolder:
             f"{file}: is not a part of this {self.layout.label}; delete it and {ADVICE}"
         )
 
-    def _sha256(self, file: Path) -> str:
+    def _sha256(self, file: Path, states: Mapping[str, Any]) -> str:
         """Return the checksum of a file, read again if the file changed."""
-        status = file.stat()
-        state = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if file.name not in states:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        state = states[file.name]
         if file not in self._sums or self._sums[file][0] != state:
             self._sums[file] = (state, disk.digest(file, disk.MAX_HELD))
         return self._sums[file][1]
@@ -232,9 +266,10 @@ class RunFolder:
         with disk.explained(self.path):
             self._settle()
         if resume:
+            states = self._states()
             for shard in shards:
                 try:
-                    self._check_whole(shard)
+                    self._check_whole(shard, states)
                 except (PartFileError, DataError) as error:
                     self._compute_again(error)
                     self._record(shard).unlink()
@@ -251,7 +286,7 @@ class RunFolder:
             with disk.explained(folder):
                 for shard in shards:
                     self._failure(shard).unlink(missing_ok=True)
-                if not any(folder.iterdir()):
+                if not disk.is_object(folder) and not any(folder.iterdir()):
                     folder.rmdir()
         return finished
 
@@ -290,9 +325,9 @@ class RunFolder:
         text = json.dumps(ours, indent=2, sort_keys=True) + "\n"
         disk.write_bytes(file, text.encode(), private=self._private(file))
 
-    def _check_whole(self, shard: int) -> None:
+    def _check_whole(self, shard: int, states: Mapping[str, Any]) -> None:
         """Refuse a shard any byte of which is not as it was written."""
-        self.has(shard)
+        self.has(shard, states)
 
     def _compute_again(self, error: BayesRiskError) -> None:
         """Say that a damaged shard is computed again."""
@@ -394,6 +429,7 @@ class RunFolder:
         """Write the list of parts; of a complete run with the files that are made of them."""
         failed = sorted((self.state / self.layout.failures).glob("shard-*.json"))
         failures = [disk.read_document(file, PartFileError) for file in failed]
+        states = self._states()
         manifest = {
             "config": self._digest,
             "version": self.config.get("version"),
@@ -403,7 +439,7 @@ class RunFolder:
                 {"shard": shard, "file": f"{self.layout.parts}/{self.part(shard, kind).name}"}
                 | entry
                 for shard in self.finished()
-                for kind, entry in self._recorded(shard).items()
+                for kind, entry in self._recorded(shard, states).items()
             ],
             **({} if files is None else {"files": files}),
             **({"failed": failures} if failures else {}),

@@ -244,7 +244,7 @@ def multilevel_posterior(
     prior: Number,
     known_count: ArrayLike = 0,
 ) -> Belief:
-    r"""Return the belief, of shape (...), from releases that each count the target, one per level.
+    r"""Return the belief in the target given noisy counts of it at several levels.
 
     .. math:: \pi = \operatorname{expit}\Big(\operatorname{logit} p
         + \sum_l \rho_l (2(y_l - k_l) - 1)\Big)
@@ -291,7 +291,7 @@ def count_posterior(
     prior_pmf: ArrayLike,
     known_count: ArrayLike = 0,
 ) -> FloatArray:
-    r"""Return the posterior of a count under any prior and any noise: the general form.
+    r"""Return the posterior of a count under any prior and any noise law.
 
     .. math:: P(X = k + i \mid y) \propto w_i\, f(y - k - i), \quad i = 0, \dots, u
 

@@ -68,7 +68,7 @@ AT_LEAST, EXACTLY = "at least", "exactly"
 
 @dataclass(frozen=True, eq=False)
 class KnownRecords:
-    """So many records of a finest place are known to fulfil a condition.
+    """The adversary knows how many records of a place fulfil a condition.
 
     - ``at least``: the adversary knows ``count`` people of the place and that each of them fulfils
       ``where``; who they are says nothing else.  Of a person whose attributes are all known,
@@ -144,7 +144,7 @@ class KnownRecords:
         return records
 
     def tables(self, schema: Schema) -> list[Table]:
-        """Return an exact condition as a table, so that classes keep it apart; else none."""
+        """Return an exact condition as a table of one cell; no table if it is not exact."""
         if self.relation == AT_LEAST:
             return []
         return [Table("known", ("known",), condition_factors(self.where, schema))]

@@ -267,8 +267,8 @@ def microdata_posterior(
     Two of five people are women, four are of age group 0, and who is what is not published:
 
     >>> import pandas as pd
-    >>> from bayesrisk import MechanismSpec, Records, Release, Schema, Workload, tabulate
-    >>> from bayesrisk.release import TrueCounts
+    >>> from bayesrisk import Records, Release, Schema, Workload, tabulate
+    >>> from bayesrisk.release import MechanismSpec, TrueCounts
     >>> from bayesrisk.tables import Attribute, Geography, Table
     >>> schema = Schema("town", (Attribute("sex", 2), Attribute("age", 2)),
     ...                 Geography("blocks", ("block",), (1,)))
@@ -277,7 +277,7 @@ def microdata_posterior(
     >>> people = pd.DataFrame({"block": list("77777"), "sex": [0, 0, 0, 1, 1],
     ...                        "age": [0, 0, 1, 0, 0]})
     >>> tables = tabulate(Records.from_frame(people, schema=schema), Workload(schema, one_way))
-    >>> release = Release(MechanismSpec("identity", others=TrueCounts()), tables)
+    >>> release = Release(MechanismSpec("none", others=TrueCounts()), tables)
     >>> young_woman = RecordQuestion({"age": [0]}, among={"sex": [1]})
     >>> posterior = microdata_posterior(release, [young_woman], level="block", place="7",
     ...                                 prior=RecordPrior.uniform_data_sets(schema))

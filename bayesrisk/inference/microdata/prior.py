@@ -177,7 +177,7 @@ class RecordPrior:
 
     @property
     def shares_of_cells(self) -> FloatArray:
-        """The composition, written out."""
+        """Expected share of the records in each cell."""
         if self.shares is not None:
             return self.shares
         if self.schema.size > _MAX_CELLS:

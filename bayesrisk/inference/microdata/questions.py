@@ -95,7 +95,7 @@ class RecordQuestion:
         return str(self.where), str(self.among or {})
 
     def tables(self, schema: Schema) -> list[Table]:
-        """Return the conditions as tables of one cell, so that classes tell them apart."""
+        """Return each condition of the question as a table of one cell."""
         conditions = [self.where] if self.among is None else [self.where, self.among]
         return [
             Table("condition", ("fulfilled",), condition_factors(condition, schema))
@@ -152,7 +152,7 @@ class MemberQuestion(RecordQuestion):
         return part[code], group[code]
 
     def tables(self, schema: Schema) -> list[Table]:
-        """Return the numbers of members as a table, so that classes tell them apart."""
+        """Return a table that counts the members of households who are asked about."""
         if schema != self.link.schema:
             raise ArgumentError(f"link must be of the schema of the release, {schema.name!r}")
         counts = np.array([self.link.members @ kinds for kinds in self.kinds()])
@@ -584,7 +584,6 @@ def expected_frame(
 
 
 def _frame(system: MicrodataSystem, cells: IntArray) -> pd.DataFrame:
-    """Return place and codes of classes."""
     classes = system.classes
     place, cls = np.divmod(cells, classes.size)
     places: TextArray = system.places[place]
@@ -595,7 +594,6 @@ def _frame(system: MicrodataSystem, cells: IntArray) -> pd.DataFrame:
 
 
 def _codes(classes: CellSpace, name: str) -> list[str]:
-    """Return the codes of every bin of an attribute."""
     attribute = classes.schema.attribute(name)
     texts = []
     for b in range(int(classes.bins[name].max()) + 1):

@@ -18,6 +18,7 @@ from scipy.special import gammaln
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk.constraints.implied import row_basis
 from bayesrisk.constraints.rows import by_columns, equal_rows, first_rows, largest_alone
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.microdata.knowledge import (
@@ -252,16 +253,12 @@ def _classes(shared: _Shared, levels: tuple[str, ...]) -> CellSpace:
 
 @lru_cache(maxsize=16)
 def _weights(shared: _Shared, level: str, classes: CellSpace) -> sp.csr_array:
-    """Return the weight of a record of every class in every cell of a level."""
-    cells = classes.representatives()
-    parts = [table.incidence(classes.schema, cells) for table in shared.workload.at(level).values()]
-    return sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
+    return classes.incidence(shared.workload.at(level).values())
 
 
 def _layer(
     release: Release, level: str, place: str, places: TextArray, weights: sp.csr_array
 ) -> Layer:
-    """Return the published cells of a level."""
     tables, schema = release.tables, release.tables.workload.schema
     geoids = _descendants(tables.geoids[level], place)
     rows = np.searchsorted(tables.geoids[level], geoids)
@@ -317,7 +314,6 @@ def _check_true(counts: IntArray, layer: Layer) -> None:
 
 
 def _descendants(geoids: TextArray, place: str) -> TextArray:
-    """Return the places whose code begins with that of a place."""
     matches: TextArray = geoids[np.strings.startswith(geoids, place)]
     return matches
 
@@ -325,7 +321,6 @@ def _descendants(geoids: TextArray, place: str) -> TextArray:
 # A system made small without changing its law: dead unknowns, equal columns, implied rows.
 
 
-_DENOMINATORS = 12
 _MAX_WEIGHTS = 2**28  # of numbers of records: 2 GiB
 _MAX_ENTRIES = 2**26  # of rows by groups, written out: half a GiB
 
@@ -439,7 +434,6 @@ def log_priors(mass: FloatArray, top: IntArray, *, dirichlet: bool) -> tuple[Flo
 
 
 def _mass(system: MicrodataSystem) -> FloatArray:
-    """Return the share, or Dirichlet parameter, of every unknown."""
     prior, n_places = system.prior, len(system.places)
     shares = system.classes.mass(prior.shares)
     mass = np.tile(shares * (prior.concentration or 1.0), n_places)
@@ -449,7 +443,6 @@ def _mass(system: MicrodataSystem) -> FloatArray:
 
 
 def _all_rows(system: MicrodataSystem) -> RowSystem:
-    """Return the rows of the system, of what is known, and of the people of every place."""
     n_places, n_classes, knowledge = len(system.places), system.classes.size, system.knowledge
     rows = system.rows()
     settled = np.asarray(knowledge.settled.sum(axis=1), np.int64).ravel()
@@ -486,7 +479,6 @@ def _all_rows(system: MicrodataSystem) -> RowSystem:
 
 
 def _ones(columns: IntArray, width: int) -> sp.csr_array:
-    """Return a row that counts some of the unknowns."""
     return sp.csr_array(
         (np.ones(columns.size, np.int64), columns, np.array([0, columns.size])), shape=(1, width)
     )
@@ -499,72 +491,35 @@ def _drop_implied_rows(rows: RowSystem, prior: RecordPrior) -> RowSystem:
             f"place must have at most {_MAX_ENTRIES} pairs of a published count and a kind of "
             f"record, got {rows.matrix.shape[0]} * {rows.matrix.shape[1]}"
         )
-    dense = rows.matrix.toarray()
-    sizes = np.diff(rows.matrix.indptr)
-    order = np.lexsort((sizes, ~rows.hard))
-    span = _Span(dense.shape[1])
-    selection = []
-    for r in order:
-        fixed = span.value(dense[r])
-        if fixed is None:
-            selection.append(r)
-            if rows.hard[r]:
-                span.add(dense[r], int(rows.counts[r] - rows.constants[r]))
+    # Hard rows are kept as long as they are independent, those of few unknowns first.
+    order = np.lexsort((np.diff(rows.matrix.indptr), ~rows.hard))
+    hard, right = order[rows.hard[order]], rows.counts - rows.constants
+    basis = row_basis(sp.csc_array(rows.matrix[hard]), right[hard])
+    rest = order[~np.isin(order, hard[basis.rows])]
+    keep = np.ones(order.size, np.bool_)
+    totals = zip(*basis.totals(rows.matrix[rest].toarray()), strict=True)
+    for r, (total, part) in zip(rest.tolist(), totals, strict=True):
+        if not part:
             continue
-        total, scale = fixed
-        value = total / scale + int(rows.constants[r])
-        if total % scale or total < 0:
+        keep[r] = False
+        value = total / part + int(rows.constants[r])
+        if total % part or total < 0:
             raise DataError(
                 f"release contradicts itself: other counts make {rows.names[r]} {value:g}"
             )
+        if rows.hard[r] and total != part * right[r]:
+            raise DataError(
+                f"release contradicts itself or the prior: {rows.names[r]} is "
+                f"{rows.counts[r]}, and other counts make it {value:.0f}"
+            )
         if rows.hard[r]:
-            if total != scale * int(rows.counts[r] - rows.constants[r]):
-                raise DataError(
-                    f"release contradicts itself or the prior: {rows.names[r]} is "
-                    f"{rows.counts[r]}, and other counts make it {value:.0f}"
-                )
             continue
-        if _log_weight(rows, r, np.array([total // scale]), prior)[0] == -np.inf:
+        if _log_weight(rows, r, np.array([total // part]), prior)[0] == -np.inf:
             raise DataError(
                 f"release contradicts itself or the prior: {rows.names[r]} cannot be "
                 f"{value:.0f}, as other counts say"
             )
-    return rows.keep(np.array(sorted(selection), np.int64))
-
-
-class _Span:
-    """Rows with given sums: which other sums they fix, found in floats and checked in integers."""
-
-    def __init__(self, width: int) -> None:
-        self._rows = np.zeros((0, width), np.int64)
-        self._totals: list[int] = []
-        self._orthonormal = np.zeros((0, width))
-
-    def add(self, row: IntArray, total: int) -> None:
-        left = self._rest(row)
-        self._orthonormal = np.vstack([self._orthonormal, left / np.linalg.norm(left)])
-        self._rows = np.vstack([self._rows, row])
-        self._totals.append(total)
-
-    def _rest(self, row: IntArray) -> FloatArray:
-        left = row.astype(float)
-        for _ in range(2):  # once more for what rounding left
-            left = left - self._orthonormal.T @ (self._orthonormal @ left)
-        return left
-
-    def value(self, row: IntArray) -> tuple[int, int] | None:
-        """Return (total, scale): the row's sum is total / scale.  None where it is not fixed."""
-        size = float(np.linalg.norm(row))
-        if size and np.linalg.norm(self._rest(row)) > 1e-9 * size:
-            return None
-        if not size:
-            return 0, 1
-        coef = np.linalg.lstsq(self._rows.T.astype(float), row.astype(float), rcond=None)[0]
-        for scale in range(1, _DENOMINATORS + 1):
-            whole = np.rint(coef * scale).astype(np.int64)
-            if np.array_equal(whole @ self._rows, scale * row):
-                return sum(int(c) * g for c, g in zip(whole, self._totals, strict=True)), scale
-        return None
+    return rows.keep(np.flatnonzero(keep))
 
 
 def _bounds(rows: RowSystem, prior: RecordPrior) -> IntArray:

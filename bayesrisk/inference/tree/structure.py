@@ -271,8 +271,8 @@ class Tree:
 
         Examples
         --------
-        >>> from bayesrisk import MechanismSpec, Workload, simulate_population, tabulate
-        >>> from bayesrisk.release import NoiseSpec
+        >>> from bayesrisk import Workload, simulate_population, tabulate
+        >>> from bayesrisk.release import MechanismSpec, NoiseSpec
         >>> work = Workload.named("pl94").select(levels=["tract", "block"], tables=["total"])
         >>> tables = tabulate(simulate_population("tract", rng=1), work)
         >>> spec = MechanismSpec("mine", others=NoiseSpec("discrete-gaussian", 5))

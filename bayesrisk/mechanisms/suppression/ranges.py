@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk.constraints.components import components
 from bayesrisk.constraints.ends import FormEnds
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
 from bayesrisk.constraints.narrow import narrowed
@@ -28,7 +28,7 @@ _CONTRADICT = "tables: published cells contradict each other"
 
 def some_histogram(group: PlaceGroup) -> IntArray:
     """Return a histogram that has all counts of a group in which nothing is hidden."""
-    model = _narrow(group.model)
+    model = _consistent(group.model)
     histogram = model.low.copy()
     for part in _parts(model, np.zeros(0, dtype=np.int64)):
         if part.star is None:
@@ -58,7 +58,7 @@ def group_ranges(
     bounded = ~tie & (~wanted | (most is not None))
     free = endless_variables(sparse.csr_array(rows[bounded]), rows[np.flatnonzero(tie)])
     targets = np.flatnonzero(wanted)
-    narrow = _narrow(IntegerModel(model.low, model.high, rows, low, high))
+    narrow = _consistent(IntegerModel(model.low, model.high, rows, low, high))
     lower, upper, proved = _settled(narrow, targets, (rows[targets] @ free) > 0)
     number = np.full(len(first), -1)
     number[targets] = np.arange(len(targets))
@@ -66,8 +66,7 @@ def group_ranges(
     return lower[position], upper[position], proved[position]
 
 
-def _narrow(model: IntegerModel) -> IntegerModel:
-    """Pass bounds from rows to variables until they settle; refuse what contradicts itself."""
+def _consistent(model: IntegerModel) -> IntegerModel:
     left = narrowed(model, _SWEEPS)
     if left is None:
         raise DataError(
@@ -122,30 +121,21 @@ class _RowPart(NamedTuple):
 def _parts(model: IntegerModel, targets: IntArray) -> Iterator[_RowPart]:
     """Yield the parts of a model, without what is fixed; one without a solution is refused."""
     wide = np.flatnonzero(model.low < model.high)
-    matrix = sparse.coo_array(model.rows[:, wide])
-    row, column = matrix.coords
-    size = matrix.shape[0] + len(wide)
-    edges = np.ones(len(row), dtype=np.int8), (row, column + matrix.shape[0])
-    label = connected_components(sparse.csr_array(edges, shape=(size, size)), directed=False)[1]
-    row_part, variable_part = label[: matrix.shape[0]], label[matrix.shape[0] :]
-    by_row, by_variable = (np.argsort(key, kind="stable") for key in (row_part, variable_part))
-    number = np.full(matrix.shape[0], -1)
-    number[targets] = np.arange(len(targets))
     constant = model.rows @ np.where(model.low == model.high, model.low, 0)
+    ends = (_minus(end, constant) for end in (model.row_low, model.row_high))
+    left = sparse.csr_array(model.rows[:, wide])
+    parts = components(IntegerModel(model.low[wide], model.high[wide], left, *ends))
+    number = np.full(constant.size, -1)
+    number[targets] = np.arange(len(targets))
     from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
-    for part in np.unique(variable_part).tolist():
-        ends = np.searchsorted(row_part[by_row], [part, part + 1])
-        rows = by_row[ends[0] : ends[1]]
-        ends = np.searchsorted(variable_part[by_variable], [part, part + 1])
-        variables = wide[by_variable[ends[0] : ends[1]]]
-        inner, wanted = sparse.csr_array(model.rows[rows][:, variables]), number[rows] >= 0
-        low, high = (_minus(e[rows], constant[rows]) for e in (model.row_low, model.row_high))
-        open_ = IntegerModel(model.low[variables], model.high[variables], inner, low, high)
-        nothing = np.zeros(len(variables), np.int64)
-        linear = HighsWarm(open_, nothing, primal=True)
+    for k in range(parts.size):
+        part, rows = parts.part([k]), parts.row[parts.first_row[k] : parts.first_row[k + 1]]
+        nothing = np.zeros(part.low.size, np.int64)
+        linear = HighsWarm(part, nothing, primal=True)
         status, star = linear.find(nothing, nodes=_NODES)
         if status == "none":
             raise DataError(f"{_CONTRADICT}: no counts fit them")
-        index, forms = number[rows[wanted]], sparse.csr_array(inner[wanted])
-        yield _RowPart(index, variables, open_, forms, constant[rows[wanted]], linear, star)
+        wanted, variables = number[rows] >= 0, wide[parts.variable[parts.variables([k])]]
+        index, forms = number[rows[wanted]], sparse.csr_array(part.rows[np.flatnonzero(wanted)])
+        yield _RowPart(index, variables, part, forms, constant[rows[wanted]], linear, star)

@@ -18,6 +18,7 @@ from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.accounting.budget import exact_number
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.base import BasePrepared, Dial, PreparingMechanism, Protected
+from bayesrisk.mechanisms.registry import usual_parameters
 from bayesrisk.mechanisms.swapping.pairs import (
     TIERS,
     PartnerSearch,
@@ -236,17 +237,17 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
     ----------
     rate : number
         Share of swapped households, in [0, 1].
-    swap_key : sequence of str
+    swap_key : sequence of str, optional
         Columns in which partners agree: of the households; ``size``, ``adults`` and ``children``,
         which are also counted from the persons (adults are 18 or older); or of the persons,
         where households must agree in the multiset of values.
-    unique_by : sequence of str
+    unique_by : sequence of str, optional
         Columns whose combination may be rare, named as above.
-    within : str
+    within : str, optional
         Level of the geography whose places are the regions.
-    unique_within : str
+    unique_within : str, optional
         Level within which a combination is counted, ``within`` or finer.
-    unit : {"household", "person"}
+    unit : {"household", "person"}, optional
         What is swapped.  A person takes the other's place and household.
     neighbours : int, default 5
         How many of the nearest a partner is drawn from, as in the source.
@@ -256,6 +257,9 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
 
     Notes
     -----
+    What is left open has its usual value (:func:`usual_parameters`), which follows from the records
+    and the tables of a release.
+
     "Near" is the distance of block centres, without coordinates that in the sorted list of blocks.
     Persons whose household has no record (group quarters) stay, and households without persons do
     where persons are given.  The realised rate is below the stated one only when too few households
@@ -284,35 +288,47 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         self,
         *,
         rate: object,
-        swap_key: Sequence[str],
-        unique_by: Sequence[str],
-        within: str,
-        unique_within: str,
-        unit: str,
+        swap_key: Sequence[str] | None = None,
+        unique_by: Sequence[str] | None = None,
+        within: str | None = None,
+        unique_within: str | None = None,
+        unit: str | None = None,
         neighbours: int = 5,
         tiers: Sequence[Sequence[object]] = TIERS,
     ) -> None:
         self._rate = exact_number(rate, "rate")
         if not 0 <= self._rate <= 1:
             raise ArgumentError("rate", "must be in [0, 1]", got=rate)
-        self._key, self._unique = _names(swap_key, "swap_key"), _names(unique_by, "unique_by")
-        for name, level in (("within", within), ("unique_within", unique_within)):
-            check.text(level, name)
-        self._region, self._unique_within = within, unique_within
-        self._unit = check.choice(unit, "unit", _UNITS)
+        self._key, self._unique = (
+            () if columns is None else _names(columns, name)
+            for name, columns in (("swap_key", swap_key), ("unique_by", unique_by))
+        )
+        self._region, self._unique_within = (
+            "" if level is None else check.text(level, name)
+            for name, level in (("within", within), ("unique_within", unique_within))
+        )
+        self._unit = "" if unit is None else check.choice(unit, "unit", _UNITS)
         self._neighbours = check.integer(neighbours, "neighbours", lower=1, upper=10_000)
         self._shares, self._weights = parse_tiers(tiers)
         parameters = {
             "rate": self._rate,
             "swap_key": self._key,
             "unique_by": self._unique,
-            "within": within,
-            "unique_within": unique_within,
+            "within": self._region,
+            "unique_within": self._unique_within,
             "unit": self._unit,
             "neighbours": self._neighbours,
             "tiers": list(zip(self._shares, self._weights, strict=True)),
         }
-        super().__init__(MechanismSpec("swapping", parameters))
+        self._open = [name for name, value in parameters.items() if value in ((), "")]
+        stated = {name: value for name, value in parameters.items() if name not in self._open}
+        super().__init__(MechanismSpec("swapping", stated))
+
+    def _completed(self, workload: Workload, *, households: bool) -> Swapping:
+        """Return the mechanism with usual values of what is open."""
+        stated = self.spec.parameters
+        usual = usual_parameters("swapping", workload, households=households, **stated)
+        return Swapping(**usual)
 
     def swap(
         self, microdata: Microdata | Records, *, rng: np.random.Generator | int | None = None
@@ -324,6 +340,8 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         DataError
             If persons and households do not fit together.
         """
+        if self._open:
+            raise ArgumentError(self._open[0], "must be given to swap without tables", got=None)
         random = generator(rng, optional=True)
         plan = self._plan(as_microdata(microdata))
         partner, tier = self._partners(plan, random)
@@ -341,6 +359,9 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         )
 
     def _prepare(self, microdata: Microdata, workload: Workload) -> PreparedSwapping:
+        if self._open:
+            households = microdata.persons is not None and microdata.households is not None
+            return self._completed(workload, households=households)._prepare(microdata, workload)
         plan = self._plan(microdata)
         records = plan.data.for_schema(workload.schema)
         coarse = workload.schema.geography.rank(self._region)
@@ -414,6 +435,8 @@ class Swapping(PreparingMechanism[PreparedSwapping]):
         release has it in each place.
         """
         levels = check.instance(workload, Workload, "workload").schema.geography.levels
+        if not self._region:
+            return self._completed(workload, households=False).acts_within(workload)
         return check.choice(self._region, "within", levels)
 
     def _keeps(self, table: Table, data: Microdata, workload: Workload) -> bool:

@@ -634,7 +634,7 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         return MechanismSpec("topdown", stated, exact).for_tables(workload.tables)
 
     def for_neighbours(self) -> Self:
-        """Return the mechanism with a memory of the families that it solved, the latest 64 MiB.
+        """Return the mechanism with a cache of the problems that it solved, of at most 64 MiB.
 
         Where truths differ in one record and the noise is the same, nearly all families are.
         """

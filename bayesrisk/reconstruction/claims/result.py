@@ -28,7 +28,7 @@ from bayesrisk.reconstruction.claims.search.decide import (
 )
 from bayesrisk.reconstruction.claims.search.lattice import matches, subsets
 from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
-from bayesrisk.reconstruction.records.problem import stated_counts
+from bayesrisk.reconstruction.records.problem import Problem, stated_counts
 from bayesrisk.release import Release
 from bayesrisk.tables.published import SeveralTables, read_tables, under_laws
 from bayesrisk.tables.schema import Schema
@@ -204,7 +204,6 @@ def one_record(claims: pd.DataFrame) -> BoolArray:
 
 
 def _collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
-    """Return the claims of all places as frames."""
     level, places = problem.level, problem.places.astype(object)
     patterns, decision = _joined(studies, "patterns"), _joined(studies, "decision")
     frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in studies]), patterns)
@@ -435,10 +434,11 @@ class ClaimOptions:
         return cls(**options)
 
 
-def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
+def claim_problem(tables: SeveralTables | Problem, options: ClaimOptions) -> ClaimProblem:
     """Return the claims that options ask of tables, both checked, with the space they are in."""
+    posed, source = (tables, tables.tables) if isinstance(tables, Problem) else (None, tables)
     tables, (level,), assumed = read_tables(
-        tables, options.level, taken_as_true=options.taken_as_true, alone=True
+        source, options.level, taken_as_true=options.taken_as_true, alone=True
     )
     workload, schema = tables.workload, tables.workload.schema
     keys = [key for key in workload.tables if key[0] == level]
@@ -449,9 +449,13 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
         if key in keys and not law.plain and (law.exact or not assumed)
     }
     coarsened = any(options.known_rule or not law.exact for law in laws.values())
-    stated = stated_counts(
-        under_laws(tables, laws), level, coarsened=coarsened, known_rule=options.known_rule
-    )
+    question = level, False, options.known_rule
+    if posed and not assumed and (posed.level, *posed.question[1:3]) == question:
+        stated = posed.published, posed.ranges
+    else:
+        stated = stated_counts(
+            under_laws(tables, laws), level, coarsened=coarsened, known_rule=options.known_rule
+        )
     if schema.name != HOUSEHOLD and options.tenure != "merged":
         raise ArgumentError(
             "tenure", f"must be merged for schema {schema.name!r}", got=options.tenure
@@ -482,7 +486,7 @@ def claim_problem(tables: SeveralTables, options: ClaimOptions) -> ClaimProblem:
 # verified when it holds in every data set that fits the published tables.
 
 
-def find_claims(tables: SeveralTables, **options: object) -> Claims:
+def find_claims(tables: SeveralTables | Problem, **options: object) -> Claims:
     """Return every claim about records that must be true, given published tables.
 
     Candidates are all partial assignments of the records of one data set that fits the tables:
@@ -494,7 +498,7 @@ def find_claims(tables: SeveralTables, **options: object) -> Claims:
     ----------
     tables : PublishedTables, or sequence of them, or mapping by name
         Tables of any schema and workload, of true counts or of such that limit the true ones; of
-        one release, or of several of the same people.
+        one release, or of several of the same people; or their problem, as a reconstruction has it.
     **options : object
         Those of :class:`ClaimOptions`, by name.
 
@@ -525,7 +529,7 @@ def find_claims(tables: SeveralTables, **options: object) -> Claims:
     return _collected(problem, [problem.study(block) for block in problem.blocks()])
 
 
-def generate_claims(tables: SeveralTables, **options: object) -> Claims:
+def generate_claims(tables: SeveralTables | Problem, **options: object) -> Claims:
     """Return candidates: claims that hold in every data set that was found.
 
     Tables and options are as for :func:`find_claims`; :func:`verify_claims` decides on each.
@@ -536,7 +540,7 @@ def generate_claims(tables: SeveralTables, **options: object) -> Claims:
 
 
 def verify_claims(
-    tables: SeveralTables, candidates: Claims | pd.DataFrame, **options: object
+    tables: SeveralTables | Problem, candidates: Claims | pd.DataFrame, **options: object
 ) -> Claims:
     """Return some claims, place after place, with a decision on each.
 

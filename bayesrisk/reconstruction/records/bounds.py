@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
-from bayesrisk._base.validation import BoolArray, IntArray, TextArray
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.model import Status
 from bayesrisk.constraints.solvers import Deadline, Limits, SolverBackend, solver_and_limits
 from bayesrisk.reconstruction.records.kernels import HIDDEN, UNCOUNTED, UNLIMITED
@@ -25,12 +25,13 @@ from bayesrisk.reconstruction.records.problem import (
     CountRanges,
     Problem,
     RowSource,
+    StatedCounts,
     entries,
     published_problem,
 )
-from bayesrisk.reconstruction.records.program import Program, open_program, solution_model
+from bayesrisk.reconstruction.records.program import Program, open_program
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
-from bayesrisk.reconstruction.records.system import Queries, queries as queries_over
+from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import SeveralTables
@@ -111,7 +112,6 @@ def _margin(space: CellSpace, factors: Iterable[Mapping[str, IntArray]]) -> dict
 
 
 def _margin_size(margin: _Margin) -> int:
-    """Return the number of cells of a margin."""
     return int(np.prod([group.max() + 1 for group in margin.values()]))
 
 
@@ -231,7 +231,6 @@ def _split(space: CellSpace, rest: list[_Item]) -> tuple[list[_Item], _Margin, _
 
 
 def _margin_cells(space: CellSpace, margin: _Margin) -> IntArray:
-    """Return the cell of a margin that each cell of the histogram is in."""
     shape = tuple(int(margin[name].max()) + 1 for name in space.schema.names)
     index = np.broadcast_arrays(*np.ix_(*(margin[name] for name in space.schema.names)))
     return np.ravel_multi_index(tuple(index), shape).ravel().astype(np.int64)
@@ -296,60 +295,21 @@ def _margin_problem(
 # The counts that are asked for, of all places, and their ends.
 
 
-@dataclass(frozen=True)
-class _Question:
-    """Queries of one level, the counts that are published of them, and the place of every block.
-
-    ``rows`` are the queries over the cells of the problem; None where these are too coarse for
-    them, and their counts are true.
-    """
-
-    level: str
-    geoids: TextArray
-    group: IntArray
-    queries: Queries
-    ranges: CountRanges
-    published: sp.csr_array | None
-    rows: sp.csr_array | None
-
-
-def _published(problem: Problem) -> list[_Question]:
-    """Return the published cells of every level, the blocks' first."""
-    queries = problem.system.queries
-    blocks = np.arange(problem.geoids.size)
-    questions = [
-        _Question(
-            problem.level, problem.geoids, blocks, queries, problem.ranges, problem.published,
-            queries.matrix,
-        )
-    ]  # fmt: skip
-    for larger in problem.larger:
-        coupling = larger.coupling
-        rows = coupling.queries.matrix if coupling.detail is None else None
-        questions.append(
-            _Question(
-                larger.level, larger.geoids, larger.group, coupling.queries, larger.ranges,
-                larger.published, rows,
-            )
-        )  # fmt: skip
-    return questions
-
-
 def _unpublished(
-    problem: Problem, questions: Sequence[_Question], workload: Workload
-) -> list[_Question]:
+    problem: Problem, questions: Sequence[StatedCounts], workload: Workload
+) -> list[StatedCounts]:
     """Return the queries of another workload, of which nothing is published."""
     unpublished = []
     for level in workload.levels:
         place = next(one for one in questions if one.level == level)
-        queries = queries_over(problem.space, list(workload.at(level).values()))
+        queries = Queries(problem.space, tuple(workload.at(level).values()))
         shape = place.geoids.size, len(queries.names)
         nothing = CountRanges(
             sp.csr_array(shape, dtype=np.int64), sp.csr_array(shape, dtype=np.int64),
             np.full(shape[1], UNBOUNDED),
         )  # fmt: skip
         unpublished.append(
-            _Question(level, place.geoids, place.group, queries, nothing, None, queries.matrix)
+            StatedCounts(level, place.geoids, place.group, queries, None, nothing, queries.matrix)
         )
     return unpublished
 
@@ -359,7 +319,7 @@ _LARGER = 2
 
 
 def _question_problem(
-    problem: Problem, star: sp.csr_array, questions: Sequence[_Question]
+    problem: Problem, star: sp.csr_array, questions: Sequence[StatedCounts]
 ) -> tuple[Problem, BlockBounds, sp.csr_array, list[sp.csr_array]]:
     """Return the problem that is asked about, with bounds and a solution, and the rows asked for.
 
@@ -415,15 +375,15 @@ def _row_ends(
     """Return the ends of all rows of a program, and whether each of them is reached."""
     from bayesrisk.constraints.ends import row_ends  # slow to load
 
-    p = program.arrays
-    low, high = p.row_low.copy(), p.row_high.copy()
+    p, model = program.parts, program.model
+    low, high = model.row_low.copy(), model.row_high.copy()
     sure = np.ones((2, low.size), np.bool_)
-    for k in range(program.n_components):
+    for k in range(program.parts.size):
         a, b = p.first_row[k], p.first_row[k + 1]
         star = point[p.first_var[k] : p.first_var[k + 1]]
         deadline = Deadline(limits.seconds, limits.nodes)
         low[a:b], high[a:b], sure[0, a:b], sure[1, a:b] = row_ends(
-            solution_model(program, [k]), star, solver, deadline
+            program.parts.part([k]), star, solver, deadline
         )
     return low, high, sure[0], sure[1]
 
@@ -431,7 +391,7 @@ def _row_ends(
 def _answers(
     problem: Problem,
     solution: Solution,
-    questions: Sequence[_Question],
+    questions: Sequence[StatedCounts],
     solver: SolverBackend,
     limits: Limits,
 ) -> list[_Answers]:
@@ -440,7 +400,8 @@ def _answers(
     reduced, bounds, star, rows = _question_problem(problem, solution.histogram(problem), questions)
     program, _, low, high = open_program(reduced, bounds, good)
     inside = np.flatnonzero(good[bounds.block])[program.entry]
-    program = replace(program, low=low[inside], high=high[inside])
+    model = replace(program.model, low=low[inside], high=high[inside])
+    program = replace(program, parts=replace(program.parts, model=model))
     point = entries(star, program.block, program.cell)
     *ends, below, above = _row_ends(program, point, solver, limits)
     endless, matrices, answers, number = _endless(problem), iter(rows), [], 0
@@ -582,7 +543,7 @@ def count_bounds(
     time_limit: float | None = None,
     node_limit: int | None = None,
 ) -> CountBounds:
-    """Return the smallest and the largest true count of every published cell, proved and reached.
+    """Return the smallest and the largest true count that each published cell allows.
 
     A published count that was rounded, given as a range or withheld stands for several true ones;
     all published counts together mostly allow fewer.  Each end is the count of a histogram of whole
@@ -640,7 +601,7 @@ def count_bounds(
     for level in () if more is None else more.levels:
         check.choice(level, "level of queries", levels)
     solution = solve_blocks(problem, solver=backend, limits=limits, loose=True)[0]
-    questions = _published(problem)
+    questions = list(problem.stated)
     n_published = len(questions)
     if more is not None:
         questions += _unpublished(problem, questions, more)
@@ -660,8 +621,7 @@ def count_bounds(
     return CountBounds(counts, conflict, problem.scope)
 
 
-def _frame(question: _Question, answer: _Answers) -> pd.DataFrame:
-    """Return one row for each place and query."""
+def _frame(question: StatedCounts, answer: _Answers) -> pd.DataFrame:
     size, n_queries = answer.low.shape
     table, cell = (
         np.array(part, dtype=object) for part in zip(*question.queries.names, strict=True)

@@ -11,11 +11,11 @@ import scipy.sparse as sp
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray, TextArray
-from bayesrisk.constraints.rows import Columns, by_columns, largest_alone
+from bayesrisk.constraints.rows import Columns, by_columns, expand, largest_alone
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN
-from bayesrisk.reconstruction.records.system import CellSystem, Coupling, cell_systems
+from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries, cell_systems
 from bayesrisk.tables import Table
 from bayesrisk.tables.cells import CellSpace
 from bayesrisk.tables.likelihoods import UNBOUNDED
@@ -143,19 +143,29 @@ class RowSource:
 
 
 @dataclass(frozen=True)
-class LargerLevel:
-    """The tables of a larger level, which couple the blocks.
+class StatedCounts:
+    """Queries of one level, the counts that are published of them, and the place of every block.
 
-    ``group`` is the place of every block, by position among ``geoids``; ``published`` are the
-    counts of the places, ``HIDDEN`` where suppressed, ``ranges`` the counts that they allow;
-    ``coupling`` are rows of a place over the cells of its blocks.
+    ``group`` is that place by position among ``geoids``; ``published`` has the counts of the
+    places, ``HIDDEN`` where suppressed, or is None, and ``ranges`` the counts that are allowed.
+    ``rows`` are the queries over the cells of a problem; None where these are too coarse for them,
+    and the counts are true.
     """
 
     level: str
     geoids: TextArray
     group: IntArray
-    published: sp.csr_array
+    queries: Queries
+    published: sp.csr_array | None
     ranges: CountRanges
+    rows: sp.csr_array | None
+
+
+@dataclass(frozen=True)
+class LargerLevel(StatedCounts):
+    """The tables of a larger level, and the rows of a place over the cells of its blocks."""
+
+    published: sp.csr_array
     coupling: Coupling
 
 
@@ -176,10 +186,8 @@ class BlockBounds:
 
     def part(self, blocks: IntArray) -> "BlockBounds":
         """Return the bounds of some blocks; cells are in the order of blocks."""
-        first, last = (np.searchsorted(self.block, blocks, side) for side in ("left", "right"))
-        size = last - first
-        chosen = np.repeat(last - np.cumsum(size), size) + np.arange(size.sum())
-        block, cells = np.repeat(np.arange(blocks.size), size), (self.cell, self.low, self.high)
+        ptr = np.searchsorted(self.block, np.arange(self.status.size + 1)).astype(np.int64)
+        (chosen, block), cells = expand(ptr, blocks), (self.cell, self.low, self.high)
         causes = self.status[blocks], self.culprit[blocks]
         return BlockBounds(*causes, block, *(part[chosen] for part in cells))
 
@@ -217,6 +225,13 @@ class Problem:
     def space(self) -> CellSpace:
         """The cells of a block."""
         return self.system.queries.space
+
+    @property
+    def stated(self) -> tuple[StatedCounts, ...]:
+        """The published counts of every level, the blocks' first."""
+        blocks, queries = np.arange(self.geoids.size), self.system.queries
+        terms = self.level, self.geoids, blocks, queries, self.published, self.ranges
+        return StatedCounts(*terms, queries.matrix), *self.larger
 
     @property
     def scope(self) -> str:
@@ -289,7 +304,6 @@ class Problem:
 
 
 def _joined(parts: Sequence[BlockBounds]) -> BlockBounds:
-    """Return the bounds of runs of blocks as those of all of them."""
     fields = zip(*(vars(part).values() for part in parts), strict=True)
     return BlockBounds(*(np.concatenate(field) for field in fields))
 
@@ -350,7 +364,15 @@ def published_problem(
     raw = not ranges[0].true, any(not part.true for part in ranges[1:])
     system, couplings = cell_systems(workload, levels, raw, extra)
     larger = tuple(
-        LargerLevel(name, tables.geoids[name], tables.parents(name), *counts, coupling)
+        LargerLevel(
+            name,
+            tables.geoids[name],
+            tables.parents(name),
+            coupling.queries,
+            *counts,
+            coupling.queries.matrix if coupling.detail is None else None,
+            coupling,
+        )
         for name, counts, coupling in zip(levels[1:], stated[1:], couplings, strict=True)
     )
     geoids = tables.geoids[levels[0]]

@@ -7,16 +7,24 @@ each of which is searched by itself, and put to a solver where the search comes 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk.constraints import propagation
+from bayesrisk.constraints.components import Components, components
 from bayesrisk.constraints.model import IntegerModel, Status
-from bayesrisk.constraints.narrow import RowSums, SearchWork, propagate_components
-from bayesrisk.constraints.rows import ProgramArrays
+from bayesrisk.constraints.propagation import (
+    ProgramArrays,
+    SearchWork,
+    program_arrays,
+    propagate_components,
+    search_work,
+)
+from bayesrisk.constraints.rows import expand
 from bayesrisk.constraints.solvers import BOUND_ERROR, Deadline, Limits, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
@@ -34,22 +42,17 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 # Programs: cells whose bounds are apart, with the rows that bind them, in components.
 
 
-#: Changes of bounds, beyond two for each variable, that a search can take back; one that needs
-#: more stops, as at its limit of nodes.  24 bytes each.
-MOST_CHANGES = 5_000_000
-
-
 @dataclass(frozen=True)
 class Program:
-    """Free cells with their bounds, and the rows that bind them.
+    """Free cells with their bounds, and the rows that bind them, in components.
 
     ``entry``, ``block`` and ``cell`` say which of the given cells each variable is; ``source``,
-    ``group`` and ``row`` where each row comes from.
+    ``group`` and ``row`` where each row comes from, and ``family`` which others share none of its
+    cells.
     """
 
-    arrays: ProgramArrays
-    low: IntArray
-    high: IntArray
+    parts: Components
+    family: IntArray
     entry: IntArray
     block: IntArray
     cell: IntArray
@@ -58,47 +61,23 @@ class Program:
     row: IntArray
 
     @property
-    def n_components(self) -> int:
-        """Number of components."""
-        return self.arrays.first_var.size - 1
+    def model(self) -> IntegerModel:
+        """The bounds of the cells and the rows."""
+        return self.parts.model
 
-    def variable_components(self) -> IntArray:
-        """Return the component of every variable."""
-        return np.repeat(np.arange(self.n_components), np.diff(self.arrays.first_var))
+    @cached_property
+    def arrays(self) -> ProgramArrays:
+        """The program as a search takes it."""
+        return program_arrays(self.parts, self.family)
+
+    def work(self) -> SearchWork:
+        """Return fresh working arrays of a search."""
+        return search_work(self.arrays, self.model.low, self.model.high)
 
     def component_blocks(self, component: int) -> IntArray:
         """Return the blocks that have a cell in a component."""
-        first, last = self.arrays.first_var[component : component + 2]
+        first, last = self.parts.first_var[component : component + 2]
         return np.unique(self.block[first:last])
-
-    def work(self) -> SearchWork:
-        """Return fresh working arrays; the sums of rows are filled by propagation."""
-        n_rows, n_vars = self.arrays.row_low.size, self.low.size
-        families = int(self.arrays.family.max()) + 1 if n_rows else 1
-        depth = int((self.high - self.low).sum()) + n_vars + 1
-        return SearchWork(
-            low=self.low.copy(),
-            high=self.high.copy(),
-            rows=RowSums(
-                self.arrays.row_low, self.arrays.row_high, *np.zeros((2, n_rows), np.int64)
-            ),
-            widest=np.zeros(n_rows, np.int64),
-            trail=np.empty((min(depth, MOST_CHANGES) + 2 * n_vars, 3), np.int64),
-            queue=np.empty(n_rows + 1, np.int64),
-            waiting=np.zeros(n_rows, np.int64),
-            state=np.zeros(5, np.int64),
-            stack=np.empty((n_vars + 1, 4), np.int64),
-            usable=np.zeros(families, np.int64),
-            total=np.zeros(families, np.int64),
-        )
-
-
-def _expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
-    """Return positions of the entries of several compressed rows, and whose each one is."""
-    sizes = ptr[items + 1] - ptr[items]
-    owner = np.repeat(np.arange(items.size), sizes)
-    start = np.repeat(ptr[items] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-    return start + np.arange(owner.size), owner
 
 
 def _rows(
@@ -106,7 +85,7 @@ def _rows(
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Return keys and both residual ends of rows with free cells, and entries (row, var, coef)."""
     n_rows = source.family.size
-    position, owner = _expand(source.columns.ptr, cell)
+    position, owner = expand(source.columns.ptr, cell)
     base = block if source.single_block else source.group[block]
     key = base[owner] * n_rows + source.columns.row[position]
     coef = source.columns.coef[position]
@@ -148,11 +127,11 @@ def build_program(
     rows are sorted by component.
     """
     free = low < high
-    parts = [_rows(source, block, cell, low, free) for source in sources]
-    sizes = [part[0].size for part in parts]
+    pieces = [_rows(source, block, cell, low, free) for source in sources]
+    sizes = [part[0].size for part in pieces]
     offset = np.concatenate([[0], np.cumsum(sizes)])
-    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(parts)])
-    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*parts, strict=True))
+    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(pieces)])
+    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*pieces, strict=True))
     source = np.repeat(np.arange(len(sources)), sizes)
     # A key is the group, times the rows of its source, plus the row.
     group, row_id = np.divmod(keys, np.array([s.family.size for s in sources])[source])
@@ -165,44 +144,14 @@ def build_program(
     room = np.zeros(n_rows, np.int64)
     np.add.at(room, entry_row, coef * high[free][entry_var])
     most = np.where(most > least, np.clip(most, least, np.maximum(room, least)), most)
-    label = _components(entry_row, entry_var, n_rows, n_vars)
-    var_order = np.argsort(label[:n_vars], kind="stable")
-    row_order = np.argsort(label[n_vars:], kind="stable")
-    n_components = int(label.max()) + 1 if label.size else 0
-    var_rank, row_rank = np.empty(n_vars, np.int64), np.empty(n_rows, np.int64)
-    var_rank[var_order], row_rank[row_order] = np.arange(n_vars), np.arange(n_rows)
-    matrix = sp.csr_array(
-        (coef, (row_rank[entry_row], var_rank[entry_var])), shape=(n_rows, n_vars)
-    )
-    ends, columns = np.arange(n_components + 1), matrix.tocsc()
-    arrays = ProgramArrays(
-        columns.indptr.astype(np.int64),
-        columns.indices.astype(np.int64),
-        columns.data.astype(np.int64),
-        matrix.indptr.astype(np.int64),
-        matrix.indices.astype(np.int64),
-        matrix.data.astype(np.int64),
-        row_low=np.where(equal, least, 0)[row_order],
-        row_high=most[row_order],
-        family=family[row_order],
-        first_var=np.searchsorted(label[:n_vars][var_order], ends).astype(np.int64),
-        first_row=np.searchsorted(label[n_vars:][row_order], ends).astype(np.int64),
-    )
-    index = np.flatnonzero(free)[var_order]
+    matrix = sp.csr_array((coef, (entry_row, entry_var)), shape=(n_rows, n_vars))
+    least = np.where(equal, least, 0)
+    parts = components(IntegerModel(low[free], high[free], matrix, least, most))
+    index, order = np.flatnonzero(free)[parts.variable], parts.row
     return Program(
-        arrays, low[index], high[index], index, block[index], cell[index], source[row_order],
-        group[row_order], row_id[row_order],
+        parts, family[order], index, block[index], cell[index], source[order], group[order],
+        row_id[order],
     )  # fmt: skip
-
-
-def _components(row: IntArray, var: IntArray, n_rows: int, n_vars: int) -> IntArray:
-    """Return the component of every variable and then of every row, in order of first variable."""
-    size = n_vars + n_rows
-    graph = sp.coo_array((np.ones(row.size, np.int8), (var, row + n_vars)), shape=(size, size))
-    count, label = connected_components(graph.tocsr(), directed=False)
-    first = np.full(count, size)
-    np.minimum.at(first, label, np.arange(size))
-    return np.argsort(np.argsort(first, kind="stable"))[label].astype(np.int64)
 
 
 def open_program(
@@ -228,12 +177,12 @@ def open_program(
     while True:  # ends: each round settles a cell that the last one left open
         program = build_program([first, *larger], block, cell, low[inside], high[inside])
         work = program.work()
-        culprit = np.full(program.n_components, -1, np.int64)
+        culprit = np.full(program.parts.size, -1, np.int64)
         propagate_components(program.arrays, work, culprit)
         for k in np.flatnonzero(culprit >= 0):
             wrong.update((int(b), int(culprit[k])) for b in program.component_blocks(int(k)))
         low[inside[program.entry]], high[inside[program.entry]] = work.low, work.high
-        if wrong or not np.any((work.low == work.high) & (program.low < program.high)):
+        if wrong or not np.any((work.low == work.high) & (program.model.low < program.model.high)):
             return program, wrong, low, high
 
 
@@ -260,23 +209,23 @@ def solve_components(
     Of each component whose solution is not proved to be unique that is one of the kernels' findings
     (``SEVERAL``, ``SOME``, ``NONE``, ``UNKNOWN``).
     """
-    star = np.full(program.low.size, -1, np.int64)
-    findings = np.full(program.n_components, kernels.PENDING, np.int64)
+    star = np.full(program.model.low.size, -1, np.int64)
+    findings = np.full(program.parts.size, propagation.PENDING, np.int64)
     _dive(program, star, findings, limits)
     _search(program, star, findings)
-    without = [int(k) for k in np.flatnonzero(findings == kernels.UNKNOWN)]
+    without = [int(k) for k in np.flatnonzero(findings == propagation.UNKNOWN)]
     for group in _grouped(program, without):
         _solve_group(program, group, star, findings, solver, limits)
     if without:
         _search(program, star, findings)
-    for k in np.flatnonzero(findings == kernels.SOME):
+    for k in np.flatnonzero(findings == propagation.SOME):
         other = distance_model(program, star, int(k)).another()
         answer = solver.solve(other, np.zeros(other.low.size, np.int64), limits=limits)
         if answer.values is not None:
-            findings[k] = kernels.SEVERAL
+            findings[k] = propagation.SEVERAL
         elif answer.status == Status.INFEASIBLE:
-            findings[k] = kernels.UNIQUE
-    return star, {int(k): int(findings[k]) for k in np.flatnonzero(findings != kernels.UNIQUE)}
+            findings[k] = propagation.UNIQUE
+    return star, {int(k): int(findings[k]) for k in np.flatnonzero(findings != propagation.UNIQUE)}
 
 
 def _dive(program: Program, star: IntArray, findings: IntArray, limits: Limits) -> None:
@@ -286,18 +235,18 @@ def _dive(program: Program, star: IntArray, findings: IntArray, limits: Limits) 
     p = program.arrays
     wide = np.add.reduceat(np.append(p.row_low < p.row_high, False), p.first_row[:-1]) > 0
     for k in np.flatnonzero(wide & (np.diff(p.first_var) > LARGE)).tolist():
-        model = solution_model(program, [k])
+        model = program.parts.part([k])
         deadline = Deadline(limits.seconds, limits.nodes)
         # Few of its cells are not 0 in a solution: any of them do to begin with.
         linear = Sifted(model, np.arange(0, model.low.size, _EVERY), deadline=deadline)
         status, one = linear.find(np.zeros(model.low.size, np.int64), nodes=_DIVES)
         if one is None:
-            findings[k] = kernels.NONE if status == "none" else kernels.UNKNOWN
+            findings[k] = propagation.NONE if status == "none" else propagation.UNKNOWN
             continue
-        star[variables(program, [k])] = one
+        star[program.parts.variables([k])] = one
         _, other = linear.find(-one, nodes=_DIVES)
         findings[k] = (
-            kernels.SOME if other is None or np.array_equal(one, other) else kernels.SEVERAL
+            propagation.SOME if other is None or np.array_equal(one, other) else propagation.SEVERAL
         )
 
 
@@ -310,12 +259,12 @@ def node_limits(program: Program, *, farthest: bool = False) -> IntArray:
 
 def _search(program: Program, star: IntArray, findings: IntArray) -> None:
     """Search the components that are pending; those with a solution have it in ``star``."""
-    k = program.n_components
+    k = program.parts.size
     has_star = (star[program.arrays.first_var[:-1]] >= 0).astype(np.int64)
     far = np.zeros(star.size, np.int64)
     lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    answers = kernels.SearchAnswers(star, has_star, far, findings, lower, upper)
-    kernels.search_components(program.arrays, program.work(), answers, 1, node_limits(program))
+    answers = propagation.SearchAnswers(star, has_star, far, findings, lower, upper)
+    propagation.search_components(program.arrays, program.work(), answers, 1, node_limits(program))
 
 
 def _grouped(program: Program, components: list[int]) -> Iterable[list[int]]:
@@ -342,55 +291,20 @@ def _solve_group(
     limits: Limits,
 ) -> None:
     """Look for solutions of several components in one model; one by one if that fails."""
-    model = solution_model(program, group)
+    model = program.parts.part(group)
     answer = solver.solve(model, np.zeros(model.low.size, np.int64), limits=limits)
     if answer.values is not None:
-        star[variables(program, group)] = answer.values
-        findings[group] = kernels.PENDING
+        star[program.parts.variables(group)] = answer.values
+        findings[group] = propagation.PENDING
     elif len(group) > 1:
         for k in group:
             _solve_group(program, [k], star, findings, solver, limits)
     elif answer.status == Status.INFEASIBLE:
-        findings[group] = kernels.NONE
+        findings[group] = propagation.NONE
 
 
 # -----------------------------------------------------------------------------
 # Integer models of components of a program: any solution, and the one farthest from another.
-
-
-def variables(program: Program, components: Sequence[int]) -> IntArray:
-    """Return the variables of some components, in order."""
-    first = program.arrays.first_var
-    return np.concatenate([np.arange(first[k], first[k + 1]) for k in components])
-
-
-def _component_rows(program: Program, components: Sequence[int]) -> tuple[IntArray, sp.csr_array]:
-    """Return the rows of some components, and their matrix over the components' variables."""
-    p = program.arrays
-    rows = np.concatenate([np.arange(p.first_row[k], p.first_row[k + 1]) for k in components])
-    starts = np.cumsum([0, *(p.first_var[k + 1] - p.first_var[k] for k in components)])
-    columns, values, sizes = [], [], []
-    for k, start in zip(components, starts[:-1], strict=True):
-        a, b = p.row_ptr[p.first_row[k]], p.row_ptr[p.first_row[k + 1]]
-        columns.append(p.row_var[a:b] - p.first_var[k] + start)
-        values.append(p.row_coef[a:b])
-        sizes.append(np.diff(p.row_ptr[p.first_row[k] : p.first_row[k + 1] + 1]))
-    ptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-    matrix = sp.csr_array(
-        (np.concatenate(values), np.concatenate(columns), ptr),
-        shape=(rows.size, int(starts[-1])),
-    )
-    return rows, matrix
-
-
-def solution_model(program: Program, components: Sequence[int]) -> IntegerModel:
-    """Return the model of the solutions of some components, variables as in ``variables``."""
-    chosen = variables(program, components)
-    rows, matrix = _component_rows(program, components)
-    p = program.arrays
-    return IntegerModel(
-        program.low[chosen], program.high[chosen], matrix, p.row_low[rows], p.row_high[rows]
-    )
 
 
 @dataclass(frozen=True)
@@ -418,15 +332,14 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
     ``loss <= (star - low) (1 - b)``.  The distance is the sum of gains and losses.  Variables are
     gains, losses and binaries, in this order.
     """
-    index = variables(program, [component])
-    rows, matrix = _component_rows(program, [component])
-    gain, loss = program.high[index] - star[index], star[index] - program.low[index]
+    part, star = program.parts.part([component]), star[program.parts.variables([component])]
+    matrix, gain, loss = part.rows, part.high - star, star - part.low
     up, down = np.flatnonzero(gain > 0), np.flatnonzero(loss > 0)
     two_sided = np.flatnonzero((gain > 0) & (loss > 0))
     n, n_up, n_down = two_sided.size, up.size, down.size
-    used = sp.csr_array(matrix @ star[index][:, None]).toarray().ravel()
+    used = matrix @ star
     columns = matrix.tocsc()
-    flow = sp.hstack([columns[:, up], -columns[:, down], sp.csc_array((rows.size, n))])
+    flow = sp.hstack([columns[:, up], -columns[:, down], sp.csc_array((used.size, n))])
     switch, numbers = n_up + n_down + np.arange(n), np.arange(n)
     ones = np.ones(n, np.int64)
 
@@ -435,7 +348,6 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
         place = (np.tile(numbers, 2), np.concatenate([first, switch]))
         return sp.csr_array((data, place), shape=(n, n_up + n_down + n))
 
-    p = program.arrays
     model = IntegerModel(
         low=np.zeros(n_up + n_down + n, np.int64),
         high=np.concatenate([gain[up], loss[down], ones]),
@@ -449,8 +361,8 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
                 format="csr",
             ).astype(np.int64)
         ),
-        row_low=np.concatenate([p.row_low[rows] - used, -gain[two_sided], np.zeros(n, np.int64)]),
-        row_high=np.concatenate([p.row_high[rows] - used, np.zeros(n, np.int64), loss[two_sided]]),
+        row_low=np.concatenate([part.row_low - used, -gain[two_sided], np.zeros(n, np.int64)]),
+        row_high=np.concatenate([part.row_high - used, np.zeros(n, np.int64), loss[two_sided]]),
     )
     objective = np.concatenate([np.ones(n_up + n_down, np.int64), np.zeros(n, np.int64)])
     return DistanceModel(model, objective, n_up)
@@ -511,7 +423,7 @@ def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findin
     components = [(finding, program.component_blocks(k)) for k, finding in findings.items()]
     without: dict[int, Clash] = {}
     for k in findings:
-        if findings[k] == kernels.NONE:
+        if findings[k] == propagation.NONE:
             clash = _component_clash(program, k)
             without |= dict.fromkeys(clash.blocks.tolist(), clash)
     clashes |= _excluded(problem, without)
@@ -526,7 +438,6 @@ def _excluded(problem: Problem, causes: Mapping[int, Clash]) -> dict[int, Clash]
 
 
 def _component_clash(program: Program, component: int) -> Clash:
-    """Return all rows of a component, though no single row contradicts."""
     first, last = program.arrays.first_row[component : component + 2]
     ids = (part[first:last].tolist() for part in (program.source, program.group, program.row))
     return Clash(list(zip(*ids, strict=True)), program.component_blocks(component))
@@ -585,7 +496,6 @@ def _clashing_rows(problem: Problem, clash: Clash) -> list[Row]:
 
 
 def _fewest(rows: IntArray, clashes: Callable[[IntArray], bool]) -> IntArray:
-    """Return some of rows that clash which still do, none of which can be left out."""
     step = max(rows.size // 2, 1)
     while True:
         start = 0
@@ -601,7 +511,6 @@ def _fewest(rows: IntArray, clashes: Callable[[IntArray], bool]) -> IntArray:
 
 
 def _matrix(problem: Problem, source: int) -> sp.csr_array:
-    """Return the rows of a source over the cells of one block."""
     if source > 0:
         return problem.larger[source - 1].coupling.rows
     return sp.csr_array(problem.system.derivation @ problem.system.queries.matrix)
@@ -646,7 +555,6 @@ def _sifted(problem: Problem, rows: Sequence[Row], solver: SolverBackend) -> lis
 
 
 def _row_text(problem: Problem, source: int, group: int, row: int) -> str:
-    """Return the place and the published cells of a row."""
     if source == 0:
         return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
     larger = problem.larger[source - 1]
@@ -764,9 +672,7 @@ def farthest_solutions(
     value = entries(star, bounds.block, bounds.cell)
     outside = solved[bounds.block] & ((value < low) | (value > high))
     point = value[np.flatnonzero(solved[bounds.block])[program.entry]]
-    p = program.arrays
-    matrix = sp.csr_array((p.row_coef, p.row_var, p.row_ptr), shape=(p.row_low.size, point.size))
-    sums = np.asarray(matrix @ point)
+    p, sums = program.arrays, program.model.rows @ point
     bad = p.row_var[p.row_ptr[:-1][(sums < p.row_low) | (sums > p.row_high)]]
     broken = [*wrong, *np.unique(bounds.block[outside]).tolist(), *program.block[bad].tolist()]
     if broken:
@@ -774,15 +680,17 @@ def farthest_solutions(
             f"solution must fit the tables, got one that breaks those around "
             f"{problem.level} {problem.geoids[min(broken)]}"
         )
-    k = program.n_components
+    k = program.parts.size
     far, star_point = np.zeros(point.size, np.int64), point.copy()
     lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
-    findings = np.full(k, kernels.PENDING, np.int64)
-    answers = kernels.SearchAnswers(star_point, np.ones(k, np.int64), far, findings, lower, upper)
+    findings = np.full(k, propagation.PENDING, np.int64)
+    answers = propagation.SearchAnswers(
+        star_point, np.ones(k, np.int64), far, findings, lower, upper
+    )
     nodes, work = node_limits(program, farthest=True), program.work()
     seconds, even, more = np.zeros(k), fixed_totals(program), np.zeros(k, np.int64)
-    kernels.search_components(program.arrays, work, answers, _WITHOUT_END, nodes)
-    np.add.at(more, program.variable_components(), far - point)
+    propagation.search_components(program.arrays, work, answers, _WITHOUT_END, nodes)
+    np.add.at(more, program.parts.owner, far - point)
     for component in np.flatnonzero(lower != upper):
         low_end, high_end, gained, seconds[component] = _solve_distance(
             program, point, int(component), solver, limits, even=bool(even[component])

@@ -520,7 +520,7 @@ def _result(
         level, geoids, place = largest.level, largest.geoids, largest.group
     population = np.zeros(geoids.size, np.int64)
     np.add.at(population, place[star.block], star.count)
-    owner = place[program.block[program.arrays.first_var[:-1]]]
+    owner = place[program.block[program.parts.first_var[:-1]]]
     seconds = np.zeros(geoids.size)
     np.add.at(seconds, owner, answer.seconds)
     settled = np.ones(geoids.size, bool)
@@ -555,10 +555,10 @@ def _ratios(
     and the bounds of cells and distance the upper one.
     """
     program, point = answer.program, answer.point
-    component = program.variable_components()
-    room = np.zeros((2, program.n_components), np.int64)
-    np.add.at(room[0], component, program.high - point)
-    np.add.at(room[1], component, point - program.low)
+    component = program.parts.owner
+    room = np.zeros((2, program.parts.size), np.int64)
+    np.add.at(room[0], component, program.model.high - point)
+    np.add.at(room[1], component, point - program.model.low)
 
     def total(values: IntArray, chosen: BoolArray) -> IntArray:
         sums = np.zeros(whole.size, np.int64)

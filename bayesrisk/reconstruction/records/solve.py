@@ -10,7 +10,9 @@ import scipy.sparse as sp
 
 from bayesrisk._base.compiling import kernel, lean_step
 from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk.constraints import propagation
 from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.rows import largest_alone
 from bayesrisk.constraints.solvers import BOUND_ERROR, Limits, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records import kernels
@@ -23,7 +25,7 @@ from bayesrisk.reconstruction.records.problem import (
     check_records,
 )
 from bayesrisk.reconstruction.records.program import settle
-from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries
+from bayesrisk.reconstruction.records.system import Coupling, Queries
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 
@@ -127,7 +129,7 @@ def solve(
         solution.unbounded = _unbounded(problem)
     for finding, blocks in findings.components:
         for b in blocks.tolist():
-            if finding == kernels.UNKNOWN:
+            if finding == propagation.UNKNOWN:
                 # Proofs about other components stand.
                 solution.status[b] = Status.UNKNOWN
                 solution.conflict[b] = "a limit was reached before a solution was found"
@@ -147,7 +149,6 @@ def solve(
 
 
 def _unbounded(problem: Problem) -> dict[int, str]:
-    """Return for blocks with any number of records in some cell a sentence that says so."""
     names = ", ".join(larger.level for larger in problem.larger)
     larger = f" (nor in one of its {names})" if names else ""
     return {
@@ -451,9 +452,10 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
         for block, (low, high) in enumerate(zip(*ends, strict=True), first):
             success = False
             if bounds is None:
-                cell = every if high.all() else every[_largest(system, high) > 0]
+                alone = largest_alone(system.columns, low, high)[0]
+                cell = every if high.all() else every[alone > 0]
                 # A cell that no row limits may hold any number: that is for the bounds to say.
-                limited = bool(high.max() < UNBOUNDED or _largest(system, high).max() < UNBOUNDED)
+                limited = bool(high.max() < UNBOUNDED or alone.max() < UNBOUNDED)
                 least, most = nobody[: cell.size], endless[: cell.size]
             else:
                 limited, part = (
@@ -472,16 +474,6 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
             else:
                 rest.append(block)
     return [*np.concatenate(star, axis=1)], np.array(rest, np.int64)
-
-
-def _largest(system: CellSystem, high: IntArray) -> IntArray:
-    """Return the largest number of each cell by each of its rows alone."""
-    sizes = np.diff(system.columns.ptr)
-    largest: IntArray = np.full(sizes.size, UNBOUNDED)
-    largest[sizes > 0] = np.minimum.reduceat(
-        high[system.columns.row], system.columns.ptr[:-1][sizes > 0]
-    )
-    return largest
 
 
 # -----------------------------------------------------------------------------

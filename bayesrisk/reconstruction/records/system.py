@@ -34,20 +34,28 @@ _SAID = 10  # tables that an error names
 
 @dataclass(frozen=True)
 class Queries:
-    """Published cells (``names``: table and cell) of one level, in product form over a cell space.
+    """Published cells of the tables of one level, table after table, over cells.
 
-    ``factors`` has for every attribute an array (queries, bins); ``table_sizes`` says how many
-    queries each table has, in order.
+    No table tells apart what the cells of the space do not.
     """
 
     space: CellSpace
-    names: tuple[tuple[str, str], ...]
-    factors: Mapping[str, IntArray]
-    table_sizes: tuple[int, ...]
+    tables: tuple[Table, ...]
 
-    def key(self, query: int) -> tuple[bytes, ...]:
-        """Return the identity of the set of cells that a query counts."""
-        return tuple(self.factors[name][query].tobytes() for name in self.space.schema.names)
+    @cached_property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """Table and cell of every query."""
+        return tuple((table.name, cell) for table in self.tables for cell in table.cells)
+
+    @cached_property
+    def table_sizes(self) -> tuple[int, ...]:
+        """Number of queries of each table."""
+        return tuple(len(table.cells) for table in self.tables)
+
+    @cached_property
+    def factors(self) -> Mapping[str, IntArray]:
+        """The weight of every bin of each attribute in the queries, (queries, bins)."""
+        return self.space.weights(self.tables)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -58,21 +66,11 @@ class Queries:
     @cached_property
     def matrix(self) -> sp.csr_array:
         """The incidence, one row for each query and one column for each cell."""
-        supports = [self._support(number) for number in range(len(self.names))]
-        ptr = np.concatenate([[0], np.cumsum([cells.size for cells, _ in supports])])
-        empty = np.zeros(0, np.int64)
-        cells = np.concatenate([empty, *(cells for cells, _ in supports)])
-        weights = np.concatenate([empty, *(weight for _, weight in supports)])
-        return sp.csr_array((weights, cells, ptr), shape=(len(supports), self.space.size))
+        return self.space.incidence(self.tables)
 
-    def _support(self, query: int) -> tuple[IntArray, IntArray]:
-        cells, weight = np.zeros(1, np.int64), np.ones(1, np.int64)
-        for name, size in zip(self.space.schema.names, self.space.shape, strict=True):
-            factor = self.factors[name][query]
-            nonzero = np.flatnonzero(factor)
-            cells = (cells[:, None] * size + nonzero).ravel()
-            weight = (weight[:, None] * factor[nonzero]).ravel()
-        return cells, weight
+    def key(self, query: int) -> tuple[bytes, ...]:
+        """Return the identity of the set of cells that a query counts."""
+        return tuple(self.factors[name][query].tobytes() for name in self.space.schema.names)
 
 
 def cell_space(schema: Schema, tables: Sequence[Table]) -> CellSpace:
@@ -106,13 +104,6 @@ def _coarse_tables(schema: Schema, tables: Sequence[Table]) -> tuple[list[Table]
         worst = max(using, key=lambda name: math.log(bins[name]) / len(using[name]))
         coarse = [table for table in coarse if worst not in table.factors]
     return coarse, space.size
-
-
-def queries(space: CellSpace, tables: Sequence[Table]) -> Queries:
-    """Return the published cells of tables, table after table, over cells they are constant on."""
-    names = tuple((table.name, cell) for table in tables for cell in table.cells)
-    sizes = tuple(len(table.cells) for table in tables)
-    return Queries(space, names, space.weights(tables), sizes)
 
 
 # -----------------------------------------------------------------------------
@@ -270,7 +261,6 @@ def _family(published: Queries, combinations: Iterator[Combination | None]) -> R
 
 
 def _has_persons(space: CellSpace) -> bool:
-    """Return True for cells of sex x age x 63 races x Hispanic origin."""
     shape = (*space.shape[:1], *space.shape[2:])
     return space.schema.names == PERSON and shape == (2, 63, 2)
 
@@ -405,7 +395,6 @@ def _assemble(
     *,
     reduced: bool,
 ) -> CellSystem:
-    """Return the system of ``rows`` (rows by cells) with its cover."""
     cover = _cover(rows, family)
     return CellSystem(published, derivation, by_columns(rows), *cover, family, reduced)
 
@@ -514,7 +503,7 @@ def coarse_coupling(
     age, could not be filled in afterwards.
     """
     fine = cell_space(space.schema, [*finest, *tables])
-    published = queries(fine, tables)
+    published = Queries(fine, tuple(tables))
     family = coupling_family(published)
     if family is None:
         return None
@@ -546,7 +535,7 @@ def coarse_coupling(
 
 def whole_coupling(space: CellSpace, tables: Sequence[Table]) -> Coupling:
     """Return one row for each published cell of the larger place, over cells they tell apart."""
-    published = queries(space, tables)
+    published = Queries(space, tuple(tables))
     family, empty = np.arange(len(published.names)), np.zeros(0, np.int64)
     identity = sp.csr_array(sp.eye_array(family.size, dtype=np.int64))
     return Coupling(published, identity, published.matrix, family, None, empty, empty)
@@ -589,7 +578,7 @@ def cell_systems(
             couplings = [whole_coupling(space, tables) for tables in larger]
             break
         couplings.append(coarse)
-    published = queries(space, finest)
+    published = Queries(space, finest)
     system = raw_system(published) if raw[0] else reduced_system(published)
     _KEPT.append((key, (system, tuple(couplings))))
     return system, tuple(couplings)

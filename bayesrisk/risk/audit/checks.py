@@ -139,7 +139,7 @@ def audit_checks(
     spots: pd.DataFrame | None = None,
     confidence: float = 0.99,
 ) -> pd.DataFrame:
-    r"""Return the checks of an audit, each with what it would have seen.
+    r"""Return the checks of an audit, each with the smallest fault that it would see.
 
     Parameters
     ----------

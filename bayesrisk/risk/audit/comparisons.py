@@ -57,7 +57,7 @@ def compare(
     constructions: Collection[tuple[str, str]] = (),
     confidence: float = 0.95,
 ) -> pd.DataFrame:
-    r"""Return which of two protections lets less be learned, and how many more people it affects.
+    r"""Return, for each pair of protections, which lets less be learned and affects fewer people.
 
     Parameters
     ----------

@@ -30,6 +30,7 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms.composition import ReleaseComposition
 from bayesrisk.mechanisms.recode import Recode
 from bayesrisk.mechanisms.registry import make_mechanism
+from bayesrisk.mechanisms.rules import RuledTable, RulesByTable
 from bayesrisk.mechanisms.suppression.groups import table_cliques
 from bayesrisk.release import (
     MechanismSpec,
@@ -112,6 +113,12 @@ def can_be_made(clear: MechanismSpec, faint: MechanismSpec, workload: Workload) 
     return bool((matched >= 0).all())
 
 
+def table_can_be_made(clear: RuledTable, faint: RuledTable) -> bool:
+    """Return True if a published table can be made from another one of the same places."""
+    one, other = _Published(0, *clear), _Published(0, *faint)
+    return _serves(one, other) or (clear.law.exact and _sums(other.table, 0, [one]))
+
+
 def equal_in_law(one: MechanismSpec, other: MechanismSpec, workload: Workload) -> bool:
     """Return True if releases by two mechanisms can be made from each other."""
     return can_be_made(one, other, workload) and can_be_made(other, one, workload)
@@ -131,6 +138,9 @@ def _parts(spec: MechanismSpec, workload: Workload) -> list[_Published | _Whole]
     if isinstance(mechanism, Recode):
         published = mechanism.published(workload).tables
         return [_Published(rank(key[0]), table, TrueCounts()) for key, table in published.items()]
+    if isinstance(mechanism, RulesByTable):
+        ruled = mechanism.tables(workload)
+        return [_Published(rank(key[0]), *one) for key, one in ruled.items()]
     laws = {key: spec.likelihood(*key) for key in workload.tables}
     if spec.parameters.get("complementary") is False:  # the rule alone withholds a range
         laws = {key: _without_others(law) for key, law in laws.items()}

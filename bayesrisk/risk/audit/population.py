@@ -329,27 +329,8 @@ class AuditedPopulation:
         return self._drawings[key]
 
     def error_sums(self, release: Release) -> pd.DataFrame:
-        """Return of every table the number of its cells and of those published, and sums."""
-        lines = []
-        tables = release.tables
-        for key, table in self.question.workload.tables.items():
-            if tables.workload.tables.get(key) == table:
-                best, hidden = _best_values(release, key), tables.hidden(*key).toarray()
-            else:  # other tables are published instead
-                places = len(self.truth.geoids[key[0]])
-                best, hidden = _split_values(tables, key[0], table, places)
-            off = best - self.truth.counts[key].toarray()
-            lines.append(
-                {
-                    "level": key[0],
-                    "table": key[1],
-                    "cells": hidden.size,
-                    "seen": int((~hidden).sum()),
-                    "absolute": float(np.abs(off).sum()),
-                    "squared": float((off[~hidden] ** 2).sum()),
-                }
-            )
-        return pd.DataFrame(lines)
+        """Return, for every table, the sums from which its mean error is computed."""
+        return error_sums(release, self.truth)
 
     def methods(
         self, stream: str, number: int, mechanism: Mechanism, release: Release
@@ -378,7 +359,7 @@ class AuditedPopulation:
         rows: IntArray,
         too_large: dict[tuple[str, str], set[int]] | None = None,
     ) -> pd.DataFrame:
-        """Return a row for each target, adversary, reading and statement worth a thought.
+        """Return a row for each target, adversary, reading and possible statement.
 
         ``name`` is the protection's, ``stream`` and ``number`` are those of the ``release``;
         targets ``rows`` of one place should come together.  The columns are those of
@@ -505,6 +486,29 @@ def randomised(spec: MechanismSpec, workload: Workload) -> bool:
     return any(law.random for law in laws)
 
 
+def error_sums(release: Release, truth: PublishedTables) -> pd.DataFrame:
+    """Return of every true table the number of its cells and of those published, and sums."""
+    lines = []
+    tables = release.tables
+    for key, table in truth.workload.tables.items():
+        if tables.workload.tables.get(key) == table:
+            best, hidden = _best_values(release, key), tables.hidden(*key).toarray()
+        else:  # other tables are published instead
+            best, hidden = _split_values(release, key[0], table, len(truth.geoids[key[0]]))
+        off = best - truth.counts[key].toarray()
+        lines.append(
+            {
+                "level": key[0],
+                "table": key[1],
+                "cells": hidden.size,
+                "seen": int((~hidden).sum()),
+                "absolute": float(np.abs(off).sum()),
+                "squared": float((off[~hidden] ** 2).sum()),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
 def _best_values(release: Release, key: tuple[str, str]) -> FloatArray:
     """Return a reader's best values of the counts of a table.
 
@@ -522,13 +526,14 @@ def _best_values(release: Release, key: tuple[str, str]) -> FloatArray:
 
 
 def _split_values(
-    tables: PublishedTables, level: str, table: Table, places: int
+    release: Release, level: str, table: Table, places: int
 ) -> tuple[FloatArray, BoolArray]:
     """Return a reader's best values of a table that is not published, and which have none.
 
     The smallest published cell that holds a cell is shared equally by all smaller ones that it
     holds; a cell that no published one holds counts as withheld, with 0 as best value.
     """
+    tables = release.tables
     schema, size = tables.workload.schema, len(table.cells)
     index = {a.name: np.full(size, a.first) for a in schema.attributes}
     for name, weights in table.factors.items():
@@ -557,7 +562,7 @@ def _split_values(
         order = order[np.unique(cell[order], return_index=True)[1]]
         order = order[extent[order] < least[cell[order]]]
         updated = cell[order]
-        best[:, updated] = tables.counts[level, name].toarray()[:, holder[order]] / shared[order]
+        best[:, updated] = _best_values(release, (level, name))[:, holder[order]] / shared[order]
         withheld[:, updated], least[updated] = False, extent[order]
     return best, withheld
 

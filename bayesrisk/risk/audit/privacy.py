@@ -13,13 +13,14 @@ from bayesrisk.tables import Workload
 
 #: Delta at which epsilon is stated, that of the 2020 census.
 DELTA = 1e-10
-_COLUMNS = ("protection", "counts", "rho", "epsilon", "epsilon_of_rho")
+_COLUMNS = ("protection", "neighbour", "counts", "rho", "epsilon", "epsilon_of_rho")
 
 
 def privacy_losses(specs: Mapping[str, MechanismSpec], workload: Workload) -> pd.DataFrame:
     """Return a row for each protection with independent noise in every table.
 
-    ``counts`` is how many one record moves, ``epsilon`` that of the release's own law at
+    ``neighbour`` says whether one record comes or goes (``add-remove``) or changes
+    (``change-one``); ``counts`` is how many it moves, ``epsilon`` that of the release's own law at
     :data:`DELTA`, rounded up, and ``epsilon_of_rho`` the tight conversion of ``rho``, which only
     Gaussian noise has.
     """
@@ -31,5 +32,6 @@ def privacy_losses(specs: Mapping[str, MechanismSpec], workload: Workload) -> pd
             continue
         counts, epsilon = sum(part.times for part in law.parts), float(law.epsilon(DELTA).upper)
         converted = float(rho_to_epsilon(law.rho, DELTA)) if law.rho > 0.0 else law.rho
-        rows.append((name, counts, law.rho, epsilon, converted))
+        neighbour = spec.parameters.get("sensitivity", "change-one")
+        rows.append((name, neighbour, counts, law.rho, epsilon, converted))
     return pd.DataFrame(rows, columns=_COLUMNS)

@@ -188,7 +188,8 @@ class BlockRisk(Tabular):
         ]
 
     def _shown_frame(self) -> pd.DataFrame:
-        return self.to_frame()
+        names = ("noisy_count", "prior", "posterior", "risk_ratio", "decision", "marginal_risk")
+        return self.to_frame()[[*names, "decision_accuracy", "decision_baseline"]]
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row for each released count and setting."""

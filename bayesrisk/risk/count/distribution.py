@@ -217,7 +217,7 @@ def risk_distribution(
 
     The same where three to five others of the rest of the group are not known:
 
-    >>> from bayesrisk import FiniteLaw
+    >>> from bayesrisk.distributions import FiniteLaw
     >>> law = risk_distribution(
     ...     noise=levels, prior=1 / 10, others=[None, FiniteLaw(3, [0.25, 0.5, 0.25])]
     ... )

@@ -144,7 +144,7 @@ def misspecified_risk(
     prior: float,
     left_out: float = 1e-15,
 ) -> MisspecifiedRisk:
-    r"""Return the beliefs about one count of an adversary who takes the noise for another law.
+    r"""Return the beliefs of an adversary who assumes the wrong noise law for a count.
 
     With f the true law of the noise and g the believed one,
 

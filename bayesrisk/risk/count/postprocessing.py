@@ -155,7 +155,7 @@ class PostprocessingRisk(PostprocessedCount):
         return _averaged(p, out)
 
     def before(self) -> Belief:
-        r"""Return the belief from the noisy counts (y, S) with N known, averaged given the truth.
+        r"""Return the average belief from the noisy counts alone, the group's total being known.
 
         With N known, N - S is a second noisy count of the block, with m times the scale:
 

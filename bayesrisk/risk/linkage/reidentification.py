@@ -172,7 +172,7 @@ def reidentify(
     zero_variability_blocks: pd.Series | list[str] | None = None,
     confidence: float = 0.95,
 ) -> Reidentification:
-    """Return links of records to attackers' files, which are confirmed, and those of guessers.
+    """Return the links of attackers to known people, those that are right, and guesses.
 
     Parameters
     ----------
@@ -558,7 +558,7 @@ def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
 def majority_inference(
     releases: Mapping[str, pd.DataFrame], *, truth: pd.DataFrame
 ) -> MajorityInference:
-    """Return everybody's race and ethnicity by the majority of the block, for several releases.
+    """Return the rate at which the most common race and ethnicity of a block is right.
 
     Parameters
     ----------

@@ -253,7 +253,7 @@ def compare_mechanisms(
     >>> question = MechanismQuestion(tables, [("block", "P1")], alternatives=[None], prior=0.2)
     >>> frame = compare_mechanisms(
     ...     records,
-    ...     {"none": make_mechanism("identity"),
+    ...     {"none": make_mechanism("none"),
     ...      "rounded": make_mechanism("rounding", base=3, method="random")},
     ...     {"first": 0}, question, draws=100, rng=1,
     ... )

@@ -678,7 +678,7 @@ def mechanism_risk(
     rng: np.random.Generator | int,
     options: MechanismOptions | None = None,
 ) -> MechanismRisk:
-    r"""Return the risk of one target under any protection, in the units of every other.
+    r"""Return the disclosure risk of one person or household under any protection.
 
     The adversary knows the mechanism and every record but the target's.  Hypothesis 0 is the
     truth, the population as it is; each alternative replaces the target's record, or removes it.

@@ -436,7 +436,7 @@ class Statements(Tabular):
         return pd.DataFrame(lines, columns=columns)
 
     def plot(self, ax: "Where" = None) -> "Panels":
-        """Draw the share of statements whose ratio of posterior to prior is at least so large."""
+        """Draw the share of statements whose posterior over prior is at least a value."""
         from bayesrisk.plotting.audit import plot_statements  # slow to import
 
         return plot_statements(self.frame, comparable=self.comparable, ax=ax)
@@ -446,7 +446,7 @@ class Statements(Tabular):
         return self.frame.copy()
 
     def write(self, path: str | Path) -> None:
-        """Write a Parquet file, whole or as before."""
+        """Write a Parquet file; if it is interrupted, the old file stays as it was."""
         try:
             table = pa.Table.from_pandas(self.frame, preserve_index=False)
         except pa.ArrowException as error:
@@ -488,7 +488,7 @@ class Statements(Tabular):
         return "\n".join([self._sentence(), table, *rest])
 
     def _repr_html_(self) -> str:
-        return page(self._sentence(), self.summary()[_BRIEF], whole="summary()")
+        return page([self._sentence()], self.summary()[_BRIEF], whole="summary()")
 
 
 # -----------------------------------------------------------------------------

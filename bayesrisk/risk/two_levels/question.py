@@ -254,7 +254,7 @@ class TwoLevels(TwoLevelSettings):
     def gain(
         self, group_count: ArrayLike, *, block_count: ArrayLike | None = None, ties: str = "shared"
     ) -> HierarchicalGain:
-        """Return the rates of decisions that the hierarchy sets right, and of those it spoils.
+        """Return the rates at which other levels correct a decision, and at which they spoil it.
 
         Both adversaries decide for the more probable block count; one reads (y, n, S), the other y
         alone.  A release that only a coin reads rightly counts one half.

@@ -130,8 +130,8 @@ def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
         text = "sums are off in both directions, by little"
         text = "a note says that counts are changed" if note else text
         return f"perturbed-{largest}", f"{text}: each is changed by so much at most"
-    none = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
-    if none and not any(is_mark(cell.text) for cell in cells):
+    threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
+    if threes and not any(is_mark(cell.text) for cell in cells):
         return "stats-nz", "none is 1 or 2, which some agencies make 3"
     return "exact", "true"
 

@@ -1,4 +1,4 @@
-"""``bayesrisk occupancy``: households, tables and statistics, JSON, refusals, interrupts."""
+"""``bayesrisk census occupancy``: households, tables and statistics, JSON, refusals, interrupts."""
 
 import json
 
@@ -17,7 +17,7 @@ SMALL = ["--solutions", "2", "--noisy-solutions", "2", "--quiet", "--no-figures"
 
 
 def run(*words, command="study"):
-    return CliRunner().invoke(app, ["occupancy", command, *map(str, words)])
+    return CliRunner().invoke(app, ["census", "occupancy", command, *map(str, words)])
 
 
 def attack(*words):

@@ -1,4 +1,4 @@
-"""``bayesrisk simulate`` as a user runs it."""
+"""``bayesrisk census simulate`` as a user runs it."""
 
 import dataclasses
 import json
@@ -10,7 +10,10 @@ from bayesrisk.census import population_spec, stylised_change
 from bayesrisk.census.population.simulate import Nation
 from bayesrisk.tables import Microdata
 
-COMMAND = ("simulate",)
+COMMAND = (
+    "census",
+    "simulate",
+)
 
 
 def test_folder_and_summary(run, tmp_path):

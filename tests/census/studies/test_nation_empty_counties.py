@@ -17,16 +17,16 @@ pytestmark = pytest.mark.usefixtures("quick_figures")
 
 TINY = population_spec("county", blocks_per_group=2, groups_per_tract=1, tracts_per_county=1)
 WORDS = {
-    "tables": "tabulate {people} --tables sf1-block,sf1-tract",
-    "homes": "tabulate {people} --tables household-dhc",
-    "statistics": "tabulate {people} --tables household-occupancy",
-    "records": "reconstruct {tables} --scope tract --variability tract-bounds",
-    "links": "reidentify {records} --attacker {people} --truth {people}",
-    "claims": "claims {homes} --max-columns 1",
-    "attack": "occupancy attack {statistics} --solutions 1",
-    "rounded": "release {people} --mechanism rounding --set base=3 --set method=random "
+    "tables": "release --protection none {people} --tables sf1-block,sf1-tract",
+    "homes": "release --protection none {people} --tables household-dhc",
+    "statistics": "release --protection none {people} --tables household-occupancy",
+    "records": "attack --only records {tables} --scope tract --variability tract-bounds",
+    "links": "attack --only links {records} --adversary {people} --truth {people}",
+    "claims": "attack --only claims {homes} --max-columns 1",
+    "attack": "census occupancy attack {statistics} --solutions 1",
+    "rounded": "release {people} --protection rounding --set base=3 --set method=random "
     "--tables sf1-block --only P1,P8",
-    "audit": "audit {people} --protection identity --method majority --attack linker "
+    "audit": "audit {people} --protection identity --method majority --adversary linker "
     "--targets 10 --seed 1",
 }
 

@@ -154,7 +154,17 @@ def test_the_page_says_that_places_are_protected_by_themselves(parted, whole, tm
 def test_a_part_by_itself_is_a_folder_of_households(people, tmp_path):
     """As its file is; a folder without households is no file that does not exist."""
     part = next(people.glob("part-*"))
-    words = ["occupancy", "study", "--protection", "none", "--solutions", "1", "--no-figures", "-q"]
+    words = [
+        "census",
+        "occupancy",
+        "study",
+        "--protection",
+        "none",
+        "--solutions",
+        "1",
+        "--no-figures",
+        "-q",
+    ]
     for name, given in (("folder", part), ("file", part / "households.parquet")):
         done = CliRunner().invoke(app, [*words, str(given), "-o", str(tmp_path / name)])
         assert done.exit_code == 0, done.output

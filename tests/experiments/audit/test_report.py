@@ -33,8 +33,8 @@ from bayesrisk.experiments.audit import report
 from bayesrisk.experiments.audit.report import check_totals
 from bayesrisk.experiments.audit.screen import audit_brief
 
-GAINS = {"none": 0.16, "noise, weak": 0.11, "noise, strong": 0.05}
-SIZES = {"noise, strong": 2.5, "none": 0.0, "noise, weak": 0.5}
+GAINS = {"true counts": 0.16, "noise, weak": 0.11, "noise, strong": 0.05}
+SIZES = {"noise, strong": 2.5, "true counts": 0.0, "noise, weak": 0.5}
 WHO = ("outsider", "linker")
 
 
@@ -82,7 +82,7 @@ def test_which_protection_affects_fewest_people(screen, counted):
     assert weak == "“noise, weak” doubles the chance of being guessed right for nobody"
     assert strong == "“noise, strong” does not surely differ in that"
     doubled = {name: mean(counted, name, "doubled") for name in GAINS}
-    assert doubled == {"none": 20.0, "noise, weak": 0.0, "noise, strong": 0.0}
+    assert doubled == {"true counts": 20.0, "noise, weak": 0.0, "noise, strong": 0.0}
     assert numbers(none) == [20.0, 300.0]
 
 
@@ -100,8 +100,8 @@ def test_which_protection_lets_least_be_learned_where_no_people_differ():
 
 def test_people_who_surely_differ_come_first():
     """Two protections that no average tells apart may differ by 26 people against none."""
-    statements = statements_of({"none": 0.45, "swap 5": 0.4, "noise": 0.05}, spread=0.04)
-    errors = errors_of({"none": 0.0, "swap 5": 0.16, "noise": 2.5})
+    statements = statements_of({"true counts": 0.45, "swap 5": 0.4, "noise": 0.05}, spread=0.04)
+    errors = errors_of({"true counts": 0.0, "swap 5": 0.16, "noise": 2.5})
     files = files_of(statements, errors)
     (found,) = screens(page_of(files))
     rows = releases_of(statements).query("attack in ('likelihood', 'swap-aware')")
@@ -111,8 +111,8 @@ def test_people_who_surely_differ_come_first():
     assert first == "Noise doubles the chance of being guessed right for nobody"
     assert second.startswith("swap 5 doubles it for ")
     assert numbers(second)[1:3] == [round(doubled["swap 5"]), 30]
-    assert "almost as many as none" in second
-    assert numbers(second)[3] == round(doubled["none"])
+    assert "almost as many as true counts" in second
+    assert numbers(second)[3] == round(doubled["true counts"])
     assert numbers(found["lead"].partition("The price:")[2])[::2] == [0.16, 2.5]
     check_screen(found, statements, errors)
     # What construction says is never turned round by a number of people.
@@ -135,7 +135,7 @@ def test_how_sure_is_that(made, screen, counted):
         assert ends == pytest.approx(both, abs=0.00501)
     verdicts = {row["protection"]: row["against no protection"] for row in screen["rows"]}
     assert verdicts == {
-        "none": "–", "noise, weak": "less is learned", "noise, strong": "less is learned",
+        "true counts": "–", "noise, weak": "less is learned", "noise, strong": "less is learned",
     }  # fmt: skip
 
 
@@ -145,7 +145,11 @@ def test_how_many_people_are_affected(screen, counted):
             wanted = mean(counted, row["protection"], measure)
             assert numbers(row[f"people {measure}"])[0] == pytest.approx(wanted, abs=0.501)
     proved = {row["protection"]: numbers(row["people proved"])[0] for row in screen["rows"]}
-    assert proved == {"none": 30.0, "noise, weak": 0.0, "noise, strong": 0.0}  # a tenth of all
+    assert proved == {
+        "true counts": 30.0,
+        "noise, weak": 0.0,
+        "noise, strong": 0.0,
+    }  # a tenth of all
 
 
 def test_what_it_costs(screen):
@@ -206,7 +210,11 @@ def test_it_has_few_words_and_one_table(made, screen):
     first = page.partition("</h1>")[2].partition('<figure class="panels">')[0]
     assert len(texts(first.partition("<table")[0]).split()) <= 120
     assert first.count("<table") == 1
-    assert [row["protection"] for row in screen["rows"]] == ["none", "noise, weak", "noise, strong"]
+    assert [row["protection"] for row in screen["rows"]] == [
+        "true counts",
+        "noise, weak",
+        "noise, strong",
+    ]
     # Then figures, who asked, words, tables, and settings last and folded.
     heads = ["<img", "Who asked", "Words of this page", "<h2>Tables", "Settings of the audit"]
     places = [page.index(head) for head in heads]
@@ -228,12 +236,12 @@ def test_figures_are_a_panel_for_each_adversary(made):
 
 def test_the_adversary_is_the_one_to_whom_own_records_tell_most(made):
     statements, errors, _ = made
-    swapped = statements_of({"none": 0.1, "swap": 0.05}, adversaries=WHO)
+    swapped = statements_of({"true counts": 0.1, "swap": 0.05}, adversaries=WHO)
     # Whoever takes the tables as true seems to learn more, and is second all the same.
     true = swapped["attack"].eq("as-true") & swapped["correct"]
     swapped.loc[true, "posterior"] = 0.9
-    found = screens(page_of(files_of(swapped, errors_of({"none": 0.0, "swap": 0.3}))))[0]
-    check_screen(found, swapped, errors_of({"none": 0.0, "swap": 0.3}))
+    found = screens(page_of(files_of(swapped, errors_of({"true counts": 0.0, "swap": 0.3}))))[0]
+    check_screen(found, swapped, errors_of({"true counts": 0.0, "swap": 0.3}))
     assert found["lead"].startswith("Swap doubles the chance of being guessed right for nobody")
     first = statements["adversary"].eq("outsider")
     other = statements.assign(
@@ -247,8 +255,8 @@ def test_the_adversary_is_the_one_to_whom_own_records_tell_most(made):
 
 @pytest.mark.parametrize("wrong", ["unexplained", "impossible"])
 def test_a_model_that_is_wrong_ranks_no_protection(wrong):
-    statements = statements_of({"none": 0.2, "swap": 0.05}, adversaries=WHO)
-    errors = errors_of({"none": 0.0, "swap": 0.3})
+    statements = statements_of({"true counts": 0.2, "swap": 0.05}, adversaries=WHO)
+    errors = errors_of({"true counts": 0.0, "swap": 0.3})
     measures = measures_of(statements)
 
     def screen_with(fails, *who):
@@ -289,8 +297,8 @@ def test_equal_settings_are_not_ranked():
 
 
 def test_what_would_tell_stands_in_the_table():
-    statements = statements_of({"none": 0.1, "noise, two": 0.1}, spread=0.03)
-    errors = errors_of({"none": 0.0, "noise, two": 1.0})
+    statements = statements_of({"true counts": 0.1, "noise, two": 0.1}, spread=0.03)
+    errors = errors_of({"true counts": 0.0, "noise, two": 1.0})
     told = comparisons_of(statements).assign(
         verdict="cannot tell", needed=90.0, needed_people=500.0
     )
@@ -349,7 +357,7 @@ def test_by_construction_stands_beside(made, verdict, words):
     statements, errors, _ = made
     told = comparisons_of(statements)
     told["verdict"] = told["verdict"].mask(
-        told["protection"].eq("none") & told["against"].eq("noise, weak"),
+        told["protection"].eq("true counts") & told["against"].eq("noise, weak"),
         {"no more": "no less", "no less": "no more"}.get(verdict, verdict),
     )
     found = screens(page_of(files_of(statements, errors, 300, comparisons=told)))[0]
@@ -380,7 +388,7 @@ def test_identity_is_called_no_protection_wherever_it_is_shown():
 def test_a_single_random_release_says_nothing_of_another(made):
     statements, errors, _ = made
     measures = measures_of(statements, 300)
-    noisy = measures["protection"] != "none"
+    noisy = measures["protection"] != "true counts"
     names = ["answers_posterior_lower", "answers_posterior_upper", "error_releases"]
     measures.loc[noisy, names] = math.nan
     measures["releases"] = 1

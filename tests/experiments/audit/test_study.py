@@ -83,7 +83,7 @@ def test_parts_without_rows_are_read_with_the_others(people, tmp_path):
 
 def test_releases_are_made_until_the_gain_is_told(people, tmp_path):
     """Eight, then more until the half-width, or the limit; other releases stay as they were."""
-    options = {"protections": [Protection("rounding")], "adversaries": WHO[:1]}
+    options = {"protections": [Protection("rounding:base=3")], "adversaries": WHO[:1]}
     found = {}
     for width, most in ((1.0, 12), (0.0, 12), (1e-9, 10)):
         folder = tmp_path / f"{width} {most}"

@@ -13,7 +13,7 @@ ONE = {"rho": 0.1, "prior": 0.5}
 #: Each function with usual arguments.
 FUNCTIONS = {
     "decision_threshold": (inference.decision_threshold, ONE),
-    "bayes_decision": (br.bayes_decision, {"noisy_count": 1, **ONE}),
+    "bayes_decision": (br.inference.bayes_decision, {"noisy_count": 1, **ONE}),
     "posterior_probability": (br.posterior_probability, {"noisy_count": 1, **ONE}),
     "risk_ratio": (br.risk_ratio, {"noisy_count": 1, **ONE}),
     "multilevel_posterior": (

@@ -52,6 +52,19 @@ def differences(seeds):
     return wrong, kinds
 
 
+@pytest.mark.parametrize("known_rule", [True, False])
+def test_claims_of_a_problem_that_was_posed_are_those_of_its_tables(known_rule):
+    for seed in range(60):
+        _, _, cells, published, *_ = range_case(seed, known_rule=known_rule)
+        asked = {"cells": cells, "known_rule": known_rule, "taken_as_true": seed % 2 == 1}
+        expected = find_claims(published, **asked)
+        for rule in (True, False):
+            posed = _problem.published_problem(published, scope=None, known_rule=rule)
+            found = find_claims(posed, **asked)
+            pd.testing.assert_frame_equal(found.claims, expected.claims)
+            pd.testing.assert_frame_equal(found.blocks, expected.blocks)
+
+
 @pytest.mark.parametrize("start", [0, 500, 1900, 2000])
 def test_claims_are_those_of_every_data_set_that_is_allowed(start):
     wrong, kinds = differences(range(start, start + 40))

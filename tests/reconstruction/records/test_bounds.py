@@ -496,7 +496,15 @@ def test_the_command_writes_bounds_and_says_what_is_recovered(tmp_path):
     true = person_tables(people(rng, [5, 8, 9], spread=0.5), tract=False)
     given = coarse(true, LAWS["threshold"])
     given.write(tmp_path / "tables")
-    words = ["bounds", str(tmp_path / "tables"), "-o", str(tmp_path / "out"), "-q"]
+    words = [
+        "attack",
+        "--only",
+        "bounds",
+        str(tmp_path / "tables"),
+        "-o",
+        str(tmp_path / "out"),
+        "-q",
+    ]
     runner = CliRunner()
     done = runner.invoke(app, words)
     assert done.exit_code == 0, done.output

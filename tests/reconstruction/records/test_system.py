@@ -8,11 +8,11 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.problem import entries
 from bayesrisk.reconstruction.records.program import row_cells
 from bayesrisk.reconstruction.records.system import (
+    Queries,
     cell_space,
     coarse_coupling,
     coupling_family,
     person_families,
-    queries,
     raw_system,
     reduced_system,
     spanned,
@@ -23,7 +23,7 @@ BLOCK = Workload.named("sf1-block")
 OWN = list(BLOCK.at("block").values())
 TRACT = list(Workload.named("sf1-tract").at("tract").values())
 SPACE = cell_space(BLOCK.schema, OWN)
-QUERIES = queries(SPACE, OWN)
+QUERIES = Queries(SPACE, tuple(OWN))
 PUBLISHED_LIST = [t for t in OWN if t.name not in ("P8", "P10")]
 
 
@@ -91,7 +91,7 @@ def test_rows_say_what_they_are_made_of():
 @pytest.mark.parametrize("missing", [("P8", "P10"), ("P12A",)])
 def test_missing_tables_leave_the_rank(missing):
     tables = [t for t in OWN if t.name not in missing]
-    published = queries(cell_space(BLOCK.schema, tables), tables)
+    published = Queries(cell_space(BLOCK.schema, tables), tuple(tables))
     system = reduced_system(published)
     matrix = published.matrix
     some = np.random.default_rng(2).normal(size=(matrix.shape[1], 700))
@@ -116,7 +116,7 @@ def test_another_schema_keeps_its_published_problem():
     table = Table("T", ("x", "y"), {"a": np.array([[1, 1, 0], [0, 2, 1]])})
     space = cell_space(about, [table])
     assert space.shape == (3, 1)
-    system = reduced_system(queries(space, [table]))
+    system = reduced_system(Queries(space, (table,)))
     assert not system.reduced
     assert system.columns.coef.tolist() == [1, 1, 2, 1]
     # Rows overlap: one more row without a count lists all cells.
@@ -161,4 +161,4 @@ def test_tract_tables_couple_blocks_by_1064_rows():
 def test_tract_tables_without_one_do_not_settle_ages():
     tables = [t for t in TRACT if t.name != "PCT12I"]
     assert coarse_coupling(SPACE, OWN, tables) is None
-    assert coupling_family(queries(cell_space(BLOCK.schema, tables), tables)) is None
+    assert coupling_family(Queries(cell_space(BLOCK.schema, tables), tuple(tables))) is None

@@ -1,5 +1,6 @@
 """What is lost by reading one place at a time under swapping, against every place together."""
 
+import csv
 import functools
 from collections import Counter
 from pathlib import Path
@@ -27,7 +28,7 @@ KEY = {
     "swap_key": ["key"], "unique_by": ["key"], "within": "tract", "unique_within": "tract",
     "unit": "person",
 }  # fmt: skip
-PAGE = Path(__file__).parents[3] / "docs/explanation/attacks/one-scale.md"
+TABLE = Path(__file__).parents[3] / "docs/explanation/attacks/swapped-one-place.csv"
 
 
 @pytest.mark.parametrize(
@@ -136,9 +137,8 @@ def told(reader, size, rate, a, seen):
 
 def printed():
     """Return the rows of the table of the page."""
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [row for row in rows if row[0] in SCOPES]
+    with TABLE.open(encoding="utf-8", newline="") as stream:
+        return [row for row in csv.reader(stream) if row[0] in SCOPES]
 
 
 def check_row(row):

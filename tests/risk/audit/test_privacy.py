@@ -21,6 +21,9 @@ def test_rows_are_the_laws_of_the_published_tables():
     frame = privacy_losses(specs, TABLES).set_index("protection")
     assert frame.index.tolist() == ["a", "b"]  # true counts have no such law
     assert frame["counts"].tolist() == [4, 4]
+    assert frame["neighbour"].tolist() == ["change-one"] * 2
+    other = make_mechanism("discrete-gaussian", budgets=BUDGETS, sensitivity="add-remove").spec
+    assert privacy_losses({"d": other}, TABLES)["neighbour"].tolist() == ["add-remove"]
     # The table that is not published costs nothing.
     assert frame.loc["a", "rho"] == pytest.approx(3 / 16)
     noise = [gaussian.spec.noise["block", name].to_law() for name in ("P8", "P12")]

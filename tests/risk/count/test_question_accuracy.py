@@ -27,7 +27,7 @@ def enumerated(rho, prior):
 @pytest.mark.parametrize("rho", [0.003, 0.0992264, 0.7, 3.0, 40.0])
 @pytest.mark.parametrize("prior", [1 / 864, 0.2, 0.5, 0.97])
 def test_against_every_release(rho, prior):
-    result = br.decision_accuracy(rho=rho, prior=prior)
+    result = br.risk.decision_accuracy(rho=rho, prior=prior)
     right, found, cleared = enumerated(rho, prior)
     assert result.accuracy == pytest.approx(right, abs=1e-12)
     assert result.found == pytest.approx(found, abs=1e-12)
@@ -38,7 +38,7 @@ def test_against_every_release(rho, prior):
 
 def test_hardly_found_and_mostly_right():
     """Rarely found is no protection of the guess: "no" is right for four in five anyway."""
-    result = br.decision_accuracy(rho=0.0992264, prior=1 / 5)
+    result = br.risk.decision_accuracy(rho=0.0992264, prior=1 / 5)
     assert result.found == pytest.approx(0.0017522, abs=5e-8)
     assert result.baseline == 0.8
     assert result.accuracy == pytest.approx(0.8000483, abs=5e-8)
@@ -46,36 +46,36 @@ def test_hardly_found_and_mostly_right():
 
 @given(st.floats(1e-6, 200.0), st.floats(1e-9, 1.0 - 1e-9))
 def test_no_release_makes_a_worse_guess(rho, prior):
-    result = br.decision_accuracy(rho=rho, prior=prior)
+    result = br.risk.decision_accuracy(rho=rho, prior=prior)
     assert result.baseline <= result.accuracy <= 1.0
-    mirrored = br.decision_accuracy(rho=rho, prior=1.0 - prior)
+    mirrored = br.risk.decision_accuracy(rho=rho, prior=1.0 - prior)
     # Being there or not is a matter of names, up to the rounding of 1 - prior.
     assert result.accuracy == pytest.approx(mirrored.accuracy, abs=1e-9)
 
 
 def test_shapes_conventions_and_frames():
-    result = br.decision_accuracy(rho=[0.1, 1.0], prior=[[0.5], [0.1], [0.01]])
+    result = br.risk.decision_accuracy(rho=[0.1, 1.0], prior=[[0.5], [0.1], [0.01]])
     assert result.accuracy.shape == result.baseline.shape == result.cleared.shape == (3, 2)
     frame = result.to_frame()
     assert list(frame) == ["prior", "accuracy", "baseline", "found", "cleared"]
     assert len(frame) == 6
     rebuilt = frame["prior"] * frame["found"] + (1 - frame["prior"]) * frame["cleared"]
     np.testing.assert_allclose(frame["accuracy"], rebuilt, atol=1e-15)
-    produced = br.decision_accuracy(rho=0.0992264, prior=0.5, sensitivity=2**0.5)
-    twin = br.decision_accuracy(sigma2=1 / 0.0992264, prior=0.5)
+    produced = br.risk.decision_accuracy(rho=0.0992264, prior=0.5, sensitivity=2**0.5)
+    twin = br.risk.decision_accuracy(sigma2=1 / 0.0992264, prior=0.5)
     assert produced.accuracy == pytest.approx(float(twin.accuracy), rel=1e-13)
-    assert produced.accuracy < br.decision_accuracy(rho=0.0992264, prior=0.5).accuracy
+    assert produced.accuracy < br.risk.decision_accuracy(rho=0.0992264, prior=0.5).accuracy
 
 
 def test_bad_arguments():
     for bad in NOT_PRIORS:
-        assert refuses(lambda v: br.decision_accuracy(rho=0.1, prior=v), "prior", bad)
+        assert refuses(lambda v: br.risk.decision_accuracy(rho=0.1, prior=v), "prior", bad)
     for bad in NOT_POSITIVE:
-        assert refuses(lambda v: br.decision_accuracy(rho=v, prior=0.5), "rho", bad)
+        assert refuses(lambda v: br.risk.decision_accuracy(rho=v, prior=0.5), "rho", bad)
     with pytest.raises(br.ArgumentError, match="exactly one of rho and sigma2"):
-        br.decision_accuracy(prior=0.5)
+        br.risk.decision_accuracy(prior=0.5)
     with pytest.raises(br.exceptions.ShapeError, match="do not broadcast"):
-        br.decision_accuracy(rho=[0.1, 0.2], prior=[0.1, 0.2, 0.3])
+        br.risk.decision_accuracy(rho=[0.1, 0.2], prior=[0.1, 0.2, 0.3])
 
 
 def test_two_levels_against_a_triple_sum():
@@ -95,7 +95,7 @@ def test_two_levels_against_a_triple_sum():
     )
     assert float(result.value) == pytest.approx(p * found + (1 - p) * cleared, abs=1e-10)
     assert float(result.without_release) == 0.7
-    alone = br.decision_accuracy(rho=a, prior=p)
+    alone = br.risk.decision_accuracy(rho=a, prior=p)
     assert float(result.without_hierarchy) == pytest.approx(float(alone.accuracy), abs=1e-12)
     assert "block_count" not in result.to_frame()
 

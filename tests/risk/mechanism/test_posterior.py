@@ -50,7 +50,7 @@ def test_one_noisy_count_is_the_closed_form(rho, p):
     assert result.correct_decision_probability == pytest.approx(
         br.correct_decision_probability(rho=float(Fraction(rho)), prior=p), abs=1e-11
     )
-    guess = br.decision_accuracy(rho=float(Fraction(rho)), prior=p)
+    guess = br.risk.decision_accuracy(rho=float(Fraction(rho)), prior=p)
     assert result.decision_accuracy == pytest.approx(float(guess.accuracy), abs=1e-11)
     assert result.decision_baseline == guess.baseline
     assert result.draws == 0

@@ -63,7 +63,7 @@ def test_true_tables_prove_a_patient(work, patients):
     assert br.tabulate(again, work) == tables
     spread = br.solution_variability(tables, scope="block")
     assert 0 < spread.lower[0] <= spread.upper[0] <= 1
-    release = br.Identity().release(patients, workload=work, rng=1)
+    release = br.mechanisms.Identity().release(patients, workload=work, rng=1)
     prior = RecordPrior.uniform_data_sets(work.schema)
     assert set(found.statements(release=release, prior=prior).frame["status"]) == {"proved"}
 
@@ -73,13 +73,13 @@ def test_every_protection_without_places(name, work, patients):
     mechanism = br.make_mechanism(name, **PROTECTIONS[name])
     release = mechanism.release(patients, workload=work, rng=1)
     assert release.tables.geoids["all"].tolist() == [""]
-    question = br.MechanismQuestion(
+    question = br.risk.MechanismQuestion(
         work,
         observed=[("all", "region * diagnosis", "Centre, injury")],
         alternatives=[{"diagnosis": "mental"}],
         prior=0.2,
     )
-    by_code = br.MechanismQuestion(
+    by_code = br.risk.MechanismQuestion(
         work, observed=question.observed, alternatives=[{"diagnosis": 5}], prior=0.2
     )
     settings = {"target": target(patients), "draws": 40, "rng": 1}
@@ -114,12 +114,12 @@ def test_swapping_needs_places(work, patients):
     mechanism = br.Swapping(within="hospital", unique_within="hospital", **settings)
     people = br.Records.from_frame(frame, schema=schema)
     release = mechanism.release(people, workload=wards, rng=1, places=["1", "2", "3"])
-    true = br.Identity().release(people, workload=wards, places=["1", "2", "3"]).tables
+    true = br.mechanisms.Identity().release(people, workload=wards, places=["1", "2", "3"]).tables
     assert release.tables != true
 
 
 def test_statements_about_patients(work, patients):
-    release = br.Identity().release(patients, workload=work, rng=1)
+    release = br.mechanisms.Identity().release(patients, workload=work, rng=1)
     made = br.reconstruct(release.tables, scope="all")
     prior = RecordPrior.uniform_data_sets(work.schema)
     about = {"known": ["region", "age"], "stated": ["diagnosis"]}
@@ -147,7 +147,7 @@ def test_proved_statements_and_refusals(work):
         pd.DataFrame({"region": ["North"], "age": ["0-17"], "diagnosis": ["lung"]}),
         schema=work.schema,
     )
-    release = br.Identity().release(lone, workload=work, rng=1)
+    release = br.mechanisms.Identity().release(lone, workload=work, rng=1)
     made = br.reconstruct(release.tables, scope="all")
     about = {"known": ["region"], "stated": ["diagnosis"], "release": release}
     about["prior"] = RecordPrior.uniform_data_sets(work.schema)
@@ -158,7 +158,7 @@ def test_proved_statements_and_refusals(work):
     )
     assert noisy.frame["status"].tolist() == ["believed"]
     with pytest.raises(ArgumentError, match="result must be of persons, got schema 'hospital'"):
-        br.Statements.of(made, spec=br.Identity().spec, prior_weight=1.0)
+        br.Statements.of(made, spec=br.mechanisms.Identity().spec, prior_weight=1.0)
     for change, error, message in (
         ({"known": ["x"]}, ArgumentError, "known must be one of region, age, diagnosis, got 'x'"),
         ({"stated": None}, ArgumentError, "stated must name an attribute of 'hospital', got none"),

@@ -57,7 +57,7 @@ def people(seed=0, size=24):
 
 def public(records, concentration=5.0):
     blocks = pd.DataFrame({"block": np.unique(records.geoids), "x": 0.0, "y": 0.0})
-    data = br.Microdata(records, None, blocks)
+    data = br.tables.Microdata(records, None, blocks)
     shares = np.arange(1.0, 7.0) / 21.0
     return data, RecordPrior(SCHEMA, shares, concentration, name="outside")
 
@@ -68,7 +68,7 @@ def released(name, data, seed=SEED):
 
 def less(data, row):
     keep = np.arange(len(data.persons)) != row
-    return br.Microdata(data.persons.take(keep), None, data.blocks)
+    return br.tables.Microdata(data.persons.take(keep), None, data.blocks)
 
 
 def told(row):
@@ -248,7 +248,7 @@ def test_occupancy_is_about_one_household_of_those_subsidised():
     for seed in range(6):
         records = homes(seed, 14, 5)
         blocks = pd.DataFrame({"block": np.unique(records.geoids), "x": 0.0, "y": 0.0})
-        data = br.Microdata(None, records, blocks)
+        data = br.tables.Microdata(None, records, blocks)
         prior = household_prior(records)
         release = make_mechanism("identity").release(data, workload=HOMES, rng=1)
         found = attack.run(release)
@@ -269,7 +269,7 @@ def test_occupancy_is_about_one_household_of_those_subsidised():
             alone = []
             for i in mine:
                 keep = np.arange(len(records)) != i
-                fewer = br.Microdata(None, records.take(keep), blocks)
+                fewer = br.tables.Microdata(None, records.take(keep), blocks)
                 other = make_mechanism("identity").release(fewer, workload=HOMES, rng=1)
                 again = attack.run(other).to_frame().set_index("block")["status"][block]
                 alone.append(believed(len(mine) - 1, again))
@@ -302,7 +302,7 @@ def area():
     )
     blocks = pd.DataFrame({"block": frame["block"].unique(), "x": 0.0, "y": 0.0})
     persons = Records.from_frame(frame, schema=Schema.named("sf1-person"))
-    return br.Microdata(persons, None, blocks)
+    return br.tables.Microdata(persons, None, blocks)
 
 
 @pytest.fixture(scope="module")
@@ -367,7 +367,7 @@ def test_the_truth_never_moves_a_belief(everything, area):
     """Negative control: with everybody's race exchanged it is another truth."""
     shuffled = area.persons.to_frame()
     shuffled["race"] = 3 - shuffled["race"]
-    other = br.Microdata(
+    other = br.tables.Microdata(
         Records.from_frame(shuffled, schema=area.persons.schema), None, area.blocks
     )
     for found, how in everything:

@@ -277,7 +277,7 @@ SIGNS = ("=", "<=", ">=")
 @displayed
 @dataclass(frozen=True)
 class NoisyMeasurements:
-    """A folder of noisy measurement files; ``open`` makes it, its methods read.
+    """A folder of noisy measurement files; ``open`` it, and read by its methods.
 
     Every row is checked when it is read: types, shapes against axes and lists, geocodes against
     level and folder, units that occur twice.  Memory does not grow with the files: a batch holds

@@ -1,12 +1,9 @@
 """Every partial assignment of some rows: which live cells it matches, and how much it says."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from bayesrisk._base.compiling import kernel, lean_step
 from bayesrisk._base.validation import BoolArray, CodeArray, IntArray, WordArray
@@ -16,175 +13,6 @@ from bayesrisk.reconstruction.claims.search.space import (
     ClaimSpace,
     Stated,
 )
-
-# -----------------------------------------------------------------------------
-# Which sums of classes are a combination of the published counts: found modulo a prime, proved.
-#
-# The rows are eliminated modulo a prime, which needs no large numbers.  What a sum is a combination
-# of is read off there, made whole, and then checked in whole numbers for every class: the check is
-# the proof, the prime only a way to find it.
-
-
-_PRIME = 2**31 - 1
-#: Largest whole number of times that a row is taken, and largest common denominator.
-_TIMES, _PARTS = 2**20, 60
-#: Largest published count; sums of counts taken so many times stay below 2**62.
-_COUNT = 2**31
-
-
-@dataclass(frozen=True)
-class RowBasis:
-    """Rows of a system (rows by classes) that are independent, and how others are made of them.
-
-    ``right`` is the published count of each row, ``rows`` are the independent ones, increasing,
-    ``pivots`` a class for each of them in which only one combination is not zero, ``inverse``
-    those combinations modulo a prime, (independent rows, rows).
-    """
-
-    columns: sp.csc_array
-    right: IntArray
-    rows: IntArray
-    pivots: IntArray
-    inverse: IntArray
-
-    def values(self, sums: BoolArray) -> IntArray:
-        """Return the value that the counts give to each sum of classes, -1 where they give none."""
-        solution = np.full(len(sums), -1, np.int64)
-        if self.right.max(initial=0) < _COUNT:
-            a = self.columns
-            _combine(
-                a.indptr, a.indices, a.data, self.right, self.pivots, self.inverse, sums, solution
-            )
-        return solution
-
-
-def row_basis(columns: sp.csc_array, right: IntArray) -> RowBasis:
-    """Return independent rows of a system (rows by classes, with counts), modulo a prime.
-
-    Rows that are independent modulo a prime are so in whole numbers; in the other direction a row
-    may be missed, which loses a proof and makes none.
-    """
-    n_rows = columns.shape[0]
-    inverse = np.eye(n_rows, dtype=np.int64)
-    pivots = np.full(n_rows, -1, np.int64)
-    # Any weights will do: they look for a row that is left, and decide nothing.
-    weights = np.random.default_rng(0).integers(1, _PRIME, n_rows)
-    _eliminate(columns.indptr, columns.indices, columns.data, weights, inverse, pivots)
-    rows = np.flatnonzero(pivots >= 0)
-    return RowBasis(columns, right, rows, pivots[rows], np.ascontiguousarray(inverse[rows]))
-
-
-@lean_step
-def _dot(
-    combination: IntArray,
-    start: np.int64,
-    end: np.int64,
-    indices: NDArray[np.int32],
-    data: IntArray,
-) -> np.int64:
-    total = np.int64(0)
-    for i in range(start, end):
-        total = (total + combination[indices[i]] * (data[i] % _PRIME)) % _PRIME
-    return total
-
-
-@kernel
-def _eliminate(
-    indptr: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    data: IntArray,
-    weights: IntArray,
-    inverse: IntArray,
-    pivots: IntArray,
-) -> None:
-    """Eliminate class after class; a weighted sum of the rows that are left finds the next one."""
-    n_rows = inverse.shape[0]
-    mixed, column = weights % _PRIME, np.empty(n_rows, np.int64)
-    for g in range(indptr.size - 1):
-        # r' M a_g = 0 for random weights r: almost surely no row that is left has class g.
-        if _dot(mixed, indptr[g], indptr[g + 1], indices, data) == 0:
-            continue
-        chosen = -1
-        for r in range(n_rows):
-            column[r] = _dot(inverse[r], indptr[g], indptr[g + 1], indices, data)
-            if chosen < 0 and pivots[r] < 0 and column[r]:
-                chosen = r
-        if chosen < 0:
-            continue
-        # The pivot row is divided by its head, then taken off the others: M <- M - c m_pivot.
-        pivots[chosen] = g
-        # c ** (p - 2) is the inverse of c modulo the prime p, by squaring.
-        head, base, exponent = np.int64(1), column[chosen], _PRIME - 2
-        while exponent:
-            if exponent & 1:
-                head = head * base % _PRIME
-            base = base * base % _PRIME
-            exponent >>= 1
-        for i in range(n_rows):
-            inverse[chosen, i] = inverse[chosen, i] * head % _PRIME
-        mixed[:] = 0
-        for r in range(n_rows):
-            if r != chosen and column[r]:
-                for i in range(n_rows):
-                    inverse[r, i] = (inverse[r, i] - column[r] * inverse[chosen, i]) % _PRIME
-            if pivots[r] < 0:
-                for i in range(n_rows):
-                    mixed[i] = (mixed[i] + weights[r] * inverse[r, i]) % _PRIME
-
-
-@kernel
-def _combine(
-    indptr: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    data: IntArray,
-    right: IntArray,
-    pivots: IntArray,
-    inverse: IntArray,
-    sums: BoolArray,
-    value: IntArray,
-) -> None:
-    n_rows = right.size
-    raw, times = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
-    for t in range(sums.shape[0]):
-        # A sum s is y' A with y = sum of the pivots' combinations that s has, modulo the prime.
-        raw[:] = 0
-        for k in range(pivots.size):
-            if sums[t, pivots[k]]:
-                for i in range(n_rows):
-                    raw[i] = (raw[i] + inverse[k, i]) % _PRIME
-        # Whole multiples: the smallest d for which all d y are small after centring.
-        parts = 0
-        for d in range(1, _PARTS + 1):
-            small = True
-            for i in range(n_rows):
-                times[i] = raw[i] * d % _PRIME
-                if times[i] > _PRIME // 2:
-                    times[i] -= _PRIME
-                if abs(times[i]) > _TIMES:
-                    small = False
-                    break
-            if small:
-                parts = d
-                break
-        if parts == 0:
-            continue
-        # The proof: in whole numbers, for every class.
-        equal = True
-        for g in range(indptr.size - 1):
-            total = np.int64(0)
-            for i in range(indptr[g], indptr[g + 1]):
-                total += times[indices[i]] * data[i]
-            if total != (parts if sums[t, g] else 0):
-                equal = False
-                break
-        # d s = y' A in whole numbers, so s x = y' c / d in every solution.
-        if equal:
-            total = np.int64(0)
-            for i in range(n_rows):
-                total += times[i] * right[i]
-            if total % parts == 0:
-                value[t] = total // parts
-
 
 # -----------------------------------------------------------------------------
 # Sets of columns, and the cells that partial assignments match, as bits of words.
@@ -471,8 +299,10 @@ def readable_here(
 
     ``size`` counts the live cells that match each; a claim without any is a sum of no cells.
     """
-    stated = space.stated(system.cells, system.published)
-    return np.asarray((size == 0) | _sums(space, stated, system.cells, patterns, size), np.bool_)
+    stated = space.stated(system.place.cells, system.place.query)
+    return np.asarray(
+        (size == 0) | _sums(space, stated, system.place.cells, patterns, size), np.bool_
+    )
 
 
 def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) -> BoolArray:

@@ -23,7 +23,7 @@ from bayesrisk.constraints.rows import by_columns, equal_rows, first_rows, large
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Table
-from bayesrisk.tables.cells import CellSpace, coarsest_cells, crossed_weights
+from bayesrisk.tables.cells import CellSpace, coarsest_cells, crossed_weights, joint_kinds
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.schema import CELL_RULES, Schema
 
@@ -281,7 +281,6 @@ def _common_values(
 
 
 def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
-    """Return one number for each row of codes."""
     index = np.zeros(len(codes), np.int64)
     for a in range(codes.shape[1]):
         index = index * int(sizes[a]) + codes[:, a]
@@ -426,36 +425,79 @@ class AllowedCounts(NamedTuple):
     high: IntArray
 
 
-@dataclass(frozen=True)
-class BlockSystem:
-    """Whole numbers of records in classes of live cells, and the counts they add up to.
+class PlaceClasses(NamedTuple):
+    """The live cells of a place in classes, and the published cells that bind any of them.
 
-    ``cells`` are live cells, as positions in the space; ``order`` lists them class by class, last
-    those that no published count binds; ``start`` says where each class begins in ``order``.
-    ``query`` is the published cell of each row (the first of those with equal rows), ``published``
-    are the published cells that bind anything.  Classes that are ``loose``, and rows that are
-    ``open``, have no largest count: the model has one for them that takes away no smallest number
-    of records, and no largest of those that are not loose.
+    ``order`` lists the ``cells``, as positions among them, class by class from ``start`` on;
+    ``columns`` has the weight of each class in every published cell that says something
+    (``query``), and ``bound`` says which classes any of these binds.
     """
 
     cells: IntArray
     order: IntArray
     start: IntArray
     query: IntArray
-    published: IntArray
+    columns: sp.csc_array
+    bound: BoolArray
+
+    @property
+    def members(self) -> list[IntArray]:
+        """Cells of each class as positions in the space."""
+        return np.split(self.cells[self.order], self.start[1:-1]) if self.cells.size else []
+
+
+def place_classes(
+    space: ClaimSpace, low: IntArray, high: IntArray, marks: IntArray | None = None
+) -> PlaceClasses:
+    """Return the classes of a place whose published cells have true counts between two ends.
+
+    The one that nothing binds is the last.  With ``marks`` (rows, cells of the space) cells of
+    different marks are of different classes, in the order of their marks.
+    """
+    cells = space.alive(np.maximum(high, 0))
+    query = np.flatnonzero((high != 0) & ((high < UNBOUNDED) | (low > 0)) | (low > high))
+    label, bound = space.classes(cells, query)
+    if marks is None:
+        kinds = np.where(bound[label], label, bound.size)
+    else:
+        kinds = joint_kinds([label, *marks[:, cells]])
+    order = np.argsort(kinds, kind="stable")
+    start = np.append(np.flatnonzero(np.diff(kinds[order], prepend=-1)), order.size)
+    first = order[start[:-1]]
+    columns = space.columns(cells[first], query)
+    return PlaceClasses(cells, order, start, query, columns, bound[label[first]])
+
+
+@dataclass(frozen=True)
+class BlockSystem:
+    """Whole numbers of records in classes of live cells, and the counts they add up to.
+
+    The model has the classes of the place that a published count binds, and a row for each
+    ``query`` (the first of those with equal rows).  Classes that are ``loose``, and rows that are
+    ``open``, have no largest count: the model has one for them that takes away no smallest number
+    of records, and no largest of those that are not loose.
+    """
+
+    place: PlaceClasses
+    query: IntArray
     loose: BoolArray
     open: BoolArray
     model: IntegerModel
 
     @property
+    def start(self) -> IntArray:
+        """Where each class of the model begins among ``members``, and where the last ends."""
+        return self.place.start[: self.model.low.size + 1]
+
+    @property
     def members(self) -> IntArray:
-        """Cells of the classes as positions in the space, class by class."""
-        return self.cells[self.order[: self.start[-1]]]
+        """Cells of the classes of the model as positions in the space, class by class."""
+        return self.place.cells[self.place.order[: self.start[-1]]]
 
     @property
     def unbound(self) -> IntArray:
         """Cells that no published count binds, as positions in the space."""
-        return self.cells[self.order[self.start[-1] :]]
+        return self.place.cells[self.place.order[self.start[-1] :]]
 
 
 class Conflict(NamedTuple):
@@ -477,24 +519,14 @@ def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conf
         if negative.size:
             return Conflict("negative", negative)
         return Conflict("no count is published as this number", impossible)
-    cells = space.alive(counts.high)
-    limited = counts.high < UNBOUNDED
-    chosen = np.flatnonzero((counts.high > 0) & (limited | (counts.low > 0)))
-    low, high, limited = counts.low[chosen], counts.high[chosen], limited[chosen]
-    label, bound = space.classes(cells, chosen)
-    order = np.argsort(label, kind="stable")
-    first = np.flatnonzero(np.diff(label[order], prepend=-1))
-    binding = bound[label[order[first]]]
-    # Classes that a count binds first, those that none binds last.
-    size = np.diff(np.append(first, order.size))
-    inside = np.repeat(binding, size)
-    order = np.concatenate([order[inside], order[~inside]])
-    start = np.concatenate([[0], np.cumsum(size[binding])]).astype(np.int64)
-    columns = space.columns(cells[order[start[:-1]]], chosen)
+    place = place_classes(space, counts.low, counts.high)
+    low, high = counts.low[place.query], counts.high[place.query]
+    limited = high < UNBOUNDED
+    columns = place.columns[:, np.flatnonzero(place.bound)]
     rows = sp.csr_array(columns)
     empty = (np.diff(rows.indptr) == 0) & (low > 0)
     if empty.any():
-        return Conflict("all possible records are ruled out by zeros", chosen[empty])
+        return Conflict("all possible records are ruled out by zeros", place.query[empty])
     most, enough = largest_alone(by_columns(columns), low, np.where(limited, high, UNBOUNDED))
     # More of a class without a largest number than fills its rows would take the place of others.
     loose = most == UNBOUNDED
@@ -506,8 +538,7 @@ def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conf
     model = IntegerModel(
         np.zeros(most.size, np.int64), most, rows[kept_rows], low[kept_rows], high[kept_rows]
     )
-    query = chosen[kept_rows]
-    return BlockSystem(cells, order, start, query, chosen, loose, ~limited[kept_rows], model)
+    return BlockSystem(place, place.query[kept_rows], loose, ~limited[kept_rows], model)
 
 
 # -----------------------------------------------------------------------------
@@ -563,7 +594,6 @@ def _rows(system: BlockSystem, rows: IntArray) -> IntegerModel:
 
 
 def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
-    """Return True if rows are proved to have no solution."""
     from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
     if not model.row_low.size:

@@ -76,14 +76,14 @@ def test_no_stage_begins_after_the_end(fifty, monkeypatch):
                 patch.setattr(_study, "block_system", clock.stage(_study.block_system))
                 patch.setattr(_decide, "row_basis", clock.stage(_decide.row_basis))
                 patch.setattr(_exchange, "_exchange", clock.stage(_exchange._exchange))
-                decide = clock.stage(_decide.RowBasis.values)
-                patch.setattr(_decide.RowBasis, "values", lambda *a, decide=decide: decide(*a))
+                decide = clock.stage(_decide.RowBasis.totals)
+                patch.setattr(_decide.RowBasis, "totals", lambda *a, decide=decide: decide(*a))
                 found = find_claims(tables, time_limit=limit, solver=Solver(clock))
             assert max(began for began, _ in clock.began) < limit
             assert clock.now <= limit + 1 or limit == 10_000
             kinds |= {name for _, name in clock.began}
             endings.add(found.blocks["status"].iloc[0])
-    assert kinds == {"set_time_limit", "block_system", "row_basis", "_exchange", "values", "solve"}
+    assert kinds == {"set_time_limit", "block_system", "row_basis", "_exchange", "totals", "solve"}
     assert endings == {"unknown", "undecided", "decided"}
 
 

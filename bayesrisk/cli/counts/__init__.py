@@ -1,0 +1,1 @@
+"""Commands about released counts and their noise: one count, a hierarchy, a whole release."""

@@ -1,0 +1,141 @@
+"""Rare records, before anything is released: what an audit says first."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import bayesrisk as br
+from bayesrisk._base import disk
+from bayesrisk._base.disk.text import IN_PIECES
+from bayesrisk.cli.command import advised, renamed
+from bayesrisk.cli.data import load_schema
+from bayesrisk.cli.printing import print_answer
+from bayesrisk.cli.sources import (
+    ColumnOptions,
+    RecordSource,
+    check_folder_names_its_own,
+    infer_schema,
+)
+from bayesrisk.exceptions import ArgumentError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesrisk.risk.microdata import FirstLook
+
+_ONE_PLACE = (
+    ": every record is compared with every other one, so give those of one place, such as one "
+    "folder part-CODE of microdata by place"
+)
+#: The same arguments by the options that give them.
+_OPTIONS = {"keys": "--known", "sensitive": "--stated"}
+#: Bytes of records at most that are counted before an audit begins: some seconds of work.
+_MOST_BYTES = 2**25
+
+
+def look_alone(
+    population: Path,
+    choices: ColumnOptions,
+    output: Path | None,
+    *,
+    known: Sequence[str] | None,
+    stated: Sequence[str],
+    schema: str | None,
+    max_size: int,
+    as_json: bool,
+) -> None:
+    """Print the first look alone, and write a row for each record.
+
+    Values of columns that are ``known`` are compared as they are.
+    """
+    if len(stated) > 1:
+        raise ArgumentError("--stated must be one column where no --protection is given")
+    if output is not None and output.suffix != ".parquet":
+        rule = "must end in .parquet, with a row for each record, where no --protection is given"
+        raise ArgumentError("--output", rule, got=str(output))
+    source = RecordSource(population)
+    sensitive = stated[0] if stated else None
+    data: pd.DataFrame | br.Records
+    with advised(IN_PIECES, _ONE_PLACE):
+        if known is None:
+            data, keys, sensitive = _file_records(source, schema, choices, sensitive)
+        else:
+            data, keys = _read(source, schema), list(known)
+    with renamed(_OPTIONS | {"max_size": "--max-size"}):
+        result = br.risk.first_look(data, keys=keys, sensitive=sensitive, max_size=max_size)
+    if output is not None:
+        with disk.whole_file(output) as stream:
+            frame = result.to_frame()
+            frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
+    print_answer(source.mark | document(result), result._answer(), as_json=as_json)
+
+
+def first_section(
+    population: Any, study: "br.experiments.AuditStudy", known: Sequence[str], max_size: int
+) -> "FirstLook | None":
+    """Return the first look at the people of an audit; None of many, or of several populations."""
+    from bayesrisk.tables.exchange import Partitions
+
+    if not isinstance(population, Path) or Partitions.there(population):
+        return None
+    files = population.glob("*.parquet") if population.is_dir() else [population]
+    if sum(file.stat().st_size for file in files) > _MOST_BYTES:
+        return None
+    schema = study.schema or study.workload.schema
+    if population.is_dir():
+        microdata = br.tables.Microdata.read(population)
+        units = [unit for unit in (microdata.persons, microdata.households) if unit is not None]
+        data = next((u for u in units if set(schema.names) <= set(u.schema.names)), None)
+    else:
+        data = br.Records.read(population, schema=schema)
+    level = study.workload.levels[-1]
+    keys = [*([level] if level != "all" else []), *known]
+    if data is None or not keys or not len(data):
+        return None
+    sensitive = next((name for name in study.stated if name in schema.names), None)
+    return br.risk.first_look(data, keys=keys, sensitive=sensitive, max_size=max_size)
+
+
+def document(result: "FirstLook") -> dict[str, Any]:
+    """Return a first look as a JSON document."""
+    summary: dict[str, Any] = {
+        "records": len(result.class_size),
+        "keys": list(result.keys),
+        "k": result.k,
+        "unique": int(result.unique.sum()),
+        "special": int(result.special.sum()),
+        "classes": result.summary().to_dict(orient="records"),
+    }
+    if result.sensitive is not None:
+        summary |= {"sensitive": result.sensitive, "l": result.l}
+    return summary
+
+
+def _file_records(
+    source: RecordSource, name: str | None, choices: ColumnOptions, sensitive: str | None
+) -> "tuple[br.Records, list[str], str | None]":
+    """Return the records of a file with columns of its own, and its keys but the last column."""
+    if source.file is None:
+        raise ArgumentError("--known must be given for microdata, such as sex,age")
+    if name is None:
+        schema = infer_schema([source.file], dataclasses.asdict(choices), quiet=False)
+    else:
+        schema = load_schema(name)
+    keys = [*schema.geography.levels[-1:], *schema.names]
+    sensitive = sensitive or schema.names[-1]
+    keys = [key for key in keys if key not in ("all", sensitive)]
+    return br.Records.read(source.path, schema=schema), keys, sensitive
+
+
+def _read(source: RecordSource, schema: str | None) -> "pd.DataFrame | br.Records":
+    """Return the persons (or households) of a folder, or the rows of a file."""
+    if source.file is None:
+        check_folder_names_its_own(schema, None)
+        microdata = br.tables.Microdata.read(source.path)
+        return next(unit for unit in (microdata.persons, microdata.households) if unit is not None)
+    if schema is not None:
+        return br.Records.read(source.path, schema=load_schema(schema))
+    from bayesrisk._base.disk.record_file import record_frame  # slow to import
+
+    return record_frame(source.file)

@@ -1,0 +1,182 @@
+"""``bayesrisk plan``: the most detailed release that keeps limits, with its proof."""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import bayesrisk as br
+from bayesrisk.cli.command import renamed
+from bayesrisk.cli.data import data_path, load_schema, record_path
+from bayesrisk.cli.options import (
+    SEED,
+    JsonOption,
+    OutputOption,
+    QuietOption,
+    SchemaOption,
+    parse_names,
+)
+from bayesrisk.cli.printing import print_answer, say
+from bayesrisk.cli.sources import ColumnOptions, usual_tables
+from bayesrisk.exceptions import ArgumentError
+
+_SECONDS = 5.0  # between two lines of progress
+
+
+@dataclass(frozen=True)
+class PlanOptions(ColumnOptions):
+    """Options of a plan: tables, limits, and the rules that may be chosen."""
+
+    limit: Annotated[
+        list[str] | None,
+        "NAME=NUMBER, the most that is allowed, may be repeated: recovered (counts of 1 or 2), "
+        "sentences (such counts proved to be at least 1), proved (records), gain (points from the "
+        "own record), doubled (people), within (0: how near a recovered count is known).",
+    ] = None
+    rule: Annotated[
+        list[str] | None,
+        "Rule that each table may have, such as nearest-5 or "
+        "'recode:groups.age=[0,18,65] + nearest-5'; may be repeated [usual ones].",
+    ] = None
+    ladders: Annotated[
+        Path | None,
+        "TOML file of [[ladder]] entries: rules, and the tables and levels that they are for.",
+    ] = None
+    weight: Annotated[
+        list[str] | None, "TABLE=NUMBER, how much the error of a table counts [1]; may be repeated."
+    ] = None
+    adversary: Annotated[
+        list[str] | None, "outsider or linker, who may gain no more; may be repeated [both]."
+    ] = None
+    known: Annotated[list[str] | None, "Attribute that a linker knows of the target."] = None
+    stated: Annotated[list[str] | None, "Attribute that is to be learned."] = None
+    tables: Annotated[list[str] | None, "Workload to publish, a name or a .toml file."] = None
+    level: Annotated[list[str] | None, "Level to publish [the workload's own]."] = None
+    only: Annotated[list[str] | None, "Table to publish [all]."] = None
+    schema: SchemaOption = None
+
+
+def plan(
+    records: Annotated[
+        Path, typer.Argument(help="Folder of microdata, records (Parquet, CSV), or sample:NAME.")
+    ],
+    output: OutputOption,
+    options: PlanOptions,
+    write_release: Annotated[bool, "Also the release by the chosen rules, in the folder."] = False,
+    workers: Annotated[int, "Places that are looked at at the same time."] = 1,
+    resume: Annotated[bool, "Keep places of an earlier run that was ended."] = False,
+    seed: Annotated[int, SEED] = 1,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Find the most detailed release that keeps limits, and prove that it does."""
+    from bayesrisk.experiments.plan_report import write_plan  # slow to import
+    from bayesrisk.risk.planning.release_plan import plan as planned
+
+    document: dict[str, Any] = {
+        k: v for k, v in dataclasses.asdict(options).items() if v is not None
+    }
+    limits = parse_names(document.pop("limit", None))
+    if not limits:
+        raise ArgumentError("--limit must be given, such as --limit proved=0 --limit recovered=0")
+    ladders, adversaries = _ladders(document), document.pop("adversary", None)
+    weights = _weights(document.pop("weight", None) or [])
+    known, stated = (parse_names(document.pop(name, None)) for name in ("known", "stated"))
+    for name in ("tables", "only"):
+        document[name] = parse_names(document.get(name))
+    document["levels"] = parse_names(document.pop("level", None)) or None
+    path = record_path(records)
+    silent = quiet or as_json
+    workload = usual_tables([path], document, quiet=silent)
+    schema = document.get("schema") or workload.schema
+    schema = load_schema(schema) if isinstance(schema, str) else schema
+    data = br.tables.Microdata.read(path) if path.is_dir() else br.Records.read(path, schema=schema)
+    with renamed({"ladders": "--ladders", "limits": "--limit", "stated": "--stated"}):
+        result = planned(
+            data, workload, limits=limits, ladders=ladders(workload), weights=weights,
+            adversaries=_adversaries(adversaries, known, workload),
+            stated=stated or None, workers=workers, seed=seed, folder=output, resume=resume,
+            report=None if silent else _Progress(),
+        )  # fmt: skip
+    release = None
+    if result.publishes:
+        release = result.release(data)
+        if write_release:
+            release.write(output / "release", replace=True)
+    if result.occupied and not silent:
+        say("Published exactly: which places have a record (release with --places occupied)")
+    lines = write_plan(result, output, release, places=result.places)
+    answer = {
+        "answer": lines, "rules": result.rules, "blocking": dict(result.blocking),
+        "settings": result.settings, "tried": len(result.frontier), "folder": str(output),
+    }  # fmt: skip
+    print_answer(answer, [*lines, f"Report: {output / 'report.html'}"], as_json=as_json)
+
+
+class _Progress:
+    """Lines about the settings that were looked at, and at first how long each takes."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def __call__(self, tried: int, settings: int, seconds: float) -> None:
+        if tried == 1:
+            say(
+                f"plan: {settings:,} settings; the first took {seconds:.1f} s. Most are left out "
+                f"unseen; all would take {tried_time(settings, seconds)}"
+            )
+        elif seconds >= self._next:
+            rate = seconds / tried
+            left = tried_time(settings - tried, rate)
+            say(f"plan: {tried:,} of {settings:,} settings looked at, at most {left} left")
+            self._next = seconds + _SECONDS
+
+
+def tried_time(settings: int, seconds: float) -> str:
+    """Return the time that settings take, in words."""
+    total = settings * seconds
+    return f"{total:.0f} s" if total < 120 else f"{total / 60:,.0f} minutes"
+
+
+def _ladders(document: dict[str, Any]) -> Any:
+    """Return a function of a workload that makes its ladders, None for the usual ones."""
+    rules, file = document.pop("rule", None), document.pop("ladders", None)
+    if rules and file:
+        raise ArgumentError("--rule and --ladders say the same: give one")
+    if file is not None:
+        from bayesrisk._base.disk.text import read_toml
+
+        entries = read_toml(data_path(file, "ladders")).get("ladder", [])
+        return lambda workload: entries
+    if rules:
+        return lambda workload: [
+            {"levels": [level], "tables": [name], "rules": rules} for level, name in workload.tables
+        ]
+    return lambda workload: None
+
+
+def _weights(texts: list[str]) -> dict[str, float]:
+    weights = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            weights[name] = float(number)
+        except ValueError:
+            raise ArgumentError("--weight", "must be TABLE=NUMBER", got=text) from None
+    return weights
+
+
+def _adversaries(names: list[str] | None, known: list[str], workload: "br.Workload") -> Any:
+    """Return who asks, None for the usual ones."""
+    from bayesrisk.mechanisms.registry import usual_roles
+    from bayesrisk.risk.audit import Adversary
+
+    if not names and not known:
+        return None
+    background = known or usual_roles(workload.schema)[0]
+    return [
+        Adversary.named(name, known=background if name == "linker" else ())
+        for name in parse_names(names) or ["outsider", "linker"]
+    ]

@@ -1,0 +1,370 @@
+"""Components of a model, searched by propagation: a solution, and the one farthest from it.
+
+A search branches on a variable, and the rows that it is in narrow the bounds of the others, by the
+rule of :mod:`bayesrisk.constraints.narrow`.  A trail notes each change, and takes it back.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesrisk._base.compiling import lean_kernel, lean_step
+from bayesrisk._base.validation import IntArray
+from bayesrisk.constraints.components import Components
+from bayesrisk.constraints.narrow import RowSums, limits, shift
+from bayesrisk.constraints.rows import by_columns
+
+#: What a search found out about a component.
+NONE, UNIQUE, SEVERAL, SOME, UNKNOWN, PENDING = 0, 1, 2, 3, 4, 5
+#: Changes of bounds, beyond two for each variable, that a search can take back; one that needs
+#: more stops, as at its limit of nodes.  24 bytes each.
+MOST_CHANGES = 5_000_000
+
+
+class ProgramArrays(NamedTuple):
+    """The rows of components by variables and by rows, their ends, and the family of each row.
+
+    Variables and rows of component k stand from ``first_var[k]`` and ``first_row[k]`` on; rows of
+    one family share no variable.
+    """
+
+    var_ptr: IntArray
+    var_row: IntArray
+    var_coef: IntArray
+    row_ptr: IntArray
+    row_var: IntArray
+    row_coef: IntArray
+    row_low: IntArray
+    row_high: IntArray
+    family: IntArray
+    first_var: IntArray
+    first_row: IntArray
+
+
+def program_arrays(parts: Components, family: IntArray) -> ProgramArrays:
+    """Return components as a search takes them."""
+    rows, ends = parts.model.rows, (parts.model.row_low, parts.model.row_high)
+    stored = *by_columns(rows), *by_columns(rows.T)
+    return ProgramArrays(*stored, *ends, family, parts.first_var, parts.first_row)
+
+
+class SearchWork(NamedTuple):
+    """Bounds of the variables, the ends of rows with their sums, and what a search takes back by.
+
+    ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began.  ``state``
+    holds the length of the trail, the first and next place of the circular queue, whether changes
+    are noted on the trail (only a search takes them back), and whether it is full.
+    """
+
+    low: IntArray
+    high: IntArray
+    rows: RowSums
+    widest: IntArray
+    trail: IntArray
+    queue: IntArray
+    waiting: IntArray
+    state: IntArray
+    stack: IntArray
+    usable: IntArray
+    total: IntArray
+
+
+def search_work(p: ProgramArrays, low: IntArray, high: IntArray) -> SearchWork:
+    """Return fresh working arrays; the sums of rows are filled by propagation."""
+    n_rows, n_vars = p.row_low.size, low.size
+    families = int(p.family.max()) + 1 if n_rows else 1
+    depth = int((high - low).sum()) + n_vars + 1
+    return SearchWork(
+        low=low.copy(),
+        high=high.copy(),
+        rows=RowSums(p.row_low, p.row_high, *np.zeros((2, n_rows), np.int64)),
+        widest=np.zeros(n_rows, np.int64),
+        trail=np.empty((min(depth, MOST_CHANGES) + 2 * n_vars, 3), np.int64),
+        queue=np.empty(n_rows + 1, np.int64),
+        waiting=np.zeros(n_rows, np.int64),
+        state=np.zeros(5, np.int64),
+        stack=np.empty((n_vars + 1, 4), np.int64),
+        usable=np.zeros(families, np.int64),
+        total=np.zeros(families, np.int64),
+    )
+
+
+@lean_step
+def set_ends(p: ProgramArrays, w: SearchWork, var: int, new_low: int, new_high: int) -> None:
+    """Set the bounds of a variable, note the old ones on the trail, and queue its rows."""
+    if w.state[3] == 1:
+        length = w.state[0]
+        w.trail[length, 0] = var
+        w.trail[length, 1] = w.low[var]
+        w.trail[length, 2] = w.high[var]
+        w.state[0] = length + 1
+    # sum a l and sum a h of each of its rows change by a (l' - l) and a (h' - h).
+    for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
+        row = p.var_row[k]
+        shift(w.rows, row, p.var_coef[k], new_low - w.low[var], new_high - w.high[var])
+        if w.waiting[row] == 0:
+            w.waiting[row] = 1
+            w.queue[w.state[2]] = row
+            w.state[2] = (w.state[2] + 1) % w.queue.size
+    w.low[var] = new_low
+    w.high[var] = new_high
+
+
+@lean_step
+def settle(p: ProgramArrays, w: SearchWork) -> int:
+    """Propagate the queued rows to a fixed point; return the row that contradicts, or -1."""
+    wrong = -1
+    while w.state[1] != w.state[2]:
+        row = w.queue[w.state[1]]
+        w.state[1] = (w.state[1] + 1) % w.queue.size
+        w.waiting[row] = 0
+        if wrong >= 0:  # after a contradiction the queue is only emptied
+            continue
+        first, last = p.row_ptr[row], p.row_ptr[row + 1]
+        # So it is when the trail is full: a row may change all of its variables, and a branch
+        # every variable.
+        if w.state[3] == 1 and w.state[0] + last - first + w.low.size > w.trail.shape[0]:
+            w.state[4] = 1
+            wrong = row
+            continue
+        # L <= sum a x <= H cannot hold where sum a l > H or sum a h < L.
+        if w.rows.least[row] > w.rows.high[row] or w.rows.most[row] < w.rows.low[row]:
+            wrong = row
+            continue
+        # Nothing follows where all of its variables have room enough: a (h - l) is at most both
+        # H - sum a l and sum a h - L.
+        room = min(w.rows.high[row] - w.rows.least[row], w.rows.most[row] - w.rows.low[row])
+        if w.widest[row] <= room or w.rows.least[row] == w.rows.most[row]:
+            continue
+        for k in range(first, last):
+            var = p.row_var[k]
+            if w.low[var] == w.high[var]:
+                continue
+            needed, room = limits(w.rows, row, p.row_coef[k], w.low[var], w.high[var])
+            new_low = max(w.low[var], needed)
+            new_high = min(w.high[var], room)
+            if new_low > new_high:
+                wrong = row
+                break
+            if new_low > w.low[var] or new_high < w.high[var]:
+                set_ends(p, w, var, new_low, new_high)
+    return wrong
+
+
+@lean_step
+def undo(p: ProgramArrays, w: SearchWork, mark: int) -> None:
+    """Take back what was noted on the trail after ``mark``."""
+    while w.state[0] > mark:
+        w.state[0] -= 1
+        top = w.state[0]
+        var, old_low, old_high = w.trail[top, 0], w.trail[top, 1], w.trail[top, 2]
+        # The sums of its rows go back with the bounds.
+        for k in range(p.var_ptr[var], p.var_ptr[var + 1]):
+            row = p.var_row[k]
+            shift(w.rows, row, p.var_coef[k], old_low - w.low[var], old_high - w.high[var])
+        w.low[var] = old_low
+        w.high[var] = old_high
+
+
+@lean_step
+def propagate(p: ProgramArrays, w: SearchWork, component: int) -> int:
+    """Propagate the rows of a component to a fixed point; return one that contradicts, or -1."""
+    w.state[:] = 0
+    # Sums of bounds from nothing, and every row in the queue.
+    for row in range(p.first_row[component], p.first_row[component + 1]):
+        w.rows.least[row] = 0
+        w.rows.most[row] = 0
+        w.widest[row] = 0
+        for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
+            least, most = p.row_coef[k] * w.low[p.row_var[k]], p.row_coef[k] * w.high[p.row_var[k]]
+            w.rows.least[row] += least
+            w.rows.most[row] += most
+            w.widest[row] = max(w.widest[row], most - least)
+        w.queue[w.state[2]] = row
+        w.waiting[row] = 1
+        w.state[2] += 1
+    wrong = settle(p, w)
+    w.state[0] = 0
+    return wrong
+
+
+@lean_kernel
+def propagate_components(p: ProgramArrays, w: SearchWork, wrong: IntArray) -> None:
+    """Propagate every component; ``wrong`` gets the row of each that contradicts, or -1."""
+    for component in range(p.first_var.size - 1):
+        wrong[component] = propagate(p, w, component)
+
+
+class SearchAnswers(NamedTuple):
+    """Answers of a search: a solution, and the one farthest from it, of every component.
+
+    ``star`` gets a solution where ``has_star`` is 0, ``far`` the farthest one found, ``finding``
+    what is known, ``distance`` and ``upper`` bounds of the largest distance (-1: no bound).
+    """
+
+    star: IntArray
+    has_star: IntArray
+    far: IntArray
+    finding: IntArray
+    distance: IntArray
+    upper: IntArray
+
+
+@lean_step
+def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
+    """Mark the families whose rows are equations of ones that hold every variable once."""
+    w.usable[:] = 0
+    for row in range(p.first_row[component], p.first_row[component + 1]):
+        # An equation of ones: x_1 + ... + x_m = c.
+        sound = p.row_low[row] == p.row_high[row]
+        for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
+            sound = sound and p.row_coef[k] == 1
+        if sound:
+            w.usable[p.family[row]] += p.row_ptr[row + 1] - p.row_ptr[row]
+    # Rows of a family share no variable: as many variables as there are is each of them once.
+    n_vars = p.first_var[component + 1] - p.first_var[component]
+    for label in range(w.usable.size):
+        w.usable[label] = 1 if w.usable[label] == n_vars else 0
+
+
+@lean_step
+def distance_bound(p: ProgramArrays, w: SearchWork, component: int, star: IntArray) -> int:
+    """Return an upper bound of the distance from ``star`` within the bounds, or -1.
+
+    In a row whose sum is fixed, what some cells gain others lose, so that the distance is at
+    most twice the smaller of all possible gains and all possible losses.  The rows of a usable
+    family add up to a bound; the best family counts, and without one there is no bound.
+    """
+    w.total[:] = 0
+    for row in range(p.first_row[component], p.first_row[component + 1]):
+        if w.usable[p.family[row]] == 0:
+            continue
+        # sum |x - x*| <= 2 min(sum (h - x*)+, sum (x* - l)+) over the row.
+        gain, loss = 0, 0
+        for k in range(p.row_ptr[row], p.row_ptr[row + 1]):
+            var = p.row_var[k]
+            gain += max(0, w.high[var] - star[var])
+            loss += max(0, star[var] - w.low[var])
+        w.total[p.family[row]] += 2 * min(gain, loss)
+    best = -1
+    for label in range(w.usable.size):
+        if w.usable[label] == 1 and (best < 0 or w.total[label] < best):
+            best = w.total[label]
+    return best
+
+
+@lean_step
+def search(
+    p: ProgramArrays,
+    w: SearchWork,
+    component: int,
+    star: IntArray,
+    maximise: bool,
+    stop: int,
+    limit: int,
+    out: IntArray,
+) -> tuple[int, bool]:
+    """Search a component; return the best distance (-1: no solution) and whether all was seen.
+
+    Without ``maximise`` the first solution ends the search, at distance 0; with it, the largest
+    distance from the solution ``star`` is looked for, until ``stop`` is reached or ``limit``
+    nodes were looked at.  ``out`` gets the solution.
+    """
+    first, last = p.first_var[component], p.first_var[component + 1]
+    best, nodes, depth = -1, 0, 0
+    if maximise:
+        best = 0
+        for var in range(first, last):
+            out[var] = star[var]
+        mark_usable(p, w, component)
+    base = w.state[0]
+    w.state[3], w.state[4] = 1, 0
+    while True:
+        nodes += 1
+        if nodes > limit or w.state[4] == 1:
+            undo(p, w, base)
+            return best, False
+        # A node whose bound is no better than the best distance is cut off.
+        bound = distance_bound(p, w, component, star) if maximise else -1
+        if bound < 0 or bound > best:
+            # The free variable with the narrowest bounds is branched on.
+            branch, narrowest = -1, 0
+            for var in range(first, last):
+                width = w.high[var] - w.low[var]
+                if width > 0 and (branch < 0 or width < narrowest):
+                    branch, narrowest = var, width
+                    if width == 1:
+                        break
+            if branch >= 0:
+                w.stack[depth, 0] = branch
+                w.stack[depth, 1] = w.low[branch]
+                w.stack[depth, 2] = w.high[branch]
+                w.stack[depth, 3] = w.state[0]
+                depth += 1
+            else:
+                # Nothing is free: a solution, at sum |x - x*|.
+                distance = 0
+                for var in range(first, last):
+                    distance += abs(w.low[var] - star[var]) if maximise else 0
+                if distance > best:
+                    best = distance
+                    for var in range(first, last):
+                        out[var] = w.low[var]
+                if not maximise or best >= stop:
+                    undo(p, w, base)
+                    return best, not maximise
+        # The deepest branching variable with a value left is fixed, until no row contradicts.
+        while depth > 0:
+            top = depth - 1
+            if w.stack[top, 1] > w.stack[top, 2]:  # all of its values were tried
+                depth -= 1
+                continue
+            undo(p, w, w.stack[top, 3])
+            var, smallest, largest = w.stack[top, 0], w.stack[top, 1], w.stack[top, 2]
+            # The end of l..h that is farther from x*; the node keeps the rest of the values.
+            if abs(largest - star[var]) < abs(smallest - star[var]):
+                value = smallest
+                w.stack[top, 1] = smallest + 1
+            else:
+                value = largest
+                w.stack[top, 2] = largest - 1
+            set_ends(p, w, var, value, value)
+            if settle(p, w) < 0 or w.state[4] == 1:
+                break
+        if depth == 0:
+            undo(p, w, base)
+            return best, True
+
+
+@lean_kernel
+def search_components(
+    p: ProgramArrays, w: SearchWork, answers: SearchAnswers, stop: int, limit: IntArray
+) -> None:
+    """Search every component that is pending for a solution and for the one farthest from it.
+
+    A search ends at the distance ``stop``, or after ``limit`` nodes of the component.
+    """
+    star, has_star, far, finding, distance, upper = answers
+    for component in range(p.first_var.size - 1):
+        if finding[component] != PENDING:
+            continue
+        distance[component] = 0
+        upper[component] = -1
+        if propagate(p, w, component) >= 0:
+            finding[component] = NONE
+            continue
+        if has_star[component] == 0:
+            best, complete = search(p, w, component, star, False, 0, limit[component], star)
+            if best < 0:
+                finding[component] = NONE if complete else UNKNOWN
+                continue
+            has_star[component] = 1
+        # The farthest solution; 0 with all seen proves that there is no other.
+        best, complete = search(p, w, component, star, True, stop, limit[component], far)
+        distance[component] = best
+        if complete:
+            upper[component] = best
+            finding[component] = SEVERAL if best > 0 else UNIQUE
+        else:
+            upper[component] = distance_bound(p, w, component, star)
+            finding[component] = SEVERAL if best > 0 else SOME

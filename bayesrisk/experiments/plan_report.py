@@ -1,0 +1,112 @@
+"""The folder of a plan: rules, settings, certificates, and a report that begins with the answer."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from bayesrisk import plotting
+from bayesrisk._base import disk
+from bayesrisk._base.disk.delimited import csv_bytes
+from bayesrisk.experiments import pages
+from bayesrisk.release import Release
+from bayesrisk.risk.planning.limits import PROVEN
+from bayesrisk.risk.planning.release_plan import ReleasePlan
+from bayesrisk.risk.planning.safety import write_certificates
+from bayesrisk.tables.exchange import MADE_UP
+
+RECIPE, FRONTIER, PAGE = "plan.toml", "frontier.csv", "report.html"
+_COLUMNS = ("role", "cost", "error", "withheld", *PROVEN, "gain", "doubled", "verdict")
+
+
+def write_plan(
+    plan: ReleasePlan,
+    folder: str | Path,
+    release: Release | None = None,
+    *,
+    places: ArrayLike | None = None,
+) -> list[str]:
+    """Write a plan into a folder, with certificates of a release by it; return what was found.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+        The plan.
+    folder : path
+        New or empty, or that of the same plan.
+    release : Release, optional
+        By the chosen rules; its certificates of safety are written beside the plan.
+    places : array_like of str, optional
+        All places of the finest level, by default those that are published.
+
+    Returns
+    -------
+    list of str
+        Sentences, the answer first.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    lines = [plan.sentence]
+    if plan.rules:
+        disk.write_bytes(target / RECIPE, plan.recipe.encode())
+    if release is not None and any(getattr(plan.limits, n) is not None for n in PROVEN):
+        certificates = target / "certificates"
+        number, total, missing = write_certificates(
+            certificates, release.tables, plan.workload, plan.limits, places
+        )
+        lines.append(
+            f"{number} of {total} places have a certificate of safety, which anybody can check "
+            "with check_safety.py. It is made from the published tables alone: its data sets "
+            "need not contain the truth, and it tells nothing that the release does not."
+        )
+        lines += [
+            f"The limit of {name} is not frame at {places} places without the records."
+            for name, places in missing.items() if places
+        ]  # fmt: skip
+    disk.write_bytes(target / FRONTIER, csv_bytes(plan.frontier))
+    leak = next(iter(plan.limits.stated))
+    draw = functools.partial(
+        plotting.plot_plan, plan.frontier, leak=leak, most=plan.limits.stated[leak]
+    )
+    caption = (
+        "Error of a count against what is given away, for each setting that was looked at. "
+        "Settings that exceed a limit give away at least so much."
+    )
+    figure = pages.figure(draw, target / "frontier", caption)
+    frame = plan.frontier[[c for c in plan.frontier if c in _COLUMNS or c in _ladders(plan)]]
+    made_up = bool(release is not None and release.tables.made_up)
+    settings: dict[str, Any] = {
+        "limits": plan.limits.stated | {"within": plan.limits.within}, "rules": plan.rules,
+        "settings": plan.settings, MADE_UP: made_up,
+    }  # fmt: skip
+    quotes = pages.Quotes(
+        [
+            plan.sentence,
+            f"{len(plan.frontier):,} settings were looked at.",
+            "A setting is judged by what it gives away, and by how much a count is off.",
+        ],
+        {
+            "No release gives away less.": "Only the rules that were allowed were looked at.",
+            "A release by this plan tells nothing about anybody.": "It keeps the limits that are "
+            "stated; within them something is told.",
+            "The plan protects other records as well.": "It was made for these records.",
+        },
+    )
+    page = pages.findings(
+        "The least coarse release that keeps limits", lines, quotes=quotes,
+        source="Computed from confidential records and the rules that may be chosen.",
+        settings=settings, figures=[figure],
+        tables=[pages.table(frame, "Settings that were looked at, the cheapest first")],
+        warning="" if made_up else pages.marked(pages.CONFIDENTIAL),
+    )  # fmt: skip
+    disk.write_bytes(target / PAGE, page)
+    return lines
+
+
+def _ladders(plan: ReleasePlan) -> set[str]:
+    """Return the columns of the frontier that name rules."""
+    columns = [*plan.frontier]
+    return set(columns[1 : columns.index("cost")])

@@ -1,0 +1,216 @@
+"""Reports of a reconstruction and of claims: their first sentences, and what may be quoted."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
+from bayesrisk.experiments.runs.folder import RunFolder
+from bayesrisk.plotting.attacks import draw_numbers
+
+Facts = Mapping[str, Any]
+_ROWS = 50  # of a table in a report
+_IF_TRUE = "If the published counts were true: "
+_NO_NAMES = "Tables have no names: whose record it is, only other data can say."
+_NAIVE = (
+    "The counts are taken as true here, although their protection may have changed them: what "
+    "is proved would only be so if they were true."
+)
+_MEANINGS = {
+    "unique": "no other records fit, which is proved",
+    "feasible": "these records fit, and others do, or might",
+    "nearest": "no records fit, and these deviate least from the tables",
+    "infeasible": "no records fit, because the counts contradict each other",
+    "contradictory": "no records fit, because the counts contradict each other",
+    "unknown": "nothing is decided, because the solver stopped at its limit",
+    "none": "nothing was looked for",
+    "undecided": "at least one claim is open, because the solver stopped at its limit",
+    "decided": "every claim is decided",
+    "empty": "nobody is there",
+}
+
+
+def _by_status(statuses: Mapping[str, int], level: str) -> list[str]:
+    """Return a sentence for each status of places."""
+    every = sum(statuses.values())
+    return [
+        f"In {number:,} of {every:,} places ({level}) {_MEANINGS.get(status, status)}."
+        for status, number in sorted(statuses.items(), key=lambda pair: -pair[1])
+    ]
+
+
+# Reconstructions.
+
+
+def reconstruction_lead(every: int, proved: int, usual: int) -> str:
+    """Return the first sentence: how many records are proved, beside how many a guess gets right.
+
+    ``usual`` is the number of proved records that are the commonest one of their place.
+    """
+    if not every:
+        return "No records were reconstructed: nothing is said of anybody."
+    if not proved:
+        return f"None of {every:,} reconstructed records is proved: others may fit, too."
+    records = "records" if every > 1 else "record"
+    return (
+        f"Of {every:,} reconstructed {records} {proved:,} {'are' if proved > 1 else 'is'} proved: "
+        "no others fit the published tables. Always naming the commonest record of the place "
+        f"would be right for {usual:,} of these."
+    )
+
+
+def _reconstruction_quotes(every: int, proved: int, lead: str, places: list[str]) -> Quotes:
+    rest = every - proved
+    named = "A reconstructed record has no name: the tables alone do not say whose it is."
+    if rest:
+        others = {
+            f"All {every:,} records are true.": f"Only {proved:,} are proved; others may fit "
+            "instead of the rest.",
+            f"The {rest:,} records that are not proved are safe.": "Other tables, or what somebody "
+            "knows, may settle them.",
+        }
+    else:
+        others = {
+            "The records were stolen.": "Nothing but published tables was read.",
+            "Only these tables give so much away.": "No others were looked at.",
+        }
+    identified = "The people behind these tables were identified."
+    return Quotes([lead, *places[:1], named], {identified: _NO_NAMES, **others})
+
+
+def reconstruction_page(
+    config: Facts, folder: RunFolder, facts: Facts, variability: str | None
+) -> bytes:
+    """Return the report of a reconstruction; places of a nation are never held together."""
+    people: Counter[str] = Counter()
+    sums, most, usual = np.zeros(3), pd.DataFrame(), 0
+    level = ""
+    for shard in range(folder.shards):
+        blocks = folder.read_part(shard, "blocks").to_pandas()
+        level = str(blocks.columns[0])
+        counted = blocks.groupby("status")["population"].sum()
+        people.update({str(name): int(n) for name, n in counted.items()})
+        usual += _usual(folder.read_part(shard, "records").to_pandas(), blocks)
+        if variability is not None:
+            part = folder.read_part(shard, "variability").to_pandas()
+            sizes = part["population"].to_numpy(dtype=float)
+            sums += [sizes.sum(), *(sizes @ part[end].to_numpy() for end in ("lower", "upper"))]
+            most = pd.concat([most, part[part["upper"] > 0]]).nlargest(_ROWS, "upper")
+    every, proved = people.total(), people["unique"]
+    lead = _IF_TRUE * bool(facts["taken_as_true"]) + reconstruction_lead(every, proved, usual)
+    places = _by_status(facts["statuses"], level)
+    tables = [table(pd.DataFrame({"cells": facts["conflicts"]}), "Cells that contradict")]
+    differ = []
+    if variability is not None:
+        ends = dict.fromkeys(f"{share:.1%}" for share in sums[1:] / max(sums[0], 1.0))
+        differ.append(
+            f"The records that fit and are least like these differ in {' to '.join(ends)} of "
+            f"the people, on average over people ({variability})."
+        )
+        caption = f"Places with other records that fit, at most {_ROWS}"
+        tables.append(table(most.drop(columns="seconds", errors="ignore"), caption))
+    draw = functools.partial(draw_numbers, facts["statuses"], f"places ({level})")
+    return findings(
+        "Reconstruction: which records published tables give away",
+        [lead, *places, *differ],
+        quotes=_reconstruction_quotes(every, proved, lead, [*differ, *places]),
+        source=origin(config, "records"),
+        settings=config,
+        figures=[drawing(draw, "Places by what is known of their records.")],
+        tables=tables,
+        words={
+            **{name: f"{_MEANINGS.get(name, name)}." for name in facts["statuses"]},
+            "other records": "those that differ in what the tables tell apart: two ages that "
+            "are one group in every table are the same here.",
+        },
+        warning=_NAIVE if facts["taken_as_true"] else "",
+    )
+
+
+def _usual(records: pd.DataFrame, blocks: pd.DataFrame) -> int:
+    """Return how many records of places where all is proved are the commonest one of theirs."""
+    level = str(blocks.columns[0])
+    proved = blocks.loc[blocks["status"] == "unique", level]
+    mine = records[records[level].isin(proved)]
+    return int(mine.value_counts().groupby(level=level).max().sum())
+
+
+# Claims.
+
+
+def claims_lead(facts: Facts, most: int | None) -> str:
+    """Return the first sentence: what must be true that no table states.
+
+    ``most`` is of how many columns statements were looked for.
+    """
+    claims, singletons, people = (facts[name] for name in ("claims", "singletons", "people"))
+    if not claims:
+        limit = "" if most is None else f" of at most {most} columns"
+        if {"undecided", "unknown", "contradictory"} & set(facts["statuses"]):
+            limit += " that was decided"
+        return (
+            f"No statement{limit} must be true of these {people:,} records beyond what each table "
+            "states by itself."
+        )
+    text = f"{claims:,} statements that no table makes must be true of these {people:,} records; "
+    if claims == 1:
+        text = f"One statement that no table makes must be true of these {people:,} records; "
+        return text + ("it is about one record alone." if singletons else "it is about several.")
+    about = "is" if singletons == 1 else "are"
+    return f"{text}{f'{singletons:,} of them {about}' if singletons else 'none is'} about one " + (
+        "record alone."
+    )
+
+
+def _claims_quotes(facts: Facts, lead: str, places: list[str]) -> Quotes:
+    kind = "A statement is proved when every list of records that has the published counts has it."
+    if facts["claims"]:
+        others = {"These statements are probably true.": "They are certain, if the tables are."}
+    else:
+        others = {
+            "The tables give nothing away.": "Only certain statements were looked for; what is "
+            "merely likely was not."
+        }
+    others["What is not stated here is safe."] = "Other tables, or what is known, may prove more."
+    identified = "The people behind these tables were identified."
+    return Quotes([lead, *places[:1], kind], {identified: _NO_NAMES, **others})
+
+
+def claims_page(config: Facts, facts: Facts) -> bytes:
+    """Return the report of claims."""
+    coverage = pd.DataFrame(facts["coverage"])
+    figures = []
+    if facts["singletons"]:
+        rows = coverage[coverage["singleton_claims"] > 0].set_index("columns")
+        bars = {f"{n} columns": int(size) for n, size in rows["singleton_claims"].items()}
+        caption = "The statements about one record alone, by how many columns each tells of it."
+        figures = [drawing(functools.partial(draw_numbers, bars, "statements"), caption)]
+    lead = _IF_TRUE * bool(facts["taken_as_true"])
+    lead += claims_lead(facts, config["max_columns"])
+    places = _by_status(facts["statuses"], "finest level")
+    return findings(
+        "Claims: what must be true of the records behind published tables",
+        [
+            lead,
+            *(f"For example, {example}" for example in facts["examples"]),
+            *places,
+            *(f"No records fit: {conflict}" for conflict in facts["conflicts"]),
+        ],
+        quotes=_claims_quotes(facts, lead, places),
+        source=origin(config, "claims"),
+        settings=config,
+        figures=figures,
+        tables=[table(coverage, "Records and claims by columns")],
+        words={
+            "claim": "a statement that some records have certain values in some columns.",
+            "must be true": "all records that have the published counts have it, not most of them.",
+            "about one record": "exactly one record of the place has these values.",
+        },
+        warning=_NAIVE if facts["taken_as_true"] else "",
+    )

@@ -1,0 +1,217 @@
+"""A rule of its own for each table and level: merged categories, and what is done to a count."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from bayesrisk._base import validation as check
+from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.mechanisms.base import BaseMechanism, Protected, filled_mapping
+from bayesrisk.mechanisms.recode import Recode
+from bayesrisk.mechanisms.registry import make_mechanism, read_recipe
+from bayesrisk.release import MechanismSpec, RangeSpec, RoundingSpec, SimulationOnly, TrueCounts
+from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
+from bayesrisk.tables.likelihoods import Likelihood
+from bayesrisk.tables.workload import Key
+
+#: The rules of a table that is not published, and of one that is published as it is.
+UNPUBLISHED, AS_IT_IS = "unpublished", "identity"
+#: What agencies do to every table, beside no protection.
+AGENCY_RULES = (AS_IT_IS, "nearest-5", "opensafely-midpoint-6", "ons-10-5", "cms-11")
+#: What is done to counts where nothing is said, from detailed to coarse.
+USUAL_RULES = (AS_IT_IS, "rounding:base=3,method=nearest", "nearest-5", "ons-10-5")
+_WORDS = {
+    "identity": "as they are", "nearest-5": "rounded to 5", "ons-10-5": "by the 10-5 rule",
+    "opensafely-midpoint-6": "by OpenSAFELY's midpoint 6", "cms-11": "with 1 to 10 as one range",
+}  # fmt: skip
+_AND = " + "
+
+
+class RuledTable(NamedTuple):
+    """A table that a rule publishes: the table, perhaps recoded, and the law of its counts."""
+
+    table: Table
+    law: Likelihood
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of a table: a recipe of recoding, of a rule for each count, or of both.
+
+    Its text is ``identity``, ``nearest-5``, ``ranges:edges=[0,1,6]`` or another recipe of a
+    mechanism that has no chance in it and looks at each count alone; ``recode:groups.age=[0,18]``;
+    the two with `` + `` between them, the recoding first; or ``unpublished``.
+
+    Examples
+    --------
+    >>> Rule("recode:groups.age=[0,18,65] + nearest-5").counts.spec.mechanism
+    'rounding'
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        check.text(self.text, "rule")
+        parts = self._parts
+        if len(parts) > 2 or (len(parts) == 2 and parts[0][0] != "recode"):
+            raise ArgumentError(
+                "rule", "must be one recipe, or a recoding and one more", got=self.text
+            )
+        if self.published:
+            law = getattr(self.counts, "spec", MechanismSpec("none")).others
+            plain = isinstance(law, TrueCounts | RangeSpec | RoundingSpec) and not law.random
+            if not plain or not isinstance(self.counts, BaseMechanism):
+                raise ArgumentError(
+                    "rule",
+                    "must have no chance in it, and look at each count alone: identity, nearest-5, "
+                    "rounding:base=3,method=nearest, ranges:edges=..., threshold:least=...",
+                    got=self.text,
+                )
+
+    @property
+    def published(self) -> bool:
+        """Whether the table is published at all."""
+        return self.text != UNPUBLISHED
+
+    @cached_property
+    def _parts(self) -> list[tuple[str, dict[str, Any]]]:
+        return [read_recipe(part, "rule") for part in self.text.split(_AND)]
+
+    @cached_property
+    def recoding(self) -> Recode | None:
+        """The recoding that comes first, if there is one."""
+        name, parameters = self._parts[0]
+        return Recode(**parameters) if name == "recode" else None
+
+    @cached_property
+    def counts(self) -> BaseMechanism:
+        """The mechanism of each count after the recoding."""
+        name, parameters = self._parts[-1]
+        if name == "recode":
+            name, parameters = AS_IT_IS, {}
+        return cast(BaseMechanism, make_mechanism(name, **parameters))
+
+    @property
+    def words(self) -> str:
+        """The rule in words: ``rounded to 5, by groups of 5 of age``."""
+        if not self.published:
+            return "not published"
+        name, parameters = self.counts.spec.mechanism, self.counts.spec.parameters
+        text = _WORDS.get(self.text.rpartition(_AND)[2], _WORDS.get(name, ""))
+        if not text and "base" in parameters:
+            text = f"rounded to {parameters['base']}"
+        elif not text and "least" in parameters:
+            text = f"with counts below {parameters['least']} as one range"
+        elif not text:
+            text = f"as ranges that begin at {', '.join(map(str, parameters['edges']))}"
+        groups = self.recoding.spec.parameters["groups"] if self.recoding is not None else None
+        merged = [f"{_group_words(codes)} of {name}" for name, codes in (groups or {}).items()]
+        return f"{text}, by {' and '.join(merged)}" if merged else text
+
+    def table(self, workload: Workload, key: Key) -> RuledTable | None:
+        """Return the table that is published of one of a workload, None if it is not."""
+        if not self.published:
+            return None
+        left = Workload(workload.schema, {key: workload.tables[key]})
+        if self.recoding is not None:
+            left = self.recoding.published(left)
+            if next(iter(left.tables))[0] != key[0]:
+                raise ArgumentError("rule", "must leave the level as it is", got=self.text)
+        (table,) = left.tables.values()
+        return RuledTable(table, self.counts.spec.likelihood(key[0], table.name))
+
+
+def _group_words(codes: Any) -> str:
+    """Return groups of codes in words."""
+    if not isinstance(codes[0], int):
+        return f"{len(codes)} merged groups"
+    widths = {b - a for a, b in itertools.pairwise(codes)}
+    return f"groups of {widths.pop()}" if len(widths) == 1 else f"{len(codes)} groups"
+
+
+class RulesByTable(BaseMechanism):
+    """Publish each table at each level by a rule of its own; nothing is drawn.
+
+    A table of which nothing is said is published as it is.  Recoded tables are called
+    ``"NAME recoded"``.
+
+    Parameters
+    ----------
+    rules : mapping of str to mapping of str to str
+        By level and table the text of a rule: recipes of mechanisms that look at each count alone
+        and have no chance in them (``nearest-5``, ``ranges:edges=[0,1,6]``), perhaps after
+        ``recode:groups.age=[0,18,65] + ``; or ``unpublished``.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Workload
+    >>> work = Workload.named("sf1-block", levels=["block"]).select(tables=["P1", "P12"])
+    >>> rules = RulesByTable(rules={"block": {"P12": "recode:groups.age=[0,18,65] + nearest-5"}})
+    >>> [*rules.published(work).at("block")]
+    ['P1', 'P12 recoded']
+    """
+
+    grain = 0
+    name = "rules-by-table"
+
+    def __init__(self, *, rules: Mapping[str, Mapping[str, str]]) -> None:
+        self._rules: dict[Key, Rule] = {}
+        for level, tables in filled_mapping(rules, "rules").items():
+            for name, text in check.mapping(tables, f"rules[{level!r}]").items():
+                self._rules[check.text(level, "rules"), check.text(name, "rules")] = Rule(text)
+        stated = {level: dict(tables) for level, tables in rules.items()}
+        super().__init__(
+            MechanismSpec(self.name, {"rules": stated}, others=SimulationOnly(drawn=False))
+        )
+
+    def tables(self, workload: Workload) -> dict[Key, RuledTable]:
+        """Return the published tables of a workload, by the level and the name asked for."""
+        for level, name in self._rules:
+            if (level, name) not in workload.tables:
+                raise ArgumentError(
+                    "rules",
+                    "must be of tables of the workload",
+                    shown=f"{quote(name)} at {quote(level)}",
+                )
+        as_it_is = Rule(AS_IT_IS)
+        ruled = {k: self._rules.get(k, as_it_is).table(workload, k) for k in workload.tables}
+        return {key: one for key, one in ruled.items() if one is not None}
+
+    def published(self, workload: Workload) -> Workload:
+        """Return the tables that are published of a workload, recoded."""
+        check.instance(workload, Workload, "workload")
+        tables = {(k[0], one.table.name): one.table for k, one in self.tables(workload).items()}
+        if not tables:
+            raise ArgumentError("rules", "must leave a table of the workload", shown="none")
+        return Workload(workload.schema, tables)
+
+    def _protect(
+        self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
+    ) -> Protected:
+        true = tabulate(microdata, self.published(workload))
+        counts, laws = dict(true.counts), {}
+        for key, one in self.tables(workload).items():
+            published = key[0], one.table.name
+            part = Workload(workload.schema, {published: one.table})
+            alone = PublishedTables(
+                part, {key[0]: true.geoids[key[0]]}, {published: true.counts[published]}
+            )
+            counts[published] = self.counted(key, alone, rng)
+            laws[published] = one.law
+        spec = replace(self.spec, tables=laws)
+        return Protected(replace(true, counts=counts), spec)
+
+    def counted(self, key: Key, tables: PublishedTables, rng: np.random.Generator) -> Any:
+        """Return the counts that the rule of a table publishes of its true ones."""
+        mechanism = self._rules.get(key, Rule(AS_IT_IS)).counts
+        (counts,) = tables.counts.values()
+        if not hasattr(mechanism, "_protect_tables"):  # identity
+            return counts
+        (published,) = mechanism._protect_tables(tables, rng).tables.counts.values()
+        return published

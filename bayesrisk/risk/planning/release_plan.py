@@ -1,0 +1,442 @@
+"""The most detailed release that keeps limits: ladders, search, and what became of each setting."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import TextArray
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.mechanisms.rules import AGENCY_RULES, UNPUBLISHED, RulesByTable
+from bayesrisk.release import Release
+from bayesrisk.risk.audit import Adversary
+from bayesrisk.risk.planning import search, words
+from bayesrisk.risk.planning.beliefs import Beliefs, usual_adversaries
+from bayesrisk.risk.planning.fits import UNSEEN
+from bayesrisk.risk.planning.ladders import Ladder, Publication, Rungs, read_ladders, usual_ladders
+from bayesrisk.risk.planning.limits import BELIEVED, PROVEN, PlanLimits
+from bayesrisk.risk.planning.tester import Leak, PlaceMemory, Setting, Tester, summed
+from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
+from bayesrisk.tables.microdata import OCCUPIED, as_microdata
+from bayesrisk.tables.workload import Key
+
+#: Told how many settings were looked at, how many there are, and the seconds that were needed.
+Report = Callable[[int, int, float], None]
+Rules = dict[str, dict[str, str]]
+_WIDENED = 6  # places, the worst, by which coarser settings are shown unsafe, too
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class ReleasePlan(Tabular):
+    """The cheapest rules that keep limits, and how they were found.
+
+    Attributes
+    ----------
+    workload : Workload
+        The tables asked for.
+    limits : PlanLimits
+        What the release shall keep.
+    rules : mapping of str to mapping of str to str
+        By level and table the rule that was chosen, empty if none keeps the limits.
+    frontier : pandas.DataFrame
+        A row for each setting that was looked at: its rules by ladder, its ``cost`` with ``error``
+        (mean absolute error of a count) and ``withheld`` (share of counts), the ``role`` it has
+        (``chosen``, ``tried``, ``finer``: one step finer than the chosen one, ``agency``,
+        ``coarsest``), what it proves (``recovered``, ``sentences``, ``proved``: at least so many,
+        ``*_most`` at most), ``gain`` and ``doubled`` where they were asked for, the ``verdict``
+        (safe, unsafe, undecided, or the limit of belief that is exceeded), and ``decided_by``, the
+        place or adversary that decided it.
+    settings : int
+        How many settings the ladders have.
+    blocking : mapping of str to float
+        Where no setting keeps all limits: for each limit that the coarsest one exceeds, the
+        smallest number that it would keep.
+    places : ndarray of str
+        The places of the finest level that were planned for.
+    occupied : bool
+        Whether these are the places with a record, because nobody said a public list.
+    """
+
+    workload: Workload
+    limits: PlanLimits
+    rules: Rules
+    frontier: pd.DataFrame
+    settings: int
+    blocking: Mapping[str, float]
+    places: TextArray
+    occupied: bool = False
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the settings that were looked at."""
+        return self.frontier
+
+    @property
+    def chosen(self) -> pd.Series | None:
+        """The row of the chosen setting, None if there is none."""
+        rows = self.frontier[self.frontier["role"] == "chosen"]
+        return None if rows.empty else rows.iloc[0]
+
+    @property
+    def mechanism(self) -> RulesByTable:
+        """The mechanism that releases by the chosen rules."""
+        if not self.rules:
+            raise ArgumentError("plan", "must have rules that keep the limits", shown="none")
+        return RulesByTable(rules=self.rules)
+
+    def release(self, records: Records | Microdata) -> Release:
+        """Return the release of the records by the chosen rules, at the places of the plan."""
+        places = OCCUPIED if self.occupied else self.places
+        return self.mechanism.release(records, workload=self.workload, places=places)
+
+    @property
+    def publishes(self) -> bool:
+        """Whether there are rules, and a table is published by them."""
+        return any(
+            text != UNPUBLISHED for tables in self.rules.values() for text in tables.values()
+        )
+
+    @property
+    def recipe(self) -> str:
+        """The chosen rules as TOML, which ``bayesrisk release --config`` reads."""
+        return words.recipe(self.mechanism.spec.parameters["rules"])
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        if not self.rules:
+            return words.blocked(self.settings, self.blocking)
+        return words.answer(self.rules, self.frontier, self.limits)
+
+
+class _Judge:
+    """Verdicts about settings of ladders, each with what decided it."""
+
+    def __init__(self, tester: Tester, rungs: Sequence[Rungs], beliefs: Beliefs | None) -> None:
+        self._tester, self.rungs, self._beliefs = tester, rungs, beliefs
+        self._order = list(range(tester.codes.size))
+        self._deciding: list[int] = []
+        self.lines: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def setting(self, choice: search.Choice) -> Setting:
+        """Return the rule of each table."""
+        pairs = zip(self.rungs, choice, strict=True)
+        by_key = {k: rung.ladder.rules[i] for rung, i in pairs for k in rung.ladder.tables}
+        return {key: by_key[key] for key in self._tester.truth.workload.tables}
+
+    def verdict(self, choice: search.Choice) -> str:
+        """Return whether a setting keeps the limits."""
+        return self.judged(self.setting(choice))
+
+    def judged(self, setting: Setting, *, whole: bool = False) -> str:
+        """Return the verdict about a setting; ``whole`` looks at every place."""
+        limits = self._tester.limits
+        leaks = self._tester.leaks(setting, self._order, whole=whole)
+        total, decided = summed(leaks.values()), ""
+        verdict = total.verdict(limits)
+        if verdict != "safe":
+            worst = sorted(leaks, key=lambda n: (-_exceeding(leaks[n], limits), n))
+            if verdict == "unsafe":
+                self._deciding = [n for n in worst if _exceeding(leaks[n], limits)]
+                # They are looked at first from now on.
+                late = [n for n in self._order if n not in self._deciding]
+                self._order = self._deciding + late
+            decided = str(self._tester.codes[worst[0]])
+        line: dict[str, Any] = {n: leak.least for n, leak in zip(PROVEN, total, strict=True)}
+        line |= {
+            f"{n}_most": leak.most if leak.most < UNSEEN and len(leaks) == self._tester.codes.size
+            else np.nan for n, leak in zip(PROVEN, total, strict=True)
+        }  # fmt: skip
+        line |= {"places": len(leaks), "verdict": verdict, "decided_by": decided}
+        if self._beliefs is not None and (verdict == "safe" or whole):
+            rules = as_rules(setting)
+            broken = self._beliefs.exceeded(rules, limits)
+            if broken and verdict == "safe":
+                line |= {"verdict": broken, "decided_by": self._beliefs._order[0]}
+            if whole or verdict == "safe":
+                gains, doubles = self._beliefs.worst(rules)
+                line |= {"gain": gains.gain + gains.reach, "doubled": doubles.doubled}
+        self.lines[tuple(setting.values())] = line
+        verdict = str(line["verdict"])
+        return verdict if verdict in (search.SAFE, search.UNSAFE) else search.OTHER
+
+    def still_unsafe(self, choice: search.Choice) -> bool:
+        """Return whether the places that showed the last setting unsafe show this one so."""
+        setting, total = self.setting(choice), Leak()
+        for number in self._deciding[:_WIDENED]:
+            total = total.plus(self._tester.leak(number, setting))
+            if total.verdict(self._tester.limits) == "unsafe":
+                return True
+        return False
+
+
+def _exceeding(leak: Leak, limits: PlanLimits) -> int:
+    """Return the number of things, of those that are limited, that a place proves."""
+    stated = (getattr(leak, n).least for n in PROVEN if getattr(limits, n) is not None)
+    return sum(stated)
+
+
+def as_rules(setting: Setting) -> Rules:
+    """Return the rules of tables by level and name."""
+    rules: Rules = {}
+    for (level, name), text in setting.items():
+        rules.setdefault(level, {})[name] = text
+    return rules
+
+
+def plan(
+    records: Records | Microdata,
+    workload: Workload,
+    *,
+    limits: PlanLimits | Mapping[str, float] | Iterable[str],
+    ladders: Sequence[Ladder | Mapping[str, Any]] | None = None,
+    weights: Mapping[str, float] | None = None,
+    adversaries: Sequence[Adversary] | None = None,
+    stated: Sequence[str] | None = None,
+    places: ArrayLike | None = None,
+    workers: int = 1,
+    seed: int = 1,
+    report: Report | None = None,
+    folder: str | Path | None = None,
+    resume: bool = False,
+) -> ReleasePlan:
+    """Return the rules of least cost under which the tables keep all limits.
+
+    Parameters
+    ----------
+    records : Records or Microdata
+        The confidential records.
+    workload : Workload
+        The tables to publish, at the finest categories that are wanted.
+    limits : PlanLimits, mapping or texts
+        ``{"recovered": 0, "proved": 0, "gain": 3.5}`` or ``["recovered=0", "gain=3.5"]``.
+    ladders : sequence, optional
+        For sets of tables the rules that may be chosen: each a :class:`Ladder`, or a mapping of
+        ``tables``, ``levels`` and ``rules``.  By default one for each table and level.
+    weights : mapping of str to float, optional
+        How much the error of each table counts, by name; by default 1.
+    adversaries : sequence of Adversary, optional
+        Who may gain no more than the limits; by default an outsider and a linker.
+    stated : sequence of str, optional
+        Attributes that they learn.
+    places : array_like of str, optional
+        The public list of places; by default those of the microdata, or with a record.
+    workers : int, default 1
+        Places that are looked at at the same time; the answer does not depend on it.
+    seed : int, default 1
+        Of the people who are asked about, where there are many.
+    report : callable, optional
+        Told after each setting how many were looked at, how many there are, and the seconds.
+    folder : path, optional
+        Where what each place proves under each setting is kept, line by line, in
+        ``places.jsonl``: a run that was ended goes on from there.
+    resume : bool, default False
+        Whether to keep what is in the folder.
+
+    Returns
+    -------
+    ReleasePlan
+        With rules, or with the smallest limits that the coarsest rules would keep.
+
+    Notes
+    -----
+    The cost of a setting is the weighted mean over tables of the mean absolute error of a count, at
+    the categories asked for, where a reader puts the middle of a range, equal shares of a merged
+    count, and 0 for what is not published; and of the share of counts of which nothing is
+    published.
+
+    Examples
+    --------
+    >>> import bayesrisk as br
+    >>> folder = br.datasets.path("hospital")
+    >>> work = br.Workload.read(folder / "tables.toml").select(tables=["total", "region * age"])
+    >>> people = br.Records.read(folder / "records.csv", schema=work.schema)
+    >>> made = plan(people, work, limits={"recovered": 0})
+    >>> made.rules["all"]["region * age"]
+    'rounding:base=3,method=nearest'
+    """
+    data = as_microdata(records)
+    check.instance(workload, Workload, "workload")
+    limits = _limits(limits)
+    listed = public_places(data, workload) if places is None else places
+    truth = tabulate(data, workload, geoids=listed)
+    chosen = _ladders(ladders, workload)
+    shares = _shares(workload, weights)
+    texts = {(key, text) for one in chosen for key in one.tables for text in one.rules}
+    texts |= {(key, text) for key in workload.tables for text in AGENCY_RULES}
+    publications = {
+        pair: Publication(truth, *pair, data) for pair in sorted(texts, key=lambda p: (p[0], p[1]))
+    }
+    rungs = [Rungs.make(one, publications, shares) for one in chosen]
+    memory = None
+    if folder is not None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        memory = PlaceMemory(Path(folder) / "places.jsonl", _digest(truth, limits), keep=resume)
+    tester = Tester(data, truth, publications, limits, workers=workers, memory=memory)
+    beliefs = None
+    if any(getattr(limits, name) is not None for name in BELIEVED):
+        usual, usual_stated = usual_adversaries(workload)
+        beliefs = Beliefs(data, workload, adversaries or usual, stated or usual_stated, seed=seed)
+    judge = _Judge(tester, rungs, beliefs)
+    result = _searched(judge, truth, publications, shares, report)
+    return replace(result, occupied=listed is None and data.blocks is None)
+
+
+def _searched(
+    judge: _Judge,
+    truth: PublishedTables,
+    publications: Mapping[tuple[Key, str], Publication],
+    shares: Mapping[Key, float],
+    report: Report | None,
+) -> ReleasePlan:
+    rungs, limits = judge.rungs, judge._tester.limits
+    settings, begun, tried = int(np.prod([r.cost.size for r in rungs])), time.monotonic(), 0
+    roles: dict[tuple[str, ...], str] = {}
+
+    def note(setting: Setting, role: str) -> None:
+        nonlocal tried
+        tried += tuple(setting.values()) not in roles
+        if role != "tried" or tuple(setting.values()) not in roles:
+            roles[tuple(setting.values())] = role
+        if report is not None:
+            report(tried, settings, time.monotonic() - begun)
+
+    last = search.coarsest(rungs)
+    coarse = judge.setting(last)
+    hopeless = judge.judged(coarse, whole=True) == search.UNSAFE
+    # Only where all others say as much or more.
+    hopeless &= all(rung.coarser[:, i].all() for rung, i in zip(rungs, last, strict=True))
+    note(coarse, "coarsest")
+    best: search.Choice | None = None
+    for choice, verdict in () if hopeless else search.cheapest_first(rungs, judge):
+        note(judge.setting(choice), "tried")
+        best = choice if verdict == search.SAFE else None
+    if best is not None:
+        for finer in _one_step_finer(rungs, best):
+            judge.judged(judge.setting(finer), whole=True)
+            note(judge.setting(finer), "finer")
+    for text in AGENCY_RULES:
+        uniform = dict.fromkeys(truth.workload.tables, text)
+        if tuple(uniform.values()) not in roles:
+            judge.judged(uniform, whole=True)
+            note(uniform, "agency")
+    if best is not None:
+        note(judge.setting(best), "chosen")
+    lines = []
+    for texts, role in roles.items():
+        setting = dict(zip(truth.workload.tables, texts, strict=True))
+        chosen = [(shares[key], publications[key, text]) for key, text in setting.items()]
+        rule = dict.fromkeys(texts)
+        by_ladder = {
+            rung.ladder.name: " | ".join(dict.fromkeys(setting[k] for k in rung.ladder.tables))
+            for rung in rungs
+        }
+        spent = {
+            name: float(sum(share * getattr(one, name) for share, one in chosen))
+            for name in ("cost", "error", "withheld")
+        }
+        uniform_rule = next(iter(rule)) if len(rule) == 1 else ""
+        lines.append({"role": role, "rule": uniform_rule} | by_ladder | spent | judge.lines[texts])
+    frontier = pd.DataFrame(lines).sort_values(["cost", "role"], kind="stable", ignore_index=True)
+    rules = {} if best is None else as_rules(judge.setting(best))
+    blocking = {} if best is not None else _blocking(judge.lines, limits)
+    places = truth.geoids[truth.workload.levels[-1]]
+    return ReleasePlan(truth.workload, limits, rules, frontier, settings, blocking, places)
+
+
+def _blocking(lines: Mapping[Any, Mapping[str, Any]], limits: PlanLimits) -> dict[str, float]:
+    """Return for each limit the least that any setting that was looked at whole would keep."""
+    first = next(iter(lines.values()))
+    blocking = {}
+    for name, most in limits.stated.items():
+        upper = f"{name}_most" if name in PROVEN else name
+        number = float(first.get(upper, np.nan))
+        if number > most:
+            blocking[name] = number
+    return blocking
+
+
+def _one_step_finer(rungs: Sequence[Rungs], choice: search.Choice) -> list[search.Choice]:
+    """Return settings in which one ladder has a rule next to the chosen one, and says more."""
+    settings = []
+    for ladder, rung in enumerate(rungs):
+        rule = choice[ladder]
+        strictly = rung.coarser & ~rung.coarser.T
+        finer = np.flatnonzero(strictly[:, rule])
+        nearest = [j for j in finer.tolist() if not strictly[j, finer].any()]
+        settings += [(*choice[:ladder], j, *choice[ladder + 1 :]) for j in nearest]
+    return settings
+
+
+def public_places(data: Records | Microdata, workload: Workload) -> ArrayLike | None:
+    """Return the places of tables that are public: of the microdata, or all that the schema names.
+
+    None where nobody says them: then those with a record are published.
+    """
+    if as_microdata(data).blocks is not None:
+        return None
+    geography = workload.schema.geography
+    if geography.width(workload.levels[-1]) == 0:
+        return [""]
+    return [*geography.codes.values()] or None
+
+
+def _digest(truth: PublishedTables, limits: PlanLimits) -> str:
+    """Return a digest of what is asked of which tables."""
+    digest = hashlib.sha256(repr(limits).encode())
+    for key, counts in truth.counts.items():
+        digest.update(repr((key, truth.workload.tables[key].cells)).encode())
+        digest.update(np.ascontiguousarray(counts.toarray()).tobytes())
+        digest.update(repr(truth.geoids[key[0]].tolist()).encode())
+    return digest.hexdigest()
+
+
+def _limits(limits: PlanLimits | Mapping[str, float] | Iterable[str]) -> PlanLimits:
+    if isinstance(limits, PlanLimits):
+        return limits
+    if isinstance(limits, Mapping):
+        names = PlanLimits.__dataclass_fields__
+        for name in limits:
+            check.choice(name, "limits", tuple(names))
+        values: dict[str, Any] = dict(limits)
+        return PlanLimits(**values)
+    return PlanLimits.parse(check.texts(limits, "limits"))
+
+
+def _ladders(
+    ladders: Sequence[Ladder | Mapping[str, Any]] | None, workload: Workload
+) -> list[Ladder]:
+    if ladders is None:
+        return usual_ladders(workload)
+    entries = [
+        one if isinstance(one, Mapping) else {
+            "levels": list(dict.fromkeys(level for level, _ in one.tables)),
+            "tables": list(dict.fromkeys(name for _, name in one.tables)),
+            "rules": one.rules,
+        }
+        for one in ladders
+    ]  # fmt: skip
+    return read_ladders(entries, workload)
+
+
+def _shares(workload: Workload, weights: Mapping[str, float] | None) -> dict[Key, float]:
+    names = {name for _, name in workload.tables}
+    stated = dict(weights or {})
+    for name, weight in stated.items():
+        check.choice(name, "weights", tuple(sorted(names)))
+        check.scalar(weight, f"weights[{name!r}]", lower=0.0)
+    every = {key: float(stated.get(key[1], 1.0)) for key in workload.tables}
+    total = sum(every.values())
+    if not total > 0:
+        raise ArgumentError("weights", "must not all be 0", got=stated)
+    return {key: weight / total for key, weight in every.items()}

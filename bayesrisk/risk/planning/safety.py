@@ -1,0 +1,201 @@
+"""Certificates of safety, made from published tables alone: data sets that fit, and differ.
+
+Nothing here sees a record.  A data set that fits is looked for from nothing, and others from it,
+until they differ in all that must not be known; ``check_safety.py`` accepts the file or refuses it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayesrisk._base import disk
+from bayesrisk._base.validation import IntArray
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.reconstruction import check_proof, check_safety
+from bayesrisk.reconstruction.proofs import count_entry, label_sets
+from bayesrisk.risk.planning.fits import LeakQuestion, PlaceFits, Variant, first_records
+from bayesrisk.risk.planning.limits import PROVEN, PlanLimits
+from bayesrisk.tables import PublishedTables, Workload
+from bayesrisk.tables.cells import coarsest_cells
+from bayesrisk.tables.likelihoods import UNBOUNDED
+
+#: Counts that must not be known.
+_SMALL = 2
+
+
+class _Sets(PlaceFits):
+    """Data sets of a place that are kept as changes of the first."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self.changes: list[list[list[int]]] = []
+        super().__init__(*arguments)
+
+    def note(self, blocks: IntArray, records: IntArray) -> None:
+        """List a data set as changes of the first one."""
+        change = records - self.base[blocks]
+        rows, kinds = np.nonzero(change)
+        self.changes.append(
+            [
+                [int(blocks[row]), int(kind), int(change[row, kind])]
+                for row, kind in zip(rows, kinds, strict=True)
+            ]
+        )
+
+
+def safety_certificates(
+    tables: PublishedTables,
+    workload: Workload,
+    limits: PlanLimits,
+    places: ArrayLike | None = None,
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield for each place of the coarsest level its certificate; None where none was found.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        The tables that are published, with their laws.
+    workload : Workload
+        The tables whose counts of 1 and 2 must not be known, published or not.
+    limits : PlanLimits
+        What each place must keep: as many as are allowed over the file.
+    places : array_like of str, optional
+        All places of the finest level, by default those that are published.
+
+    Notes
+    -----
+    A limit that is not shown at a place, as where what is published of a count leaves 1 and 2 among
+    what it may be, is left out of its certificate.
+    """
+    schema, geography = workload.schema, workload.schema.geography
+    if places is not None:
+        finest = np.unique(geography.ancestors(np.asarray(places, np.str_), workload.levels[-1]))
+    elif workload.levels[-1] in tables.geoids:
+        finest = tables.geoids[workload.levels[-1]]
+    else:
+        raise ArgumentError(
+            "places", "must be given where no table of theirs is published", shown="none"
+        )
+    space = coarsest_cells(schema, workload.tables.values())
+    kinds = space.representatives()
+    keyed = [*workload.tables.items(), *tables.workload.tables.items()]
+    variants = [Variant.make(level, table, schema, kinds) for (level, _), table in keyed]
+    top = geography.ancestors(finest, workload.levels[0])
+    for code in np.unique(top).tolist():
+        blocks = finest[top == code]
+        parents, around = {}, {}
+        for level in dict.fromkeys(level for (level, _), _ in keyed):
+            ancestors = geography.ancestors(blocks, level)
+            around[level], inverse = np.unique(ancestors, return_inverse=True)
+            parents[level] = inverse.astype(np.int64)
+        shape = blocks.size, kinds.size
+        empty = PlaceFits(variants, parents, np.zeros(shape, np.int64))
+        low = np.zeros(int(empty.start[-1]), np.int64)
+        high = np.full_like(low, UNBOUNDED)
+        for number, ((level, name), _) in enumerate(keyed):
+            if number >= len(workload.tables):
+                rows = np.searchsorted(tables.geoids[level], around[level])
+                part = slice(*empty.start[number : number + 2])
+                ends = tables.support(level, name, rows)
+                low[part], high[part] = (end.ravel() for end in ends)
+        base = first_records(empty, low, high)
+        if base is None:
+            yield code, None
+            continue
+        sets = _Sets(variants, parents, base)
+        counts = sets.base_counts[: sets.start[len(workload.tables)]]
+        # Only counts that may be 1 or 2 if they are known within so many.
+        wanted = np.flatnonzero((counts > 0) & (counts <= _SMALL + limits.within))
+        if limits.sentences is not None:
+            wanted = np.flatnonzero(counts > 0)
+        question = LeakQuestion(
+            wanted, limits.within, limits.recovered, limits.sentences, limits.proved, in_full=True
+        )
+        sets.leaks(low, high, question)
+        yield code, _document(tables, workload, limits, sets, blocks, kinds, around)
+
+
+def _document(
+    tables: PublishedTables, workload: Workload, limits: PlanLimits, sets: _Sets, blocks: Any,
+    kinds: IntArray, places: Mapping[str, Any],
+) -> dict[str, Any] | None:  # fmt: skip
+    """Return the certificate of a place with the limits that it shows, None if there are none."""
+    schema, geography = workload.schema, workload.schema.geography
+    start = [[int(b), int(k), int(sets.base[b, k])] for b, k in np.argwhere(sets.base).tolist()]
+    used = sorted({entry[1] for change in [start, *sets.changes] for entry in change}) or [0]
+    number = {kind: i for i, kind in enumerate(used)}
+    codes = schema.indices(kinds[used])
+    labels = {
+        a.name: [a.labels[c] if a.labels else int(c) + a.first for c in codes[a.name].tolist()]
+        for a in schema.attributes
+    }
+    published = tables.workload.tables
+    document: dict[str, Any] = {
+        "format": check_safety.FORMAT,
+        "levels": dict(zip(geography.levels, geography.widths, strict=True)),
+        "places": blocks.tolist(),
+        "names": {},
+        "attributes": {a.name: list(a.labels) or [a.first, a.last] for a in schema.attributes},
+        "counts": [
+            count_entry(tables, key, cell, str(place))
+            for key, table in published.items()
+            for place in places[key[0]].tolist()
+            for cell in range(len(table.cells))
+        ],
+        "asked": [
+            {"level": level, "table": name, "cell": table.cells[cell],
+             "sets": label_sets(schema, {n: w[cell] for n, w in table.factors.items()})}
+            for (level, name), table in workload.tables.items()
+            for cell in range(len(table.cells))
+        ],
+        "limits": {},
+        "within": limits.within,
+        "kinds": [{n: column[i] for n, column in labels.items()} for i in range(len(used))],
+        "start": [[b, number[k], n] for b, k, n in start],
+        "changes": [[[b, number[k], n] for b, k, n in one] for one in sets.changes],
+    }  # fmt: skip
+    width = len(document["places"][0])
+    document["levels"] = {n: w for n, w in document["levels"].items() if w <= width}
+    try:
+        numbers, _, _ = check_safety.limits_kept(document)
+    except check_proof.RefusedError:  # a law that the checker does not know
+        return None
+    for name in PROVEN:
+        most = getattr(limits, name)
+        if most is not None and numbers[name] <= most:
+            document["limits"][name] = most
+    return document if document["limits"] else None
+
+
+def write_certificates(
+    folder: Path,
+    tables: PublishedTables,
+    workload: Workload,
+    limits: PlanLimits,
+    places: ArrayLike | None = None,
+) -> tuple[int, int, dict[str, int]]:
+    """Write the certificate of each place and their checker; return how many there are of how many.
+
+    And at how many places each limit was not shown.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [n for n in PROVEN if getattr(limits, n) is not None]
+    number, total, missing = 0, 0, dict.fromkeys(names, 0)
+    for code, document in safety_certificates(tables, workload, limits, places):
+        total += 1
+        for name in names:
+            missing[name] += document is None or name not in document["limits"]
+        if document is not None:
+            number += 1
+            data = json.dumps(document, separators=(",", ":")).encode()
+            disk.write_bytes(folder / f"safety-{code or 'all'}.json", data)
+    for name in ("check_proof.py", "check_safety.py"):
+        data = resources.files("bayesrisk.reconstruction").joinpath(name).read_bytes()
+        disk.write_bytes(folder / name, data)
+    return number, total, missing

@@ -1,0 +1,238 @@
+"""Tests of settings: how much the tables of all places prove under the rules of each table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesrisk._base import disk
+from bayesrisk._base.validation import IntArray
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.risk.planning.fits import UNSEEN, LeakQuestion, Open, PlaceFits, Variant
+from bayesrisk.risk.planning.ladders import Publication
+from bayesrisk.risk.planning.limits import PROVEN, PlanLimits
+from bayesrisk.tables import Microdata, PublishedTables
+from bayesrisk.tables.cells import coarsest_cells
+from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.workload import Key
+
+#: A rule for every table.
+Setting = Mapping[Key, str]
+#: Kinds of records at all finest places of one place of the coarsest level.
+_MOST = 2**24
+_BATCH = 16  # places that are looked at before it is asked whether more are needed
+_SMALL = (1, 2)
+
+
+class Leak(NamedTuple):
+    """Numbers that a setting proves: for each of ``PROVEN`` at least and at most how much."""
+
+    recovered: Open = Open(0, 0)
+    sentences: Open = Open(0, 0)
+    proved: Open = Open(0, 0)
+
+    def plus(self, other: Leak) -> Leak:
+        """Return the leak of two sets of places."""
+        pairs = zip(self, other, strict=True)
+        return Leak(*(Open(a.least + b.least, a.most + b.most) for a, b in pairs))
+
+    def verdict(self, limits: PlanLimits) -> str:
+        """Return whether limits are kept: safe, unsafe (both proved) or undecided."""
+        stated = [(getattr(self, n), m) for n in PROVEN if (m := getattr(limits, n)) is not None]
+        if any(leak.least > most for leak, most in stated):
+            return "unsafe"
+        return "safe" if all(leak.most <= most for leak, most in stated) else "undecided"
+
+
+class PlaceMemory:
+    """A file with a line for each place and setting that was looked at."""
+
+    def __init__(self, file: Path, digest: str, *, keep: bool) -> None:
+        self._file = file
+        self.lines: list[tuple[str, tuple[str, ...], Leak]] = []
+        if keep and file.exists():
+            first, *rest = file.read_text("utf-8").splitlines()
+            if first != json.dumps({"digest": digest}):
+                raise ArgumentError(
+                    "resume", "must be of the same records, tables and limits", shown=str(file)
+                )
+            for line in rest:
+                try:
+                    code, texts, numbers = json.loads(line)
+                except ValueError:  # the run was ended within it
+                    continue
+                self.lines.append((code, tuple(texts), Leak(*(Open(*n) for n in numbers))))
+        text = [json.dumps({"digest": digest})]
+        text += [json.dumps([code, texts, leak]) for code, texts, leak in self.lines]
+        disk.write_bytes(file, ("\n".join(text) + "\n").encode())
+
+    def write(self, code: str, texts: tuple[str, ...], leak: Leak) -> None:
+        """Add a line, which is on the disk when this returns."""
+        with self._file.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps([code, texts, leak]) + "\n")
+
+
+class Tester:
+    """The places of a population, and what each setting proves about them.
+
+    Parameters
+    ----------
+    data : Microdata
+        The records.
+    truth : PublishedTables
+        The true tables that are asked for.
+    publications : mapping of (key, rule) to Publication
+        What each rule publishes of each table.
+    limits : PlanLimits
+        Which questions are asked.
+    workers : int
+        Places that are looked at at the same time.
+    memory : PlaceMemory, optional
+        Leaks of an earlier run that was ended, to which those of this one are added.
+    """
+
+    def __init__(
+        self,
+        data: Microdata,
+        truth: PublishedTables,
+        publications: Mapping[tuple[Key, str], Publication],
+        limits: PlanLimits,
+        *,
+        workers: int = 1,
+        memory: PlaceMemory | None = None,
+    ) -> None:
+        self.truth, self.limits, self._workers = truth, limits, workers
+        self._publications = publications
+        work = truth.workload
+        self.space = coarsest_cells(work.schema, work.tables.values())
+        self.kinds = self.space.representatives()
+        self._variants()
+        parents = {level: truth.parents(level) for level in work.levels}
+        top, finest = parents[work.levels[0]], work.levels[-1]
+        self.codes = truth.geoids[work.levels[0]]
+        largest = int(np.bincount(top).max()) * self.kinds.size
+        if largest > _MOST:
+            raise ArgumentError(
+                "tables",
+                f"must tell at most {_MOST} kinds of records at places of one "
+                f"{work.levels[0]} apart",
+                shown=f"{largest}: plan fewer tables, or without that level",
+            )
+        records = data.for_schema(work.schema)
+        places = truth.geoids[finest]
+        home = np.searchsorted(places, work.schema.geography.ancestors(records.geoids, finest))
+        label = self.space.labels(records.cells())
+        #: For each place its finest places, and the positions of those of each level in tables.
+        self.blocks = [np.flatnonzero(top == place) for place in range(self.codes.size)]
+        self.rows: list[dict[str, IntArray]] = []
+        self.places: list[PlaceFits] = []
+        by_block = np.argsort(home, kind="stable")
+        ends = np.searchsorted(home[by_block], np.arange(places.size + 1))
+        for blocks in self.blocks:
+            base = np.zeros((blocks.size, self.kinds.size), np.int64)
+            for i, block in enumerate(blocks.tolist()):
+                np.add.at(base[i], label[by_block[ends[block] : ends[block + 1]]], 1)
+            pairs = {n: np.unique(p[blocks], return_inverse=True) for n, p in parents.items()}
+            self.rows.append({level: rows for level, (rows, _) in pairs.items()})
+            inner = {level: inverse.astype(np.int64) for level, (_, inverse) in pairs.items()}
+            self.places.append(self.fits(inner, base))
+        self._small = [self._small_counts(number) for number in range(self.codes.size)]
+        self._memory = memory
+        self._leaks: dict[tuple[int, tuple[str, ...]], Leak] = {}
+        number = {str(code): i for i, code in enumerate(self.codes.tolist())}
+        for code, texts, leak in memory.lines if memory is not None else ():
+            self._leaks[number[code], texts] = leak
+
+    def fits(self, parents: dict[str, IntArray], base: IntArray) -> PlaceFits:
+        """Return the data sets of a place, of which one is known."""
+        return PlaceFits(self.variants, parents, base)
+
+    def _variants(self) -> None:
+        """List the tables asked for, and after them those that rules recode."""
+        work = self.truth.workload
+        tables = list(work.tables.items())
+        self._number: dict[tuple[Key, str], int] = {}
+        for (key, text), one in self._publications.items():
+            if one.ruled is None:
+                continue
+            table = one.ruled.table
+            equal = (i for i, (k, t) in enumerate(tables) if k == key and t == table)
+            number = next(equal, len(tables))
+            if number == len(tables):
+                tables.append((key, table))
+            self._number[key, text] = number
+        self.variants = [Variant.make(k[0], t, work.schema, self.kinds) for k, t in tables]
+        self.n_asked = len(work.tables)
+
+    def _small_counts(self, number: int) -> IntArray:
+        """Return the positions of the counts of 1 and 2 of the tables asked for at a place."""
+        fits = self.places[number]
+        counts = fits.base_counts[: fits.start[self.n_asked]]
+        small: IntArray = np.flatnonzero(np.isin(counts, _SMALL))
+        return small
+
+    def ends(self, number: int, setting: Setting) -> tuple[IntArray, IntArray]:
+        """Return the ends of all counts of a place that a setting publishes."""
+        fits = self.places[number]
+        low = np.zeros(int(fits.start[-1]), np.int64)
+        high = np.full_like(low, UNBOUNDED)
+        for key, text in setting.items():
+            if (key, text) not in self._number:
+                continue
+            variant, one = self._number[key, text], self._publications[key, text]
+            place, part = self.rows[number][key[0]], slice(*fits.start[variant : variant + 2])
+            low[part], high[part] = one.low[place].ravel(), one.high[place].ravel()
+        return low, high
+
+    def leak(self, number: int, setting: Setting, *, in_full: bool = False) -> Leak:
+        """Return the numbers that a setting proves about a place, as far as limits ask."""
+        key = number, tuple(setting.values())
+        leak = self._leaks.get(key)
+        if leak is None or (in_full and leak.proved.most >= UNSEEN):
+            low, high = self.ends(number, setting)
+            limits = self.limits
+            question = LeakQuestion(
+                self._small[number], limits.within, limits.recovered, limits.sentences,
+                limits.proved, in_full,
+            )  # fmt: skip
+            leak = self._leaks[key] = Leak(*self.places[number].leaks(low, high, question))
+        return leak
+
+    def leaks(
+        self, setting: Setting, order: Sequence[int], *, whole: bool = False
+    ) -> dict[int, Leak]:
+        """Return the leak of each place in turn, until it is certain that a limit is exceeded.
+
+        How many places are looked at does not depend on the number of workers.
+        """
+        results: dict[int, Leak] = {}
+        total = Leak()
+        with ThreadPoolExecutor(self._workers) as pool:
+            for start in range(0, len(order), _BATCH):
+                batch = order[start : start + _BATCH]
+                before = {n: self._leaks.get((n, tuple(setting.values()))) for n in batch}
+                leaks: Iterable[Leak] = pool.map(
+                    lambda n: self.leak(n, setting, in_full=whole), batch
+                )
+                for number, leak in zip(batch, leaks, strict=True):
+                    results[number] = leak
+                    total = total.plus(leak)
+                    if self._memory is not None and leak != before[number]:
+                        code = str(self.codes[number])
+                        self._memory.write(code, tuple(setting.values()), leak)
+                if total.verdict(self.limits) == "unsafe" and not whole:
+                    break
+        return results
+
+
+def summed(leaks: Iterable[Leak]) -> Leak:
+    """Return the leak of several places."""
+    total = Leak()
+    for leak in leaks:
+        total = total.plus(leak)
+    return total

@@ -1,0 +1,216 @@
+"""Verbs for whoever holds records: audit protections of them, release tables of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from bayesrisk._base import validation as check
+from bayesrisk._base.disk.record_file import RecordFile, record_frame, typed
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk.experiments import AuditStudy, Protection, read_audit, run
+from bayesrisk.interfaces import Mechanism
+from bayesrisk.mechanisms import make_mechanism
+from bayesrisk.release import Release
+from bayesrisk.risk.audit import Adversary
+from bayesrisk.tables import Microdata, Records, Schema, Workload
+from bayesrisk.tables.microdata import as_microdata
+
+if TYPE_CHECKING:
+    from bayesrisk.experiments.audit.study import AuditResults
+
+__all__ = ["audit", "release"]
+
+#: Columns that are taken for the place where nobody names another one.
+PLACES = ("place", "block")
+#: Who asks where nobody says it.
+ADVERSARIES = ("outsider", "linker", "knows-all-but-one")
+
+
+def audit(
+    records: pd.DataFrame | Records | str | Path,
+    *,
+    key: str | Sequence[str],
+    secret: str | Sequence[str],
+    protections: Sequence[str | Protection] | Mapping[str, str],
+    place: str | Sequence[str] | None = None,
+    cuts: Mapping[str, Sequence[float]] | None = None,
+    tables: Workload | None = None,
+    folder: str | Path | None = None,
+    **options: Any,
+) -> AuditResults:
+    r"""Return the gains of adversaries under each protection of records, and what each one costs.
+
+    .. math:: \text{gain} = \pi(\text{truth} \mid \text{release})
+        - \pi(\text{truth} \mid \text{release of everybody else})
+
+    The gain of a person is the belief in the true value of what is secret, less the belief that the
+    adversary would have without the person's own record: what the record itself gives away.
+    Measures are shares of people and averages over people and releases, in [0, 1] or [-1, 1], with
+    intervals of 95 %.
+
+    Parameters
+    ----------
+    records : DataFrame, Records or path-like
+        One row for each person: a data frame (pandas, Polars, Arrow), records, a file of them
+        (CSV or Parquet), or a folder of microdata.
+    key : str or sequence of str
+        Columns that a linker knows of the person who is asked about.
+    secret : str or sequence of str
+        Columns that are to be learned.
+    protections : sequence of str or Protection, or mapping of str to str
+        Recipes such as ``"swapping:rate=0.05"``, in a mapping by the name in results.
+    place, cuts : optional
+        Of frames and files: column with the names of places, several from coarse to fine, by
+        default ``place`` or ``block``, if there is one; and where groups of numbers begin, such as
+        ``{"age": [18, 65]}`` (:meth:`Schema.from_frame`).
+    tables : Workload, optional
+        What is published; by default every table of one or two of the columns (:class:`Workload`).
+    folder : path-like, optional
+        New folder for all results and ``report.html``, confidential.  By default they are written
+        nowhere, but for the time of the run where the system has its temporary files.
+    **options : object
+        Of :class:`AuditStudy`, such as ``targets``, ``releases`` and ``seed``, with the names of
+        ``adversaries`` (all but insider by default); and ``workers`` and ``progress`` of
+        :func:`run`.
+
+    Returns
+    -------
+    AuditResults
+        ``statements``, ``measures``, ``costs`` and ``comparisons``, frames, and ``plot()``.
+
+    Raises
+    ------
+    ArgumentError
+        If a column is missing, is a key and a secret, or a protection lacks what it needs.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"sex": ["F", "M"] * 10, "ill": ["no"] * 17 + ["yes"] * 3})
+    >>> found = audit(frame, key="sex", secret="ill", protections=["identity"], targets=3)
+    >>> bool(found.measures["gain"].between(-1.0, 1.0).all())
+    True
+    """
+    keys, secrets = _names(key, "key"), _names(secret, "secret")
+    if common := sorted({*keys} & {*secrets}):
+        raise ArgumentError("secret", "must be no key", got=common[0])
+    people, workload = _read(records, [*keys, *secrets], place, cuts, tables)
+    if isinstance(protections, Mapping):
+        chosen = [Protection(name, recipe) for name, recipe in protections.items()]
+    else:
+        listed = check.items(protections, "protections")
+        chosen = [one if isinstance(one, Protection) else Protection(one) for one in listed]
+    settings = {name: options.pop(name) for name in ("workers", "progress") if name in options}
+    adversaries = [
+        Adversary.named(name, known=keys if name == "linker" else ())
+        for name in check.texts(options.pop("adversaries", ADVERSARIES), "adversaries")
+    ]
+    source: Any = people if isinstance(people, Records) else records
+    study = AuditStudy(
+        source, workload, protections=chosen, adversaries=adversaries, stated=secrets, **options
+    )
+    if folder is not None:
+        run(study, folder, **settings)
+        return read_audit(folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        run(study, Path(scratch, "audit"), **settings)
+        return read_audit(Path(scratch, "audit"))
+
+
+def release(
+    records: pd.DataFrame | Records | Microdata | str | Path,
+    *,
+    protection: str | Mechanism,
+    columns: Sequence[str] | None = None,
+    place: str | Sequence[str] | None = None,
+    cuts: Mapping[str, Sequence[float]] | None = None,
+    tables: Workload | None = None,
+    places: ArrayLike | None = None,
+    seed: int | None = None,
+    folder: str | Path | None = None,
+) -> Release:
+    """Return the tables of records, protected, as they may be published.
+
+    Parameters
+    ----------
+    records : DataFrame, Records, Microdata or path-like
+        One row for each person, as for :func:`audit`.
+    protection : str or Mechanism
+        Recipe, such as ``"discrete-gaussian:rho=1"``, or a mechanism (:func:`make_mechanism`).
+    columns : sequence of str, optional
+        Of frames and files: columns that are counted, by default all but that of the place and
+        those that identify (:meth:`Schema.from_frame`).
+    place, cuts, tables : optional
+        As for :func:`audit`.
+    places : array_like of str, optional
+        The public list of places, or ``"occupied"``, as for ``release`` of a mechanism.
+    seed : int, optional
+        For a simulation, which whoever guesses the seed can undo.  By default draws come from the
+        entropy of the operating system, kept nowhere.
+    folder : path-like, optional
+        New folder that the release is written into, ready to be handed over.
+
+    Returns
+    -------
+    Release
+        Counts, with the law of each; ``write(folder)`` writes them.
+
+    Raises
+    ------
+    ArgumentError
+        If the protection lacks what it needs, such as a rate, a base or a budget.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"sex": ["F", "M"] * 10, "ill": ["no"] * 17 + ["yes"] * 3})
+    >>> made = release(frame, protection="rounding:base=5,method=nearest")
+    >>> made.tables.counts["all", "sex"].toarray().tolist()
+    [[10, 10]]
+    """
+    data, workload = _read(records, columns, place, cuts, tables)
+    mechanism = make_mechanism(protection) if isinstance(protection, str) else protection
+    if not isinstance(mechanism, Mechanism):
+        raise ArgumentTypeError("protection", "must be a recipe or a mechanism", got=protection)
+    listing: dict[str, Any] = {} if places is None else {"places": places}
+    answer = mechanism.release(data, workload=workload, rng=seed, **listing)
+    if folder is not None:
+        answer.write(folder)
+    return answer
+
+
+def _names(value: str | Sequence[str], name: str) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else check.texts(value, name)
+
+
+def _read(
+    records: Any,
+    columns: Sequence[str] | None,
+    place: str | Sequence[str] | None,
+    cuts: Mapping[str, Sequence[float]] | None,
+    tables: Workload | None,
+) -> tuple[Records | Microdata, Workload]:
+    """Return the records, and the tables that are published of them."""
+    if tables is not None:
+        check.instance(tables, Workload, "tables")
+    if isinstance(records, str | Path):
+        path = check.path(records, "records")
+        records = Microdata.read(path) if path.is_dir() else typed(record_frame(RecordFile(path)))
+    if isinstance(records, Records | Microdata):
+        if place is not None or cuts is not None:
+            raise ArgumentError("place", "and cuts go with frames and files", got=place or cuts)
+        data = as_microdata(records)
+        schema = next(one.schema for one in (data.persons, data.households) if one is not None)
+        if tables is None and schema.name in Schema.available():
+            raise ArgumentError("tables", "must be given for records of the census", got=None)
+        return records, Workload.of(schema) if tables is None else tables
+    frame = check.frame(records, "records", columns or ())
+    if tables is None:
+        usual = (name for name in PLACES if name in frame and name not in (columns or ()))
+        place = next(usual, None) if place is None else place
+        tables = Workload.of(Schema.from_frame(frame, columns=columns, place=place, cuts=cuts))
+    return Records.from_frame(frame, schema=tables.schema), tables

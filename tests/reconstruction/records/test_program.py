@@ -1,0 +1,16 @@
+"""Programs of blocks: which totals are fixed."""
+
+import numpy as np
+from row_cases import source_of
+
+from bayesrisk.reconstruction.records.program import build_program, fixed_totals
+
+
+def test_totals_that_are_fixed_make_distances_even():
+    balanced = source_of(np.array([[1, 1, 1]]), np.array([2]))
+    loose = source_of(np.array([[1, 2, 1]]), np.array([2]))
+    for source, expected in ((balanced, [True]), (loose, [False])):
+        program = build_program(
+            [source], np.zeros(3, np.int64), np.arange(3), np.zeros(3, np.int64), np.full(3, 2)
+        )
+        assert fixed_totals(program).tolist() == expected

@@ -1,0 +1,92 @@
+"""Verbs of the front door: the same numbers as by hand, and what they refuse."""
+
+import pandas as pd
+import pytest
+
+import bayesrisk as br
+from bayesrisk.experiments import AuditStudy, Protection
+from bayesrisk.risk import Adversary
+
+FRAME = pd.DataFrame(
+    {
+        "place": list("AB") * 20,
+        "sex": ["F", "M"] * 20,
+        "age": [20, 30, 40, 50] * 10,
+        "ill": (["no"] * 17 + ["yes"] * 3) * 2,
+    }
+)
+FEW = {"targets": 6, "releases": 2, "seed": 5}
+
+
+def test_audit_is_the_study_of_the_same_records(tmp_path):
+    found = br.audit(
+        FRAME, key=["sex", "age"], secret="ill", protections={"half": "swapping:rate=0.5"}, **FEW
+    )
+    schema = br.Schema.from_frame(FRAME, columns=["sex", "age", "ill"], place="place")
+    names = ("outsider", "linker", "knows-all-but-one")
+    known = {"linker": ["sex", "age"]}
+    study = AuditStudy(
+        br.Records.from_frame(FRAME, schema=schema),
+        br.Workload.of(schema),
+        protections=[Protection("half", "swapping:rate=0.5")],
+        adversaries=[Adversary.named(name, known=known.get(name, ())) for name in names],
+        stated=["ill"],
+        **FEW,
+    )
+    br.run(study, tmp_path / "by-hand")
+    by_hand = br.read_audit(tmp_path / "by-hand")
+    for name in ("statements", "measures", "costs", "comparisons"):
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(by_hand, name))
+    assert len(found.statements) > 30
+
+
+def test_audit_of_a_file_keeps_its_folder_when_it_is_named(tmp_path):
+    FRAME.to_csv(tmp_path / "people.csv", index=False)
+    options = {"key": "sex", "secret": "ill", "protections": ["identity"], **FEW}
+    found = br.audit(tmp_path / "people.csv", folder=tmp_path / "audit", **options)
+    assert (tmp_path / "audit" / "report.html").exists()
+    assert (tmp_path / "audit").stat().st_mode & 0o077 == 0
+    pd.testing.assert_frame_equal(found.measures, br.audit(FRAME, **options).measures)
+
+
+def test_audit_refuses_what_cannot_be_asked():
+    with pytest.raises(br.ArgumentError, match="secret must be no key, got 'ill'"):
+        br.audit(FRAME, key=["sex", "ill"], secret="ill", protections=["identity"])
+    with pytest.raises(br.DataError, match=r"lacks \['illness'\]"):
+        br.audit(FRAME, key="sex", secret="illness", protections=["identity"])
+
+
+def test_a_release_counts_the_records_of_a_frame_or_a_file(tmp_path):
+    made = br.release(FRAME, protection="identity")
+    by_place = pd.crosstab(FRAME["place"], FRAME["ill"])
+    assert made.tables.counts["place", "ill"].toarray().tolist() == by_place.to_numpy().tolist()
+    FRAME.to_csv(tmp_path / "people.csv", index=False)
+    assert br.release(tmp_path / "people.csv", protection="identity").tables == made.tables
+    rounded = br.release(FRAME, protection="rounding:base=5,method=nearest")
+    by_hand = (2 * by_place + 5) // 10 * 5
+    assert rounded.tables.counts["place", "ill"].toarray().tolist() == by_hand.to_numpy().tolist()
+
+
+def test_a_seed_makes_a_simulation_and_a_folder_is_written(tmp_path):
+    options = {"protection": "discrete-gaussian:rho=1", "columns": ["sex", "ill"], "seed": 3}
+    made = br.release(FRAME, folder=tmp_path / "out", **options)
+    assert made.simulation
+    assert br.Release.read(tmp_path / "out").tables == made.tables
+    assert br.release(FRAME, **options).tables == made.tables
+    assert not br.release(FRAME, **options | {"seed": None}).simulation
+
+
+def test_records_say_their_places_and_censuses_need_tables():
+    people = br.Records.from_frame(FRAME.drop(columns="place"))
+    with pytest.raises(br.ArgumentError, match="place and cuts go with frames and files"):
+        br.release(people, protection="identity", place="sex")
+    town = br.datasets.load_microdata("synthetic-county")
+    with pytest.raises(br.ArgumentError, match="tables must be given"):
+        br.release(town, protection="identity")
+
+
+def test_release_is_the_verb_and_the_room():
+    assert callable(br.release)
+    assert br.release.Release is br.Release
+    with pytest.raises(TypeError, match="protection"):
+        br.release(FRAME)
