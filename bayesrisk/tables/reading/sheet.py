@@ -1,6 +1,7 @@
 """Sheets: headings and rows of a text file, a workbook or a data frame, every cell as text."""
 
 import csv
+import functools
 import io
 import re
 import zipfile
@@ -183,6 +184,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
+@functools.lru_cache(maxsize=2**16)
 def _countlike(text: str) -> bool:
     """Return whether a text says a number."""
     text = text.strip()

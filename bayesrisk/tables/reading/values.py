@@ -1,5 +1,6 @@
 """Values of cells: the law of each published count, and what its text says under it."""
 
+import functools
 import re
 from collections.abc import Sequence
 from math import ceil, sqrt
@@ -33,10 +34,14 @@ class Value(NamedTuple):
     @property
     def ends(self) -> tuple[int, int]:
         """The smallest and the largest true count."""
-        if self.hidden:
-            return self.law.withheld
-        low, high = self.law.support(self.number)
-        return int(low), int(high)
+        return self.law.withheld if self.hidden else _support(self.law, self.number)
+
+
+@functools.lru_cache(maxsize=2**16)
+def _support(law: Likelihood, number: int) -> tuple[int, int]:
+    """Return the ends of the counts that a law allows for a number."""
+    low, high = law.support(number)
+    return int(low), int(high)
 
 
 #: Laws of counts that are not exact after all, the one that says most first.
@@ -204,7 +209,7 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
     number *= cell.unit
     if number > UNBOUNDED:
         raise cell.refuse(f"be at most {UNBOUNDED}")
-    low, high = law.support(number)
+    low, high = _support(law, number)
     if low > high:
         raise cell.refuse(f"be rounded as counts says ({law})")
     return Value(law, number)
