@@ -475,8 +475,8 @@ def _epsilon(spec: "MechanismSpec") -> float | None:
 
 def _rho(spec: "MechanismSpec") -> float | None:
     """Return the budget of all tables of a mechanism that spends one; None of others."""
-    gaussian = spec.mechanism == "discrete-gaussian"  # of which each table has one
-    budget = spec.parameters.get("budgets" if gaussian else "budget")
+    gaussian = {law.law for law in spec.noise.values()} == {"discrete-gaussian"}
+    budget = spec.parameters.get("budget", spec.parameters.get("budgets") if gaussian else None)
     if not isinstance(budget, Mapping) or not all(isinstance(t, Mapping) for t in budget.values()):
         return None
     return float(sum(Fraction(share) for tables in budget.values() for share in tables.values()))

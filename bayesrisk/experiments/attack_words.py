@@ -49,12 +49,12 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
         text = f"{exact:,} of {wide:,} {coarse} counts can be worked out{singles}."
     else:
         text = f"None of {wide:,} {coarse} counts can be worked out."
-    others = "others" if exact else "of them"
-    more = f"{narrower:,} {others} become narrower than they are stated."
+    rest = "others" if exact else "of them"
+    more = f"{narrower:,} {rest} become narrower than they are stated."
     if narrower == wide > 1:
         more = "All of them become narrower than they are stated."
     if narrower == 1:
-        more = f"One {others.removesuffix('s')} becomes narrower than it is stated."
+        more = f"One {rest.removesuffix('s')} becomes narrower than it is stated."
     more = more if narrower > 0 else ""
     sentences = [text, *([more] if more else [])]
     if facts["at_least_one"]:
@@ -68,7 +68,7 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
 
 
 def attack_quotes(first: str, proved: Sequence[str], facts: Mapping[str, int]) -> Quotes:
-    """Return what may be quoted of an attack, and what may not.
+    """Return quotations of an attack, and what may not be quoted.
 
     ``first`` is the first sentence, ``proved`` are statements that must be true.
     """
@@ -80,8 +80,8 @@ def attack_quotes(first: str, proved: Sequence[str], facts: Mapping[str, int]) -
         "The records that were found are the true ones.": "They fit; other records may, unless the "
         "report says that none do.",
     }
-    if (others := facts["coarsened"] - facts["recovered"]) > 0:
-        safe, fault = f"{others:,} hidden counts are safe.", "Other tables may tell them."
+    if (hidden := facts["coarsened"] - facts["recovered"]) > 0:
+        safe, fault = f"{hidden:,} hidden counts are safe.", "Other tables may tell them."
     else:
         safe, fault = "All tables give as much away.", "Only these tables were looked at."
     used = "Nothing but the published counts was used."

@@ -227,7 +227,7 @@ def drawing(draw: Callable[[], Any], caption: str) -> Figure:
 
 def figure(draw: Callable[[], Any], stem: Path, caption: str) -> Figure:
     """Write a figure beside the page and return it for the page, drawn once more for a phone."""
-    from bayesrisk.plotting._canvas import phone_png  # slow to import
+    from bayesrisk.plotting.attacks import phone_png  # slow to import
 
     axes = draw()
     png = plotting.save_figure(axes, stem)[0]

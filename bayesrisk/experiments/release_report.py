@@ -21,23 +21,23 @@ _DRAWN = 12  # tables of the figure
 
 
 def cost(law: Likelihood, withheld: int) -> dict[str, Any]:
-    """Return how a law publishes counts, and by how much one is off: on average, or at most."""
-    how, off, kind = "changed", None, "at most"
+    """Return the way a law publishes counts, and the error of one: on average, or at most."""
+    way, off, kind = "changed", None, "at most"
     if isinstance(law, NoiseSpec):
-        how, off, kind = "with noise", mean_error(law), "on average"
+        way, off, kind = "with noise", mean_error(law), "on average"
     elif isinstance(law, RoundingSpec):
-        how = f"rounded to multiples of {law.base}"
+        way = f"rounded to multiples of {law.base}"
         off = law.base - 1 if law.method == "random" else law.base // 2
     elif isinstance(law, RangeSpec):
-        how = "as ranges"
+        way = "as ranges"
     elif isinstance(law, CellKeySpec):
-        how = "changed at random"
+        way = "changed at random"
         off = max(abs(change) for row in law.shares for change, _ in row)
     elif withheld:
-        how = "as they are, but for some that are withheld"
+        way = "as they are, but for some that are withheld"
     elif law.exact:
-        how = "as they are"
-    return {"how": how, "off_by": off, "off": kind}
+        way = "as they are"
+    return {"how": way, "off_by": off, "off": kind}
 
 
 def mean_error(noise: NoiseSpec) -> float:
@@ -57,12 +57,12 @@ def release_lead(release: Contents) -> str:
     tables = pd.DataFrame(release["tables"], columns=["level", "table", "how", "off_by", "off"])
     places = [f"{n:,} {_plural('place', n)} ({level})" for level, n in release["places"].items()]
     ways = []
-    for how, rows in tables.groupby("how", sort=False):
+    for way, rows in tables.groupby("how", sort=False):
         off = [f"{n:.2g}" if n < 10 else f"{n:,.0f}" for n in sorted(rows["off_by"].dropna())]
         error = " to ".join(dict.fromkeys([*off[:1], *off[-1:]]))
         error = f" (a count is off by {error} {rows['off'].iloc[0]})" if error else ""
         number = "" if len(rows) == len(tables) else f"{len(rows):,} "
-        ways.append(f"{number}{how}{error}")
+        ways.append(f"{number}{way}{error}")
     count = len(tables)
     text = (
         f"{count:,} {_plural('table', count)} of {listed(places)} {'is' if count == 1 else 'are'}"
@@ -90,7 +90,7 @@ def _plural(noun: str, number: int) -> str:
 
 
 def release_quotes(release: Contents, exact: str) -> Quotes:
-    """Return what may be quoted of a release, and what may not."""
+    """Return quotations of a release, and what may not be quoted."""
     changed = sum(part["cells"] for part in release["tables"] if not part["exact"])
     withheld = sum(part["withheld"] for part in release["tables"])
     may = [release_lead(release), exact]

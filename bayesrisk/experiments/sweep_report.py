@@ -263,12 +263,12 @@ class Average(NamedTuple):
     @property
     def sentence(self) -> str:
         """The same in full figures, with the noise that it is of."""
-        known = f"a prior of {self.prior}"
+        belief = f"a prior of {self.prior}"
         if self.ratio is None:
-            text = f"with {known} the best guess is right in {_percent(self.after)} of all cases "
+            text = f"with {belief} the best guess is right in {_percent(self.after)} of all cases "
             text += f"with the released count, and in {_percent(self.before)} without a release."
         else:
-            text = f"{known} ends, on average, at {_percent(self.after)}: {self.ratio:.3g} times "
+            text = f"{belief} ends, on average, at {_percent(self.after)}: {self.ratio:.3g} times "
             text += "as much."
         return f"{self.title}, budget {self.budget}: {text}{self.more}"
 
@@ -283,7 +283,7 @@ def chance(probability: float) -> str:
 
 
 def growth(ratio: float) -> str:
-    """Return what a belief does that becomes so many times as large."""
+    """Return the growth of a belief that becomes so many times as large."""
     if abs(ratio - 1.0) < 0.005:
         return "stays as it was, to within 1 %,"
     if ratio < 1.0:
@@ -317,8 +317,8 @@ def _answer(averages: Sequence[Average]) -> list[Part]:
 
 
 def _quotes(averages: Sequence[Average], knowledge: str) -> Quotes:
-    """Return what may be quoted of a sweep, and what may not."""
-    known = f"The adversary of this report knows {knowledge}."
+    """Return quotations of a sweep, and what may not be quoted."""
+    adversary = f"The adversary of this report knows {knowledge}."
     may_not = {
         "This budget keeps everybody in a whole release safe.": "It is that of one count; a "
         "release has many counts about each person.",
@@ -327,12 +327,12 @@ def _quotes(averages: Sequence[Average], knowledge: str) -> Quotes:
     if not averages:
         none = {"The noise is enough.": "No average was computed that could say so."}
         return Quotes(
-            [_NO_AVERAGES, known, "A belief is judged against the prior."], may_not | none
+            [_NO_AVERAGES, adversary, "A belief is judged against the prior."], may_not | none
         )
     best = max(averages, key=lambda one: one.gain)
     single = _SINGLE.format("" if best.ratio is None else ", if the truth is so")
     worst = {"No release tells more than this.": "It is an average: single releases tell more."}
-    return Quotes([best.lead, known, single], worst | may_not)
+    return Quotes([best.lead, adversary, single], worst | may_not)
 
 
 def _average(panel: SweepPanel) -> Average | None:
@@ -484,11 +484,11 @@ def _against_rho(
     plot: str, rows: pd.DataFrame, budgets: Mapping[str, float], *, whole: bool
 ) -> Any:
     """Draw a figure against rho, of a count or of a whole release."""
-    drawn = getattr(plotting, plot)(rows, budgets=budgets)
+    group = getattr(plotting, plot)(rows, budgets=budgets)
     if whole:
-        for axes in drawn:
+        for axes in group:
             axes.set_xlabel(r"$\rho$ of the whole release")
-    return drawn
+    return group
 
 
 def _budget_figures(panel: SweepPanel) -> Iterator[Figure]:

@@ -69,19 +69,19 @@ def _reconstruction_quotes(every: int, proved: int, lead: str, places: list[str]
     rest = every - proved
     named = "A reconstructed record has no name: the tables alone do not say whose it is."
     if rest:
-        others = {
+        wrong = {
             f"All {every:,} records are true.": f"Only {proved:,} are proved; others may fit "
             "instead of the rest.",
             f"The {rest:,} records that are not proved are safe.": "Other tables, or what somebody "
             "knows, may settle them.",
         }
     else:
-        others = {
+        wrong = {
             "The records were stolen.": "Nothing but published tables was read.",
             "Only these tables give so much away.": "No others were looked at.",
         }
     identified = "The people behind these tables were identified."
-    return Quotes([lead, *places[:1], named], {identified: _NO_NAMES, **others})
+    return Quotes([lead, *places[:1], named], {identified: _NO_NAMES, **wrong})
 
 
 def reconstruction_page(
@@ -134,7 +134,7 @@ def reconstruction_page(
 
 
 def _usual(records: pd.DataFrame, blocks: pd.DataFrame) -> int:
-    """Return how many records of places where all is proved are the commonest one of theirs."""
+    """Return the number of proved records that are the commonest one of their place."""
     level = str(blocks.columns[0])
     proved = blocks.loc[blocks["status"] == "unique", level]
     mine = records[records[level].isin(proved)]
@@ -162,8 +162,8 @@ def claims_lead(facts: Facts, most: int | None) -> str:
     if claims == 1:
         text = f"One statement that no table makes must be true of these {people:,} records; "
         return text + ("it is about one record alone." if singletons else "it is about several.")
-    about = "is" if singletons == 1 else "are"
-    return f"{text}{f'{singletons:,} of them {about}' if singletons else 'none is'} about one " + (
+    verb = "is" if singletons == 1 else "are"
+    return f"{text}{f'{singletons:,} of them {verb}' if singletons else 'none is'} about one " + (
         "record alone."
     )
 
@@ -171,15 +171,15 @@ def claims_lead(facts: Facts, most: int | None) -> str:
 def _claims_quotes(facts: Facts, lead: str, places: list[str]) -> Quotes:
     kind = "A statement is proved when every list of records that has the published counts has it."
     if facts["claims"]:
-        others = {"These statements are probably true.": "They are certain, if the tables are."}
+        wrong = {"These statements are probably true.": "They are certain, if the tables are."}
     else:
-        others = {
+        wrong = {
             "The tables give nothing away.": "Only certain statements were looked for; what is "
             "merely likely was not."
         }
-    others["What is not stated here is safe."] = "Other tables, or what is known, may prove more."
+    wrong["What is not stated here is safe."] = "Other tables, or what is known, may prove more."
     identified = "The people behind these tables were identified."
-    return Quotes([lead, *places[:1], kind], {identified: _NO_NAMES, **others})
+    return Quotes([lead, *places[:1], kind], {identified: _NO_NAMES, **wrong})
 
 
 def claims_page(config: Facts, facts: Facts) -> bytes:

@@ -184,10 +184,12 @@ def lines(
         ordered = frame[frame[column] == value].sort_values(x)
         across, up = ordered[x].to_numpy(float), ordered[y].to_numpy(float)
         if jumps in ordered:
-            at = np.flatnonzero(np.diff(ordered[jumps].to_numpy(float)) != 0.0)
-            middle = np.sqrt(across[at] * across[at + 1])
-            up = np.insert(up, np.repeat(at + 1, 2), np.column_stack([up[at], up[at + 1]]).ravel())
-            across = np.insert(across, np.repeat(at + 1, 2), np.repeat(middle, 2))
+            ends = np.flatnonzero(np.diff(ordered[jumps].to_numpy(float)) != 0.0)
+            middle = np.sqrt(across[ends] * across[ends + 1])
+            up = np.insert(
+                up, np.repeat(ends + 1, 2), np.column_stack([up[ends], up[ends + 1]]).ravel()
+            )
+            across = np.insert(across, np.repeat(ends + 1, 2), np.repeat(middle, 2))
         axes.plot(
             across,
             up,

@@ -11,6 +11,9 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.plotting import _canvas as canvas
 from bayesrisk.plotting._canvas import Axes, Panels, Where
 
+#: A figure as it is drawn for a phone.
+phone_png = canvas.phone_png
+
 # Figures of verified claims: how many places have one, and how surprising they are.
 
 

@@ -16,7 +16,7 @@ from bayesrisk._base.display import displayed, several, short
 from bayesrisk._version import __version__
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
-from bayesrisk.release.words import law_words, readme
+from bayesrisk.release.words import PLACES, law_words
 from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import (
@@ -367,7 +367,7 @@ class Release:
             bound = {**document, "tables": disk.digest(scratch / MANIFEST)}
             if readable:
                 files = exchange.write_csv(self.tables.content, scratch)
-                disk.write_bytes(scratch / README, readme(self, files).encode())
+                disk.write_bytes(scratch / README, _readme(self, files).encode())
                 bound[_FILES] = {name: disk.digest(scratch / name) for name in (README, *files)}
             disk.write_bytes(scratch / RELEASE_FILE, disk.sealed(bound))
         return target
@@ -448,3 +448,49 @@ class Release:
         }
         simulation = any(part.simulation for part in parts.values())
         return cls(spec, tables, diagnostics, simulation=simulation)
+
+
+def _chance_words(release: Release) -> str:
+    """Return who drew the random numbers of a release."""
+    if not any(law.random for law in release.spec.tables.values()):
+        return "Nothing is random: the same records would give the same release."
+    sampler = release.spec.parameters.get("sampler") or "NumPy"
+    if release.simulation:
+        return f"{sampler}, from a seed. A simulation: whoever guesses the seed takes it off."
+    return f"{sampler}, from entropy of the operating system that is kept nowhere."
+
+
+def _readme(release: Release, files: Mapping[str, str]) -> str:
+    """Return the text that lies beside a release; ``files`` has its tables by their files."""
+    tables, spec = release.tables, release.spec
+    laws: dict[tuple[bool, str], list[str]] = {}
+    for key, law in spec.tables.items():
+        words = law_words(law, tables.hidden(*key).nnz)
+        laws.setdefault((law.exact, words), []).append(" ".join(key))
+    exact, other = (
+        [f"  {several(names, 20)}: {law}" for (one, law), names in laws.items() if one is wanted]
+        for wanted in (True, False)
+    )
+    places = ", ".join(f"{len(codes):,} at {level}" for level, codes in tables.geoids.items())
+    settings = ", ".join(f"{name} {value}" for name, value in spec.parameters.items())
+    parts = {
+        "A release of protected tables": [
+            *["Made up: none of these people exists."] * tables.made_up
+        ],
+        "The tables": [
+            *(f"  {file}: {table}" for file, table in files.items()),
+            "A row is a count of a cell at a place. A count of 0 is written as 0, an empty one is",
+            "withheld. Tables of more than 131,072 counts at a level leave out counts of 0.",
+            "The same counts, for programs: part-*.parquet.",
+        ],
+        "How they are protected": [f"  {spec.mechanism}: {settings or 'no parameters'}"],
+        "What is exact": [f"  the list of places ({places}): {PLACES[spec.places]}", *exact],
+        "What is not exact, and its law": other or ["  nothing"],
+        "Who drew": [f"  {_chance_words(release)}"],
+        "How to check it": [
+            "  pip install bayesrisk-disclosure, then bayesrisk verify FOLDER: every file must be",
+            "  the one that _release.json names, this one too.",
+        ],
+    }
+    blocks = ["\n".join([title, "-" * len(title), *lines]) for title, lines in parts.items()]
+    return "\n\n".join(blocks) + "\n"

@@ -1,11 +1,5 @@
-"""Releases in words: laws of published counts, and the README.txt of a release."""
+"""Releases in words: laws of published counts, and where the list of places comes from."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from bayesrisk._base.display import several
 from bayesrisk.tables.likelihoods import (
     CellKeySpec,
     Likelihood,
@@ -15,9 +9,6 @@ from bayesrisk.tables.likelihoods import (
     SimulationOnly,
     SuppressedCounts,
 )
-
-if TYPE_CHECKING:
-    from bayesrisk.release.release import Release
 
 #: Where the list of published places comes from, by the word for it in a spec.
 PLACES = {
@@ -58,49 +49,3 @@ def law_words(law: Likelihood, withheld: int | None = None) -> str:
     if isinstance(law, SimulationOnly):
         return "a law without closed form, known by running the mechanism"
     return "true counts"
-
-
-def chance_words(release: Release) -> str:
-    """Return who drew the random numbers of a release."""
-    if not any(law.random for law in release.spec.tables.values()):
-        return "Nothing is random: the same records would give the same release."
-    sampler = release.spec.parameters.get("sampler") or "NumPy"
-    if release.simulation:
-        return f"{sampler}, from a seed. A simulation: whoever guesses the seed takes it off."
-    return f"{sampler}, from entropy of the operating system that is kept nowhere."
-
-
-def readme(release: Release, files: Mapping[str, str]) -> str:
-    """Return the text that lies beside a release; ``files`` has its tables by their files."""
-    tables, spec = release.tables, release.spec
-    laws: dict[tuple[bool, str], list[str]] = {}
-    for key, law in spec.tables.items():
-        words = law_words(law, tables.hidden(*key).nnz)
-        laws.setdefault((law.exact, words), []).append(" ".join(key))
-    exact, other = (
-        [f"  {several(names, 20)}: {law}" for (one, law), names in laws.items() if one is wanted]
-        for wanted in (True, False)
-    )
-    places = ", ".join(f"{len(codes):,} at {level}" for level, codes in tables.geoids.items())
-    settings = ", ".join(f"{name} {value}" for name, value in spec.parameters.items())
-    parts = {
-        "A release of protected tables": [
-            *["Made up: none of these people exists."] * tables.made_up
-        ],
-        "The tables": [
-            *(f"  {file}: {table}" for file, table in files.items()),
-            "A row is a count of a cell at a place. A count of 0 is written as 0, an empty one is",
-            "withheld. Tables of more than 131,072 counts at a level leave out counts of 0.",
-            "The same counts, for programs: part-*.parquet.",
-        ],
-        "How they are protected": [f"  {spec.mechanism}: {settings or 'no parameters'}"],
-        "What is exact": [f"  the list of places ({places}): {PLACES[spec.places]}", *exact],
-        "What is not exact, and its law": other or ["  nothing"],
-        "Who drew": [f"  {chance_words(release)}"],
-        "How to check it": [
-            "  pip install bayesrisk-disclosure, then bayesrisk verify FOLDER: every file must be",
-            "  the one that _release.json names, this one too.",
-        ],
-    }
-    blocks = ["\n".join([title, "-" * len(title), *lines]) for title, lines in parts.items()]
-    return "\n\n".join(blocks) + "\n"

@@ -585,9 +585,9 @@ def write_csv(tables: Content, folder: Path) -> dict[str, str]:
     (folder / CSV_FOLDER).mkdir()
     for name, keys in levels.items():
         stem = re.sub(r"[^\w-]+", "_", name).strip("_-")[:80] or "table"
-        others = {Path(file).stem.casefold() for file in files}
+        names = {Path(file).stem.casefold() for file in files}
         stems = (stem, *(f"{stem}-{number}" for number in range(2, len(levels) + 2)))
-        file = f"{CSV_FOLDER}/{next(s for s in stems if s.casefold() not in others)}.csv"
+        file = f"{CSV_FOLDER}/{next(s for s in stems if s.casefold() not in names)}.csv"
         with disk.whole_file(folder / file, tidy=False) as stream:
             pieces = (_slices(tables, key, whole=_is_whole(tables, key)) for key in keys)
             for number, piece in enumerate(chain([ROWS.empty_table()], *pieces)):

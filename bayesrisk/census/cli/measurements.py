@@ -115,7 +115,7 @@ def _print_unit(
     if risk.prior is None:
         raise ArgumentError("--prior must be given for the risk of every cell")
     with measurement_folder(folder) as place:
-        found = br.census.unit_measurements(
+        answer = br.census.unit_measurements(
             place,
             str(question.unit),
             prior=parse_number(risk.prior, "prior"),
@@ -124,11 +124,13 @@ def _print_unit(
             query=question.query,
             budget=question.budget,
         )
-    rows: list[Any] = found.open_cells().round({"posterior": 6, "risk_ratio": 3}).to_dict("records")
-    sentences = found._answer()
+    rows: list[Any] = (
+        answer.open_cells().round({"posterior": 6, "risk_ratio": 3}).to_dict("records")
+    )
+    sentences = answer._answer()
     document = {
-        "unit": found.geocode, "query": found.query, "prior": found.prior,
-        "more_than_known": found.more_than_known, "sentences": sentences, "cells": rows,
+        "unit": answer.geocode, "query": answer.query, "prior": answer.prior,
+        "more_than_known": answer.more_than_known, "sentences": sentences, "cells": rows,
     }  # fmt: skip
     lines = table_lines(rows[:_SHOWN], f"The {min(len(rows), _SHOWN)} cells that say most:")
     print_answer(document, [*sentences, *(lines if rows else [])], as_json=runner.as_json)

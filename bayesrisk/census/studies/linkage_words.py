@@ -26,7 +26,7 @@ def _rate(row: Row, name: str, confidence: str) -> str:
 
 
 def link_verdict(row: Row, whom: str, confidence: str) -> str:
-    """Return how many links are right, how often a guesser is, and whether these surely differ."""
+    """Return the number of links that are right, beside a guesser's, and the verdict."""
     links, right = row["putative"], row["confirmed"]
     if not links:
         return f"No record could be linked to {whom}."
@@ -52,7 +52,7 @@ def link_verdict(row: Row, whom: str, confidence: str) -> str:
 
 
 def link_quotes(attackers: Sequence[Row], confidence: str) -> Quotes:
-    """Return what may be quoted of a re-identification, and what may not."""
+    """Return quotations of a re-identification, and what may not be quoted."""
     first = attackers[0]
     row, whom = first["all"], f"people of the file “{first['name']}”"
     wrong = row["putative"] - row["confirmed"]
@@ -92,37 +92,37 @@ def occupancy_lead(rows: Sequence[Row], words: Mapping[str, str]) -> str:
             f"None of {blocks:,} blocks holds a subsidised household above the occupancy limit, "
             "so that none can be found."
         )
-    found = listed([f"{row['confirmed']:,} {_under(words[row['protection']])}" for row in rows])
+    finds = listed([f"{row['confirmed']:,} {_case(words[row['protection']])}" for row in rows])
     blind = sorted(row["recall_baseline"] * violating for row in rows)
     guess = " to ".join(dict.fromkeys(f"{number:.0f}" for number in (blind[0], blind[-1])))
     hold = "holds" if violating == 1 else "hold"
     return (
         f"{violating:,} of {blocks:,} blocks {hold} a subsidised household above the occupancy "
-        f"limit. From published tables alone an adversary finds {found}; flagging as many blocks "
+        f"limit. From published tables alone an adversary finds {finds}; flagging as many blocks "
         f"blindly finds {guess}. {_differences(rows, words)}"
     )
 
 
-def _under(word: str) -> str:
+def _case(word: str) -> str:
     return f"with {word}" if word == "no protection" else f"under {word}"
 
 
 def _differences(rows: Sequence[Row], words: Mapping[str, str]) -> str:
     """Return which protections surely differ in what is found: their intervals are apart."""
-    apart = [
-        f"{_under(words[more['protection']])} than {_under(words[less['protection']])}"
+    surely_more = [
+        f"{_case(words[more['protection']])} than {_case(words[less['protection']])}"
         for more, less in itertools.permutations(rows, 2)
         if more["recall_lower"] > less["recall_upper"]
     ]
-    if apart:
-        return f"Surely more are found {listed(apart)}."
+    if surely_more:
+        return f"Surely more are found {listed(surely_more)}."
     if len(rows) > 1:
         return "So few blocks do not tell the protections apart."
     return ""
 
 
 def occupancy_sentence(row: Row, words: Mapping[str, str], confidence: str) -> str:
-    """Return what flagged blocks hold under one protection, beside a blind guess."""
+    """Return the sentence on flagged blocks under one protection, beside a blind guess."""
     word = words[row["protection"]]
     text = f"{word[:1].upper()}{word[1:]}: "
     flagged, right = row["putative"], row["confirmed"]
@@ -147,18 +147,18 @@ def occupancy_sentence(row: Row, words: Mapping[str, str], confidence: str) -> s
 
 
 def occupancy_quotes(rows: Sequence[Row], words: Mapping[str, str], confidence: str) -> Quotes:
-    """Return what may be quoted of a study of occupancy, and what may not."""
+    """Return quotations of a study of occupancy, and what may not be quoted."""
     wrong: dict[str, str] = {}
     for row in rows:
         false, missed = row["putative"] - row["confirmed"], row["violating"] - row["confirmed"]
-        under = _under(words[row["protection"]])
+        case = _case(words[row["protection"]])
         if false:
             wrong["Every flagged block holds such a household."] = (
-                f"{false:,} of {row['putative']:,} that are flagged {under} hold none."
+                f"{false:,} of {row['putative']:,} that are flagged {case} hold none."
             )
         if missed:
             wrong["A block that is not flagged holds no such household."] = (
-                f"{missed:,} that hold one are not flagged {under}."
+                f"{missed:,} that hold one are not flagged {case}."
             )
     wrong |= {
         "Confidential records were read to flag blocks.": "Published tables alone were; records "

@@ -528,15 +528,15 @@ class MeasurementCountsStudy(NoisyStudy):
 
 
 def _level_sentence(row: Mapping[str, Any]) -> str:
-    """Return how sure all levels together make of the counts of one, and its own noise alone."""
-    size, exact, own = row["counts"], row["known exactly"], row["of its own noise"]
+    """Return the uncertainty of the counts of a level, by all levels and by its own noise."""
+    size, exact, noise = row["counts"], row["known exactly"], row["of its own noise"]
     text = f"None of {size:,} {row['level']} counts is exact"
     if exact:
         are = "is" if exact == 1 else "are"
         text = f"Of {size:,} {row['level']} counts {exact:,} {are} exact"
     if exact < size:
         text += f"; all levels together leave a count uncertain by {_people(row)}"
-        text += "" if np.isnan(own) else f", its own noise alone by {_people(row, own)}"
+        text += "" if np.isnan(noise) else f", its own noise alone by {_people(row, noise)}"
     return f"{text}."
 
 
@@ -549,7 +549,7 @@ def _people(row: Mapping[str, Any], sd: float | None = None) -> str:
 
 
 def _quotes(rows: Sequence[Mapping[str, Any]], query: str) -> Quotes:
-    """Return what may be quoted of counts, and what may not."""
+    """Return quotations of counts, and what may not be quoted."""
     every, exact = (sum(row[name] for row in rows) for name in ("counts", "known exactly"))
     return Quotes(
         may=[

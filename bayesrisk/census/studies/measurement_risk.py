@@ -446,13 +446,13 @@ class MeasurementsStudy(NoisyStudy):
 
     def table_between(self, low: str, high: str) -> pa.Table:
         """Return the rows of ``risk.parquet`` of the units from one geocode to another."""
-        return self._between(low, high)["risk"]
+        return self._unit_tables(low, high)["risk"]
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return cells, how often each noisy count occurs, and a tally of a shard."""
-        return self._between(*self.config["ranges"][shard])
+        return self._unit_tables(*self.config["ranges"][shard])
 
-    def _between(self, low: str, high: str) -> dict[str, pa.Table]:
+    def _unit_tables(self, low: str, high: str) -> dict[str, pa.Table]:
         source, combine = self._source(), self.query is None
         prior = check.scalar(check.probability(self.prior, "prior"), "prior")
         known_count = check.integer(self.known_count, "known_count", lower=0)
@@ -594,7 +594,7 @@ def _labels(source: MeasurementSource, units: int) -> pa.DictionaryArray:
 
 
 def more_than_known(curve: pd.DataFrame) -> int:
-    """Return of how many cells at least the count is above the known one, sure to 95 %.
+    """Return the least number of cells whose count is above the known one, sure to 95 %.
 
     Of the cells above a ratio noise alone explains no more than a Poisson quantile, whose law has
     the longer tail; the rest hold more.  The error is shared among the ratios of ``curve``.
@@ -607,20 +607,20 @@ def more_than_known(curve: pd.DataFrame) -> int:
 def surely_more(facts: Mapping[str, Any]) -> str:
     """Return the first sentence: whether noise alone explains what noisy counts say."""
     k, more, cells = facts["known_count"], facts["more_than_known"], facts["cells"]
-    known = f"more than the {k:,} people who are known" if k else "somebody"
+    holding = f"more than the {k:,} people who are known" if k else "somebody"
     if not cells:
-        return f"No noisy count was read, so that no cell is known to hold {known}."
+        return f"No noisy count was read, so that no cell is known to hold {holding}."
     if not more:
-        return f"Noise alone can explain these {cells:,} noisy counts: none surely holds {known}."
+        return f"Noise alone can explain these {cells:,} noisy counts: none surely holds {holding}."
     hold = "holds" if more == 1 else "hold"
     return (
-        f"At least {more:,} of {cells:,} cells {hold} {known}: noise alone does not explain so "
+        f"At least {more:,} of {cells:,} cells {hold} {holding}: noise alone does not explain so "
         "many large counts (95 % sure)."
     )
 
 
 def _exceeding(row: Mapping[str, Any], k: int) -> str:
-    """Return how many noisy counts stand out, beside how many would by noise alone."""
+    """Return the number of noisy counts that stand out, beside that by noise alone."""
     few, many = (f"{row[f'expected_{name}']:,.0f}" for name in ("known", "one_more"))
     spread = f"{2.0 * row['error_known']:,.0f}"
     return (
@@ -633,7 +633,7 @@ def _exceeding(row: Mapping[str, Any], k: int) -> str:
 
 
 def quotes(facts: Mapping[str, Any]) -> Quotes:
-    """Return what may be quoted of a run, and what may not."""
+    """Return quotations of a run, and what may not be quoted."""
     first, k = facts["exceedance"][0], facts["known_count"]
     few = f"{first['expected_known']:,.0f}"
     settled = sum(facts["settled"].values())

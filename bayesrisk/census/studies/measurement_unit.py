@@ -48,8 +48,8 @@ class UnitMeasurements(Tabular):
 
     def _answer(self) -> list[str]:
         more, k = self.more_than_known, self.known_count
-        known = f"more than {k:,} people" if k else "people"
-        first = "Noise alone explains these counts: no cell surely holds " + f"{known}."
+        people = f"more than {k:,} people" if k else "people"
+        first = f"Noise alone explains these counts: no cell surely holds {people}."
         if more:
             first = f"{more:,} cells hold more people than noise explains (95 % sure)."
         settled = int(self.cells["settled_by"].notna().sum())
@@ -175,12 +175,12 @@ def _geocode(nmf: nmf_reader.NoisyMeasurements, level: str, unit: str) -> str:
     """Return the geocode of a unit: its own, or that of a block with this GEOID."""
     states = nmf_reader.state_prefixes(nmf, level)
     near = [state for state in states if unit.startswith(state) or state[1:] == unit[:2]]
-    found: list[Any] = []
+    codes: list[Any] = []
     for state in near:
         units, _ = nmf_reader.units_between(nmf, level, state, state)
         names = block_geoid(units) if level == "Block" else units
-        found += units[(names == unit) | (units == unit)].tolist()
-    if len(found) != 1:
-        shown = f"{quote(unit)}, which {'no' if not found else 'more than one'} {level} has"
-        raise ArgumentError("unit", "must be a GEOID or a geocode of the files", shown=shown)
-    return str(found[0])
+        codes += units[(names == unit) | (units == unit)].tolist()
+    if len(codes) != 1:
+        text = f"{quote(unit)}, which {'no' if not codes else 'more than one'} {level} has"
+        raise ArgumentError("unit", "must be a GEOID or a geocode of the files", shown=text)
+    return str(codes[0])

@@ -280,7 +280,7 @@ NO_QUOTES = Quotes(
 
 
 def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
-    """Return what may be quoted of an audit, and what may not.
+    """Return quotations of an audit, and what may not be quoted.
 
     ``reader`` is the adversary of the first screen in words, ``secret`` what is guessed.
     """

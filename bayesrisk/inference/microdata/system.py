@@ -321,6 +321,7 @@ def _descendants(geoids: TextArray, place: str) -> TextArray:
 # A system made small without changing its law: dead unknowns, equal columns, implied rows.
 
 
+_AT_ONCE = 2000  # rows that are looked at together, or as many as there are groups
 _MAX_WEIGHTS = 2**28  # of numbers of records: 2 GiB
 _MAX_ENTRIES = 2**26  # of rows by groups, written out: half a GiB
 
@@ -494,8 +495,13 @@ def _drop_implied_rows(rows: RowSystem, prior: RecordPrior) -> RowSystem:
     # Hard rows are kept as long as they are independent, those of few unknowns first.
     order = np.lexsort((np.diff(rows.matrix.indptr), ~rows.hard))
     hard, right = order[rows.hard[order]], rows.counts - rows.constants
-    basis = row_basis(sp.csc_array(rows.matrix[hard]), right[hard])
-    rest = order[~np.isin(order, hard[basis.rows])]
+    independent, step = hard[:0], max(_AT_ONCE, rows.matrix.shape[1])
+    # Some at a time, beside the independent ones of those before: all of them need a square.
+    for begin in range(0, max(hard.size, 1), step):
+        chosen = np.append(independent, hard[begin : begin + step])
+        basis = row_basis(sp.csc_array(rows.matrix[chosen]), right[chosen])
+        independent = chosen[basis.rows]
+    rest = order[~np.isin(order, independent)]
     keep = np.ones(order.size, np.bool_)
     totals = zip(*basis.totals(rows.matrix[rest].toarray()), strict=True)
     for r, (total, part) in zip(rest.tolist(), totals, strict=True):

@@ -160,6 +160,7 @@ def is_date(text: str) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=2**16)
 def is_mark(text: str) -> bool:
     """Return whether a text is one that agencies write in the place of a count."""
     return _MARK.fullmatch(text) is not None

@@ -31,6 +31,18 @@ _ORDER = ("votingage", "sex", "age", "hispanic", "cenrace", "relgq", "hhgq", "h1
 def query_cells(universe: Universe, query: str) -> list[str]:
     """Return the cells of a query in words, such as "18 or more, Black alone, in a household".
 
+    Parameters
+    ----------
+    universe : Universe
+        The histogram of a product.
+    query : str
+        Name of a query, such as ``"detailed"`` or ``"votingage * cenrace"``.
+
+    Returns
+    -------
+    list of str
+        One text for each cell, in the order of the noisy values.
+
     Examples
     --------
     >>> from bayesrisk.census.readers.nmf.rows import UNIVERSES
