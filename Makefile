@@ -69,7 +69,7 @@ check-all: lint
 # of a file: many more of them than in the tests.
 fuzz: $(VENV)/.test
 	$(PYTEST) tests/fuzz \
-	  --fuzz-files 200000 --fuzz-calls 50000 --fuzz-flips 2000 --fuzz-kills all
+	  --fuzz-files 200000 --fuzz-readings 50000 --fuzz-calls 50000 --fuzz-flips 2000 --fuzz-kills all
 
 # The fast tests on the lowest versions of all libraries that pyproject.toml declares, and on the
 # newest, on each of the Pythons; every pair in an environment of its own.

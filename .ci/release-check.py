@@ -69,7 +69,7 @@ def check_contents(wheel: Path, version: str) -> None:
     """Compare the files and the metadata of a wheel with the tree."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        about = f"bayesrisk-{version}.dist-info"
+        about = f"bayesrisk_disclosure-{version}.dist-info"
         metadata = Parser().parsestr(archive.read(f"{about}/METADATA").decode())
     tracked = run("git", "ls-files", "bayesrisk", "data/samples").splitlines()
     moved = {f.replace("data/samples/", "bayesrisk/_samples/", 1) for f in tracked}

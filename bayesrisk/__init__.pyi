@@ -14,7 +14,7 @@ from . import (
     tables as tables,
 )
 from ._version import __version__ as __version__
-from .accounting import epsilon_to_rho as epsilon_to_rho, rho_to_epsilon as rho_to_epsilon
+from .accounting import rho_to_epsilon as rho_to_epsilon
 from .census import (
     reconstruct_occupancy as reconstruct_occupancy,
     simulate_population as simulate_population,

@@ -50,22 +50,24 @@ WALKS = (
 #: One idea built several times: definitions that build it, in a line those that belong together.
 #: One that is defined nowhere any more counts nothing; one that is new is added here.
 IDEAS = {
+    # What holds an ``IntegerModel``, and says what its rows and columns are, is no other container:
+    # the programs of blocks, groups of places, classes of claims and households.
     "containers of integer rows": (
         "IntegerModel",
-        "RowSource Problem Program ProgramArrays BlockRows",
-        "_System PlaceGroup",
+        "RowSource Problem ProgramArrays BlockRows",
         "RowSystem SmallSystem Sums",
-        "BlockSystem",
-        "BlockProgram",
-        "_ProofSystem",
     ),
-    "narrowings of intervals": ("tighten", "value_bounds", "_narrow", "narrow settle"),
-    "ends of a form, proved": ("_Ends FormEnds", "IntegerProgram", "Decider"),
-    "searches with certificates": ("branch_and_bound", "find_at_least", "_search", "_tree"),
-    "systems built by one attack": (
-        "published_problem", "build_program", "make_system", "_block_system", "BlockSystem",
-        "_ProofSystem",
+    # One rule (``limits``) on two schedules: an unknown after the other, and the rows of a queue.
+    "narrowings of intervals": ("narrow settle",),
+    # Both ask for the least of many forms, with equal answers in equal time; but claims are many
+    # more forms than ``FormEnds`` can hold at once, and imply each other.
+    "ends of a form, proved": ("FormEnds", "Decider"),
+    # Three searches on one loop of nodes, and the compiled one, which asks no linear program.
+    "searches with certificates": (
+        "explore branch_and_bound find_at_least Refuter", "search_components",
     ),
+    # From tables: what is made of a system that was handed down (programs, models) is no other.
+    "systems built by one attack": ("published_problem", "place_classes", "make_system"),
     "forms between data and number, audit": (
         "read_audit_file", "AuditStudy", "Survey", "Release", "Microdata", "MicrodataPosterior",
         "audit_targets", "audit_measures", "chosen_settings",

@@ -27,6 +27,7 @@ settings.load_profile("bayesrisk")
 
 def pytest_addoption(parser):
     parser.addoption("--fuzz-files", type=int, default=600, help="damaged files to read")
+    parser.addoption("--fuzz-readings", type=int, default=300, help="damaged tables to read")
     parser.addoption("--fuzz-calls", type=int, default=400, help="hostile calls to make")
     parser.addoption("--fuzz-flips", type=int, default=12, help="bits to flip, per command")
     parser.addoption("--fuzz-kills", default="3", help="points to stop at, per command; or all")

@@ -56,7 +56,8 @@ ROOMS = {
     "census.readers": "forms geocodes text | *",
     "census.studies": (
         "linkage_words linked_counties measurement_counts nation nation_attack occupancy_risk"
-        " | measurement_risk occupancy_attack occupancy_beliefs reidentification | occupancy"
+        " | measurement_risk occupancy_attack occupancy_beliefs reidentification"
+        " | measurement_unit occupancy"
     ),
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
     "cli": (
@@ -650,6 +651,7 @@ def test_a_name_of_a_class_is_one_thing():
 PUBLIC_WORDS = {
     "accounting.privacy_loss": ["of"],
     "cli.audit": ["known"],
+    "cli.plan": ["known"],
     "cli.first_look": ["known"],
     "cli.release": ["by"],
     "cli.sources": ["by"],

@@ -75,3 +75,25 @@ def test_changes_stand_under_the_heading_of_their_kind():
         lines = [line for line in part.splitlines()[1:] if line]
         assert lines
         assert all(line.startswith("- ") for line in lines)
+
+
+def test_the_distribution_has_a_name_of_its_own():
+    """On PyPI ``bayesrisk`` is a library about credit risk, with the same import name."""
+    assert PROJECT["name"] == "bayesrisk-disclosure"
+    assert PROJECT["scripts"].keys() == {"bayesrisk"}
+    extras = PROJECT["optional-dependencies"]
+    texts = [ROOT / "pyproject.toml", *ROOT.glob("bayesrisk/**/*.py"), *ROOT.glob("docs/**/*.md")]
+    found = set()
+    for file in texts:
+        for name, listed in re.findall(
+            r"\b(bayesrisk[\w-]*)\[([a-z,]+)\]", file.read_text("utf-8")
+        ):
+            assert name == PROJECT["name"], file
+            found |= set(listed.split(","))
+    assert {"cloud", "dask", "excel", "opendp"} <= found <= set(extras)
+    for example in ROOT.glob("docs/examples/*/pyproject.toml"):
+        needed = tomllib.loads(example.read_text("utf-8"))["project"]["dependencies"]
+        assert needed == [PROJECT["name"]]
+    page = (ROOT / "docs/start/install.md").read_text("utf-8")
+    assert PROJECT["name"] in page
+    assert "cannot" in page

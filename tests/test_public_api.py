@@ -403,8 +403,10 @@ def functions():
 FUNCTIONS = dict(functions())
 # Ten parameters or more need a reason: questions are objects elsewhere.
 LONG = {
+    "experiments.attack": "a file in one call: how it is read, how long, and who is told",
     "inference.hierarchical_posterior": "one release in one call; TwoLevels is the object",
     "inference.microdata_posterior": "what is asked, where, and how chains run: seven are optional",
+    "risk.plan": "what is planned, who may learn how much, and how it runs: ten are optional",
     "inference.Tree.path": "a release of a whole path in one call",
     "census.reconstruct_occupancy": "limits of the search are part of what is claimed",
 }

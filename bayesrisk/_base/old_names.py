@@ -70,6 +70,7 @@ FRONT = {
     "bayes_decision": "inference",
     "compare_mechanisms": "risk",
     "decision_accuracy": "risk",
+    "epsilon_to_rho": "accounting",
     "exceptions": "exceptions",
     "interfaces": "interfaces",
     "reidentify": "risk",

@@ -31,6 +31,7 @@ from .readers.ipums import (
     read_ipums as read_ipums,
     read_ipums_1940 as read_ipums_1940,
 )
+from .readers.nmf.labels import query_cells as query_cells
 from .readers.nmf.reader import NoisyMeasurements as NoisyMeasurements
 from .readers.nmf.writer import write_nmf as write_nmf
 from .readers.ppmf import (
@@ -60,6 +61,10 @@ from .studies.measurement_counts import (
     measurement_posterior as measurement_posterior,
 )
 from .studies.measurement_risk import MeasurementsStudy as MeasurementsStudy
+from .studies.measurement_unit import (
+    UnitMeasurements as UnitMeasurements,
+    unit_measurements as unit_measurements,
+)
 from .studies.nation import NationStudy as NationStudy
 from .studies.occupancy import OccupancyStudy as OccupancyStudy
 from .studies.occupancy_attack import OccupancyAttackStudy as OccupancyAttackStudy

@@ -67,7 +67,7 @@ _COMMANDS: dict[str, Listing] = {
         ),
         release.verify: ("release", ""),
         plan.plan: (
-            "sample:small-town -o plan --tables town.toml --limit proved=0",
+            "sample:small-town -o plan --tables sample:small-town --limit proved=0",
             "output limit rule ladders tables adversary workers resume",
         ),
     },

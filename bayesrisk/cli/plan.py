@@ -101,10 +101,12 @@ def plan(
             report=None if silent else _Progress(),
         )  # fmt: skip
     release = None
-    if result.rules:
+    if result.publishes:
         release = result.release(data)
         if write_release:
             release.write(output / "release", replace=True)
+    if result.occupied and not silent:
+        say("Published exactly: which places have a record (release with --places occupied)")
     lines = write_plan(result, output, release, places=result.places)
     answer = {
         "answer": lines, "rules": result.rules, "blocking": dict(result.blocking),
@@ -139,7 +141,7 @@ def tried_time(settings: int, seconds: float) -> str:
 
 
 def _ladders(document: dict[str, Any]) -> Any:
-    """Return what makes the ladders of a workload, None for the usual ones."""
+    """Return a function of a workload that makes its ladders, None for the usual ones."""
     rules, file = document.pop("rule", None), document.pop("ladders", None)
     if rules and file:
         raise ArgumentError("--rule and --ladders say the same: give one")

@@ -366,13 +366,6 @@ def _listed(argument: str | None, workload: "br.Workload") -> str | list[str] | 
     return sorted(set().union(*(piece.places()[0].tolist() for piece in pieces)))
 
 
-_PLACES = {
-    "public": "from a public list, the same whoever lives where",
-    "occupied": "those with a record, a fact about the records",
-    None: "where the list comes from is not said",
-}
-
-
 def verify(
     folder: Annotated[Path, typer.Argument(help="Folder of a release, whole or by place.")],
     as_json: JsonOption = False,
@@ -384,6 +377,7 @@ def verify(
     the message names the file.
     """
     from bayesrisk.experiments.release_report import privacy
+    from bayesrisk.release.words import PLACES
 
     if not folder.is_dir():
         raise ArgumentError(f"no such folder: {folder}")
@@ -402,7 +396,7 @@ def verify(
         *privacy(contents),
         *_measured(contents["diagnostics"]),
         "Published exactly:",
-        f"  the list of places ({places}): {_PLACES[contents['list_of_places']]}",
+        f"  the list of places ({places}): {PLACES[contents['list_of_places']]}",
     ]
     groups: dict[tuple[bool, str, str], list[Any]] = {}
     for part in contents["tables"]:
@@ -490,8 +484,10 @@ def _rho(spec: "MechanismSpec") -> float | None:
 
 def _exactly(release: Mapping[str, Any]) -> list[str]:
     """Return the exact parts of a release in words: the list of places, and exact tables."""
+    from bayesrisk.release.words import PLACES
+
     places = listed(release["places"], " at ")
-    lines = [f"the list of places ({places}): {_PLACES[release['list_of_places']]}"]
+    lines = [f"the list of places ({places}): {PLACES[release['list_of_places']]}"]
     exact = [part for part in release["tables"] if part["exact"]]
     for level in dict.fromkeys(part["level"] for part in exact):
         mine = [part for part in exact if part["level"] == level]
@@ -519,6 +515,8 @@ def _foreign_files(folder: Path) -> list[str]:
 
     release_files = {RELEASE_FILE, GEOGRAPHIES, MANIFEST, INDEX, PARTITIONS}
     parts = {path for path in folder.iterdir() if path.is_dir() and path.name.startswith("part-")}
+    files = [folder / name for name in disk.read_document(folder / RELEASE_FILE).get("files", ())]
+    parts |= {*files, *(file.parent for file in files)}
     return [
         path.relative_to(folder).as_posix()
         for path in sorted(folder.rglob("*"))

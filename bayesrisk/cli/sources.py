@@ -294,6 +294,6 @@ def reading_lines(
     return [
         *lines,
         *([f"  left out: {', '.join(left)} (--columns)"] if left else []),
-        f"  others may know {', '.join(background) or 'nothing'} (--known, --keys); at risk is "
-        f"{', '.join(stated)} (--stated, --sensitive)",
+        f"  others may know {', '.join(background) or 'nothing'} (--known); at risk is "
+        f"{', '.join(stated)} (--stated)",
     ]

@@ -105,7 +105,6 @@ def combinations(
 
 
 def _endless(weight: IntArray, low: IntArray, high: IntArray) -> BoolArray:
-    """Return the weights whose side has no end."""
     return np.asarray((weight > 0) & (high >= ENDLESS) | (weight < 0) & (low <= -ENDLESS))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,20 +44,15 @@ class Components:
     def part(self, chosen: Sequence[int]) -> IntegerModel:
         """Return the model of some components, variables as in :meth:`variables`."""
         k, m = np.array(chosen, np.int64), self.model
-        ptr, size = m.rows.indptr, self.first_var[k + 1] - self.first_var[k]
-        first_entry = ptr[self.first_row].astype(np.int64)
-        runs = (self.first_var, self.first_row, first_entry)
-        variables, rows, entry = (expand(first, k)[0] for first in runs)
+        variables, rows = (expand(first, k)[0] for first in (self.first_var, self.first_row))
+        ptr: Any = m.rows.indptr
+        entry = expand(ptr, rows)[0]
         # Variable first_var[k] of the whole model is the one after those of the components before.
-        shift = np.repeat(np.cumsum(size) - size - self.first_var[k], np.diff(first_entry)[k])
-        matrix = sp.csr_array(
-            (
-                m.rows.data[entry],
-                m.rows.indices[entry] + shift,
-                np.append(0, np.cumsum(ptr[rows + 1] - ptr[rows])),
-            ),
-            shape=(rows.size, variables.size),
-        )
+        size = self.first_var[k + 1] - self.first_var[k]
+        n_entries = ptr[self.first_row[k + 1]] - ptr[self.first_row[k]]
+        shift = np.repeat(np.cumsum(size) - size - self.first_var[k], n_entries)
+        place = m.rows.indices[entry] + shift, np.append(0, np.cumsum(ptr[rows + 1] - ptr[rows]))
+        matrix = sp.csr_array((m.rows.data[entry], *place), shape=(rows.size, variables.size))
         ends = m.row_low[rows], m.row_high[rows]
         return IntegerModel(m.low[variables], m.high[variables], matrix, *ends)
 

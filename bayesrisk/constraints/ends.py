@@ -112,7 +112,6 @@ class FormEnds:
         return larger
 
     def _reach_many(self) -> None:
-        """Look for solutions that reach many ends at once."""
         rng, fruitless, share = np.random.default_rng(0), 0, 1.0
         while fruitless < _FRUITLESS and self.open.size and not self._deadline.late:
             chosen = self.open[rng.random(self.open.size) <= share]
@@ -133,7 +132,6 @@ class FormEnds:
             self._find(self._sum(left), None, 1)
 
     def _sum(self, ends: IntArray) -> IntArray:
-        """Return the sum of the rows of some ends."""
         weight = np.bincount(ends, minlength=self.goal.size)
         total: IntArray = (weight @ self._forms).astype(np.int64)
         return total

@@ -117,7 +117,6 @@ class Sifted(Questions):
         return True
 
     def _outside(self) -> IntArray:
-        """Return the variables that are not looked at."""
         outside = np.ones(self._low.size, np.bool_)
         outside[self._inside] = False
         return np.flatnonzero(outside)

@@ -349,7 +349,8 @@ class PlaceFolder(RunFolder):
         """Write the folder of a part, under ``part`` a :class:`PlacePart`, and its small files."""
         part: PlacePart = tables["part"]
         folder = self.path / exchange.part_name(part.code)
-        part.content.write(folder, replace=True)
+        more = {"readable": False} if isinstance(part.content, Release) else {}
+        part.content.write(folder, replace=True, **more)
         digest = exchange.manifest_digest(folder, self.holds)
         rows = exchange.index_rows(part.code, np.sort(part.finest), part.width, digest)
         rows = rows.append_column("content", pa.array([disk.digest_folder(folder)] * len(rows)))
@@ -368,7 +369,8 @@ class PlaceFolder(RunFolder):
         digest = None
         if above is not None:
             folder = self.path / exchange.part_name(exchange.ABOVE)
-            above.write(folder, replace=True)
+            more = {"readable": False} if isinstance(above, Release) else {}
+            above.write(folder, replace=True, **more)
             digest = exchange.manifest_digest(folder, self.holds)
         rows = (self.read_part(shard, "index") for shard in range(self.shards))
         return exchange.index_files(self.holds, level, rows, digest)

@@ -54,16 +54,16 @@ def write_plan(
         disk.write_bytes(target / RECIPE, plan.recipe.encode())
     if release is not None and any(getattr(plan.limits, n) is not None for n in PROVEN):
         certificates = target / "certificates"
-        written, total, missing = write_certificates(
+        number, total, missing = write_certificates(
             certificates, release.tables, plan.workload, plan.limits, places
         )
         lines.append(
-            f"{written} of {total} places have a certificate of safety, which anybody can check "
+            f"{number} of {total} places have a certificate of safety, which anybody can check "
             "with check_safety.py. It is made from the published tables alone: its data sets "
             "need not contain the truth, and it tells nothing that the release does not."
         )
         lines += [
-            f"The limit of {name} is not shown at {places} places without the records."
+            f"The limit of {name} is not frame at {places} places without the records."
             for name, places in missing.items() if places
         ]  # fmt: skip
     disk.write_bytes(target / FRONTIER, csv_bytes(plan.frontier))
@@ -76,7 +76,7 @@ def write_plan(
         "Settings that exceed a limit give away at least so much."
     )
     figure = pages.figure(draw, target / "frontier", caption)
-    shown = plan.frontier[[c for c in plan.frontier if c in _COLUMNS or c in _ladders(plan)]]
+    frame = plan.frontier[[c for c in plan.frontier if c in _COLUMNS or c in _ladders(plan)]]
     made_up = bool(release is not None and release.tables.made_up)
     settings: dict[str, Any] = {
         "limits": plan.limits.stated | {"within": plan.limits.within}, "rules": plan.rules,
@@ -99,7 +99,7 @@ def write_plan(
         "The least coarse release that keeps limits", lines, quotes=quotes,
         source="Computed from confidential records and the rules that may be chosen.",
         settings=settings, figures=[figure],
-        tables=[pages.table(shown, "Settings that were looked at, the cheapest first")],
+        tables=[pages.table(frame, "Settings that were looked at, the cheapest first")],
         warning="" if made_up else pages.marked(pages.CONFIDENTIAL),
     )  # fmt: skip
     disk.write_bytes(target / PAGE, page)

@@ -261,8 +261,8 @@ class _Attack:
         if bounds.conflict:
             reason = next(iter(bounds.conflict.values()))
             if reason.startswith(_TOGETHER):  # of one place, which needs no name
-                counts = reason.removeprefix(_TOGETHER).replace("all : ", "")
-                reason = f"these counts contradict each other: {counts}"
+                cells = reason.removeprefix(_TOGETHER).replace("all : ", "")
+                reason = f"these counts contradict each other: {cells}"
             text = f"No records fit these tables as they were read: {reason}."
             proof = self.certificates.add(self.tables, bounds, 1)[0]
             self.first = [pages.PageCell(text, href=proof), self._otherwise()]

@@ -52,7 +52,7 @@ class OpenDPSampler:
     def __init__(self) -> None:
         if find_spec("opendp") is None:
             raise ArgumentError(
-                "sampler 'opendp' must be installed: pip install 'bayesrisk[opendp]'"
+                "sampler 'opendp' must be installed: pip install 'bayesrisk-disclosure[opendp]'"
             )
         self.version = version("opendp")
 

@@ -37,13 +37,18 @@ def plot_plan(
         Its limit, drawn as a line.
     ax : Axes, optional
         Where to draw, by default in a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Error across, what is given away up.
     """
     canvas.require(frontier, ["role", "error", leak], "frontier")
     group = canvas.panels(ax, 1, (6.0, 3.9))
     axes: Axes = group[0]
-    shown: Any = frontier[frontier[leak].notna()]
+    rows_with_leak: Any = frontier[frontier[leak].notna()]
     for role, (label, marker, colour) in _ROLES.items():
-        rows = shown[shown["role"] == role]
+        rows = rows_with_leak[rows_with_leak["role"] == role]
         # Rules of agencies may lie on each other: each has a look and a name of its own.
         named = rows["rule"].unique() if role == "agency" and "rule" in rows else [None]
         for number, name in enumerate(named):
@@ -59,7 +64,7 @@ def plot_plan(
         axes.axhline(most, color="0.5", linewidth=0.8, linestyle="--")
     if leak != "gain":
         axes.set_yscale("symlog", linthresh=1.0)
-        axes.set_ylim(bottom=-0.3, top=2.0 * float(np.nanmax([1.0, *shown[leak]])))
+        axes.set_ylim(bottom=-0.3, top=2.0 * float(np.nanmax([1.0, *rows_with_leak[leak]])))
     words = {"proved": "records proved", "recovered": "counts of 1 or 2 recovered",
              "sentences": "small counts proved to be at least 1",
              "gain": "gain from the own record (points)",

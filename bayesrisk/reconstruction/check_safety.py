@@ -67,7 +67,7 @@ def read_records(entries: Any, places: int, kinds: int, path: str) -> dict[tuple
     return records
 
 
-class Sums:
+class CellSums:
     """Counts of all published and asked cells, by the places around each finest place."""
 
     def __init__(self, document: Any, frame: Any, kinds: Any) -> None:
@@ -145,7 +145,7 @@ def limits_kept(document: Any) -> tuple[dict[str, int], Any, int]:
     frame = proof.read_frame(document)
     axes = list(frame.attributes.items())
     kinds = read_kinds(document, frame, axes)
-    width, sums = whole(document["within"], "within", 0), Sums(document, frame, kinds)
+    width, sums = whole(document["within"], "within", 0), CellSums(document, frame, kinds)
     size = len(frame.places), len(kinds)
     start = read_records(document["start"], *size, "start")
     need(all(n > 0 for n in start.values()), "start: fewer than 0 records")
@@ -169,9 +169,9 @@ def limits_kept(document: Any) -> tuple[dict[str, int], Any, int]:
                 need(sums.fit(index, count), f"change {number}: does not fit count {index + 1}")
             low[index], high[index] = min(low[index], count), max(high[index], count)
     numbers = dict.fromkeys(LIMITS, 0)
-    for asked, index in enumerate(range(sums.published, len(sums.ends))):
+    for cell, index in enumerate(range(sums.published, len(sums.ends))):
         a, b = low[index], high[index]
-        small = sums.least[asked] <= max(SMALL)
+        small = sums.least[cell] <= max(SMALL)
         # The truth is in reach of all data sets if it is known within so many.
         near = any(b - width <= n <= a + width for n in SMALL)
         numbers["recovered"] += small and b - a <= width and near
@@ -181,7 +181,7 @@ def limits_kept(document: Any) -> tuple[dict[str, int], Any, int]:
 
 
 def report(document: Any) -> list[str]:
-    """Return what a certificate shows, as lines; refuse it where it fails."""
+    """Return the lines that a certificate shows; refuse it where it fails."""
     numbers, frame, sets = limits_kept(document)
     limits, width = document["limits"], document["within"]
     need(type(limits) is dict and limits and set(limits) <= set(LIMITS), "limits: unknown or none")
@@ -194,7 +194,7 @@ def report(document: Any) -> list[str]:
     for name, most in limits.items():
         text = f"at most {numbers[name]} {words[name]}"
         need(numbers[name] <= whole(most, "limits", 0), f"{text}, and the limit is {most}")
-        lines.append(f"{text} at the {len(frame.places)} places; the limit is {most}")
+        lines.append(f"{text}, in {len(frame.places)} place(s); the limit is {most}")
     lines.append(
         "Compare the published counts, and the counts that were asked for, with the release. The "
         "data sets are made from it, and none is said to be the truth."

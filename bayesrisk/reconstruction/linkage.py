@@ -193,7 +193,6 @@ def match_records(
 def _match(
     left: IntArray, right: IntArray, bits: int, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """Return the positions of the pairs of equal keys."""
     pairs = min(left.size, right.size)
     out = np.empty((2, pairs), np.int64)
     sides = []
@@ -381,7 +380,6 @@ def _checked(column: pd.Series, name: str, source: str) -> pd.Series | IntArray:
 
 
 def _blocks(column: pd.Series, source: str) -> pd.Series:
-    """Return blocks as text of 15 digits."""
     if pd.api.types.is_integer_dtype(column.dtype):
         text = column.astype("int64").astype(str).str.zfill(15)
     else:

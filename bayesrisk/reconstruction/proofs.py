@@ -328,11 +328,9 @@ class _Prover:
         return name
 
     def _name(self, row: int) -> str:
-        """Return the name of a row in sums."""
         return "not" if row >= len(self.keys) else self._note(self._entry(row))
 
     def _entry(self, row: int) -> Json:
-        """Return a row as a certificate has it."""
         if row < len(self.keys):
             return self.counts.entry(*self.keys[row])
         part = self.parts[row - len(self.keys)]
@@ -417,14 +415,12 @@ class _Prover:
 
 
 def _heaviest(box: check_proof.Box) -> int:
-    """Return the largest weight of a kind of record in a box."""
     return math.prod(
         max(s.values() if isinstance(s, dict) else [w for *_, w in s]) for s in box.sets.values()
     )
 
 
 def _renamed(tree: Json, names: Mapping[str, str]) -> Json:
-    """Return a refutation with other names of counts."""
     if "sum" in tree:
         return {"sum": {names.get(name, name): m for name, m in tree["sum"].items()}}
     if "none" in tree:
@@ -441,7 +437,6 @@ def _json_bytes(document: Json) -> bytes:
 
 
 def _claim_questions(result: Claims) -> Iterator[_ProofQuestion]:
-    """Yield the verified claims, and the places without a solution."""
     wrong = result.blocks["status"] == Status.INFEASIBLE
     for place in result.blocks.loc[wrong, result.level].tolist():
         yield _ProofQuestion("impossible", (), (place,))

@@ -5,6 +5,7 @@ It holds no seed, no record and no unprotected count.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from bayesrisk._base.display import displayed, several, short
 from bayesrisk._version import __version__
 from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
-from bayesrisk.release.words import law_words
+from bayesrisk.release.words import PLACES, law_words
 from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import (
@@ -192,8 +193,9 @@ def _check_likelihood(value: object, name: str) -> None:
 #: Readers of Parquet folders pass over names that start with an underscore.
 RELEASE_FILE = "_release.json"
 _FORMAT = 4
+README = "README.txt"
 _KEYS = {"format", "version", "simulation", "spec", "diagnostics"}
-_TABLES = {"tables"}
+_TABLES, _FILES = {"tables"}, "files"
 _MORE = {"partitions", "releases"}
 
 
@@ -225,7 +227,8 @@ def read_document(file: Path, more: set[str] = _TABLES) -> dict[str, Any]:
             f"{file}: format must be {_FORMAT}, got {quote(document['format'])}, which another "
             "version of bayesrisk wrote; the page Migration says how it is read, nothing drawn anew"
         )
-    same_keys(document, _KEYS | more, str(file))
+    keys = _KEYS | more | ({_FILES} & set(document) if more == _TABLES else set())
+    same_keys(document, keys, str(file))
     return document
 
 
@@ -236,6 +239,11 @@ def check_bound(file: Path, document: Mapping[str, Any]) -> None:
     named = disk.read_document(manifest).get("release")
     if named != disk.document_digest({key: document[key] for key in _KEYS}):
         raise DataError(f"{file}: is not the description that {MANIFEST} names")
+    listing = check.mapping(document.get(_FILES, {}), f"{file}: {_FILES}")
+    for name, digest in listing.items():
+        if name != README and not re.fullmatch(rf"{exchange.CSV_FOLDER}/[\w-]+\.csv", str(name)):
+            raise DataError(f"{file}: {_FILES} must be {README} and tables, got {quote(name)}")
+        disk.check_digest(file.parent / name, str(digest), RELEASE_FILE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,18 +341,23 @@ class Release:
     def _shown_frame(self) -> Any:
         return self.tables._shown_frame()
 
-    def write(self, folder: str | Path, *, replace: bool = False) -> Path:
+    def write(self, folder: str | Path, *, replace: bool = False, readable: bool = True) -> Path:
         """Write the tables in the exchange form, with ``_release.json`` beside them.
 
-        Each of the two names the other by its digest.  The folder, new or empty, or one with a
-        release or tables that ``replace`` permits to replace, appears whole or not at all.
+        Each of the two names the other by its digest.  ``readable`` adds what is handed over to
+        people: every table as ``tables/NAME.csv``, with labels and names of places, and
+        ``README.txt``, which says what is exact, what is random and how to check it.
+
+        The folder, new or empty, or one with a release or tables that ``replace`` permits to
+        replace, appears whole or not at all.
         """
         target, replaced = check.path(folder, "folder"), check.flag(replace, "replace")
         document = release_document(self.spec, self.diagnostics, simulation=self.simulation)
 
         def check_folder(folder: Path) -> None:
             if replaced:
-                exchange.check_folder(folder, replace=True, also=RELEASE_FILE)
+                also = (RELEASE_FILE, README, exchange.CSV_FOLDER)
+                exchange.check_folder(folder, replace=True, also=also)
             else:
                 disk.new_folder(folder)
 
@@ -352,6 +365,10 @@ class Release:
             described = disk.document_digest(document)
             exchange.fill(self.tables.content, scratch, release=described)
             bound = {**document, "tables": disk.digest(scratch / MANIFEST)}
+            if readable:
+                files = exchange.write_csv(self.tables.content, scratch)
+                disk.write_bytes(scratch / README, _readme(self, files).encode())
+                bound[_FILES] = {name: disk.digest(scratch / name) for name in (README, *files)}
             disk.write_bytes(scratch / RELEASE_FILE, disk.sealed(bound))
         return target
 
@@ -431,3 +448,49 @@ class Release:
         }
         simulation = any(part.simulation for part in parts.values())
         return cls(spec, tables, diagnostics, simulation=simulation)
+
+
+def _chance_words(release: Release) -> str:
+    """Return who drew the random numbers of a release."""
+    if not any(law.random for law in release.spec.tables.values()):
+        return "Nothing is random: the same records would give the same release."
+    sampler = release.spec.parameters.get("sampler") or "NumPy"
+    if release.simulation:
+        return f"{sampler}, from a seed. A simulation: whoever guesses the seed takes it off."
+    return f"{sampler}, from entropy of the operating system that is kept nowhere."
+
+
+def _readme(release: Release, files: Mapping[str, str]) -> str:
+    """Return the text that lies beside a release; ``files`` has its tables by their files."""
+    tables, spec = release.tables, release.spec
+    laws: dict[tuple[bool, str], list[str]] = {}
+    for key, law in spec.tables.items():
+        words = law_words(law, tables.hidden(*key).nnz)
+        laws.setdefault((law.exact, words), []).append(" ".join(key))
+    exact, other = (
+        [f"  {several(names, 20)}: {law}" for (one, law), names in laws.items() if one is wanted]
+        for wanted in (True, False)
+    )
+    places = ", ".join(f"{len(codes):,} at {level}" for level, codes in tables.geoids.items())
+    settings = ", ".join(f"{name} {value}" for name, value in spec.parameters.items())
+    parts = {
+        "A release of protected tables": [
+            *["Made up: none of these people exists."] * tables.made_up
+        ],
+        "The tables": [
+            *(f"  {file}: {table}" for file, table in files.items()),
+            "A row is a count of a cell at a place. A count of 0 is written as 0, an empty one is",
+            "withheld. Tables of more than 131,072 counts at a level leave out counts of 0.",
+            "The same counts, for programs: part-*.parquet.",
+        ],
+        "How they are protected": [f"  {spec.mechanism}: {settings or 'no parameters'}"],
+        "What is exact": [f"  the list of places ({places}): {PLACES[spec.places]}", *exact],
+        "What is not exact, and its law": other or ["  nothing"],
+        "Who drew": [f"  {_chance_words(release)}"],
+        "How to check it": [
+            "  pip install bayesrisk-disclosure, then bayesrisk verify FOLDER: every file must be",
+            "  the one that _release.json names, this one too.",
+        ],
+    }
+    blocks = ["\n".join([title, "-" * len(title), *lines]) for title, lines in parts.items()]
+    return "\n\n".join(blocks) + "\n"

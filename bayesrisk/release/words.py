@@ -1,4 +1,4 @@
-"""Releases in words: what a published count says, given the true one."""
+"""Releases in words: laws of published counts, and where the list of places comes from."""
 
 from bayesrisk.tables.likelihoods import (
     CellKeySpec,
@@ -9,6 +9,13 @@ from bayesrisk.tables.likelihoods import (
     SimulationOnly,
     SuppressedCounts,
 )
+
+#: Where the list of published places comes from, by the word for it in a spec.
+PLACES = {
+    "public": "from a public list, the same whoever lives where",
+    "occupied": "those with a record, a fact about the records",
+    None: "where the list comes from is not said",
+}
 
 
 def law_words(law: Likelihood, withheld: int | None = None) -> str:

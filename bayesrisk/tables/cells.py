@@ -135,8 +135,8 @@ class CellSpace:
 
     def incidence(self, tables: Iterable[Table]) -> sp.csr_array:
         """Return the weight of each cell of this space in all cells of tables, (theirs, these)."""
-        own = self.representatives()
-        parts = [table.incidence(self.schema, own) for table in tables]
+        cells = self.representatives()
+        parts = [table.incidence(self.schema, cells) for table in tables]
         matrix = sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
         matrix.sort_indices()
         return matrix

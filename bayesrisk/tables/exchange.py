@@ -1,9 +1,11 @@
 """Published tables into a folder, whole or not at all, by place too; and out of it, checked."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk._base import disk, validation as check
+from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.disk.parquet import check_together, is_text, read_table
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, quote
@@ -27,6 +30,7 @@ from bayesrisk.tables.workload import Workload
 
 MANIFEST = "_manifest.json"
 GEOGRAPHIES = "_geographies.parquet"
+CSV_FOLDER = "tables"  # of a release: its tables once more, for people
 FORMAT = "bayesrisk tables 1"
 ROWS = pa.schema(
     [
@@ -569,10 +573,38 @@ def fill(tables: Content, folder: Path, *, release: str | None = None) -> None:
     disk.write_bytes(folder / MANIFEST, disk.sealed(manifest))
 
 
-def check_folder(folder: Path, *, replace: bool, also: str = MANIFEST) -> None:
-    """Refuse a folder unless it is empty or holds tables, and perhaps one more file."""
+def write_csv(tables: Content, folder: Path) -> dict[str, str]:
+    """Write a file ``tables/NAME.csv`` of every table, at all levels; return the tables by file.
+
+    Cells stand by their labels, and places also by their names, if they have any.
+    """
+    levels: dict[str, list[Key]] = {}
+    for key in tables.workload.tables:
+        levels.setdefault(key[1], []).append(key)
+    geography, files = tables.workload.schema.geography, dict[str, str]()
+    (folder / CSV_FOLDER).mkdir()
+    for name, keys in levels.items():
+        stem = re.sub(r"[^\w-]+", "_", name).strip("_-")[:80] or "table"
+        names = {Path(file).stem.casefold() for file in files}
+        stems = (stem, *(f"{stem}-{number}" for number in range(2, len(levels) + 2)))
+        file = f"{CSV_FOLDER}/{next(s for s in stems if s.casefold() not in names)}.csv"
+        with disk.whole_file(folder / file, tidy=False) as stream:
+            pieces = (_slices(tables, key, whole=_is_whole(tables, key)) for key in keys)
+            for number, piece in enumerate(chain([ROWS.empty_table()], *pieces)):
+                frame = piece.drop_columns("table").to_pandas(integer_object_nulls=True)
+                frame = frame.astype({"count": "Int64"}).rename(columns={"geoid": "place"})
+                if geography.names:
+                    frame.insert(2, "name", geography.named(frame["place"]))
+                heading, rows = csv_bytes(frame).split(b"\n", 1)
+                stream.write(rows if number else heading + b"\n")
+        files[file] = f"table {name}" + f" at {', '.join(key[0] for key in keys)}"
+    return files
+
+
+def check_folder(folder: Path, *, replace: bool, also: Collection[str] = ()) -> None:
+    """Refuse a folder unless it is empty or holds tables, and perhaps some more files."""
     names = {p.name for p in folder.iterdir()} if folder.exists() else set()
-    parts = {n for n in names if n in (MANIFEST, GEOGRAPHIES, also) or is_part(n)}
+    parts = {n for n in names if n in (MANIFEST, GEOGRAPHIES, *also) or is_part(n)}
     refuse_others(folder, names - parts if not parts or MANIFEST in parts else names, "tables")
     if parts and not replace:
         raise OutputError(f"{folder}: holds tables already; nothing was changed")

@@ -339,9 +339,11 @@ class PublishedTables(Tabular):
         number = f", {withheld:,} of them withheld" * bool(withheld)
         exact = (" ".join(k) for k in self.counts if self.laws.get(k, TrueCounts()).exact)
         lines = [f"{total:,} counts in {len(self.counts):,} tables of {work.schema.name}{number}."]
-        at = {k: f"{k} ({len(v):,} places): {several(work.at(k))}." for k, v in self.geoids.items()}
+        levels = {
+            k: f"{k} ({len(v):,} places): {several(work.at(k))}." for k, v in self.geoids.items()
+        }
         made_up = ["Made up: none of these people exists."] * self.made_up
-        return [*made_up, *lines, *at.values(), f"Exact: {several(exact, 4) or 'none'}."]
+        return [*made_up, *lines, *levels.values(), f"Exact: {several(exact, 4) or 'none'}."]
 
     def _shown_frame(self) -> pd.DataFrame:
         key = max(self.counts, key=lambda key: self.counts[key].shape[1] > 1)  # the first of them

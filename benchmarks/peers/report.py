@@ -11,7 +11,7 @@ from peers import linked
 from peers.comparison import LeftOutError, Result, version
 
 HEADER = ("Question", "bayesrisk", "Beside", "Time of the other / ours", "Equal", "Not the same")
-OWN = ("bayesrisk", "numpy", "scipy", "numba", "pandas", "pyarrow", "highspy")
+OWN = ("bayesrisk-disclosure", "numpy", "scipy", "numba", "pandas", "pyarrow", "highspy")
 
 
 def line(result: Result) -> str:

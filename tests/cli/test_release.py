@@ -58,7 +58,7 @@ def test_the_command_releases_what_the_class_does(run, microdata, tmp_path):
     )
     asked = Workload.named("sf1-block").select(tables=["P12"])
     assert made == mechanism.release(Microdata.read(microdata), workload=asked, rng=7)
-    frame = pd.read_parquet(out)
+    frame = pd.read_parquet(out / "part-00000.parquet")
     assert frame.columns.tolist() == ["level", "geoid", "table", "cell", "count"]
 
 
@@ -105,10 +105,10 @@ def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
     options = ["--protection", "rounding", "--set", "base=5", "--set", "method=random"]
     run(microdata, *options, "--tables", "sf1-block", "--simulation-seed", 918273645, "-o", out)
     files = sorted(p.name for p in out.iterdir())
-    described = ["_geographies.parquet", "_manifest.json", "_release.json"]
-    assert files == [*described, "part-00000.parquet"]
-    assert not any(b"918273645" in (out / name).read_bytes() for name in files)
-    counts = pd.read_parquet(out)["count"]
+    described = ["README.txt", "_geographies.parquet", "_manifest.json", "_release.json"]
+    assert files == [*described, "part-00000.parquet", "tables"]
+    assert not any(b"918273645" in file.read_bytes() for file in out.rglob("*.*"))
+    counts = pd.read_parquet(out / "part-00000.parquet")["count"]
     assert (counts % 5 == 0).all()
 
 

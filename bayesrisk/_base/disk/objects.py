@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, MissingDependencyError
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)  # a path has lost one slash
-_EXTRA = "needs the extra bayesrisk[cloud]"
+_EXTRA = "needs the extra bayesrisk-disclosure[cloud]"
 
 
 def at_url(text: str, name: str = "path") -> Path | None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
+from bayesrisk._base.disk.text import check_held, named
 from bayesrisk.cli.data import MEASUREMENTS, data_path
-from bayesrisk.cli.options import OutputOption, RunOptions, parse_number
+from bayesrisk.cli.options import RunOptions, parse_number
 from bayesrisk.cli.printing import print_answer, shard_lines, table_lines
 from bayesrisk.exceptions import ArgumentError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from bayesrisk.experiments.runs.engine import RunSummary
 
 _POSTERIORS = ("risk", "counts")
+_SHOWN = 25  # cells that are printed
 _CURVE = "curve"  # of the summary: for the figure, too long to print
 
 
@@ -27,6 +29,9 @@ _CURVE = "curve"  # of the summary: for the figure, too long to print
 class MeasurementOptions:
     """Which counts are read, and what is asked of them."""
 
+    unit: Annotated[
+        str | None, "GEOID of one unit: its cells by labels, printed, and no folder is written."
+    ] = None
     posterior: Annotated[str, "risk: of one person in every cell; counts: of every count."] = "risk"
     level: Annotated[str, "Level of the spine."] = "Block"
     query: Annotated[str | None, "One query alone [risk: all together; counts: total]."] = None
@@ -45,17 +50,24 @@ class RiskOptions:
 
 
 def measurements(
-    folder: Annotated[Path, typer.Argument(help="Noisy measurement folder, or sample:NAME.")],
-    output: OutputOption,
+    folder: Annotated[
+        Path, typer.Argument(help="Noisy measurement folder, a zip of one, or sample:NAME.")
+    ],
     question: MeasurementOptions,
     risk: RiskOptions,
     runner: RunOptions,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Output folder.")] = None,
     top: Annotated[str | None, "Counts: coarsest level, whose units are one tree [State]."] = None,
 ) -> None:
     """Say what the noisy counts of a census tell of every cell."""
     from bayesrisk._base import validation as check
 
     counts = check.choice(question.posterior, "posterior", _POSTERIORS) == "counts"
+    if question.unit is not None:
+        _print_unit(folder, question, risk, runner)
+        return
+    if output is None:
+        raise ArgumentError("--output must be given, or --unit for one unit")
     if output.suffix == ".parquet":
         raise ArgumentError("--output", "must be a folder", got=str(output))
     risk_options = {
@@ -96,6 +108,34 @@ def measurements(
     print_answer(document, [*lines, *shard_lines(summary)], as_json=runner.as_json)
 
 
+def _print_unit(
+    folder: Path, question: MeasurementOptions, risk: RiskOptions, runner: RunOptions
+) -> None:
+    """Print the cells of one unit that no constraint fixes, those that say most first."""
+    if risk.prior is None:
+        raise ArgumentError("--prior must be given for the risk of every cell")
+    with measurement_folder(folder) as place:
+        answer = br.census.unit_measurements(
+            place,
+            str(question.unit),
+            prior=parse_number(risk.prior, "prior"),
+            known_count=risk.known_count or 0,
+            level=question.level,
+            query=question.query,
+            budget=question.budget,
+        )
+    rows: list[Any] = (
+        answer.open_cells().round({"posterior": 6, "risk_ratio": 3}).to_dict("records")
+    )
+    sentences = answer._answer()
+    document = {
+        "unit": answer.geocode, "query": answer.query, "prior": answer.prior,
+        "more_than_known": answer.more_than_known, "sentences": sentences, "cells": rows,
+    }  # fmt: skip
+    lines = table_lines(rows[:_SHOWN], f"The {min(len(rows), _SHOWN)} cells that say most:")
+    print_answer(document, [*sentences, *(lines if rows else [])], as_json=runner.as_json)
+
+
 def _figures(result: "RunSummary", output: Path) -> Sequence[Path]:
     """Draw how many cells are above a ratio, beside the cells."""
     import pandas as pd
@@ -124,11 +164,15 @@ def _lines_of_counts(result: "RunSummary", output: Path) -> list[str]:
 
 @contextmanager
 def measurement_folder(argument: Path) -> Iterator[Path]:
-    """Provide the folder of noisy measurements that an argument names, a sample's unpacked."""
-    sample = data_path(argument, MEASUREMENTS)
-    if sample is argument:
-        yield argument
+    """Provide the folder of noisy measurements that an argument names, a zip of it unpacked."""
+    place = data_path(argument, MEASUREMENTS)
+    if place.suffix != ".zip":
+        yield place
         return
-    with TemporaryDirectory() as folder, zipfile.ZipFile(sample) as archive:
-        archive.extractall(folder)  # our own, its bytes checked
-        yield next(path for path in sorted(Path(folder).iterdir()) if path.is_dir())
+    with TemporaryDirectory() as folder:
+        faults = zipfile.BadZipFile, RuntimeError, NotImplementedError
+        with named(str(place), also=faults), zipfile.ZipFile(place) as archive:
+            check_held(str(place), sum(member.file_size for member in archive.infolist()))
+            archive.extractall(folder)  # no member leaves the folder
+        inner = [path for path in sorted(Path(folder).iterdir()) if path.suffix != ".parquet"]
+        yield inner[0] if inner else Path(folder)

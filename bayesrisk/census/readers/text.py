@@ -210,8 +210,8 @@ def sheet_rows(source: Source) -> Iterator[list[str]]:
         import openpyxl
     except ImportError as error:
         raise MissingDependencyError(
-            f"{source.name}: an Excel workbook needs openpyxl: pip install 'bayesrisk[excel]', or "
-            "save it as CSV"
+            f"{source.name}: an Excel workbook needs openpyxl: "
+            "pip install 'bayesrisk-disclosure[excel]', or save it as CSV"
         ) from error
     with open_archive(source.path) as archive:
         for info in archive.infolist():

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,9 +27,10 @@ from scipy.special import pdtrik
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.census.readers.nmf import reader as nmf_reader
+from bayesrisk.census.readers.nmf.labels import query_cells
 from bayesrisk.census.readers.nmf.rows import cell_labels
 from bayesrisk.census.studies.measurement_counts import MeasurementSource, NoisyStudy
-from bayesrisk.exceptions import DataError, quote
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference.count.measurements import MeasurementTables
@@ -37,7 +39,7 @@ from bayesrisk.plotting import plot_noisy_measurements
 
 _CHUNK = 2**13  # units of which all bounds are in memory
 _KEPT = 2**12  # pairs of cells that are kept, by pattern
-_CURVE = 120  # thresholds of the curve
+CURVE = 120  # thresholds of the curve
 _CELLS = 2**20  # of a shard, about
 _SEVERAL = "several"  # constraints that settle a cell together
 _NO_CELLS = np.empty(0, dtype=np.int64)
@@ -349,9 +351,9 @@ class MeasurementsStudy(NoisyStudy):
     be of the same count, of other queries and of larger places.
 
     A complete run has ``risk.parquet`` (a row for each unit and cell: ``geocode``, ``cell``,
-    ``noisy_count``, the four columns above, ``values``, the number of noisy values added up, and
-    ``settled_by``, the constraint that fixes the count) and ``summary.json`` with the facts of the
-    run: the settings; ``units`` with a noisy
+    ``noisy_count``, the four columns above, ``values``, the number of noisy values added up,
+    ``settled_by``, the constraint that fixes the count, and ``label``, the cell in words) and
+    ``summary.json`` with the facts of the run: the settings; ``units`` with a noisy
     answer to the query, ``unmeasured`` ones (None where no constraints list the units) and the
     ``cells`` of those with one; ``settled``, cells whose count a constraint fixes, by constraint
     (``several`` where it needs more than one); ``strengthened``, cells with more than one value;
@@ -442,12 +444,19 @@ class MeasurementsStudy(NoisyStudy):
             shards=len(ranges),
         )
 
+    def table_between(self, low: str, high: str) -> pa.Table:
+        """Return the rows of ``risk.parquet`` of the units from one geocode to another."""
+        return self._unit_tables(low, high)["risk"]
+
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return cells, how often each noisy count occurs, and a tally of a shard."""
-        source, config = self._source(), self.config
-        prior, known_count = config["prior"], config["known_count"]
-        low, high = config["ranges"][shard]
-        near = surroundings(source, source.state(low), config["combine"])
+        return self._unit_tables(*self.config["ranges"][shard])
+
+    def _unit_tables(self, low: str, high: str) -> dict[str, pa.Table]:
+        source, combine = self._source(), self.query is None
+        prior = check.scalar(check.probability(self.prior, "prior"), "prior")
+        known_count = check.integer(self.known_count, "known_count", lower=0)
+        near = surroundings(source, source.state(low), combine)
         units = near.units[slice(*np.searchsorted(near.units, [low, high + ":"]))]
         measured_answers = source.answers(source.level, units)
         row = (
@@ -456,7 +465,7 @@ class MeasurementsStudy(NoisyStudy):
             else nmf_reader.positions(units, measured_answers.geocodes)
         )
         absent = {"unmeasured": int((row < 0).sum())} if near.listed else {}
-        if not config["combine"]:  # units without an answer have nothing to be judged by
+        if not combine:  # units without an answer have nothing to be judged by
             units, row = units[row >= 0], row[row >= 0]
         bounds = source.bounds(units, source.level, source.target)
         shape = units.size, source.n_cells
@@ -471,15 +480,19 @@ class MeasurementsStudy(NoisyStudy):
             for out, answers in zip(alone, tables.look_up(counts[measured], sigma2), strict=True):
                 out[measured] = answers.reshape(measured.size, -1)
             evidence.add(measured, np.arange(source.n_cells), counts[measured], sigma2)
-        if config["combine"] and source.target is not None:
+        if combine and source.target is not None:
             evidence = combined_evidence(source, near, units, bounds, known_count)
         joint = _joint(prior, known_count, bounds, evidence, alone)
         cells = _Cells(units, counts, row >= 0, alone, joint, evidence, bounds)
-        tally = cells.tally(config["exceeds"]) | {"units": measured.size} | absent
+        tally = (
+            cells.tally([check.scalar(limit, "exceeds") for limit in self.exceeds])
+            | {"units": measured.size}
+            | absent
+        )
         return {
             "counted": pa.table(list(tables.counted()), schema=_COUNTED),
             "tally": pa.table([list(tally), list(tally.values())], schema=_TALLY),
-            "risk": cells.table(),
+            "risk": cells.table().append_column("label", _labels(source, units.size)),
         }
 
     def sentences(self, facts: Mapping[str, Any]) -> list[str]:
@@ -564,10 +577,20 @@ class MeasurementsStudy(NoisyStudy):
             "exceedance": exceedance,
             "more_than_known": more_than_known(
                 # Ratios that do not depend on the counts: up to certainty.
-                tables.exceedance(np.geomspace(1.0, 1.0 / config["prior"], _CURVE).tolist())
+                tables.exceedance(np.geomspace(1.0, 1.0 / config["prior"], CURVE).tolist())
             ),
-            "curve": _rows(tables.exceedance(np.geomspace(1.0, top, _CURVE).tolist())),
+            "curve": _rows(tables.exceedance(np.geomspace(1.0, top, CURVE).tolist())),
         }
+
+
+def _labels(source: MeasurementSource, units: int) -> pa.DictionaryArray:
+    """Return the words of the cells of so many units; the number of a cell that is not known."""
+    names = [f"cell {number}" for number in range(source.n_cells)]
+    if source.target is not None:
+        with suppress(ArgumentError):
+            names = query_cells(source.nmf.universe, source.query)
+    numbers = np.tile(np.arange(source.n_cells, dtype=np.int32), units)
+    return pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(names, pa.string()))
 
 
 def more_than_known(curve: pd.DataFrame) -> int:

@@ -177,13 +177,14 @@ class NationAttackStudy(Study):
 
     def outlook(self, todo: Sequence[int]) -> Outlook:
         """Return the time of each county, by a tract that is drawn for it and forgotten."""
-        spec, nation = self.nation.spec, self.nation
-        tract = replace(self, nation=Nation(nation.blocks, replace(spec, tracts_per_county=1)))
+        spec = replace(self.nation.spec, tracts_per_county=1)
+        blocks = min(self.nation.blocks, spec.blocks_per_group * spec.groups_per_tract)
+        tract = replace(self, nation=Nation(blocks, spec))
         for _ in range(2):  # the first one loads what is compiled
             start = time.process_time()
             tract.compute(0)
             seconds = time.process_time() - start
-        return Outlook(seconds=dict.fromkeys(todo, seconds * spec.tracts_per_county))
+        return Outlook(seconds=dict.fromkeys(todo, seconds * self.nation.spec.tracts_per_county))
 
     def tables(self, folder: RunFolder) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return shares by rule and core-hours by step, with intervals over counties."""

@@ -226,7 +226,7 @@ class DaskExecutor(Executor):
             import distributed
         except ImportError as error:
             raise MissingDependencyError(
-                "the dask executor needs the extra bayesrisk[dask]"
+                "the dask executor needs the extra bayesrisk-disclosure[dask]"
             ) from error
         self._dask: Any = dask
         self._distributed: Any = distributed

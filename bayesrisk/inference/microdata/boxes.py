@@ -73,7 +73,6 @@ class _Boxes(NamedTuple):
 
 @lean_step
 def _add(values: FloatArray, factor: float, target: FloatArray) -> None:
-    """Add ``factor`` times some values."""
     for s in range(values.size):
         target[s] += factor * values[s]
 
@@ -454,7 +453,6 @@ class _Planner:
         return axes, table
 
     def _write(self) -> BoxPlan:
-        """Return the plan as arrays."""
         n_rows, unknowns = self._matrix.shape
         parts, width = 2 * unknowns - 1, max(n_rows, 1)
         state, axes = np.zeros((parts, n_rows), np.int64), np.ones(parts, np.int64)

@@ -96,7 +96,6 @@ def _slot(states: States, sums: IntArray) -> int:
 
 @kernel
 def _index(states: States) -> None:
-    """Give every state its slot."""
     states.slots[:] = -1
     for state in range(states.number[0]):
         states.slots[_slot(states, states.sums[state])] = state
@@ -458,7 +457,6 @@ class Contraction:
         return weight
 
     def _leaf(self, g: int) -> _Part:
-        """Return the part of one unknown."""
         sums, alone = self._sums, frozenset([g])
         rows = np.flatnonzero(sums.matrix[:, g]).astype(np.int64)
         x = np.arange(self._least[g], self._most[g] + 1)
@@ -585,7 +583,6 @@ def _states(part: _Part) -> int:
 
 
 def _position(rows: IntArray, names: IntArray) -> IntArray:
-    """Return the position of each of some rows among others; -1 where it is not there."""
     positions = np.full(names.size, -1, np.int64)
     positions[np.searchsorted(names, rows)] = np.arange(rows.size)
     return positions
@@ -610,7 +607,6 @@ def _by_one_row(left: _Part, right: _Part, rows: JoinedRows) -> tuple[IntArray, 
 
 
 def _room(states: int, rows: int) -> States:
-    """Return a table for a number of states."""
     size = 1 << max(states - 1, 1).bit_length()
     table = States(
         np.zeros((size, rows), np.int64),

@@ -118,7 +118,6 @@ def weigh(
 def _whole(
     system: SmallSystem, limit: int, functions: Sequence[IntArray], removed: Sequence[int] = ()
 ) -> ExactLaw:
-    """Return the laws by one contraction of each component."""
     n_groups = system.matrix.shape[1]
     blocks: Any = [[None, system.matrix.T], [system.matrix, None]]
     label = connected_components(sp.block_array(blocks), directed=False)[1][:n_groups]
@@ -311,7 +310,6 @@ def _separators(one: IntArray, other: IntArray, mass: FloatArray) -> IntArray | 
 
 
 def _cross(one: IntArray, other: IntArray) -> IntArray:
-    """Return the cells in which both partitions agree."""
     key = one * (int(other.max()) + 1) + other
     cell: IntArray = np.unique(key, return_inverse=True)[1].astype(np.int64)
     return cell
@@ -516,7 +514,6 @@ def _pair_laws(
 
 
 def _log_choose(n: IntArray, k: IntArray | int) -> FloatArray:
-    """Return the log of the number of choices of k of n, -inf where there is none."""
     inside, log = (k >= 0) & (k <= n), gammaln(np.arange(int(n.max(initial=0)) + 1.0) + 1.0)
     k = np.where(inside, k, 0)
     return np.where(inside, log[n] - log[k] - log[n - k], -np.inf)

@@ -584,7 +584,6 @@ def expected_frame(
 
 
 def _frame(system: MicrodataSystem, cells: IntArray) -> pd.DataFrame:
-    """Return place and codes of classes."""
     classes = system.classes
     place, cls = np.divmod(cells, classes.size)
     places: TextArray = system.places[place]
@@ -595,7 +594,6 @@ def _frame(system: MicrodataSystem, cells: IntArray) -> pd.DataFrame:
 
 
 def _codes(classes: CellSpace, name: str) -> list[str]:
-    """Return the codes of every bin of an attribute."""
     attribute = classes.schema.attribute(name)
     texts = []
     for b in range(int(classes.bins[name].max()) + 1):

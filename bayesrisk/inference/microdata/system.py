@@ -259,7 +259,6 @@ def _weights(shared: _Shared, level: str, classes: CellSpace) -> sp.csr_array:
 def _layer(
     release: Release, level: str, place: str, places: TextArray, weights: sp.csr_array
 ) -> Layer:
-    """Return the published cells of a level."""
     tables, schema = release.tables, release.tables.workload.schema
     geoids = _descendants(tables.geoids[level], place)
     rows = np.searchsorted(tables.geoids[level], geoids)
@@ -315,7 +314,6 @@ def _check_true(counts: IntArray, layer: Layer) -> None:
 
 
 def _descendants(geoids: TextArray, place: str) -> TextArray:
-    """Return the places whose code begins with that of a place."""
     matches: TextArray = geoids[np.strings.startswith(geoids, place)]
     return matches
 
@@ -323,6 +321,7 @@ def _descendants(geoids: TextArray, place: str) -> TextArray:
 # A system made small without changing its law: dead unknowns, equal columns, implied rows.
 
 
+_AT_ONCE = 2000  # rows that are looked at together, or as many as there are groups
 _MAX_WEIGHTS = 2**28  # of numbers of records: 2 GiB
 _MAX_ENTRIES = 2**26  # of rows by groups, written out: half a GiB
 
@@ -436,7 +435,6 @@ def log_priors(mass: FloatArray, top: IntArray, *, dirichlet: bool) -> tuple[Flo
 
 
 def _mass(system: MicrodataSystem) -> FloatArray:
-    """Return the share, or Dirichlet parameter, of every unknown."""
     prior, n_places = system.prior, len(system.places)
     shares = system.classes.mass(prior.shares)
     mass = np.tile(shares * (prior.concentration or 1.0), n_places)
@@ -446,7 +444,6 @@ def _mass(system: MicrodataSystem) -> FloatArray:
 
 
 def _all_rows(system: MicrodataSystem) -> RowSystem:
-    """Return the rows of the system, of what is known, and of the people of every place."""
     n_places, n_classes, knowledge = len(system.places), system.classes.size, system.knowledge
     rows = system.rows()
     settled = np.asarray(knowledge.settled.sum(axis=1), np.int64).ravel()
@@ -483,7 +480,6 @@ def _all_rows(system: MicrodataSystem) -> RowSystem:
 
 
 def _ones(columns: IntArray, width: int) -> sp.csr_array:
-    """Return a row that counts some of the unknowns."""
     return sp.csr_array(
         (np.ones(columns.size, np.int64), columns, np.array([0, columns.size])), shape=(1, width)
     )
@@ -499,8 +495,13 @@ def _drop_implied_rows(rows: RowSystem, prior: RecordPrior) -> RowSystem:
     # Hard rows are kept as long as they are independent, those of few unknowns first.
     order = np.lexsort((np.diff(rows.matrix.indptr), ~rows.hard))
     hard, right = order[rows.hard[order]], rows.counts - rows.constants
-    basis = row_basis(sp.csc_array(rows.matrix[hard]), right[hard])
-    rest = order[~np.isin(order, hard[basis.rows])]
+    independent, step = hard[:0], max(_AT_ONCE, rows.matrix.shape[1])
+    # Some at a time, beside the independent ones of those before: all of them need a square.
+    for begin in range(0, max(hard.size, 1), step):
+        chosen = np.append(independent, hard[begin : begin + step])
+        basis = row_basis(sp.csc_array(rows.matrix[chosen]), right[chosen])
+        independent = chosen[basis.rows]
+    rest = order[~np.isin(order, independent)]
     keep = np.ones(order.size, np.bool_)
     totals = zip(*basis.totals(rows.matrix[rest].toarray()), strict=True)
     for r, (total, part) in zip(rest.tolist(), totals, strict=True):

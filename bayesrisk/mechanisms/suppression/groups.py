@@ -72,7 +72,6 @@ class Cliques:
         return sparse.csr_array((np.tile(counts.data, count), coords), shape=shape)
 
     def _flat(self, clique: int, codes: dict[str, IntArray]) -> IntArray:
-        """Return the cells of a clique that indices of codes lie in."""
         flat = np.zeros(len(next(iter(codes.values()))), dtype=np.int64)
         for name, kinds in zip(self.members[clique], self.shape(clique), strict=True):
             flat = flat * kinds + self.bins[name][codes[name]]
@@ -157,7 +156,6 @@ def _tree(members: tuple[tuple[str, ...], ...]) -> tuple[tuple[int, int, tuple[s
 
 
 def _incidence(cliques: Cliques, workload: Workload, level: str) -> sparse.csc_array:
-    """Return the weights of the cells of cliques in the cells of the tables of a level."""
     schema, blocks = workload.schema, []
     for table in workload.at(level).values():
         needed = set(table.factors) & set(cliques.bins)
@@ -285,7 +283,6 @@ class Structure:
         return incidences
 
     def _group(self, places: list[IntArray]) -> PlaceGroup:
-        """Return the rows and variables of the given places of each level."""
         finest = places[-1]
         live = self._live(places)
         variable = np.concatenate([np.full(len(k), b) for b, k in zip(finest, live, strict=True)])

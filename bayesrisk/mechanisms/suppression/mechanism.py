@@ -371,7 +371,6 @@ class Suppression(BaseMechanism):
 
 
 def _small(counts: sparse.csr_array, threshold: int) -> sparse.csr_array:
-    """Return which counts are from 1 to below the threshold."""
     hidden = counts.copy()
     hidden.data = ((counts.data > 0) & (counts.data < threshold)).astype(np.int64)
     hidden.eliminate_zeros()
@@ -381,7 +380,6 @@ def _small(counts: sparse.csr_array, threshold: int) -> sparse.csr_array:
 def _withheld(
     tables: PublishedTables, plan: Structure, hidden: list[sparse.csr_array]
 ) -> PublishedTables:
-    """Return the tables without the counts of hidden cells."""
     counts: dict[tuple[str, str], Any] = {}
     suppressed: dict[tuple[str, str], Any] = {}
     for level, starts, part in zip(tables.workload.levels, plan.start, hidden, strict=True):

@@ -28,7 +28,7 @@ _CONTRADICT = "tables: published cells contradict each other"
 
 def some_histogram(group: PlaceGroup) -> IntArray:
     """Return a histogram that has all counts of a group in which nothing is hidden."""
-    model = _narrow(group.model)
+    model = _consistent(group.model)
     histogram = model.low.copy()
     for part in _parts(model, np.zeros(0, dtype=np.int64)):
         if part.star is None:
@@ -58,7 +58,7 @@ def group_ranges(
     bounded = ~tie & (~wanted | (most is not None))
     free = endless_variables(sparse.csr_array(rows[bounded]), rows[np.flatnonzero(tie)])
     targets = np.flatnonzero(wanted)
-    narrow = _narrow(IntegerModel(model.low, model.high, rows, low, high))
+    narrow = _consistent(IntegerModel(model.low, model.high, rows, low, high))
     lower, upper, proved = _settled(narrow, targets, (rows[targets] @ free) > 0)
     number = np.full(len(first), -1)
     number[targets] = np.arange(len(targets))
@@ -66,8 +66,7 @@ def group_ranges(
     return lower[position], upper[position], proved[position]
 
 
-def _narrow(model: IntegerModel) -> IntegerModel:
-    """Pass bounds from rows to variables until they settle; refuse what contradicts itself."""
+def _consistent(model: IntegerModel) -> IntegerModel:
     left = narrowed(model, _SWEEPS)
     if left is None:
         raise DataError(

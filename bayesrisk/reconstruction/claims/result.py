@@ -204,7 +204,6 @@ def one_record(claims: pd.DataFrame) -> BoolArray:
 
 
 def _collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
-    """Return the claims of all places as frames."""
     level, places = problem.level, problem.places.astype(object)
     patterns, decision = _joined(studies, "patterns"), _joined(studies, "decision")
     frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in studies]), patterns)

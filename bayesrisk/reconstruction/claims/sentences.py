@@ -49,7 +49,6 @@ def claim_sentences(claims: Claims, frame: pd.DataFrame | None = None) -> list[s
 
 
 def _codes(claims: Claims, name: str, code: int) -> tuple[int, ...]:
-    """Return the codes that a code stands for."""
     return next((g for g in claims.grouped.get(name, ()) if code in g), (code,))
 
 

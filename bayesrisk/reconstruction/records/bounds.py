@@ -112,7 +112,6 @@ def _margin(space: CellSpace, factors: Iterable[Mapping[str, IntArray]]) -> dict
 
 
 def _margin_size(margin: _Margin) -> int:
-    """Return the number of cells of a margin."""
     return int(np.prod([group.max() + 1 for group in margin.values()]))
 
 
@@ -232,7 +231,6 @@ def _split(space: CellSpace, rest: list[_Item]) -> tuple[list[_Item], _Margin, _
 
 
 def _margin_cells(space: CellSpace, margin: _Margin) -> IntArray:
-    """Return the cell of a margin that each cell of the histogram is in."""
     shape = tuple(int(margin[name].max()) + 1 for name in space.schema.names)
     index = np.broadcast_arrays(*np.ix_(*(margin[name] for name in space.schema.names)))
     return np.ravel_multi_index(tuple(index), shape).ravel().astype(np.int64)
@@ -624,7 +622,6 @@ def count_bounds(
 
 
 def _frame(question: StatedCounts, answer: _Answers) -> pd.DataFrame:
-    """Return one row for each place and query."""
     size, n_queries = answer.low.shape
     table, cell = (
         np.array(part, dtype=object) for part in zip(*question.queries.names, strict=True)

@@ -49,26 +49,18 @@ class BlockOutcome(NamedTuple):
     ptr: IntArray
 
 
-class BlockWork(NamedTuple):
-    """One block: the ends of every row, and its live cells with their bounds."""
-
-    rows: RowSums
-    cell: IntArray
-    low: IntArray
-    high: IntArray
-
-
 @lean_step
-def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, int]:
+def solve_block(
+    s: BlockRows, ends: RowSums, rows: IntArray, cell: IntArray, low: IntArray, high: IntArray
+) -> tuple[int, int, int]:
     """Bound the cells of one block; return its status, the row at fault and how many cells.
 
     ``rows`` are the rows of the block that are not zero: only the cells of the cover rows among
-    them are looked at, and those listed that no row excludes.  Those without a bound in larger
-    places either make the block ``UNCOUNTED``, or ``UNLIMITED`` where a row asks for them.
+    them are looked at, and ``cell`` lists those that no row excludes.  Those without a bound in
+    larger places either make the block ``UNCOUNTED``, or ``UNLIMITED`` where a row asks for them.
     """
     cell_ptr, cell_row, cell_coef = s.columns
-    row_low, row_high, least, most = w.rows
-    cell, low, high = w.cell, w.low, w.high
+    row_low, row_high, least, most = ends
     # No records add up to a negative count, nor to a number that is never published.
     for row in rows:
         if row_high[row] < 0 or row_low[row] > row_high[row]:
@@ -118,7 +110,7 @@ def solve_block(s: BlockRows, w: BlockWork, rows: IntArray) -> tuple[int, int, i
     for row in rows:
         if most[row] < row_low[row]:
             return INFEASIBLE, row, 0
-    wrong = narrow(s.columns, w.rows, cell, low, high, n_cells, EVERY_PASS)
+    wrong = narrow(s.columns, ends, cell, low, high, n_cells, EVERY_PASS)
     if wrong >= 0:
         return INFEASIBLE, wrong, 0
     for row in rows:
@@ -142,7 +134,7 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
     least, most = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
     cell = np.empty(n_cells, np.int64)
     low, high = np.empty(n_cells, np.int64), np.empty(n_cells, np.int64)
-    w = BlockWork(RowSums(row_low, row_high, least, most), cell, low, high)
+    ends = RowSums(row_low, row_high, least, most)
     table = np.empty((3, max(blocks.row.size // 2, 16)), np.int64)
     used = 0
     outcome.ptr[0] = 0
@@ -152,7 +144,8 @@ def solve_blocks(s: BlockRows, blocks: BlockCounts, outcome: BlockOutcome) -> In
         for k in range(first, last):
             row_low[blocks.row[k]] = blocks.low[k]
             row_high[blocks.row[k]] = blocks.high[k]
-        outcome.status[block], outcome.culprit[block], count = solve_block(s, w, rows)
+        status, culprit, count = solve_block(s, ends, rows, cell, low, high)
+        outcome.status[block], outcome.culprit[block] = status, culprit
         # Room for the cells of this block: twice as much as before, at least.
         if used + count > table.shape[1]:
             larger = np.empty((3, max(used + count, 2 * table.shape[1])), np.int64)

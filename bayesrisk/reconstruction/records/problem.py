@@ -230,8 +230,8 @@ class Problem:
     def stated(self) -> tuple[StatedCounts, ...]:
         """The published counts of every level, the blocks' first."""
         blocks, queries = np.arange(self.geoids.size), self.system.queries
-        own = self.level, self.geoids, blocks, queries, self.published, self.ranges
-        return StatedCounts(*own, queries.matrix), *self.larger
+        terms = self.level, self.geoids, blocks, queries, self.published, self.ranges
+        return StatedCounts(*terms, queries.matrix), *self.larger
 
     @property
     def scope(self) -> str:
@@ -304,7 +304,6 @@ class Problem:
 
 
 def _joined(parts: Sequence[BlockBounds]) -> BlockBounds:
-    """Return the bounds of runs of blocks as those of all of them."""
     fields = zip(*(vars(part).values() for part in parts), strict=True)
     return BlockBounds(*(np.concatenate(field) for field in fields))
 

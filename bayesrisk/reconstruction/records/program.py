@@ -127,11 +127,11 @@ def build_program(
     rows are sorted by component.
     """
     free = low < high
-    made = [_rows(source, block, cell, low, free) for source in sources]
-    sizes = [part[0].size for part in made]
+    pieces = [_rows(source, block, cell, low, free) for source in sources]
+    sizes = [part[0].size for part in pieces]
     offset = np.concatenate([[0], np.cumsum(sizes)])
-    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(made)])
-    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*made, strict=True))
+    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(pieces)])
+    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*pieces, strict=True))
     source = np.repeat(np.arange(len(sources)), sizes)
     # A key is the group, times the rows of its source, plus the row.
     group, row_id = np.divmod(keys, np.array([s.family.size for s in sources])[source])
@@ -438,7 +438,6 @@ def _excluded(problem: Problem, causes: Mapping[int, Clash]) -> dict[int, Clash]
 
 
 def _component_clash(program: Program, component: int) -> Clash:
-    """Return all rows of a component, though no single row contradicts."""
     first, last = program.arrays.first_row[component : component + 2]
     ids = (part[first:last].tolist() for part in (program.source, program.group, program.row))
     return Clash(list(zip(*ids, strict=True)), program.component_blocks(component))
@@ -497,7 +496,6 @@ def _clashing_rows(problem: Problem, clash: Clash) -> list[Row]:
 
 
 def _fewest(rows: IntArray, clashes: Callable[[IntArray], bool]) -> IntArray:
-    """Return some of rows that clash which still do, none of which can be left out."""
     step = max(rows.size // 2, 1)
     while True:
         start = 0
@@ -513,7 +511,6 @@ def _fewest(rows: IntArray, clashes: Callable[[IntArray], bool]) -> IntArray:
 
 
 def _matrix(problem: Problem, source: int) -> sp.csr_array:
-    """Return the rows of a source over the cells of one block."""
     if source > 0:
         return problem.larger[source - 1].coupling.rows
     return sp.csr_array(problem.system.derivation @ problem.system.queries.matrix)
@@ -558,7 +555,6 @@ def _sifted(problem: Problem, rows: Sequence[Row], solver: SolverBackend) -> lis
 
 
 def _row_text(problem: Problem, source: int, group: int, row: int) -> str:
-    """Return the place and the published cells of a row."""
     if source == 0:
         return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
     larger = problem.larger[source - 1]

@@ -149,7 +149,6 @@ def solve(
 
 
 def _unbounded(problem: Problem) -> dict[int, str]:
-    """Return for blocks with any number of records in some cell a sentence that says so."""
     names = ", ".join(larger.level for larger in problem.larger)
     larger = f" (nor in one of its {names})" if names else ""
     return {
@@ -170,8 +169,9 @@ def _unbounded(problem: Problem) -> dict[int, str]:
 
 #: Changes after which a climb ends, beside four for each record; from one first cell to the next.
 _STEPS, _STRIDE = 1000, 7919
-#: Records of the largest count that a climb takes one by one; of more a program finds all at once.
-_MOST_CLIMBED = 20_000
+#: Records of the largest count that a climb takes one by one; of more it takes first so many times
+#: as many at once, and then fewer and fewer.
+_MOST_CLIMBED, _COARSER = 20_000, 8
 #: Steps in which a cell that changed stays (to twice as many); steps of a climb to other records.
 _TABU, _SHORT = 8, 60
 
@@ -347,6 +347,24 @@ def climb(w: Climb, steps: int) -> bool:
 
 
 @lean_step
+def rescale(w: Climb, ends: tuple[IntArray, IntArray, IntArray, IntArray], scale: int) -> None:
+    """Set the ends of rows and cells to those of ``scale`` records each, and the totals to theirs.
+
+    L // s, and H / s rounded up, so that what fits x fits x / s.
+    """
+    low, high, least, most = ends
+    for row in range(low.size):
+        w.low[row], w.total[row] = low[row] // scale, 0
+        w.high[row] = high[row] if high[row] >= UNBOUNDED else -(-high[row] // scale)
+    for cell in range(least.size):
+        w.least[cell] = least[cell] // scale
+        w.most[cell] = most[cell] if most[cell] >= UNBOUNDED else -(-most[cell] // scale)
+        w.records[cell] = min(max(w.records[cell], w.least[cell]), w.most[cell])
+        for k in range(w.cell_ptr[cell], w.cell_ptr[cell + 1]):
+            w.total[w.cell_row[k]] += w.records[cell]
+
+
+@lean_step
 def has_others(w: Climb) -> bool:
     """Return whether one record more, one less or one of another cell fits, too."""
     # All d_r are 0: x + e_j fits where its gain is 0, x - e_j where its loss is.
@@ -393,16 +411,24 @@ def climb_block(
 ) -> tuple[bool, IntArray]:  # fmt: skip
     """Return whether other records fit beside those that are found, and how many of each cell."""
     ptr, row, row_ptr, row_cell = links
-    total, weight = np.zeros(low.size, np.int64), np.empty(low.size, np.int64)
-    for j in np.flatnonzero(least):
-        for k in range(ptr[j], ptr[j + 1]):
-            total[row[k]] += least[j]
+    total, weight = np.empty(low.size, np.int64), np.empty(low.size, np.int64)
     gain, tabu = np.empty(least.size, np.int64), np.empty(least.size, np.int64)
     w = Climb(
-        ptr, row, row_ptr, row_cell, low, high, least, most.copy(), least.copy(), total, weight,
-        gain, tabu,
+        ptr, row, row_ptr, row_cell, low.copy(), high.copy(), least.copy(), most.copy(),
+        np.zeros(least.size, np.int64), total, weight, gain, tabu,
     )  # fmt: skip
-    if not climb(w, _STEPS + 4 * low.max()):
+    scale = 1
+    while low.max() // scale > _MOST_CLIMBED:
+        scale *= _COARSER
+    rescale(w, (low, high, least, most), scale)
+    success = climb(w, _STEPS + 4 * w.low.max())
+    while scale > 1:  # what fits in so many, each for some records, is near to what fits
+        scale //= _COARSER
+        for cell in range(least.size):
+            w.records[cell] *= _COARSER
+        rescale(w, (low, high, least, most), scale)
+        success = climb(w, _STEPS + 4 * _COARSER * low.size)
+    if not success:
         return False, w.records
     return has_others(w) or distant_records(w, w.records.copy()), w.records
 
@@ -437,7 +463,7 @@ def climbed_records(problem: Problem) -> tuple[list[IntArray], IntArray]:
                     slice(ptr[block], ptr[block + 1]),
                 )
                 cell, least, most = bounds.cell[part], bounds.low[part], bounds.high[part]
-            if limited and cell.size and low.max() <= _MOST_CLIMBED:
+            if limited and cell.size:
                 links = all_links if cell is every else incidence(*rows, cell, n_rows)
                 success, count = climb_block(links, low, high, least, most)
             if success:

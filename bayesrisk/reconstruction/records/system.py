@@ -261,7 +261,6 @@ def _family(published: Queries, combinations: Iterator[Combination | None]) -> R
 
 
 def _has_persons(space: CellSpace) -> bool:
-    """Return True for cells of sex x age x 63 races x Hispanic origin."""
     shape = (*space.shape[:1], *space.shape[2:])
     return space.schema.names == PERSON and shape == (2, 63, 2)
 
@@ -396,7 +395,6 @@ def _assemble(
     *,
     reduced: bool,
 ) -> CellSystem:
-    """Return the system of ``rows`` (rows by cells) with its cover."""
     cover = _cover(rows, family)
     return CellSystem(published, derivation, by_columns(rows), *cover, family, reduced)
 

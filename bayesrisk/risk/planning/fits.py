@@ -125,6 +125,13 @@ class _Program:
         nothing = np.zeros(self._wide.size, np.int64)
         return [HighsWarm(model, nothing, primal=True) for model in self._models]
 
+    def form_ends(self, form: IntArray) -> tuple[int, int]:
+        """Return the least and the most that the ends of the unknowns leave a form of weights."""
+        if not self.possible:
+            return 0, 0
+        base, inner, last = int(form @ self._base), form[self._wide], self._models[-1]
+        return base + int(inner @ last.low), base + int(inner @ last.high)
+
     def find(self, form: IntArray, least: int | None) -> tuple[str, IntArray | None]:
         """Look for records (blocks, kinds) whose form is at least a number, or any at its most."""
         if not self.possible:
@@ -181,8 +188,20 @@ class PlaceFits:
         every = np.arange(base.shape[0])
         #: The counts of the base.
         self.base_counts = self.counts(base, every)
-        self._counts = self.base_counts[None, :]
-        self._record_rows = base[self._records][None, :]
+        #: Counts, and records of the kinds of the base, of each data set; those that are new apart.
+        self._sets = self.base_counts[None, :], base[self._records][None, :]
+        self._new: list[tuple[IntArray, IntArray]] = []
+
+    def data_sets(self) -> tuple[IntArray, IntArray]:
+        """Return the counts of all data sets that are kept, and their records of the base."""
+        if self._new:
+            parts = zip(self._sets, zip(*self._new, strict=True), strict=True)
+            counts, records = (np.vstack([old, *new]) for old, new in parts)
+            if len(counts) > _MOST_SETS:  # the base stays
+                chosen = np.r_[0, np.arange(len(counts) - _MOST_SETS // 2, len(counts))]
+                counts, records = counts[chosen], records[chosen]
+            self._sets, self._new = (counts, records), []
+        return self._sets
 
     def counts(self, records: IntArray, blocks: IntArray) -> IntArray:
         """Return the counts of all variants, as one vector, of records (blocks, kinds)."""
@@ -192,17 +211,20 @@ class PlaceFits:
             np.add.at(part, self.parents[v.level][blocks], np.asarray(records @ v.weights.T))
         return total
 
-    def keep(self, blocks: IntArray, records: IntArray) -> None:
-        """Keep a data set: the base but for the records of some blocks."""
+    def keep(self, blocks: IntArray, records: IntArray) -> tuple[IntArray, IntArray]:
+        """Keep a data set, the base but for the records of some blocks; return it as it is kept."""
         change = self.counts(records - self.base[blocks], blocks)
         whole = self.base.copy()
         whole[blocks] = records
-        self._counts = np.vstack([self._counts, self.base_counts + change])
-        self._record_rows = np.vstack([self._record_rows, whole[self._records]])
-        if len(self._counts) > _MOST_SETS:  # the base stays
-            chosen = np.r_[0, np.arange(len(self._counts) - _MOST_SETS // 2, len(self._counts))]
-            self._counts, self._record_rows = self._counts[chosen], self._record_rows[chosen]
+        row = self.base_counts + change, whole[self._records]
+        self._new.append(row)
         self.note(blocks, records)
+        return row
+
+    @property
+    def n_records(self) -> int:
+        """Number of kinds of records of the base, at each place."""
+        return int(self._records[0].size)
 
     def note(self, blocks: IntArray, records: IntArray) -> None:
         """Take note of a data set that is kept."""
@@ -253,9 +275,10 @@ class _Answer:
         """Return the numbers of counts recovered, sentences proved, and records proved."""
         self._question, counts = question, question.counts
         self.counts = counts
-        self.records = np.arange(self.fits._record_rows.shape[1] * (question.proved is not None))
+        self.records = np.arange(self.fits.n_records * (question.proved is not None))
         leaks = [[0, 0], [0, 0], [0, 0]]  # at least and at most
-        exceeded = question.exceeded([self._stated(), (0, 0), (0, 0)])
+        quick = [(0, 0)] * 3 if question.in_full else self._propagated()
+        exceeded = question.exceeded(quick)
         if not exceeded:
             self._move_many()
         for i, position in enumerate(counts.tolist()):
@@ -279,32 +302,43 @@ class _Answer:
             leaks[2][1] += self._now("r", i)[0] if end is None else end
             exceeded = question.exceeded(leaks)
         if exceeded:  # the rest was not looked at
-            leaks[0][0] = max(leaks[0][0], self._stated()[0])
-            return tuple(Open(least, UNSEEN) for least, _ in leaks)
+            pairs = zip(leaks, quick, strict=True)
+            return tuple(Open(max(leak[0], first[0]), UNSEEN) for leak, first in pairs)
         return tuple(Open(*pair) for pair in leaks)
 
-    def _stated(self) -> tuple[int, int]:
-        """Return the number of counts recovered by what is published of them alone."""
+    def _propagated(self) -> list[tuple[int, int]]:
+        """Return the numbers that ends of unknowns prove, until a limit is exceeded."""
+        question = self._question
         width = self.high[self.counts] - self.low[self.counts]
-        if self._question.recovered is None:
-            return 0, 0
-        return int((width <= self._question.spread).sum()), 0
-
-    @property
-    def _fit(self) -> BoolArray:
-        counts = self.fits._counts
-        inside: BoolArray = (counts >= self.low) & (counts <= self.high)
-        fit: BoolArray = np.logical_and.reduce(inside, axis=1)
-        return fit
+        stated = width <= question.spread  # by what is published of them alone
+        proved = [int(stated.sum()) * (question.recovered is not None), 0, 0]
+        if question.exceeded([(n,) for n in proved]):
+            return [(n, 0) for n in proved]
+        for i, position in enumerate(self.counts.tolist()):
+            item = self.fits.item(position)
+            if item.blocks.size > 1:
+                continue
+            low, high = self.program(item.blocks, alone=True).form_ends(item.weights)
+            proved[0] += question.recovered is not None and high - low <= question.spread
+            proved[0] -= bool(stated[i]) and question.recovered is not None
+            proved[1] += question.sentences is not None and low > 0
+            if question.exceeded([(n,) for n in proved]):
+                break
+        for i in self.records.tolist():
+            if question.exceeded([(n,) for n in proved]):
+                break
+            item = self.fits.record_item(i)
+            proved[2] += self.program(item.blocks, alone=True).form_ends(item.weights)[0]
+        return [(n, 0) for n in proved]
 
     def _refresh(self) -> None:
-        fit = self._fit
-        chosen = self.fits._counts[np.ix_(fit, self.counts)]
+        """Take the ends of all questions from the data sets that fit."""
+        counts, records = self.fits.data_sets()
+        inside: BoolArray = (counts >= self.low) & (counts <= self.high)
+        fit = np.flatnonzero(np.logical_and.reduce(inside, axis=1))
+        chosen, rows = counts[np.ix_(fit, self.counts)], records[fit]
         self._count_ends = chosen.min(axis=0, initial=ENDLESS), chosen.max(axis=0, initial=0)
-        self._record_ends = (
-            self.fits._record_rows[fit].min(axis=0),
-            self.fits._record_rows[fit].max(axis=0),
-        )
+        self._record_ends = rows.min(axis=0), rows.max(axis=0)
 
     def _now(self, kind: str, i: int) -> tuple[int, int]:
         """Return the ends that data sets reach."""
@@ -384,8 +418,12 @@ class _Answer:
         return status
 
     def _keep(self, blocks: IntArray, records: IntArray) -> None:
-        self.fits.keep(blocks, records)
-        self._refresh()
+        """Keep a data set that fits, and note how far it moves the ends of questions."""
+        counts, rest = self.fits.keep(blocks, records)
+        pairs = ((self._count_ends, counts[self.counts]), (self._record_ends, rest))
+        for (low, high), row in pairs:
+            np.minimum(low, row, out=low)
+            np.maximum(high, row, out=high)
 
     def program(self, blocks: IntArray, *, alone: bool = False) -> _Program:
         """Return the program of blocks; ``alone`` drops the rows that others have a part in."""

@@ -39,8 +39,8 @@ class PlanLimits:
 
     Examples
     --------
-    >>> PlanLimits.parse(["recovered=0", "gain=3.5"])
-    PlanLimits(recovered=0, gain=3.5)
+    >>> PlanLimits.parse(["recovered=0", "gain=3.5"]).stated
+    {'recovered': 0, 'gain': 3.5}
     """
 
     recovered: int | None = None

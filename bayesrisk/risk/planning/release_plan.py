@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import TextArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.rules import AGENCY_RULES, RulesByTable
+from bayesrisk.mechanisms.rules import AGENCY_RULES, UNPUBLISHED, RulesByTable
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import Adversary
 from bayesrisk.risk.planning import search, words
@@ -27,12 +27,13 @@ from bayesrisk.risk.planning.ladders import Ladder, Publication, Rungs, read_lad
 from bayesrisk.risk.planning.limits import BELIEVED, PROVEN, PlanLimits
 from bayesrisk.risk.planning.tester import Leak, PlaceMemory, Setting, Tester, summed
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
-from bayesrisk.tables.microdata import as_microdata
+from bayesrisk.tables.microdata import OCCUPIED, as_microdata
 from bayesrisk.tables.workload import Key
 
 #: Told how many settings were looked at, how many there are, and the seconds that were needed.
 Report = Callable[[int, int, float], None]
 Rules = dict[str, dict[str, str]]
+_WIDENED = 6  # places, the worst, by which coarser settings are shown unsafe, too
 
 
 @displayed
@@ -63,6 +64,8 @@ class ReleasePlan(Tabular):
         smallest number that it would keep.
     places : ndarray of str
         The places of the finest level that were planned for.
+    occupied : bool
+        Whether these are the places with a record, because nobody said a public list.
     """
 
     workload: Workload
@@ -72,6 +75,7 @@ class ReleasePlan(Tabular):
     settings: int
     blocking: Mapping[str, float]
     places: TextArray
+    occupied: bool = False
 
     def to_frame(self) -> pd.DataFrame:
         """Return the settings that were looked at."""
@@ -92,7 +96,15 @@ class ReleasePlan(Tabular):
 
     def release(self, records: Records | Microdata) -> Release:
         """Return the release of the records by the chosen rules, at the places of the plan."""
-        return self.mechanism.release(records, workload=self.workload, places=self.places)
+        places = OCCUPIED if self.occupied else self.places
+        return self.mechanism.release(records, workload=self.workload, places=places)
+
+    @property
+    def publishes(self) -> bool:
+        """Whether there are rules, and a table is published by them."""
+        return any(
+            text != UNPUBLISHED for tables in self.rules.values() for text in tables.values()
+        )
 
     @property
     def recipe(self) -> str:
@@ -160,8 +172,12 @@ class _Judge:
 
     def still_unsafe(self, choice: search.Choice) -> bool:
         """Return whether the places that showed the last setting unsafe show this one so."""
-        leaks = [self._tester.leak(n, self.setting(choice)) for n in self._deciding]
-        return summed(leaks).verdict(self._tester.limits) == "unsafe"
+        setting, total = self.setting(choice), Leak()
+        for number in self._deciding[:_WIDENED]:
+            total = total.plus(self._tester.leak(number, setting))
+            if total.verdict(self._tester.limits) == "unsafe":
+                return True
+        return False
 
 
 def _exceeding(leak: Leak, limits: PlanLimits) -> int:
@@ -238,6 +254,16 @@ def plan(
     the categories asked for, where a reader puts the middle of a range, equal shares of a merged
     count, and 0 for what is not published; and of the share of counts of which nothing is
     published.
+
+    Examples
+    --------
+    >>> import bayesrisk as br
+    >>> folder = br.datasets.path("hospital")
+    >>> work = br.Workload.read(folder / "tables.toml").select(tables=["total", "region * age"])
+    >>> people = br.Records.read(folder / "records.csv", schema=work.schema)
+    >>> made = plan(people, work, limits={"recovered": 0})
+    >>> made.rules["all"]["region * age"]
+    'rounding:base=3,method=nearest'
     """
     data = as_microdata(records)
     check.instance(workload, Workload, "workload")
@@ -262,7 +288,8 @@ def plan(
         usual, usual_stated = usual_adversaries(workload)
         beliefs = Beliefs(data, workload, adversaries or usual, stated or usual_stated, seed=seed)
     judge = _Judge(tester, rungs, beliefs)
-    return _searched(judge, truth, publications, shares, report)
+    result = _searched(judge, truth, publications, shares, report)
+    return replace(result, occupied=listed is None and data.blocks is None)
 
 
 def _searched(

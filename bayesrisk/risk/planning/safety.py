@@ -51,7 +51,7 @@ class _Sets(PlaceFits):
 
 def safety_certificates(
     tables: PublishedTables,
-    asked: Workload,
+    workload: Workload,
     limits: PlanLimits,
     places: ArrayLike | None = None,
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
@@ -61,7 +61,7 @@ def safety_certificates(
     ----------
     tables : PublishedTables
         The tables that are published, with their laws.
-    asked : Workload
+    workload : Workload
         The tables whose counts of 1 and 2 must not be known, published or not.
     limits : PlanLimits
         What each place must keep: as many as are allowed over the file.
@@ -73,20 +73,20 @@ def safety_certificates(
     A limit that is not shown at a place, as where what is published of a count leaves 1 and 2 among
     what it may be, is left out of its certificate.
     """
-    schema, geography = asked.schema, asked.schema.geography
+    schema, geography = workload.schema, workload.schema.geography
     if places is not None:
-        finest = np.unique(geography.ancestors(np.asarray(places, np.str_), asked.levels[-1]))
-    elif asked.levels[-1] in tables.geoids:
-        finest = tables.geoids[asked.levels[-1]]
+        finest = np.unique(geography.ancestors(np.asarray(places, np.str_), workload.levels[-1]))
+    elif workload.levels[-1] in tables.geoids:
+        finest = tables.geoids[workload.levels[-1]]
     else:
         raise ArgumentError(
             "places", "must be given where no table of theirs is published", shown="none"
         )
-    space = coarsest_cells(schema, asked.tables.values())
+    space = coarsest_cells(schema, workload.tables.values())
     kinds = space.representatives()
-    keyed = [*asked.tables.items(), *tables.workload.tables.items()]
+    keyed = [*workload.tables.items(), *tables.workload.tables.items()]
     variants = [Variant.make(level, table, schema, kinds) for (level, _), table in keyed]
-    top = geography.ancestors(finest, asked.levels[0])
+    top = geography.ancestors(finest, workload.levels[0])
     for code in np.unique(top).tolist():
         blocks = finest[top == code]
         parents, around = {}, {}
@@ -99,7 +99,7 @@ def safety_certificates(
         low = np.zeros(int(empty.start[-1]), np.int64)
         high = np.full_like(low, UNBOUNDED)
         for number, ((level, name), _) in enumerate(keyed):
-            if number >= len(asked.tables):
+            if number >= len(workload.tables):
                 rows = np.searchsorted(tables.geoids[level], around[level])
                 part = slice(*empty.start[number : number + 2])
                 ends = tables.support(level, name, rows)
@@ -109,7 +109,7 @@ def safety_certificates(
             yield code, None
             continue
         sets = _Sets(variants, parents, base)
-        counts = sets.base_counts[: sets.start[len(asked.tables)]]
+        counts = sets.base_counts[: sets.start[len(workload.tables)]]
         # Only counts that may be 1 or 2 if they are known within so many.
         wanted = np.flatnonzero((counts > 0) & (counts <= _SMALL + limits.within))
         if limits.sentences is not None:
@@ -118,15 +118,15 @@ def safety_certificates(
             wanted, limits.within, limits.recovered, limits.sentences, limits.proved, in_full=True
         )
         sets.leaks(low, high, question)
-        yield code, _document(tables, asked, limits, sets, blocks, kinds, around)
+        yield code, _document(tables, workload, limits, sets, blocks, kinds, around)
 
 
 def _document(
-    tables: PublishedTables, asked: Workload, limits: PlanLimits, sets: _Sets, blocks: Any,
+    tables: PublishedTables, workload: Workload, limits: PlanLimits, sets: _Sets, blocks: Any,
     kinds: IntArray, places: Mapping[str, Any],
 ) -> dict[str, Any] | None:  # fmt: skip
     """Return the certificate of a place with the limits that it shows, None if there are none."""
-    schema, geography = asked.schema, asked.schema.geography
+    schema, geography = workload.schema, workload.schema.geography
     start = [[int(b), int(k), int(sets.base[b, k])] for b, k in np.argwhere(sets.base).tolist()]
     used = sorted({entry[1] for change in [start, *sets.changes] for entry in change}) or [0]
     number = {kind: i for i, kind in enumerate(used)}
@@ -151,7 +151,7 @@ def _document(
         "asked": [
             {"level": level, "table": name, "cell": table.cells[cell],
              "sets": label_sets(schema, {n: w[cell] for n, w in table.factors.items()})}
-            for (level, name), table in asked.tables.items()
+            for (level, name), table in workload.tables.items()
             for cell in range(len(table.cells))
         ],
         "limits": {},
@@ -176,7 +176,7 @@ def _document(
 def write_certificates(
     folder: Path,
     tables: PublishedTables,
-    asked: Workload,
+    workload: Workload,
     limits: PlanLimits,
     places: ArrayLike | None = None,
 ) -> tuple[int, int, dict[str, int]]:
@@ -186,16 +186,16 @@ def write_certificates(
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = [n for n in PROVEN if getattr(limits, n) is not None]
-    written, total, missing = 0, 0, dict.fromkeys(names, 0)
-    for code, document in safety_certificates(tables, asked, limits, places):
+    number, total, missing = 0, 0, dict.fromkeys(names, 0)
+    for code, document in safety_certificates(tables, workload, limits, places):
         total += 1
         for name in names:
             missing[name] += document is None or name not in document["limits"]
         if document is not None:
-            written += 1
-            data = json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+            number += 1
+            data = json.dumps(document, separators=(",", ":")).encode()
             disk.write_bytes(folder / f"safety-{code or 'all'}.json", data)
     for name in ("check_proof.py", "check_safety.py"):
         data = resources.files("bayesrisk.reconstruction").joinpath(name).read_bytes()
         disk.write_bytes(folder / name, data)
-    return written, total, missing
+    return number, total, missing

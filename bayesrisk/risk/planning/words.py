@@ -19,8 +19,8 @@ _WHAT = {
 
 
 def recipe(rules: Mapping[str, Mapping[str, str]]) -> str:
-    """Return rules as TOML: the keys of a release, and of an audit's protection."""
-    lines = [f"mechanism = {json.dumps(RulesByTable.name)}"]
+    """Return rules as TOML, in the keys of a file of a release."""
+    lines = [f"protection = {json.dumps(RulesByTable.name)}"]
     for level, tables in rules.items():
         lines += ["", f"[parameters.rules.{json.dumps(level)}]"]
         lines += [f"{json.dumps(name)} = {json.dumps(text)}" for name, text in tables.items()]
@@ -43,6 +43,8 @@ def answer(
 ) -> str:
     """Return the first sentence of a plan with rules."""
     text = f"Publishing {published_words(rules)} keeps all limits"
+    if {one for tables in rules.values() for one in tables.values()} == {UNPUBLISHED}:
+        text = "Of all settings only publishing nothing keeps all limits"
     finer = frontier[(frontier["role"] == "finer") & (frontier["verdict"] != "safe")]
     if not finer.empty:
         text += f"; one step finer, {leak_words(finer.iloc[-1], limits)}"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.headings import UNIT, heading_kind
-from bayesrisk.tables.reading.roles import CODE, SheetColumns
+from bayesrisk.tables.reading.roles import SheetColumns
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import MOST, PATH, Sheet
 from bayesrisk.tables.reading.texts import POINTS, WHOLE, total_word
@@ -59,7 +59,7 @@ class _SheetCells(SheetColumns):
                         "have a label (blank=above or blank=total explains it, "
                         f"columns.{sheet.heads[column]}=ignored leaves the column out)"
                     )
-                labels |= self._label(name, label)
+                labels |= self._label(column, name, label)
             for column, more in counts.items():
                 text, flag = texts[column], next((texts[f] for f in flags if texts[f]), "")
                 if flag:
@@ -72,27 +72,26 @@ class _SheetCells(SheetColumns):
         if choices.get("absent") == "zero":
             yield from self._zeros(list(keys))
 
-    def _label(self, name: str, label: str) -> dict[str, str]:
+    def _label(self, column: int, name: str, label: str) -> dict[str, str]:
         """Return a label of rows, or those of a path that its indentation makes."""
-        if PATH not in label and name not in self.trees:
+        if PATH not in label and column not in self.trees:
             return {name: label}
-        parts = [p.rstrip(":") for p in label.split(PATH)][self.trees[name] :]
+        parts = [p.rstrip(":") for p in label.split(PATH)][self.trees.get(column, 0) :]
         kinds = [heading_kind(p, d, name) for d, p in enumerate(parts, 1)]
         self.rules.kinds |= {*kinds}
         return {self.rules.columns.get(k, k): p for k, p in zip(kinds, parts, strict=True)}
 
     @functools.cached_property
-    def trees(self) -> dict[str, int]:
+    def trees(self) -> dict[int, int]:
         """Columns whose labels are paths, with the number of first parts that all have."""
         results = {}
-        for i, head in enumerate(self.heads):
-            paths = [t.split(PATH) for t in self.columns[i] if t]
+        for i, column in enumerate(self.columns):
+            paths = [t.split(PATH) for t in column if t]
             if i not in self.reasons and any(len(p) > 1 for p in paths):
                 common = 0
                 while all(len(p) > common for p in paths) and len({p[common] for p in paths}) == 1:
                     common += 1
-                results[CODE.sub("", head).strip() or head] = common
-                results[head] = common
+                results[i] = common
         return results
 
     def _zeros(self, keys: Sequence[tuple[tuple[str, str], ...]]) -> Iterator[Cell]:

@@ -4,6 +4,7 @@ import bisect
 import functools
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +23,12 @@ _TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
 #: Sums hold by chance in one case of 2**4, or in one of as many as are looked at times that.
 _BITS, _SHOWN = 4, 3
+#: Labels of some of those that a total counts, which add up to it by chance alone.
+_SOME = re.compile(
+    r"\W*(of (which|whom|these)|including|incl\.|thereof|darunter|dont|di cui|de los cuales|"
+    r"dos quais|waarvan|herunder|därav)\b",
+    re.IGNORECASE,
+)
 
 
 class TableVariable:
@@ -294,7 +301,11 @@ def _judge(
         return
     groups = evidence.groups
     enough = groups.exact > 0 and groups.bits >= _SHOWN
-    settled = groups.good == groups.telling and (groups.good > 0 if one.exhaustive else enough)
+    settled = (
+        not any(map(_SOME.match, one.labels))
+        and groups.good == groups.telling
+        and (groups.good > 0 if one.exhaustive else enough)
+    )
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
         kind = "complete"
         line += f" (the sums hold in {groups.good} of {groups.telling} groups)"

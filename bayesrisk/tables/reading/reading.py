@@ -134,7 +134,7 @@ class TableReading:
             few = list(dict.fromkeys(frame[across]))[:_COLUMNS]
             table = frame[frame[across].isin(few)].drop_duplicates(names)
             table = table.set_index(names)["stated"].unstack(fill_value="", sort=False)[few]
-            table = table.head(_ROWS).reset_index().rename_axis(columns=None)
+            table = table.head(_ROWS).reset_index(allow_duplicates=True).rename_axis(columns=None)
         text = table.to_string(index=False).splitlines()
         return ["  a corner of it:", *(f"    {line}" for line in text)]
 

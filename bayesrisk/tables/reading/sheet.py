@@ -1,6 +1,7 @@
 """Sheets: headings and rows of a text file, a workbook or a data frame, every cell as text."""
 
 import csv
+import functools
 import io
 import re
 import zipfile
@@ -183,6 +184,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
+@functools.lru_cache(maxsize=2**16)
 def _countlike(text: str) -> bool:
     """Return whether a text says a number."""
     text = text.strip()
@@ -340,7 +342,13 @@ def _sections(
     They are if the first row is one, each has rows below it, and either a label stands below two
     of them, or an empty row before each.
     """
-    section, seen, repeated, apart, before = "", dict[tuple[str, ...], str](), False, True, True
+    section, section_by_label, repeated, gaps, before = (
+        "",
+        dict[tuple[str, ...], str](),
+        False,
+        True,
+        True,
+    )
     empty, number = True, 0
     for row in rows:
         if not any(row):
@@ -351,7 +359,7 @@ def _sections(
         if sum(map(bool, row)) < 2:
             if before and section:  # no row below it
                 return False
-            apart, section, before = apart and empty, row[0], True
+            gaps, section, before = gaps and empty, row[0], True
             number += 1
             if not section:
                 return False
@@ -359,10 +367,10 @@ def _sections(
             if not section:
                 return False
             texts = tuple(row[j] for j in labels)
-            repeated = repeated or seen.setdefault(texts, section) != section
+            repeated = repeated or section_by_label.setdefault(texts, section) != section
             before = False
         empty = False
-    return number > 1 and not before and (repeated or apart)
+    return number > 1 and not before and (repeated or gaps)
 
 
 def _split_otherwise(text: str, width: int) -> bool:
@@ -455,8 +463,8 @@ def _joined(
     above = list(head)
     for j in range(1, len(above)):
         above[j] = above[j] or above[j - 1]
-    said = {above[j] for j in range(len(row)) if row[j]}
-    above = ["" if len(said) == 1 and text in said else text for text in above]
+    headings = {above[j] for j in range(len(row)) if row[j]}
+    above = ["" if len(headings) == 1 and text in headings else text for text in above]
     return [
         f"{a}{PATH}{b}" if a and b and a != b else b or a for a, b in zip(above, row, strict=True)
     ]

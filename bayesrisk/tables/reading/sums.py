@@ -124,8 +124,8 @@ class LabelSums:
         """
         if total not in self.column or len(self.column) < 2:
             return []
-        known = (self.present & (self.low == self.high)).all(axis=1)
-        off = 2 * self.low[known, self.column[total]] - self.low[known].sum(axis=1)
+        full = (self.present & (self.low == self.high)).all(axis=1)
+        off = 2 * self.low[full, self.column[total]] - self.low[full].sum(axis=1)
         return [(int(d), len(self.column)) for d in off]
 
     def run_sizes(self, label: str, rest: Sequence[str], bits: float) -> list[int]:

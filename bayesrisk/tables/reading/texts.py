@@ -104,16 +104,17 @@ def total_word(label: str, variable: str = "") -> int:
     return int(_PERHAPS.fullmatch(plain) is not None)
 
 
+_BELOW = "weniger als|unter|moins de|menos de|menores de|meno di|minder dan|jonger dan|under"
+_ABOVE = "mehr|älter|darüber|plus|más|mais|oltre|più|ouder|äldre|meer|over"
+_UNDER = "bis unter|to under|à moins de|a menos de"
 #: Words of ranges in other languages, and those that stand here for them.
-_RANGE_WORDS = {
-    r"(\d) (?:bis unter|to under|à moins de|a menos de) (\d+).*": lambda m: f"{m[1]}-{int(m[2]) - 1}",
-    r"(?:weniger als|unter|moins de|menos de|menores de|meno di|minder dan|jonger dan|under) (?=\d)":
-        lambda _: "<",
+_RANGE_WORDS: dict[str, Callable[[re.Match[str]], str]] = {
+    rf"(\d) (?:{_UNDER}) (\d{{1,9}})\b.*": lambda m: f"{m[1]}-{int(m[2]) - 1}",
+    rf"(?:{_BELOW}) (?=\d)": lambda _: "<",
     r"(?:mehr als|über|plus de|más de|mais de|più di|meer dan) (?=\d)": lambda _: ">",
-    r" ?(?:und|et|y|e|ou|en|och|og) (?:mehr|älter|darüber|plus|más|mais|oltre|più|ouder|äldre|meer|over)":
-        lambda _: "+",
+    rf" ?(?:und|et|y|e|ou|en|och|og) (?:{_ABOVE})": lambda _: "+",
     r"(\d) (?:bis|à|a|tot|til|till) (?=\d)": lambda m: f"{m[1]}-",
-}  # fmt: skip
+}
 
 
 @functools.lru_cache(maxsize=2**16)
@@ -159,6 +160,7 @@ def is_date(text: str) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=2**16)
 def is_mark(text: str) -> bool:
     """Return whether a text is one that agencies write in the place of a count."""
     return _MARK.fullmatch(text) is not None

@@ -1,5 +1,6 @@
 """Values of cells: the law of each published count, and what its text says under it."""
 
+import functools
 import re
 from collections.abc import Sequence
 from math import ceil, sqrt
@@ -33,10 +34,14 @@ class Value(NamedTuple):
     @property
     def ends(self) -> tuple[int, int]:
         """The smallest and the largest true count."""
-        if self.hidden:
-            return self.law.withheld
-        low, high = self.law.support(self.number)
-        return int(low), int(high)
+        return self.law.withheld if self.hidden else _support(self.law, self.number)
+
+
+@functools.lru_cache(maxsize=2**16)
+def _support(law: Likelihood, number: int) -> tuple[int, int]:
+    """Return the ends of the counts that a law allows for a number."""
+    low, high = law.support(number)
+    return int(low), int(high)
 
 
 #: Laws of counts that are not exact after all, the one that says most first.
@@ -84,7 +89,7 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules, changed: set[str]) -> dict
     by_file: dict[str, list[Cell]] = {}
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
-    guesses = {file: _guess(part, said=file in changed) for file, part in by_file.items()}
+    guesses = {file: _guess(part, note=file in changed) for file, part in by_file.items()}
     every = [g for g in guesses.values() if g[0].startswith("perturbed")]
     widest = max(every, key=lambda g: int(g[0].rpartition("-")[2]), default=None)
     for file, (guess, reason) in guesses.items():
@@ -104,7 +109,7 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules, changed: set[str]) -> dict
     return laws
 
 
-def _guess(cells: Sequence[Cell], *, said: bool) -> tuple[str, str]:
+def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
     """Return the name of the law that fits the plain counts of a file, and why."""
     numbers = [
         ends[0] for cell in cells
@@ -125,10 +130,10 @@ def _guess(cells: Sequence[Cell], *, said: bool) -> tuple[str, str]:
             text += "; midpoint-6 fits as well"
         return f"random-{base}", text
     off = _missed(cells)
-    largest = _perturbed(off, said=said)
+    largest = _perturbed(off, note=note)
     if largest:
         text = "sums are off in both directions, by little"
-        text = "a note says that counts are changed" if said else text
+        text = "a note says that counts are changed" if note else text
         return f"perturbed-{largest}", f"{text}: each is changed by so much at most"
     threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
     if threes and not any(is_mark(cell.text) for cell in cells):
@@ -158,13 +163,13 @@ def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:
     return off
 
 
-def _perturbed(off: Sequence[tuple[int, int]], *, said: bool) -> int:
+def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:
     """Return by how much each count may be changed; 0 if sums do not show it, and nothing says it.
 
     Three standard deviations, as sums show them that are off both ways, or what they need.
     """
     both_ways = any(d > 0 for d, _ in off) and any(d < 0 for d, _ in off)
-    if not said and (not both_ways or any(abs(d) > 6 * size for d, size in off)):
+    if not note and (not both_ways or any(abs(d) > 6 * size for d, size in off)):
         return 0
     variance = sum(d * d / size for d, size in off) / max(len(off), 1)
     needed = max((-(-abs(d) // size) for d, size in off), default=0)
@@ -204,7 +209,7 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
     number *= cell.unit
     if number > UNBOUNDED:
         raise cell.refuse(f"be at most {UNBOUNDED}")
-    low, high = law.support(number)
+    low, high = _support(law, number)
     if low > high:
         raise cell.refuse(f"be rounded as counts says ({law})")
     return Value(law, number)

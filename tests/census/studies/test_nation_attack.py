@@ -145,3 +145,10 @@ def test_dask_workers_that_share_no_disk_write_the_same_bytes(serial, monkeypatc
         assert summary.complete
         same_answers(folder, "s3://nation/run")
         assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_the_time_is_said_for_a_whole_nation_by_a_tract_of_it():
+    study = NationAttackStudy(Nation.scaled(1.0), seed=1, every=500, share=0.01, claims=0)
+    seconds = study.outlook(range(study.shards)).seconds
+    assert set(seconds) == set(range(study.shards))
+    assert 0 < min(seconds.values()) == max(seconds.values()) < 600

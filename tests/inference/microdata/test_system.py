@@ -4,9 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from random_places import place
 
+from bayesrisk.exceptions import DataError
 from bayesrisk.inference import RecordQuestion
+from bayesrisk.inference.microdata import system
 from bayesrisk.inference.microdata.system import make_system
 
 
@@ -64,3 +67,30 @@ def test_questions_that_tell_nothing_more_apart_take_the_weights_that_are_there(
     assert again.classes is same.classes
     for one, other in zip(again.layers, same.layers, strict=True):
         assert one.weights is other.weights
+
+
+@pytest.mark.parametrize("at_once", [1, 2000])
+def test_of_hard_rows_the_first_independent_ones_are_kept_those_of_few_unknowns_first(
+    at_once, monkeypatch
+):
+    monkeypatch.setattr(system, "_AT_ONCE", at_once)
+    rng = np.random.default_rng(at_once)
+    for _ in range(60):
+        size, n_rows = int(rng.integers(1, 5)), int(rng.integers(1, 14))
+        matrix = rng.integers(0, 2, (n_rows, size))
+        sums = matrix @ rng.integers(0, 4, size)
+        given = system.RowSystem(
+            sp.csr_array(matrix), np.ones(n_rows, np.bool_), sums, np.zeros(n_rows, np.int64),
+            [None] * n_rows, [str(row) for row in range(n_rows)],
+        )  # fmt: skip
+        order = sorted(range(n_rows), key=lambda row: matrix[row].sum())
+        ranks = [np.linalg.matrix_rank(matrix[order[: k + 1]]) for k in range(n_rows)]
+        expected = {str(order[k]) for k in np.flatnonzero(np.diff(ranks, prepend=0))}
+        left = system._drop_implied_rows(given, None)
+        assert set(left.names) == expected
+        # One more of any row that is left out contradicts the others.
+        outside = [row for row in range(n_rows) if str(row) not in expected]
+        if outside:
+            sums[outside[-1]] += 1
+            with pytest.raises(DataError, match="contradicts itself"):
+                system._drop_implied_rows(given, None)

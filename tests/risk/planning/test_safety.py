@@ -147,7 +147,7 @@ def test_a_lying_checker_would_be_seen(seed):
         kinds, places = len(document["kinds"]), len(frame.places)
         if kinds * places > 6:
             continue
-        sums = check_safety.Sums(
+        sums = check_safety.CellSums(
             document, frame, check_safety.read_kinds(document, frame, [*frame.attributes.items()])
         )
         fitting = []

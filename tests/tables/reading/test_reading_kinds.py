@@ -10,6 +10,7 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read as read_layouts
 from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
+from bayesrisk.tables.reading.texts import interval, number_range
 
 WARDS = ("Ash", "Beech", "Cedar", "Elm", "Fir", "Oak")
 
@@ -295,3 +296,32 @@ def test_small_counts_that_stand_as_another_number(publish, name, guess):
         area = "Total" if row["area"] == "all" else row["area"]
         count = true.set_index("area").loc[area, column]
         assert row["low"] <= count <= row["high"], row
+
+
+def test_labels_in_a_path_below_an_unnamed_heading(tmp_path):
+    text = "code,,M,F\n1,a!!b,3,4\n2,a!!c,5,6\n3,d,7,8\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {*said.cells["stated"]} == {*"345678"}
+
+
+def test_a_label_may_be_called_as_a_variable():
+    frame = pd.DataFrame(
+        {"area": ["X", "X", "Y", "Y"], "kind": ["area", "b"] * 2, "n": [1, 2, 3, 4]}
+    )
+    assert read_layouts(frame_sheets(frame), {}).screen()
+
+
+def test_ranges_and_ages_in_other_languages():
+    texts = {
+        "weniger als 5": (0, 4), "moins de 5": (0, 4), "menos de 5": (0, 4), "meno di 5": (0, 4),
+        "1 bis 4": (1, 4), "1 à 4": (1, 4), "1 a 4": (1, 4), "1 tot 4": (1, 4),
+    }  # fmt: skip
+    assert {text: number_range(text) for text in texts} == texts
+    ages = {
+        "unter 15 Jahre": (0, 14), "15 bis unter 20 Jahre": (15, 19), "moins de 18 ans": (0, 17),
+        "18 à 64 ans": (18, 64), "Menores de 18": (0, 17), "18 a 64 años": (18, 64),
+    }  # fmt: skip
+    assert {text: interval(text) for text in ages} == ages
+    for text in ("65 und mehr", "65 ans et plus", "65 y más años", "65 anni e oltre"):
+        assert interval(text)[0] == 65
+        assert interval(text)[1] > 10**6

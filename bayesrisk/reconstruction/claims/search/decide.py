@@ -479,7 +479,7 @@ class ClaimProblem:
         system = block_system(self.space, counts)
         if isinstance(system, Conflict):
             return BlockClaims(Status.INFEASIBLE, self._in_words(system, counts))
-        live = system.cells.size
+        live = system.place.cells.size
         if not system.model.low.size:
             return _without_records(self, system, targets)
         if deadline.late:
@@ -502,7 +502,6 @@ class ClaimProblem:
         return _decided(self, system, decider, claimed, records)
 
     def _in_words(self, conflict: Conflict, counts: AllowedCounts) -> str:
-        """Return a conflict with the published cells and their counts."""
         texts = []
         for q in conflict.query.tolist():
             text = "withheld" if counts.hidden[q] else f"= {counts.published[q]}"
@@ -559,7 +558,6 @@ class _Claimed:
 
 
 def _candidates(problem: ClaimProblem, records: CodeArray) -> _Claimed:
-    """Return all partial assignments of some records."""
     space, sets = problem.space, problem.sets
     rows, times = np.unique(records, axis=0, return_counts=True)
     size, needed = universal(space, rows, sets)
@@ -587,7 +585,6 @@ def _target_claims(problem: ClaimProblem, records: CodeArray, targets: AskedClai
 
 
 def _universal_sizes(problem: ClaimProblem, patterns: CodeArray) -> tuple[IntArray, IntArray]:
-    """Return the number of possible cells of each pattern, and of the columns it needs."""
     sets = problem.sets
     parts = [np.zeros((2, 0), np.int64)]
     for start in range(0, len(patterns), 1024):
@@ -616,7 +613,7 @@ def _decided(
     decision[refuted[group]] = REFUTED
     open_ = np.flatnonzero(decision == UNDECIDED)
     number, first, size = supports(
-        space.codes[system.cells], space.eligible[system.cells], patterns[open_]
+        space.codes[system.place.cells], space.eligible[system.place.cells], patterns[open_]
     )
     first = open_[first]
     if problem.verify:
@@ -634,7 +631,7 @@ def _decided(
     return BlockClaims(
         Status.UNDECIDED if undecided else Status.DECIDED, "", patterns[keep],
         claimed.multiplicity[keep], decision[keep], claimed.needed[keep], readable[keep],
-        local[keep], records, system.cells.size,
+        local[keep], records, system.place.cells.size,
     )  # fmt: skip
 
 
@@ -661,7 +658,7 @@ def _bounded(
     Each candidate becomes the strongest claim about its columns that is proved.
     """
     space, patterns, times = problem.space, claimed.patterns, claimed.multiplicity
-    codes, eligible = space.codes[system.cells], space.eligible[system.cells]
+    codes, eligible = space.codes[system.place.cells], space.eligible[system.place.cells]
     number, first, size = supports(codes, eligible, patterns)
     endless = _without_limit(space, system, patterns[first])
     ends = decider.ends(patterns[first], endless, prove=problem.verify)
@@ -684,14 +681,14 @@ def _bounded(
     )
     claims = StatedClaims(patterns[keep], size[number[keep]], times[keep], at_least[keep])
     every, always = np.arange(len(space.codes)), claims._replace(size=claimed.size[keep])
-    stated = space.stated(system.cells, system.place.query)
-    local = readable_bounds(space, stated, system.cells, counts, claims)
+    stated = space.stated(system.place.cells, system.place.query)
+    local = readable_bounds(space, stated, system.place.cells, counts, claims)
     readable = local & readable_bounds(space, space.constant, every, counts, always)
     undecided = problem.verify and bool((left & (decision != REFUTED)).any())
     return BlockClaims(
         Status.UNDECIDED if undecided else Status.DECIDED, "", patterns[keep], times[keep],
         decision[keep].astype(np.int64), claimed.needed[keep], readable, local, records,
-        system.cells.size, at_least[keep],
+        system.place.cells.size, at_least[keep],
     )  # fmt: skip
 
 
@@ -700,11 +697,11 @@ def _without_records(
 ) -> BlockClaims:
     """Return decisions on a block without a positive count."""
     if targets is None:
-        return BlockClaims(Status.EMPTY, live=system.cells.size)
+        return BlockClaims(Status.EMPTY, live=system.place.cells.size)
     (patterns, multiplicity, at_least), space = targets, problem.space
     size, needed = _universal_sizes(problem, patterns)
     # Cells that no count binds can hold any number of records.
-    cells = system.cells[space.eligible[system.cells]]
+    cells = system.place.cells[space.eligible[system.place.cells]]
     loose = matches(space.codes[cells], patterns).any(axis=1)
     true = (at_least | ~loose) & (multiplicity == 0)
     return BlockClaims(
@@ -715,6 +712,6 @@ def _without_records(
         needed=needed,
         readable=readable_everywhere(space, patterns, size),
         readable_here=np.asarray(~loose),
-        live=system.cells.size,
+        live=system.place.cells.size,
         at_least=at_least,
     )

@@ -196,7 +196,6 @@ def _column_sets(keys: WordArray, claims: OpenClaims) -> IntArray:
 
 
 def _lists(claims: OpenClaims) -> CellLists:
-    """Return lists of no cell yet."""
     n_cells, n_sets = len(claims.codes), claims.sets.bits.size
     room = max(n_sets, min(_LISTED, n_cells * n_sets))
     lists = CellLists(

@@ -299,8 +299,10 @@ def readable_here(
 
     ``size`` counts the live cells that match each; a claim without any is a sum of no cells.
     """
-    stated = space.stated(system.cells, system.place.query)
-    return np.asarray((size == 0) | _sums(space, stated, system.cells, patterns, size), np.bool_)
+    stated = space.stated(system.place.cells, system.place.query)
+    return np.asarray(
+        (size == 0) | _sums(space, stated, system.place.cells, patterns, size), np.bool_
+    )
 
 
 def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) -> BoolArray:

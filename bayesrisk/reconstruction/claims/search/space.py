@@ -281,7 +281,6 @@ def _common_values(
 
 
 def _flat(codes: IntArray, sizes: IntArray) -> IntArray:
-    """Return one number for each row of codes."""
     index = np.zeros(len(codes), np.int64)
     for a in range(codes.shape[1]):
         index = index * int(sizes[a]) + codes[:, a]
@@ -486,11 +485,6 @@ class BlockSystem:
     model: IntegerModel
 
     @property
-    def cells(self) -> IntArray:
-        """Live cells, as positions in the space."""
-        return self.place.cells
-
-    @property
     def start(self) -> IntArray:
         """Where each class of the model begins among ``members``, and where the last ends."""
         return self.place.start[: self.model.low.size + 1]
@@ -498,12 +492,12 @@ class BlockSystem:
     @property
     def members(self) -> IntArray:
         """Cells of the classes of the model as positions in the space, class by class."""
-        return self.cells[self.place.order[: self.start[-1]]]
+        return self.place.cells[self.place.order[: self.start[-1]]]
 
     @property
     def unbound(self) -> IntArray:
         """Cells that no published count binds, as positions in the space."""
-        return self.cells[self.place.order[self.start[-1] :]]
+        return self.place.cells[self.place.order[self.start[-1] :]]
 
 
 class Conflict(NamedTuple):
@@ -600,7 +594,6 @@ def _rows(system: BlockSystem, rows: IntArray) -> IntegerModel:
 
 
 def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
-    """Return True if rows are proved to have no solution."""
     from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
 
     if not model.row_low.size:

@@ -1,0 +1,186 @@
+"""One unit of a noisy measurement file: its noisy counts by labels, with intervals and risk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import IntArray
+from bayesrisk.census.readers.geocodes import block_geoid
+from bayesrisk.census.readers.nmf import reader as nmf_reader
+from bayesrisk.census.studies.measurement_risk import CURVE, MeasurementsStudy, more_than_known
+from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.inference.count.measurements import MeasurementTables
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class UnitMeasurements(Tabular):
+    """Noisy counts of one unit, and what they say.
+
+    Attributes
+    ----------
+    geocode, query : str
+        The unit and the query that was asked.
+    prior, known_count : float, int
+        Probability that one more person than is known is in a cell, before the release.
+    cells : pandas.DataFrame
+        A row for each cell: ``cell`` (its number), ``label``, ``noisy_count``, ``least`` and
+        ``most`` (a 95 % interval of the count, all counts that constraints leave being equally
+        probable before), ``posterior`` and ``risk_ratio`` of one more person, given all noisy
+        values and the constraints, and ``settled_by``, the constraint that fixes the count.
+    more_than_known : int
+        Cells whose count is surely (95 %) above the known one: noise alone explains no more.
+    """
+
+    geocode: str
+    query: str
+    prior: float
+    known_count: int
+    cells: pd.DataFrame
+    more_than_known: int
+
+    def _answer(self) -> list[str]:
+        more, k = self.more_than_known, self.known_count
+        people = f"more than {k:,} people" if k else "people"
+        first = f"Noise alone explains these counts: no cell surely holds {people}."
+        if more:
+            first = f"{more:,} cells hold more people than noise explains (95 % sure)."
+        settled = int(self.cells["settled_by"].notna().sum())
+        return [
+            first,
+            f"Of {len(self.cells):,} cells of {self.geocode} constraints fix {settled:,}.",
+            f"One more person is in a cell with probability {self.prior:g} before the release.",
+        ]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.open_cells()
+
+    def open_cells(self) -> pd.DataFrame:
+        """Return the cells that no constraint fixes, those that say most first."""
+        free = self.cells[self.cells["settled_by"].isna()].drop(columns="settled_by")
+        return free.sort_values("risk_ratio", ascending=False, kind="stable", ignore_index=True)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each cell, in their order."""
+        return self.cells
+
+
+def unit_measurements(
+    measurements: str | Path,
+    unit: str,
+    *,
+    prior: float,
+    known_count: int = 0,
+    level: str = "Block",
+    query: str | None = None,
+    budget: str | None = None,
+) -> UnitMeasurements:
+    r"""Return the noisy counts of one unit by labels, with intervals and risk.
+
+    .. math:: P(x \mid y) \propto \exp(-(y - x)^2 / (2 \sigma^2)), \quad l \le x \le u
+
+    with the noisy count y of a cell and the least and the largest count l and u that the published
+    constraints leave.  The risk is that of :class:`MeasurementsStudy`.
+
+    Parameters
+    ----------
+    measurements : path-like
+        Folder of a product, such as ``US_Person_PL_PROD``.
+    unit : str
+        Of a block its GEOID of 15 digits; of any unit its geocode in the files.
+    prior, known_count, level, query, budget : optional
+        As for :class:`MeasurementsStudy`.
+
+    Returns
+    -------
+    UnitMeasurements
+        Counts by labels.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such unit, or the query has no noisy answer of it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from bayesrisk.census import write_nmf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sample = write_nmf(folder + "/US_Person_PL_PROD", rng=1)
+    ...     block = sample.geocodes["Tract"][0]
+    ...     found = unit_measurements(sample.folder, block, prior=0.1, level="Tract")
+    >>> found.cells["label"][0]
+    'under 18, not Hispanic, White alone, in a household'
+    """
+    prior = check.scalar(check.probability(prior, "prior"), "prior")
+    study = MeasurementsStudy(
+        measurements, prior=prior, known_count=known_count, level=level, query=query, budget=budget
+    )
+    source = study._source()
+    code = _geocode(source.nmf, source.level, check.text(unit, "unit"))
+    answers = source.answers(source.level, np.array([code]))
+    table = study.table_between(code, code).to_pandas()
+    row = (
+        -1 if answers is None else int(nmf_reader.positions(np.array([code]), answers.geocodes)[0])
+    )
+    if answers is None or row < 0:
+        rule = f"must have a noisy answer to {source.query} (a unit without siblings has none)"
+        raise ArgumentError("unit", rule, got=unit)
+    noisy, sigma2 = answers.values[row].astype(np.int64), float(answers.sigma2[row])
+    bounds = source.bounds(np.array([code]), source.level, source.target)
+    low, high = bounds.lower[bounds.pattern[0]], bounds.upper[bounds.pattern[0]]
+    stated = zip(noisy.tolist(), low.tolist(), high.tolist(), strict=True)
+    ends = [_interval(*cell, sigma2) for cell in stated]
+    cells = pd.DataFrame(
+        {
+            "cell": table["cell"],
+            "label": table["label"].astype(object),
+            "noisy_count": noisy,
+            "least": [least for least, _ in ends],
+            "most": [most for _, most in ends],
+            "posterior": table["posterior_with_constraints"],
+            "risk_ratio": table["risk_ratio_with_constraints"],
+            "settled_by": table["settled_by"].astype(object),
+        }
+    )
+    free = np.flatnonzero(low < high)
+    tables, surely = MeasurementTables(prior, known_count), 0
+    if free.size:
+        values, times = np.unique(noisy[free], return_counts=True)
+        tables.add([sigma2] * values.size, values.tolist(), times.tolist())
+        surely = more_than_known(tables.exceedance(np.geomspace(1.0, 1.0 / prior, CURVE).tolist()))
+    return UnitMeasurements(code, source.query, prior, known_count, cells, surely)
+
+
+def _interval(noisy: int, low: int, high: int, sigma2: float) -> tuple[int, int]:
+    """Return the quantiles 0.025 and 0.975 of a count, flat between its bounds before."""
+    reach = int(12.0 * np.sqrt(sigma2)) + 1
+    middle = min(max(noisy, low), high)
+    counts: IntArray = np.arange(max(low, middle - reach), min(high, middle + reach) + 1)
+    exponent = -((counts - noisy) ** 2) / (2.0 * sigma2)
+    weights = np.exp(exponent - exponent.max())
+    total = np.cumsum(weights) / weights.sum()
+    least, most = np.searchsorted(total, [0.025, 0.975])
+    return int(counts[least]), int(counts[min(most, counts.size - 1)])
+
+
+def _geocode(nmf: nmf_reader.NoisyMeasurements, level: str, unit: str) -> str:
+    """Return the geocode of a unit: its own, or that of a block with this GEOID."""
+    states = nmf_reader.state_prefixes(nmf, level)
+    near = [state for state in states if unit.startswith(state) or state[1:] == unit[:2]]
+    codes: list[Any] = []
+    for state in near:
+        units, _ = nmf_reader.units_between(nmf, level, state, state)
+        names = block_geoid(units) if level == "Block" else units
+        codes += units[(names == unit) | (units == unit)].tolist()
+    if len(codes) != 1:
+        text = f"{quote(unit)}, which {'no' if not codes else 'more than one'} {level} has"
+        raise ArgumentError("unit", "must be a GEOID or a geocode of the files", shown=text)
+    return str(codes[0])

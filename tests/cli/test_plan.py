@@ -1,0 +1,140 @@
+"""``bayesrisk plan``: rules, certificates and report, resumed and with any workers."""
+
+import json
+import subprocess
+import sys
+import tomllib
+
+import pandas as pd
+import pytest
+
+import bayesrisk as br
+
+TOWN = ["sample:small-town", "--tables", "sample:small-town"]
+RULES = ["--rule", "identity", "--rule", "nearest-5", "--rule", "rounding:base=7,method=nearest",
+         "--rule", "unpublished"]  # fmt: skip
+
+
+def files(folder):
+    return {
+        str(f.relative_to(folder)): f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file()
+    }
+
+
+@pytest.fixture
+def planned(run, tmp_path):
+    status, out, err = run(
+        "plan", *TOWN, "-o", tmp_path / "plan", "--limit", "proved=0", "--limit", "recovered=0",
+        *RULES, "--write-release",
+    )  # fmt: skip
+    assert status == 0, err
+    return tmp_path / "plan", out, err
+
+
+def test_the_folder_has_rules_release_certificates_and_report(planned, run, tmp_path):
+    folder, out, err = planned
+    assert "keeps all limits" in out.splitlines()[1 if out.startswith("Made-up") else 0]
+    assert "settings" in err
+    document = tomllib.loads((folder / "plan.toml").read_text())
+    frontier = pd.read_csv(folder / "frontier.csv")
+    (chosen,) = frontier[frontier["role"] == "chosen"].to_dict("records")
+    assert chosen["proved"] == chosen["proved_most"] == chosen["recovered_most"] == 0
+    cheaper = frontier[frontier["cost"] < chosen["cost"]]
+    assert (cheaper["verdict"] == "unsafe").all()
+    # The recipe makes the release, by the command and in Python.
+    written = br.Release.read(folder / "release")
+    mechanism = br.make_mechanism(document["protection"], **document["parameters"])
+    town = br.datasets.path("small-town")
+    work = br.Workload.read(town / "tables.toml")
+    people = br.Records.read(town / "records.csv", schema=work.schema)
+    again = mechanism.release(people, workload=work, places="occupied")
+    assert again.tables == written.tables
+    status, _, err = run(
+        "release", *TOWN, "-o", tmp_path / "again", "--config", folder / "plan.toml",
+        "--places", "occupied",
+    )  # fmt: skip
+    assert status == 0, err
+    assert br.Release.read(tmp_path / "again").tables == written.tables
+    # Nobody needs the package to check it.
+    certificates = sorted(map(str, (folder / "certificates").glob("*.json")))
+    assert len(certificates) == 16
+    check = [sys.executable, "-S", str(folder / "certificates" / "check_safety.py"), *certificates]
+    done = subprocess.run(check, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.count("accepted") == 16
+    page = (folder / "report.html").read_text()
+    assert "Confidential" in page
+    assert "keeps all limits" in page
+
+
+def test_a_run_that_was_ended_goes_on_and_workers_change_no_byte(planned, run):
+    folder, *_ = planned
+    before = files(folder)
+    memory = folder / "places.jsonl"
+    lines = memory.read_bytes().splitlines(keepends=True)
+    memory.write_bytes(b"".join(lines[: len(lines) // 2]) + lines[-1][:9])
+    common = ["plan", *TOWN, "-o", folder, "--limit", "proved=0", "--limit", "recovered=0", *RULES,
+              "--write-release", "-q"]  # fmt: skip
+    assert run(*common, "--resume", "--workers", "2")[0] == 0
+    after = files(folder)
+    assert {k for k in before if before[k] != after[k]} <= {"places.jsonl"}
+    assert run(*common, "--workers", "3")[0] == 0
+    assert files(folder) == before
+
+
+def test_another_question_is_not_resumed(planned, run):
+    folder, *_ = planned
+    status, _, err = run("plan", *TOWN, "-o", folder, "--limit", "proved=1", *RULES, "--resume")
+    assert status == 2
+    assert "resume" in err
+
+
+def test_where_no_rule_keeps_the_limits_the_answer_says_which_blocks(run, tmp_path):
+    status, out, _ = run(
+        "plan", *TOWN, "-o", tmp_path, "--limit", "proved=3", "--rule", "identity", "--json"
+    )
+    answer = json.loads(out)
+    assert status == 0
+    assert answer["rules"] == {}
+    assert answer["blocking"] == {"proved": 182.0}
+    assert not (tmp_path / "plan.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ([], "--limit"),
+        (["--limit", "lost=0"], "lost"),
+        (["--limit", "proved=none"], "NAME=NUMBER"),
+        (["--limit", "proved=0", "--rule", "swapping:rate=0.1"], "chance"),
+        (["--limit", "proved=0", "--weight", "P99=1"], "P99"),
+        (["--limit", "proved=0", "--rule", "identity", "--ladders", "x.toml"], "--ladders"),
+    ],
+)
+def test_wrong_words_are_refused(run, tmp_path, words, text):
+    status, _, err = run("plan", *TOWN, "-o", tmp_path / "out", *words)
+    assert status == 2
+    assert text in err
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_ladders_of_a_file_and_a_limit_of_gain(run, tmp_path):
+    (tmp_path / "ladders.toml").write_text(
+        '[[ladder]]\ntables = ["sex * age"]\nrules = ["identity", "unpublished"]\n'
+        '[[ladder]]\ntables = ["age * race"]\nrules = ["nearest-5", "unpublished"]\n'
+    )
+    words = ["--limit", "gain=20", "--limit", "doubled=248", "--adversary", "linker",
+             "--known", "sex,age", "--stated", "race"]  # fmt: skip
+    status, _, err = run(
+        "plan", *TOWN, "-o", tmp_path / "plan", "--ladders", tmp_path / "ladders.toml", *words, "-q"
+    )
+    assert status == 0, err
+    frontier = pd.read_csv(tmp_path / "plan" / "frontier.csv")
+    (chosen,) = frontier[frontier["role"] == "chosen"].to_dict("records")
+    assert chosen["block: sex * age"] == "identity"
+    assert 0 < chosen["gain"] < 20
+    tight = run(
+        "plan", *TOWN, "-o", tmp_path / "tight", "--ladders", tmp_path / "ladders.toml",
+        "--limit", "gain=0", *words[4:], "-q", "--json",
+    )  # fmt: skip
+    assert json.loads(tight[1])["rules"]["block"]["age * race"] == "unpublished"
