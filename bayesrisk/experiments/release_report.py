@@ -22,7 +22,7 @@ _DRAWN = 12  # tables of the figure
 
 def cost(law: Likelihood, withheld: int) -> dict[str, Any]:
     """Return the way a law publishes counts, and the error of one: on average, or at most."""
-    way, off, kind = "changed", None, "at most"
+    way, off, kind = "changed (by how much, running the mechanism tells)", None, "at most"
     if isinstance(law, NoiseSpec):
         way, off, kind = "with noise", mean_error(law), "on average"
     elif isinstance(law, RoundingSpec):
