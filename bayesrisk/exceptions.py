@@ -26,6 +26,8 @@ it had.  Catch ``BayesRiskError`` to catch them all; the second base is there so
 which already catches ``ValueError`` or ``TypeError`` keeps working.
 """
 
+import re
+
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
@@ -64,6 +66,34 @@ class BayesRiskError(Exception):
 
 
 _UNSAID = object()
+_PERCENT = re.compile(r"\s*([0-9]{1,9}(?:[.,][0-9]{1,9})?)\s*(?:%|per ?cent|pct)\s*", re.IGNORECASE)
+_COMMA = re.compile(r"\s*([+-]?[0-9]{0,9}),([0-9]{1,9})\s*")
+_SEVERAL = re.compile(r"\s*[^\s,;]{1,20}(?:\s*[,;]\s*[^\s,;]{1,20}){1,20}\s*")
+_SHARE = re.compile(r"< ?1|<= ?1|[,(\[] ?(?:0, )?1[\])]|in \[0, 1\]|in \(0, 1\)")
+
+
+def number_advice(value: object, rule: str) -> str:
+    """Return what to write for a text that was meant as a number: per cent, commas, several."""
+    from decimal import Decimal, InvalidOperation
+
+    if isinstance(value, str) and "whole" in rule:
+        part = _PERCENT.fullmatch(value) or _COMMA.fullmatch(value)
+        return f": write a whole number, such as {part[1] or 0}" if part else ""
+    if isinstance(value, str):
+        if part := _PERCENT.fullmatch(value):
+            return f": write {Decimal(part[1].replace(',', '.')) / 100}"
+        if part := _COMMA.fullmatch(value):
+            return f": write {part[1] or 0}.{part[2]}, with a point"
+        if "number" in rule and _SEVERAL.fullmatch(value):
+            apart = " ".join(re.split(r"[\s,;]+", value.strip()))
+            return f": write {apart}, each apart"
+    try:
+        share = Decimal(str(value)) / 100
+    except InvalidOperation:
+        return ""
+    if _SHARE.search(rule) and Decimal("0.01") < share <= 1:
+        return f": {value} % is {share}"
+    return ""
 
 
 class ArgumentError(BayesRiskError, ValueError):
@@ -103,6 +133,8 @@ class ArgumentError(BayesRiskError, ValueError):
     ) -> None:
         self.argument, self.rule = (argument, rule) if rule else ("", "")
         self.got = str(shown) if got is _UNSAID else quote(got)
+        if got is not _UNSAID and not advice:
+            advice = number_advice(got, rule)
         value = f", got {self.got}" if self.got else ""
         super().__init__(f"{argument} {rule}{value}" if rule else argument, advice=advice)
 

@@ -13,6 +13,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
@@ -143,7 +144,7 @@ class Registry(Generic[T]):
                 factory = point.load()
         except Exception as error:
             cause = error_line(error.__cause__ or error)
-            text = f"{self.kind} {point.name!r} is skipped: {cause}"
+            text = f"{self.subject(point.name)} is skipped: {cause}"
             warnings.warn(text, BayesRiskWarning, stacklevel=5)
             return None
         return cast(Callable[..., T], factory) if callable(factory) else None
@@ -166,6 +167,7 @@ class Wall:
 
     def __init__(self, subject: str, *, method: bool = False) -> None:
         self._subject, self._method, self._process = subject, method, os.getpid()
+        self._folder = _current_folder()
 
     def __enter__(self) -> None:
         pass
@@ -173,6 +175,8 @@ class Wall:
     def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
         if os.getpid() != self._process:
             os._exit(1)
+        if self._folder is not None and _current_folder() != self._folder:
+            os.chdir(self._folder)  # where relative names of the command line are
         if error is None:
             return
         interrupts.check()
@@ -181,6 +185,14 @@ class Wall:
                 raise type(error)(f"{self._subject}: {error}") from error
         elif type(error) is not KeyboardInterrupt:
             raise PluginError(f"{self._subject} failed: {error_line(error)}") from error
+
+
+def _current_folder() -> str | None:
+    """Return the current folder; None if it is gone."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return None
 
 
 def is_own(subject: object) -> bool:
@@ -258,8 +270,9 @@ def check_names(
     except TypeError as error:
         named = {n: p for n, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD}
         needed = [
-            n for n, p in named.items() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
-        ]
+            n for n, p in named.items()
+            if p.default is p.empty and p.kind is not p.VAR_POSITIONAL and n not in parameters
+        ][len(arguments):]  # fmt: skip
         unknown = [n for n in parameters if n not in named]
         like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
         raise ArgumentError(

@@ -16,7 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._base.disk.objects import at_url, is_object
 from bayesrisk._base.frames import pandas as pd
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, ShapeError, quote
+from bayesrisk.exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    DataError,
+    ShapeError,
+    number_advice,
+    quote,
+)
 
 # -----------------------------------------------------------------------------
 # Arrays by what they hold: one name for each type, in the whole package.
@@ -141,8 +148,9 @@ def _check_bounds(
     if upper is not None:
         bad = array > upper if bounds[1] == "]" else array >= upper
         if bad.any():
-            sign = "<=" if bounds[1] == "]" else "<"
-            raise ArgumentError(name, f"must be {sign} {upper:g}", shown=describe_first(array, bad))
+            rule = f"must be {'<=' if bounds[1] == ']' else '<'} {upper:g}"
+            advice = number_advice(f"{float(array[bad][0]):g}", rule) if lower == 0.0 else ""
+            raise ArgumentError(name, rule, shown=describe_first(array, bad), advice=advice)
 
 
 def real_array(
@@ -281,13 +289,17 @@ def did_you_mean(value: object, options: Iterable[str]) -> str:
     if not isinstance(value, str) or len(value) > _MAX_NAME:
         return ""
     folded = {_folded(o): o for o in options if isinstance(o, str)}
-    near = get_close_matches(_folded(value), folded, n=1, cutoff=_LIKE)
-    return f". Did you mean {folded[near[0]]!r}?" if near else ""
+    word = _folded(value)
+    near = get_close_matches(word, folded, n=1, cutoff=_LIKE)
+    if not near and len(word) > 1:  # a part of a name, or more than it
+        near = [name for name in folded if word in name or (name in word and len(name) > 1)]
+    words = " or ".join(repr(folded[name]) for name in near[:3])
+    return f". Did you mean {words}?" if near else ""
 
 
 def _folded(name: str) -> str:
     """Return a name without what is easily confused: capitals, hyphens and underscores."""
-    return name.lower().replace("-", "").replace("_", "")
+    return re.sub(r"[-_.\s]", "", name.lower())
 
 
 def text(value: object, name: str) -> str:

@@ -13,6 +13,7 @@ import typer
 import bayesrisk as br
 from bayesrisk._base import disk
 from bayesrisk._base.wings import wing_points
+from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import TABLES, data_path, made_up_mark
 from bayesrisk.cli.options import (
     DialectOption,
@@ -24,7 +25,7 @@ from bayesrisk.cli.options import (
     parse_names,
 )
 from bayesrisk.cli.printing import listed, print_answer, progress, say, warnings_as_lines
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 
 #: Limits of what may go on for days where nobody asked for any: a tract is one component.  That of
 #: nodes is mostly reached first, and leaves the same answer on any machine.
@@ -145,6 +146,11 @@ def attack(
         "One step alone: bounds of true counts; records that fit; claims that must be true; links "
         "of records to known people [the first three].",
     ] = None,
+    method: Annotated[
+        str | None,
+        "Another attack of `bayesrisk list attacks` instead, such as a plug-in: NAME or "
+        "NAME:KEY=VALUE,KEY=VALUE.",
+    ] = None,
     seed: SeedOption = 0,
 ) -> None:
     """Say what published tables give away, and prove it.
@@ -156,10 +162,15 @@ def attack(
     step = None if only is None else check.choice(only, "only", _STEPS)
     folder = tables[0] if len(tables) == 1 and tables[0].is_dir() else None
     _check_options(step, folder, options, people, seed)
+    if method is not None and step is not None:
+        raise ArgumentError("--method does not go with --only: an attack by name is one step")
     if step == "links":
         name = wing_points().get("bayesrisk.steps", {}).get("links", "")
         module, _, function = name.partition(":")
         getattr(import_module(module), function)(tables, _output(output), people, seed, runner)
+        return
+    if method is not None:
+        _by_method(method, tables, _output(output), runner)
         return
     if step is None and folder is None:
         runner.refuse("goes with --only, or with a folder of tables")
@@ -177,6 +188,33 @@ def attack(
                 runner.show(summary, before, after)
     if runner.as_json:
         print_answer(documents[step] if step else documents, (), as_json=True)
+
+
+def _by_method(recipe: str, tables: list[Path], output: Path, runner: RunOptions) -> None:
+    """Run an attack by its name on a release, and write what it found as a table."""
+    import pandas as pd
+
+    from bayesrisk._base.disk.delimited import csv_bytes
+    from bayesrisk.mechanisms.registry import read_recipe
+    from bayesrisk.release.release import RELEASE_FILE
+
+    runner.refuse("does not go with --method")
+    name, parameters = read_recipe(recipe, "--method")
+    with renamed({"name of the attack": "--method", "attack": "--method"}):
+        made = br.reconstruction.make_attack(name, **parameters)
+    folder = data_path(tables[0], TABLES)
+    if len(tables) > 1 or not (folder / RELEASE_FILE).is_file():
+        raise ArgumentError(
+            f"--method goes with one folder of a release, which {tables[0]} is not: `bayesrisk "
+            "release -o` writes one"
+        )
+    with disk.explained(output), disk.whole_folder(output, disk.new_folder) as scratch:
+        result = made.run(br.Release.read(folder))
+        frame = result if isinstance(result, pd.DataFrame) else result.to_frame()
+        disk.write_bytes(scratch / f"{name}.csv", csv_bytes(frame))
+    file = output / f"{name}.csv"
+    document = {"method": name, "rows": len(frame), "file": str(file)}
+    print_answer(document, [f"{name}: {len(frame):,} rows in {file}"], as_json=runner.as_json)
 
 
 def _check_options(
@@ -244,7 +282,13 @@ def _reading(
     files = [data_path(file, TABLES) for file in tables]
     sheets = [file_sheet(file, *wanted[:1]) for file in files]
     document |= dict(setting(text, sheets) for text in settings)
-    reading = read(sheets, document)
+    try:
+        reading = read(sheets, document)
+    except DataError as error:
+        if "audit" in str(error):
+            raise
+        advice = f"; if each row is one person, they are records: `bayesrisk audit {tables[0]}`"
+        raise error.advised(f"{error.advice}{advice}") from error
     mark = [br.datasets.MADE_UP] if made_up_mark(*files) else []
     for line in [*mark, *reading.screen()]:
         say(line, err=runner.as_json)

@@ -18,7 +18,7 @@ from typer.models import OptionInfo
 
 from bayesrisk._base import interrupts
 from bayesrisk.cli.former_names import check_command, check_option
-from bayesrisk.exceptions import ArgumentError, DataError, printable
+from bayesrisk.exceptions import ArgumentError, DataError, number_advice, printable
 
 _COUNT = re.compile(r"-\.?\d")
 _ORDER = ("Attack", "Protect", "Risk", "Data", "Setup")
@@ -111,12 +111,19 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; a negative number looks like an option."""
+        words = list(args)
         try:
             return super().parse_args(ctx, args)
         except Exception as error:  # Typer's own errors have no public name
             name = str(getattr(error, "option_name", ""))
-            check_option(_path(ctx), name)
+            check_option(_path(ctx), name, words)
             if not _COUNT.match(name):
+                told = str(getattr(error, "message", ""))
+                rule = "a whole number" if "integer" in told else "a number"
+                for word in words if "valid" in told else ():
+                    value = word.rpartition("=")[2]
+                    if advice := number_advice(value, rule):
+                        error.message = f"{told}, got {value!r}{advice}"  # type: ignore[attr-defined]
                 raise
             raise typer.BadParameter(
                 f"{name} is read as an option; put -- before negative counts, after all options: "

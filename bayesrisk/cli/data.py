@@ -44,6 +44,16 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
                 f"{argument} holds microdata, not tables: make some by `bayesrisk release "
                 f"{argument} -o TABLES --protection none --tables NAME`"
             )
+        if kind == MICRODATA and (argument / "_manifest.json").is_file():
+            raise ArgumentError(
+                f"{argument} holds no microdata but tables: `bayesrisk attack {argument} -o OUT` "
+                "says what they give away"
+            )
+        if kind == TABLES and argument.is_dir() and not _is_tables(argument):
+            raise ArgumentError(
+                f"{argument} holds no tables (_manifest.json is not there): give the folder that "
+                "`bayesrisk release -o` or `bayesrisk census read -o` wrote"
+            )
         return argument
 
     name = text.removeprefix(_PREFIX)
@@ -67,6 +77,11 @@ def _is_microdata(folder: Path) -> bool:
     """Return whether a folder is one of microdata, as ``simulate`` makes it."""
     names = {"persons.parquet", "households.parquet"}
     return not (folder / "_manifest.json").exists() and any((folder / n).exists() for n in names)
+
+
+def _is_tables(folder: Path) -> bool:
+    """Return whether a folder holds tables or a release, whole or by place."""
+    return any((folder / name).exists() for name in ("_manifest.json", "_partitions.json"))
 
 
 def _kind(name: str) -> str:

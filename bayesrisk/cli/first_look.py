@@ -14,6 +14,7 @@ from bayesrisk.cli.printing import print_answer
 from bayesrisk.cli.sources import (
     ColumnOptions,
     RecordSource,
+    check_column,
     check_folder_names_its_own,
     infer_schema,
 )
@@ -62,6 +63,10 @@ def look_alone(
             data, keys, sensitive = _file_records(source, schema, choices, sensitive)
         else:
             data, keys = _read(source, schema), list(known)
+            for option, names in (("--known", keys), ("--stated", [sensitive])):
+                for name in filter(None, names):
+                    if not isinstance(data, br.Records):
+                        check_column(option, name, data)
     with renamed(_OPTIONS | {"max_size": "--max-size"}):
         result = br.risk.first_look(data, keys=keys, sensitive=sensitive, max_size=max_size)
     if output is not None:

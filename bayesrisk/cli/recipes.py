@@ -117,6 +117,8 @@ def _check_population(label: str, entry: dict[str, Any]) -> None:
 
 def read_release_file(file: Path, options: type) -> dict[str, Any]:
     """Return the keys that a file of a release gives."""
+    if "mechanism" in read_toml(file):
+        raise ConfigError(f"{file}: the key mechanism is now protection")
     left_out = ("settings", "level", "config", "from_audit")
     entries: dict[str, Any] = {"parameters": (dict[str, Any], {}), "levels": (Names | None, None)}
     return _read(file, _model("ReleaseFile", options, left_out, **entries))

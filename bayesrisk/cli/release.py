@@ -26,13 +26,15 @@ from bayesrisk.cli.options import (
 from bayesrisk.cli.printing import counter, listed, print_answer, progress, say
 from bayesrisk.cli.sources import FILE_BY_PLACE, ColumnOptions, RecordSource, usual_tables
 from bayesrisk.cli.tabulation import tabulate
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 
 if TYPE_CHECKING:
     from bayesrisk.interfaces import Mechanism
     from bayesrisk.release import Likelihood, MechanismSpec
 
 _OCCUPIED = "occupied"
+#: Parameters that say how much is protected: never taken silently, each with an example.
+_STATED = {"rate": "0.05", "base": "5", "threshold": "10", "rho": "0.1", "edges": "[0,1,5,10]"}
 #: The recipe of no protection.
 NONE = "none"
 _EXACTLY = "Published exactly: which places have a record"
@@ -315,16 +317,31 @@ def _mechanism(
         parameters = with_settings(
             parameters | document.get("parameters", {}), options.settings or [], "--set"
         )
+        usual = dict(parameters)
         try:
-            parameters = usual_parameters(
-                name, workload, households=source.has_households, **parameters
-            )
-            return make_mechanism(name, **parameters)
+            usual = usual_parameters(name, workload, households=source.has_households, **parameters)
+            silent = [n for n in _STATED if n in usual and n not in parameters]
+            if not silent:
+                return make_mechanism(name, **usual)
         except ArgumentError as error:
             if not error.rule.startswith(f"{name!r}: "):
                 raise
-            advice = f"; give each as {name}:KEY=VALUE,KEY=VALUE or by --set KEY=VALUE"
-            raise error.advised(advice) from error
+            needed = error.rule.partition("needed: ")[2].partition(";")[0].split(", ")
+            silent = [n for n in needed if n in _STATED and n not in usual]
+            if not silent:
+                advice = f"; give each as {name}:KEY=VALUE,KEY=VALUE or by --set KEY=VALUE"
+                if "epsilon" in parameters:
+                    number = parameters["epsilon"]
+                    advice = (
+                        f"; `bayesrisk convert --epsilon {number} --delta 1e-10` gives the rho "
+                        f"of an epsilon: write {name}:rho=RHO"
+                    )
+                raise error.advised(advice) from error
+        text = ",".join(f"{n}={_STATED[n]}" for n in silent)
+        raise ArgumentError(
+            option, f"{name} needs {' and '.join(silent)}, which no usual value has: write "
+            f"{name}:{text}, or a value of yours"
+        )  # fmt: skip
 
 
 def _audited(
@@ -381,6 +398,13 @@ def verify(
 
     if not folder.is_dir():
         raise ArgumentError(f"no such folder: {folder}")
+    if not (folder / "_release.json").is_file():
+        tables = (folder / "_manifest.json").is_file()
+        holds = "holds exact tables, no release" if tables else "holds no release"
+        raise DataError(
+            f"{folder}: {holds} (_release.json is not there); give the folder that `bayesrisk "
+            "release -o` wrote"
+        )
     title, unit = "verify", "parts"
     with progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:
         contents = _contents(folder, counter(advance))

@@ -241,7 +241,7 @@ def infer_schema(
     columns = parse_names(choices["columns"]) or None
     for option, names in (("--place", places), ("--columns", columns or ())):
         for name in names:
-            _check_column(option, name, frame)
+            check_column(option, name, frame)
     cuts = _cuts(choices["cuts"] or [], frame)
     schema = br.Schema.from_frame(
         typed(frame), name=files[0].path.stem, columns=columns, place=places or None, cuts=cuts
@@ -251,7 +251,7 @@ def infer_schema(
     return schema
 
 
-def _check_column(option: str, name: str, frame: "pd.DataFrame") -> None:
+def check_column(option: str, name: str, frame: "pd.DataFrame") -> None:
     """Refuse a column that a file does not have."""
     from bayesrisk._base import validation as check
 
@@ -265,8 +265,12 @@ def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not parse_names(values):
             raise ArgumentError(f"--cut must be NAME=NUMBER,NUMBER, got {quote(text)}")
-        _check_column("--cut", name, frame)
+        check_column("--cut", name, frame)
         cuts[name] = [parse_number(value, f"--cut {name}") for value in parse_names(values)]
+        if cuts[name] != sorted(set(cuts[name])):
+            order = ",".join(f"{value:g}" for value in sorted(set(cuts[name])))
+            rule = f"of {name!r} must increase: write {name}={order}"
+            raise ArgumentError("--cut", rule, got=text)
     return cuts
 
 

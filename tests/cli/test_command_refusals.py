@@ -16,7 +16,7 @@ CASES = """
 = risk
 1.5 --rho .1 --prior .5 | noisy_count must be a whole number
 1 --rho .1 --prior 1/0 | prior must be a finite number
-1 --prior .5 | give exactly one of --rho and --sigma2, got rho=None
+1 --prior .5 | give exactly one of --rho and --sigma2, such as --rho 0.1
 1 --rho .1 --prior .5 --scenario x | --scenario must be one
 1 --rho 1 --prior .1 --sensitivity change-on | Did you mean 'change-one'?
 = convert
@@ -109,7 +109,7 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --protection identity --tables sf1-block --whole | --whole goes with microdata by place
 --protection identity --tables sf1-block --workers 2 | --workers goes with --by, or with
 --protection identity --tables sf1-block --by block | --by must be one of
---protection ranges --tables sf1-block | needed: edges; possible: edges, values, step
+--protection ranges --tables sf1-block | ranges needs edges .. write ranges:edges=
 = release {parts} -o {out} --protection rounding:base=3,method=nearest --tables sf1-block
 --by tract | --by goes with records that are not by place
 --schema pl94 | --schema goes with a file of records
@@ -117,7 +117,7 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --whole --resume | --resume goes with --by
 = release {own} -o {out} --quiet
 --place clinic | --protection must be given .. list
---place clinic --protection swapping | missing a required argument: 'rate' .. swapping:KEY=VALUE
+--place clinic --protection swapping | swapping needs rate .. write swapping:rate=0.05
 --from-audit {own} | --protection NAME go together
 --protection none --set x=1 --tables pl94 | --set does not go with
 --from-audit A --protection x --only a | --only does not go with --from-audit
@@ -176,7 +176,7 @@ ipums {own} | --codebook must be given
 pl94 {people} --dataset ds248 | --dataset goes with --from nhgis
 sf1 {pop} --workload sf1-block --table P | --table must be one
 = audit
-sample:hospital --known x |3 column 'x' (named by --known)
+sample:hospital --known x | --known: column must be one of region, .. got 'x'
 sample:hospital --known '' | --known must name a column
 sample:dare-county-sweep --known a | must be a sample of microdata
 sample:fifty-blocks --known a --schema pl94 | --schema goes

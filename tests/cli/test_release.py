@@ -20,7 +20,7 @@ from bayesrisk.tables import Microdata, Workload
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
 SWAPPING = """
-mechanism = "swapping"
+protection = "swapping"
 tables = ["sf1-block"]
 only = ["P1", "P12"]
 
@@ -115,8 +115,8 @@ def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mechanism = 3", "mechanism must be of type str, got 3"),
-        ("mechanism = 'none'\ntables = ['pl94']", "bad.toml: mechanism must be one of"),
+        ("protection = 3", "protection must be of type str, got 3"),
+        ("protection = 'nothing'\ntables = ['pl94']", "bad.toml: protection must be one of"),
         ("levels = [1]", "levels[0] must be of type str, got 1"),
         ("tables = []", "bad.toml: "),
         ("parameters = 1", "bad.toml: "),
@@ -212,7 +212,7 @@ def test_codings_of_a_file_of_persons(run, tmp_path):
     assert run(tmp_path / "b.parquet", *how, "-o", tmp_path / "b")[0] == 0
     assert Release.read(tmp_path / "a") == Release.read(tmp_path / "b")
     (tmp_path / "release.toml").write_text(
-        'mechanism = "identity"\ntables = ["sf1-block"]\ndialect = "archive"\n'
+        'protection = "identity"\ntables = ["sf1-block"]\ndialect = "archive"\n'
     )
     by_file = run(tmp_path / "a.csv", "--config", tmp_path / "release.toml", "-o", tmp_path / "c")
     assert by_file[0] == 0

@@ -315,7 +315,7 @@ def own_tables(folder):
 def release_toml(folder):
     file = text(
         folder / "release.toml",
-        'mechanism = "swapping"\ntables = ["sf1-block"]\nlevels = ["block"]\nonly = ["P1"]\n'
+        'protection = "swapping"\ntables = ["sf1-block"]\nlevels = ["block"]\nonly = ["P1"]\n'
         '[parameters]\nrate = 0.1\nswap_key = ["size"]\n[parameters.more]\na.b = [1, 2]\n',
     )
     return Example([file], lambda: read_release_file(file, ReleaseOptions))

@@ -52,7 +52,7 @@ def test_one_line_everywhere(recipe, tmp_path):
     made = make_mechanism(recipe).release(records, workload=work, rng=7)
     name, _, rest = recipe.partition(":")
     given = [part.partition("=")[::2] for part in rest.split(",") if part]
-    (tmp_path / "r.toml").write_text(f'mechanism = "{recipe}"\nplace = ["clinic"]\n')
+    (tmp_path / "r.toml").write_text(f'protection = "{recipe}"\nplace = ["clinic"]\n')
     more = [word for pair in given for word in ("--set", "=".join(pair))]
     ways = {
         "line": ["--protection", recipe, "--place", "clinic"],

@@ -78,6 +78,8 @@ def measurements(
     for name, value in risk_options.items():
         if counts and value is not None:
             raise ArgumentError(f"--{name} belongs to --posterior risk")
+    if folder.is_dir():
+        br.census.NoisyMeasurements.open(folder)  # what is none is refused before all else
     if not counts and risk.prior is None:
         raise ArgumentError("--prior must be given for the risk of every cell")
     if not counts and top is not None:

@@ -170,6 +170,11 @@ def attack(
     """Find blocks that must hold a household above the limit."""
     from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 
+    if blocks.is_file() and blocks.suffix != ".parquet":
+        raise ArgumentError(
+            f"{blocks} must be a folder of tables or a .parquet file; of records make tables: "
+            f"`bayesrisk release {blocks} -o TABLES --protection none --tables household-occupancy`"
+        )
     study = OccupancyAttackStudy(
         data_path(blocks, "published statistics"),
         sample=_households(sample),

@@ -94,8 +94,10 @@ def risk(
         print_answer(whole, lines_of_release, as_json=as_json)
         return
     if (rho is None) == (sigma2 is None):
+        both = "one of them, not both" if rho else "such as --rho 0.1"
         raise ArgumentError(
-            f"give exactly one of --rho and --sigma2, got rho={rho}, sigma2={sigma2}"
+            f"give exactly one of --rho and --sigma2, {both}; `bayesrisk convert --epsilon 1 "
+            "--delta 1e-10` gives the rho of an epsilon"
         )
     with renamed({"scenario_name": "--scenario"}):
         result = br.block_risk(
@@ -193,11 +195,12 @@ def convert(
     target, failure = optional_number(epsilon, "epsilon"), optional_number(delta, "delta")
     allowed = limit.max_risk is not None
     if sum([budget is not None, scale is not None, None not in (target, failure), allowed]) != 1:
-        raise ArgumentError(
-            "give exactly one of --rho, --sigma2, --max-risk, or both --epsilon and --delta, got "
-            f"rho={rho}, sigma2={sigma2}, max_risk={limit.max_risk}, epsilon={epsilon}, "
-            f"delta={delta}"
-        )
+        rule = "give exactly one of --rho, --sigma2, --max-risk, or both --epsilon and --delta"
+        if budget is None and scale is None and not allowed:
+            lacks = {"--delta 1e-10": failure, "--epsilon 1": target}
+            more = " and ".join(option for option, value in lacks.items() if value is None)
+            raise ArgumentError(f"{rule}: add {more}, or --rho 0.1")
+        raise ArgumentError(f"{rule}: leave out the others")
     largest = limit.budget(change)
     if scale is not None:
         budget = change**2 / (2.0 * check.scalar(scale, "sigma2", lower=0.0, bounds="()"))

@@ -30,11 +30,11 @@ class Homogeneous:
 
     def run(self, release):
         """Return a row for each such place: its code, the cell and the number of people."""
-        if release.spec.mechanism != "identity":
-            raise ArgumentError(f"release must hold true counts, got {release.spec.mechanism!r}")
         key = (self.level, self.table)
         if key not in release.tables.counts:
             raise ArgumentError(f"release must have table {self.table!r} at level {self.level!r}")
+        if not release.spec.likelihood(*key).exact:
+            raise ArgumentError(f"release must hold true counts, got {release.spec.mechanism!r}")
         counts = release.tables.counts[key].toarray()
         alike = np.flatnonzero((counts > 0).sum(axis=1) == 1)
         return pd.DataFrame(
