@@ -85,8 +85,8 @@ def number_advice(value: object, rule: str) -> str:
         if part := _COMMA.fullmatch(value):
             return f": write {part[1] or 0}.{part[2]}, with a point"
         if "number" in rule and _SEVERAL.fullmatch(value):
-            apart = " ".join(re.split(r"[\s,;]+", value.strip()))
-            return f": write {apart}, each apart"
+            words = " ".join(re.split(r"[\s,;]+", value.strip()))
+            return f": write {words}, each apart"
     try:
         share = Decimal(str(value)) / 100
     except InvalidOperation:
