@@ -73,7 +73,7 @@ _SHARE = re.compile(r"< ?1|<= ?1|[,(\[] ?(?:0, )?1[\])]|in \[0, 1\]|in \(0, 1\)"
 
 
 def number_advice(value: object, rule: str) -> str:
-    """Return what to write for a text that was meant as a number: per cent, commas, several."""
+    """Return advice for a text with a percent sign or commas in place of a number."""
     from decimal import Decimal, InvalidOperation
 
     if isinstance(value, str) and "whole" in rule:

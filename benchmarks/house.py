@@ -43,8 +43,8 @@ WALKS = (
     ("reconstruction", "find_claims", "tables", 20),
     ("reconstruction", "solution_variability", "tables", 25),
     ("inference", "microdata_posterior", "release", 25),
-    ("cli.release", "release", "records", 30),
-    ("cli.tabulation", "tabulate", "source", 25),
+    ("cli.protect.release", "release", "records", 30),
+    ("cli.protect.tabulation", "tabulate", "source", 25),
     ("tables.reading.sheet", "file_sheet", "file", 20),
 )
 #: One idea built several times: definitions that build it, in a line those that belong together.

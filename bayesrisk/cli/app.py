@@ -12,10 +12,11 @@ import typer
 from bayesrisk._base import interrupts
 from bayesrisk._base.wings import wing_points
 from bayesrisk._version import __version__
-from bayesrisk.cli import attacks, audit, plan, release, setup
+from bayesrisk.cli import attacks, audit, setup
 from bayesrisk.cli.command import Command, Commands, flattened
 from bayesrisk.cli.counts import risk
 from bayesrisk.cli.printing import say
+from bayesrisk.cli.protect import plan, release
 from bayesrisk.exceptions import (
     BayesRiskError,
     DataError,

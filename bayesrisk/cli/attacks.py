@@ -201,7 +201,7 @@ def _by_method(recipe: str, tables: list[Path], output: Path, runner: RunOptions
     runner.refuse("does not go with --method")
     name, parameters = read_recipe(recipe, "--method")
     with renamed({"name of the attack": "--method", "attack": "--method"}):
-        made = br.reconstruction.make_attack(name, **parameters)
+        method: Any = br.reconstruction.make_attack(name, **parameters)
     folder = data_path(tables[0], TABLES)
     if len(tables) > 1 or not (folder / RELEASE_FILE).is_file():
         raise ArgumentError(
@@ -209,7 +209,7 @@ def _by_method(recipe: str, tables: list[Path], output: Path, runner: RunOptions
             "release -o` writes one"
         )
     with disk.explained(output), disk.whole_folder(output, disk.new_folder) as scratch:
-        result = made.run(br.Release.read(folder))
+        result = method.run(br.Release.read(folder))
         frame = result if isinstance(result, pd.DataFrame) else result.to_frame()
         disk.write_bytes(scratch / f"{name}.csv", csv_bytes(frame))
     file = output / f"{name}.csv"

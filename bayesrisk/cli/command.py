@@ -118,12 +118,12 @@ class Command(TyperCommand):
             name = str(getattr(error, "option_name", ""))
             check_option(_path(ctx), name, words)
             if not _COUNT.match(name):
-                told = str(getattr(error, "message", ""))
-                rule = "a whole number" if "integer" in told else "a number"
-                for word in words if "valid" in told else ():
+                message = str(getattr(error, "message", ""))
+                rule = "a whole number" if "integer" in message else "a number"
+                for word in words if "valid" in message else ():
                     value = word.rpartition("=")[2]
                     if advice := number_advice(value, rule):
-                        error.message = f"{told}, got {value!r}{advice}"  # type: ignore[attr-defined]
+                        error.message = f"{message}, got {value!r}{advice}"  # type: ignore[attr-defined]
                 raise
             raise typer.BadParameter(
                 f"{name} is read as an option; put -- before negative counts, after all options: "

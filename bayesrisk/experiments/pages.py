@@ -57,7 +57,7 @@ class PageTable(NamedTuple):
 
 
 class Quotes(NamedTuple):
-    """What may be said about a report elsewhere, and false sentences with what is wrong in each."""
+    """Sentences that may be quoted of a report, and false ones with the reason."""
 
     may: Sequence[str]
     may_not: Mapping[str, str]

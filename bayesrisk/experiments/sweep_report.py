@@ -234,7 +234,7 @@ class Average(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """What averages are ranked by: ratios before differences."""
+        """Return the key by which averages are ranked: ratios before differences."""
         return self.after - self.before if self.ratio is None else 1e3 + self.ratio
 
     @property

@@ -406,8 +406,8 @@ class PublishedTables(Tabular):
             How text files are read, if not as guessed: ``counts`` (``"exact"``, ``"nearest-5"`` or
             ``"random-3"``); ``marks`` (``{"*": "1-4"}``, ``"withheld"`` for any count, ``"note"``);
             ``totals`` (``"complete"`` if labels make them up, ``"partial"`` if not); ``columns``
-            and ``labels`` by name; ``absent``; ``blank``; ``assume``, a TOML file of all these;
-            ``reading``, a :class:`TableReading` that has all of them.
+            and ``labels`` by name; ``absent``; ``blank``; ``assume``, a TOML file of these; or a
+            ``reading`` with all of them.
 
         Returns
         -------

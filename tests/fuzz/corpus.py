@@ -21,8 +21,8 @@ import bayesrisk as br
 from bayesrisk.census import NoisyMeasurements
 from bayesrisk.census.readers.nmf.reader import rows_between
 from bayesrisk.census.studies.linked_counties import read_persons as read_known
+from bayesrisk.cli.protect.release import ReleaseOptions
 from bayesrisk.cli.recipes import read_release_file
-from bayesrisk.cli.release import ReleaseOptions
 from bayesrisk.experiments import load_config, read_results
 from bayesrisk.experiments.reconstruction import read_reconstruction
 from bayesrisk.experiments.sweep_document import parse_config

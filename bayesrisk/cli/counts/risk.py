@@ -94,9 +94,9 @@ def risk(
         print_answer(whole, lines_of_release, as_json=as_json)
         return
     if (rho is None) == (sigma2 is None):
-        both = "one of them, not both" if rho else "such as --rho 0.1"
+        advice = "one of them, not both" if rho else "such as --rho 0.1"
         raise ArgumentError(
-            f"give exactly one of --rho and --sigma2, {both}; `bayesrisk convert --epsilon 1 "
+            f"give exactly one of --rho and --sigma2, {advice}; `bayesrisk convert --epsilon 1 "
             "--delta 1e-10` gives the rho of an epsilon"
         )
     with renamed({"scenario_name": "--scenario"}):

@@ -140,8 +140,8 @@ class RunFolder:
         if self._copies is None:
             self._copies = TemporaryDirectory(prefix="bayesrisk-")
         copy = Path(self._copies.name) / file.name
-        with named(str(file), PartFileError), disk.local_copy(file) as fresh:
-            fresh.replace(copy)
+        with named(str(file), PartFileError), disk.local_copy(file) as download:
+            download.replace(copy)
         return copy
 
     # The parts of a shard.

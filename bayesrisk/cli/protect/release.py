@@ -24,8 +24,8 @@ from bayesrisk.cli.options import (
     parse_names,
 )
 from bayesrisk.cli.printing import counter, listed, print_answer, progress, say
+from bayesrisk.cli.protect.tabulation import tabulate
 from bayesrisk.cli.sources import FILE_BY_PLACE, ColumnOptions, RecordSource, usual_tables
-from bayesrisk.cli.tabulation import tabulate
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 
 if TYPE_CHECKING:

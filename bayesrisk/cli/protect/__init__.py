@@ -1,0 +1,1 @@
+"""Commands that protect records: a release, exact tables, a plan of rules."""
