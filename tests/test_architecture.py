@@ -61,8 +61,7 @@ ROOMS = {
     ),
     "accounting": "budget loss_kernels | conversion loss_parts | loss_sums | privacy_loss",
     "cli": (
-        "former_names | command printing recipes | options | data | sources"
-        " | first_look | * | app"
+        "former_names | command printing recipes | options | data | sources | first_look | * | app"
     ),
     "cli.protect": "tabulation | *",
     "constraints": (

@@ -209,7 +209,7 @@ def _by_method(recipe: str, tables: list[Path], output: Path, runner: RunOptions
             "release -o` writes one"
         )
     with disk.explained(output), disk.whole_folder(output, disk.new_folder) as scratch:
-        result = method.run(br.Release.read(folder))
+        result: Any = method.run(br.Release.read(folder))
         frame = result if isinstance(result, pd.DataFrame) else result.to_frame()
         disk.write_bytes(scratch / f"{name}.csv", csv_bytes(frame))
     file = output / f"{name}.csv"

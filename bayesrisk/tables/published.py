@@ -86,11 +86,8 @@ class Histogram:
             above = schema.geography.ancestors(places, level).tolist()
             numbers = [number.setdefault(place, len(number)) for place in above]
             if len(number) * schema.size >= 2**63:
-                raise ArgumentError(
-                    "places",
-                    "times cells must be below 2**63",
-                    shown=f"{len(number)} places of {schema.size} cells",
-                )
+                size = f"{len(number)} places of {schema.size} cells"
+                raise ArgumentError("places", "times cells must be below 2**63", shown=size)
             keys = np.asarray(numbers, dtype=np.int64)[index] * schema.size + piece.cells()
             pairs.append(np.unique(keys, return_counts=True))
             if sum(len(part) for part, _ in pairs) > _PENDING:

@@ -426,11 +426,11 @@ def verify(
     for part in contents["tables"]:
         groups.setdefault((not part["exact"], part["level"], part["is"]), []).append(part)
     # Tables that are exact come first; those of one level and one law share a line.
-    for (inexact, level, law), tables in sorted(groups.items(), key=lambda item: item[0][0]):
+    for (inexact, level, law), parts in sorted(groups.items(), key=lambda item: item[0][0]):
         if inexact and "Not exactly:" not in lines:
             lines.append("Not exactly:")
-        names = ", ".join(part["table"] for part in tables)
-        cells = sum(part["cells"] for part in tables)
+        names = ", ".join(part["table"] for part in parts)
+        cells = sum(part["cells"] for part in parts)
         lines.append(f"  {level} {names} ({cells} counts): {law}")
     print_answer(contents, lines, as_json=as_json)
     for name in () if as_json else contents["other_files"]:
