@@ -87,6 +87,9 @@ def number_advice(value: object, rule: str) -> str:
         if "number" in rule and _SEVERAL.fullmatch(value):
             words = " ".join(re.split(r"[\s,;]+", value.strip()))
             return f": write {words}, each apart"
+    short = len(value) <= 20 if isinstance(value, str) else isinstance(value, (int, float))
+    if not short or (isinstance(value, (int, float)) and not abs(value) <= 100):
+        return ""
     try:
         share = Decimal(str(value)) / 100
     except InvalidOperation:

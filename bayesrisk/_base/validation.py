@@ -118,7 +118,8 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Convert an array of Fraction, Decimal or mixed Python numbers to a numeric dtype."""
     for item in array.flat:
         if isinstance(item, (bool, np.bool_)) or not isinstance(item, (Real, Decimal)):
-            raise ArgumentTypeError(name, "must hold real numbers", got=item)
+            advice = _TEXTS if isinstance(item, str) else ""
+            raise ArgumentTypeError(name, "must hold real numbers", got=item, advice=advice)
     if all(isinstance(item, Integral) for item in array.flat):
         try:
             return array.astype(np.int64)

@@ -31,7 +31,7 @@ SHARES = {
     "sensitivity": "add-remove",
 }
 OPTIONS = {
-    "identity": {},
+    "none": {},
     "discrete-gaussian": {"rho": "1/2", **SHARES},
     "discrete-laplace": {"epsilon": 1, **SHARES},
     "rounding": {"base": 3, "method": "random"},
@@ -214,7 +214,7 @@ def test_what_tells_neighbours_apart_is_noticed(tmp_path):
     assert differing(one, other, tmp_path) == {"_geographies.parquet"}
 
 
-@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"identity"}))
+@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"none"}))
 def test_records_without_a_list_of_places_are_refused(name):
     mechanism = make_mechanism(name, **OPTIONS[name])
     people = Records.from_frame(neighbours(4)[0], schema=PEOPLE)

@@ -8,7 +8,7 @@ import pytest
 from bayesrisk import ArgumentError
 
 #: Wrong for every real-valued argument of every function.
-NOT_REAL = [math.nan, math.inf, -math.inf, "1", True, 1j, object(), {}, [], [[1], [1, 2]]]
+NOT_REAL = [math.nan, math.inf, -math.inf, "x", True, 1j, object(), {}, [], [[1], [1, 2]]]
 #: Wrong for every count.
 NOT_COUNTS = [*NOT_REAL, None, 0.5, 2**53, 10**30]
 #: Wrong for every prior.

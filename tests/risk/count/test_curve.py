@@ -68,7 +68,7 @@ def test_a_panel_is_one_axes_with_a_line_for_each_prior(panel, column):
     frame = curve.to_frame()
     for line, prior in zip(drawn, (0.5, 0.1), strict=True):
         assert line.get_ydata().tolist() == frame.loc[frame["prior"] == prior, column].tolist()
-    assert len(axes.get_legend().get_texts()) == 2
+    assert len(axes.figure.legends[0].get_texts()) == 2
 
 
 def test_without_a_panel_there_are_two():
