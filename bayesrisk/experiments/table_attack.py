@@ -183,6 +183,7 @@ def attack(
             for sentence in sentences[number_said:] if say else ():
                 say(sentence)  # type: ignore[misc]
             number_said = len(sentences)
+            run.report()  # figures take longer than what they show
             if progress:
                 progress(number, len(_STEPS))
     sentences = [str(text) for text in (*run.sentences, *run.last)]
@@ -446,12 +447,17 @@ class _Attack:
         self.tables.write(self.target / "tables")
 
     def save(self) -> None:
-        """Write what was found so far."""
+        """Write the tables and proofs of what was found so far."""
         if self.target is None:
             return
         for name, frame in self.frames.items():
             disk.write_bytes(self.target / f"{name}.csv", csv_bytes(frame))
         self.certificates.write(self.target)
+
+    def report(self) -> None:
+        """Write the page of what was found so far, with its figures."""
+        if self.target is None:
+            return
         first, *next_ = self.first
         proved: list[Part] = [_MUST, ("points", self.proved)] if self.proved else []
         tables = [

@@ -59,3 +59,16 @@ def test_a_law_is_changed_where_labels_are_not():
     second = br.attack(reading).sentences[1]
     changed = dict([second.rstrip(".").rpartition(": ")[2].split("=")])
     assert not count_bounds(br.PublishedTables(*reading.changed(changed).parts)).conflict
+
+
+def test_a_sentence_is_said_once_its_table_is_written_and_before_its_figures(tmp_path):
+    frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
+    seen = []
+
+    def say(sentence):
+        seen.append({path.name for path in (tmp_path / "out").iterdir()})
+
+    br.attack(frame, tmp_path / "out", accept=True, say=say)
+    assert "bounds.csv" in seen[0]
+    assert not seen[0] & {"bounds.png", "report.html"}
+    assert {"bounds.png", "report.html"} <= {p.name for p in (tmp_path / "out").iterdir()}
