@@ -282,19 +282,11 @@ def _protections(recipes: list[Any]) -> list["br.experiments.Protection"]:
 
 
 def _methods(texts: list[str] | None) -> list[str]:
-    from bayesrisk._base.validation import choice
-    from bayesrisk.reconstruction import available_attacks
-    from bayesrisk.risk.audit import METHODS, available_methods
+    from bayesrisk.risk.audit.attacks import METHODS, choose_method
 
     methods = parse_names(texts) or [METHODS[0]]
     for name in methods:
-        if name not in available_methods() and name in available_attacks():
-            raise ArgumentError(
-                "--method", f"{name} attacks a whole release: write `bayesrisk attack RELEASE -o "
-                f"OUT --method {name}`", shown=""
-            )  # fmt: skip
-        with renamed({"method": "--method"}):
-            choice(name, "method", available_methods())
+        choose_method(name, "--method")
     return methods
 
 

@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from bayesrisk._base import validation as check
 from bayesrisk._base.plugins import Registry
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior
-from bayesrisk.reconstruction import Status, reconstruct, verify_claims
+from bayesrisk.reconstruction import Status, available_attacks, reconstruct, verify_claims
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import (
     UNSTATED,
@@ -218,6 +220,24 @@ _NOBODY: IntArray = np.zeros(0, np.int64)
 def available_methods() -> tuple[str, ...]:
     """Return the methods that can be chosen: the package's own, registered ones, plug-ins."""
     return METHODS + tuple(name for name in REGISTRY.available() if name not in METHODS)
+
+
+def choose_method(name: object, argument: str) -> None:
+    """Refuse a name of no method; one of an attack on whole releases with what to do instead."""
+    if name in METHODS:
+        return
+    names = available_methods()
+    if name not in names and name in available_attacks():
+        # Its statements are about targets of its own; an audit compares beliefs about the same
+        # people, one after another, under every protection.
+        raise ArgumentError(
+            argument,
+            "must answer about one person after another (entry points bayesrisk.methods)",
+            got=name,
+            advice=f", an attack on a whole release: write `bayesrisk attack RELEASE -o OUT "
+            f"--method {name}`",
+        )
+    check.choice(name, argument, names)
 
 
 def check_method(name: str, workload: Workload) -> None:

@@ -36,12 +36,11 @@ from bayesrisk.risk.audit.adversaries import (
     sampled_places,
 )
 from bayesrisk.risk.audit.attacks import (
-    METHODS,
     POSTERIOR,
     STATEMENTS,
     InferenceMethod,
-    available_methods,
     check_method,
+    choose_method,
     inference_methods,
     stated_values,
 )
@@ -113,7 +112,7 @@ class AuditQuestion:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")
         methods = check.texts(self.methods, "methods")
         for method in methods:
-            check.choice(method, "methods", METHODS if method in METHODS else available_methods())
+            choose_method(method, "methods")
             check_method(method, self.workload)
         if not methods or len(set(methods)) < len(methods):
             raise ArgumentError(
