@@ -222,7 +222,8 @@ def _total(
         holds = groups.telling == groups.good
         meant = groups.good > 0 and (whole or all(sex(k) for k in parts if k != label))
         holds = holds and (groups.good > 1, meant or groups.no_chance, groups.good > 0)[word]
-        holds = holds and groups.bits >= (_BITS + math.log2(len(top)), 2, 0)[word]
+        chance = _BITS // (2 if meant else 1) + math.log2(len(top))
+        holds = holds and groups.bits >= (chance, 2, 0)[word]
         if holds and word == 2:
             return _Evidence(children, [label], groups)
         if holds and size > 1:

@@ -88,3 +88,9 @@ def test_a_sum_in_one_group_alone_does_not_make_labels_exclusive():
     many = [[a, c, n if n in "0*" else f"{n}000"] for a, c, n in rows[1:]]
     sure = TableReading.from_frame(pd.DataFrame(many, columns=rows[0]), counts="exact")
     assert "totals.condition" not in sure.rules
+
+
+def test_sexes_exclude_each_other_whatever_their_total_is_called():
+    rows = zip("AAABBBCCC", ["M", "F", "MF"] * 3, [3, 4, 7, 5, 1, 6, "*", 2, 6], strict=True)
+    reading = TableReading.from_frame(pd.DataFrame(rows, columns=["area", "sex", "n"]))
+    assert len(reading.accepted().parts[0].schema.attribute("sex").labels) == 2
