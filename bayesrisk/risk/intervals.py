@@ -38,6 +38,48 @@ def binomial_interval(
     return lower, upper
 
 
+def number_interval(
+    seen: tuple[int, int], asked: int, everybody: int, *, confidence: float
+) -> tuple[int, int]:
+    r"""Return the interval of a number among everybody, some of whom were asked at random.
+
+    Of the n asked, drawn from N without replacement, at least ``seen[0]`` and at most ``seen[1]``
+    have what is counted.  Of the K who have it in all, the number k of those asked is
+    hypergeometric; the ends are the least and the largest K of which so many, or so few, are not
+    less probable than half of one less the confidence (Clopper and Pearson 1934, for a finite
+    population).  They cover K at least as often as ``confidence``, and are exact where n is N.
+    """
+    tail = (1.0 - confidence) / 2.0
+    least, most = seen
+    # The largest K is everybody less the least number of those who have it not.
+    lower = _least_number(least, asked, everybody, tail)
+    return lower, everybody - _least_number(asked - most, asked, everybody, tail)
+
+
+def _least_number(seen: int, asked: int, everybody: int, tail: float) -> int:
+    """Return the least K for which P(k >= seen) > tail; it grows with K."""
+    low, high = seen, everybody - (asked - seen)
+    while low < high:
+        middle = (low + high) // 2
+        if _at_least(seen, asked, middle, everybody) > tail:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _at_least(seen: int, asked: int, having: int, everybody: int) -> float:
+    """Return P(k >= seen) of a hypergeometric number, from ratios of neighbouring terms."""
+    first, last = max(0, asked - (everybody - having)), min(asked, having)
+    k = np.arange(first, last)
+    # P(k + 1) / P(k) = (K - k) (n - k) / ((k + 1) (N - K - n + k + 1))
+    up = np.log(having - k) + np.log(asked - k)
+    down = np.log(k + 1.0) + np.log(everybody - having - asked + k + 1.0)
+    logs = np.concatenate([[0.0], np.cumsum(up - down)])
+    terms = np.exp(logs - logs.max())
+    return float(terms[max(seen - first, 0) :].sum() / terms.sum())
+
+
 def block_moments(hits: ArrayLike, trials: ArrayLike) -> FloatArray:
     """Return for every block, with ``n`` trials and ``y`` hits, what intervals are made of.
 

@@ -16,6 +16,7 @@ from bayesrisk.risk.intervals import (
     guess_moments,
     moment_intervals,
     moment_ratio_intervals,
+    number_interval,
     stratified_rates,
 )
 
@@ -226,3 +227,30 @@ def test_samples_that_cannot_be_are_refused(given_, error, said):
     *sample, frame = given_
     with pytest.raises(error, match=said):
         stratified_rates(*sample, frame_sizes=frame)
+
+
+def hypergeometric_ends(seen, asked, everybody, confidence):
+    """Every number that the seen one does not refute, tried one by one."""
+    tail = (1.0 - confidence) / 2.0
+    number = np.arange(seen, everybody - asked + seen + 1)
+    few = stats.hypergeom.cdf(seen, everybody, number, asked)
+    many = stats.hypergeom.sf(seen - 1, everybody, number, asked)
+    kept = number[(few > tail) & (many > tail)]
+    return int(kept[0]), int(kept[-1])
+
+
+@given(st.integers(1, 300), st.data())
+def test_a_number_in_a_finite_population_is_clopper_and_pearsons(everybody, data):
+    asked = data.draw(st.integers(1, everybody))
+    seen = data.draw(st.integers(0, asked))
+    level = data.draw(st.sampled_from([0.5, 0.9, 0.95]))
+    found = number_interval((seen, seen), asked, everybody, confidence=level)
+    assert found == hypergeometric_ends(seen, asked, everybody, level)
+    if asked == everybody:
+        assert found == (seen, seen)
+
+
+def test_a_number_in_a_nation_is_that_of_the_binomial_law():
+    low, high = number_interval((3, 3), 500, 300_000_000, confidence=0.95)
+    shares = binomial_interval(3, 500, confidence=0.95)
+    np.testing.assert_allclose([low / 3e8, high / 3e8], shares, rtol=1e-4)

@@ -179,7 +179,7 @@ def _difference(screen: Screen) -> str:
         ((name, row),) = rows.items()
         return (
             f"under {words[name]} the chance of being guessed right is doubled for "
-            f"{_doubled(row)} of {row['people']:,} people; {_remaining(row)}"
+            f"{_doubled(row)}{_of_whom(row)}; {_remaining(row)}"
         )
     for exactly, measure in itertools.product((False, True), ("doubled", "proved")):
         beats = functools.partial(screen.fewer, measure=measure, exactly=exactly)
@@ -223,16 +223,16 @@ def _people(screen: Screen, best: str, measure: str, beats: Callable[[str, str],
     verb, repeated = _VERBS[measure]
     parts, whole = (
         [f"{words[best]} {verb} {_doubled(rows[best], measure)}"],
-        " of {people:,} people",
+        _of_whom(rows[best]),
     )
     for name in [*[n for n in beaten if n != base][:_NAMED], base]:
         if name is None or (name == screen.plain and base is None):  # it was said already
             continue
         number = rows[name][measure]
-        parts.append(f"{words[name]} {repeated} {people_text(number)}{whole.format(**rows[name])}")
+        parts.append(f"{words[name]} {repeated} {_number(rows[name], measure)}{whole}")
         whole = ""
         if base not in (None, name) and number >= _ALMOST * rows[base][measure] >= _ALMOST * number:
-            parts[-1] += f", almost as many as {words[base]} ({people_text(rows[base][measure])})"
+            parts[-1] += f", almost as many as {words[base]} ({_number(rows[base], measure)})"
             base = None
     untold = [n for n in rows if n not in (best, *beaten, *screen.unexplained)]
     if untold:
@@ -242,9 +242,28 @@ def _people(screen: Screen, best: str, measure: str, beats: Callable[[str, str],
 
 
 def _doubled(row: Row, measure: str = "doubled") -> str:
-    """Return a number of people: nobody where the interval has none, or there was none."""
+    """Return a number of people: nobody where the interval has none, or all were asked."""
     number, high = row[measure], row[f"{measure}_upper"]
-    return "nobody" if number == 0.0 or high < 0.5 else people_text(number)
+    nobody = high < 0.5 or (number == 0.0 and not _sampled(row))
+    return "nobody" if nobody else _number(row, measure)
+
+
+def _sampled(row: Row) -> bool:
+    return bool(row["targets"] + row["left_out"] < row["people"])
+
+
+def _number(row: Row, measure: str) -> str:
+    """Return a number of people, as an estimate with its interval where some were asked."""
+    value, low, high = (row[f"{measure}{end}"] for end in ("", "_lower", "_upper"))
+    if not _sampled(row):
+        return people_text(value)
+    return f"about {people_interval(value, low, high, row['people'])}"
+
+
+def _of_whom(row: Row) -> str:
+    """Return of how many people a number is, and of how many of them was asked."""
+    asked = f", of whom {row['targets']:,} were asked" if _sampled(row) else ""
+    return f" of {row['people']:,} people{asked}"
 
 
 def _remaining(row: Row, other: Row | None = None) -> str:

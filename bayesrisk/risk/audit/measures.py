@@ -16,6 +16,7 @@ and from without to after, which the own record adds.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
-from bayesrisk.risk.intervals import clustered_interval
+from bayesrisk.risk.intervals import clustered_interval, number_interval
 from bayesrisk.risk.statements.claims import OPEN, numbers, risk_ratio
 
 KEYS = ["protection", "attack", "adversary"]
@@ -42,6 +43,8 @@ GROUPS = (
     "place of 1 to 9", "place of 10 to 49", "place of 50 to 249", "place of 250 or more",
 )  # fmt: skip
 _SIZES = (10, 50, 250)
+#: Numbers of people who are affected, each with its interval.
+AFFECTED = ("doubled", "proved", "tenfold", "certain", "proved_own", "false")
 _QUANTILES = (0.5, 0.9, 0.99)
 BINS = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
 _ENDS = ("", "_lower", "_upper", "_like_lower", "_like_upper")
@@ -50,8 +53,7 @@ _COLUMNS = [
     *(f"answers_{name}{end}" for name in THREE for end in _ENDS),
     *(f"{name}_factor{end}" for name in ("others", "own") for end in _ENDS[:3]),
     "error_people", "error_releases", "error_chains",
-    *(f"{name}{end}" for name in ("doubled", "proved") for end in _ENDS[:3]),
-    "tenfold", "certain", "proved_own", "false", "brier",
+    *(f"{name}{end}" for name in AFFECTED for end in _ENDS[:3]), "brier",
     *(f"ratio_{round(100 * share)}" for share in _QUANTILES),
     *(f"believed_{name}" for name in THREE), "gain", "gain_lower", "gain_upper",
     *(f"right_{name}" for name in THREE),
@@ -208,13 +210,40 @@ class Sample:
         :math:`s^2(G) / m`, and where n of N people were asked that of drawing them,
         :math:`(1 - n / N) s^2 / n`.  Of a protection that is not randomised the errors of chains
         (people, releases) stand for the first.  NaN where so few releases or people bound nothing;
-        the value itself where it is exact.
+        the value itself where it is exact.  Where all who were asked agree, as many of the others
+        may differ as the sample can have missed.
         """
         mean, parts = float(values.mean()), self.variances(values, error)
         variance = sum(part for part, _ in parts)
         if not self.randomised and variance == 0.0:
-            return mean, mean
+            if self.share == 1.0:
+                return mean, mean
+            if np.isinf(bound) or not np.isfinite(mean):
+                return np.nan, np.nan
+            # All who were asked agree: as many of the others may be as far off as can be.
+            n = len(values)
+            everybody = round(n / self.share)
+            unseen = number_interval((0, 0), n, everybody, confidence=confidence)[1] / everybody
+            return mean - unseen * (mean + bound), mean + unseen * (bound - mean)
         return ends(mean, variance, satterthwaite(parts), confidence, bound=bound)
+
+    def number(
+        self, values: FloatArray, asked: int, confidence: float
+    ) -> tuple[float, float]:
+        """Return the interval of the number of people of this population who are affected.
+
+        ``values`` (people, releases) are 1 for those who are, and 0.  ``asked`` were drawn in all,
+        these people and those of other groups: of everybody, not of a group, the size is known.
+        """
+        everybody, people = round(asked / self.share), round(len(values) / self.share)
+        if self.randomised:
+            low, high = self.interval(values, None, confidence)
+            return people * max(low, 0.0), people * min(high, 1.0)
+        # Of an estimate that is between two numbers, the wider interval.
+        found = round(float(values.mean(axis=1).sum()), 6)
+        seen = math.floor(found), math.ceil(found)
+        low, high = number_interval(seen, asked, everybody, confidence=confidence)
+        return float(low), float(high)
 
     def chains(self, error: FloatArray | None) -> float:
         """Return the variance of the mean by chains, whose errors in a place may be the same."""
@@ -391,7 +420,7 @@ def audit_measures(
         "randomised",
     )  # fmt: skip
     frame = whole_columns(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
-    share = share_asked(frame, people)
+    share, asked = share_asked(frame, people), frame["target"].nunique()
     frame["compared"] = compared_targets(frame)
     lines = []
     for key, rows in frame.groupby(KEYS, sort=False):
@@ -403,7 +432,7 @@ def audit_measures(
                 line["left_out"] = int(np.count_nonzero(member)) // releases - (
                     len(compared) // releases
                 )
-                lines.append(line | _measures(compared, share, level))
+                lines.append(line | _measures(compared, share, asked, level))
     return pd.DataFrame(lines, columns=_COLUMNS) if lines else empty_frame(_COLUMNS, TEXTS)
 
 
@@ -431,7 +460,9 @@ def _groups(rows: pd.DataFrame) -> dict[str, BoolArray]:
     return dict(zip(GROUPS, members, strict=True))
 
 
-def _measures(rows: pd.DataFrame, share: float, confidence: float) -> dict[str, object]:
+def _measures(
+    rows: pd.DataFrame, share: float, asked: int, confidence: float
+) -> dict[str, object]:
     """Return the measures of some people under all releases of one protection."""
     value = by_people(rows)
     sample, people = value.sample(share), round(len(value.units) / share)
@@ -460,10 +491,10 @@ def _measures(rows: pd.DataFrame, share: float, confidence: float) -> dict[str, 
     line["gain_lower"], line["gain_upper"] = sample.interval(
         value.gain, value.gain_error, confidence
     )
-    for name in ("doubled", "proved"):
-        low, high = sample.interval(value.affected[name], None, confidence)
-        line |= {f"{name}_lower": people * max(low, 0.0), f"{name}_upper": people * min(high, 1.0)}
-    line |= {name: people * float(one.mean()) for name, one in value.affected.items()}
+    for name in AFFECTED:
+        limits = sample.number(value.affected[name], asked, confidence)
+        line |= dict(zip((f"{name}_lower", f"{name}_upper"), limits, strict=True))
+        line[name] = people * float(value.affected[name].mean())
     line["brier"] = float(rows["brier"].mean())
     sorted_ = np.sort(value.ratio[~np.isnan(value.ratio)])
     for quantile in _QUANTILES:  # of infinite ratios there is no average: one that occurs

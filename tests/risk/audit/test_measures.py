@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import beta, binom, t, ttest_1samp
+from scipy.stats import beta, binom, hypergeom, t, ttest_1samp
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit import audit_calibration, audit_measures, audit_targets, costs
@@ -375,3 +375,41 @@ def test_costs_by_hand():
     assert [noise["error_lower"], noise["error_upper"]] == pytest.approx(list(law))
     assert (withheld["error"], withheld["withheld"]) == (1.0, 0.25)
     assert np.isnan(withheld["error_upper"])
+
+
+@pytest.mark.parametrize("number", [0, 1, 4, 18])
+def test_of_some_asked_the_number_of_people_is_covered(number):
+    """Samples of 30 of 300 people whose answers are known: each hides most who are affected."""
+    rng, runs, covered, exact = np.random.default_rng(4), 100, 0, 0
+    for _ in range(runs):
+        drawn = rng.choice(300, 30, replace=False)
+        one = audit_measures(released(0.5 * (drawn < number)[:, None]), people=300).iloc[0]
+        covered += one["doubled_lower"] <= number <= one["doubled_upper"]
+        exact += one["doubled_lower"] == one["doubled_upper"]
+    assert covered >= 0.95 * runs
+    assert exact == 0
+    whole = audit_measures(released(0.5 * (np.arange(300) < number)[:, None])).iloc[0]
+    assert whole[["doubled", "doubled_lower", "doubled_upper"]].tolist() == [number] * 3
+
+
+def test_no_number_of_people_is_exact_where_some_were_asked():
+    """Of 30 of 300, none seen leaves up to 32 of all: the largest K that a sample may miss."""
+    names = ("doubled", "tenfold", "certain", "proved", "proved_own", "false")
+    places = hypergeom(300, np.arange(301), 30).cdf(0)
+    most = np.flatnonzero(places > 0.025)[-1]
+    measures = audit_measures(released(np.zeros((30, 1))), people=300).set_index("group")
+    one = measures.loc["everybody"]
+    for name in names:
+        assert one[[name, f"{name}_lower", f"{name}_upper"]].tolist() == [0, 0, most]
+    # All who were asked agree, which the others need not: of beliefs, too.
+    assert one["gain_lower"] == pytest.approx(-most / 300)
+    assert one["gain_upper"] == pytest.approx(most / 300)
+    assert one[["answers_posterior_lower", "answers_posterior_upper"]].isna().all()
+    sure = released(np.full((30, 1), 0.5), certain_posterior=True)
+    all_ = audit_measures(sure, people=300).iloc[0]
+    for name in ("doubled", "certain", "proved", "proved_own"):
+        assert all_[[name, f"{name}_lower", f"{name}_upper"]].tolist() == [300, 300 - most, 300]
+    # How many live in large places was not asked: a group has no more certainty than everybody.
+    part = released(np.zeros((30, 1)), place_size=[300] * 3 + [20] * 27)
+    group = audit_measures(part, people=300).set_index("group").loc["place of 250 or more"]
+    assert group[["people", "doubled", "doubled_upper"]].tolist() == [30, 0, most]
