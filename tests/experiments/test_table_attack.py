@@ -19,6 +19,39 @@ def test_nothing_is_written_without_a_folder(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_error_of_unconfirmed_guesses_names_the_argument_of_the_verb():
+    frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
+    with pytest.raises(ArgumentError, match=r"marks.*accept=True"):
+        br.attack(frame)
+    br.attack(frame, accept=True)
+
+
+def test_tables_without_texts_are_refused_with_what_to_write(tmp_path):
+    frame = pd.DataFrame({"sex": ["F", "M"] * 10, "ill": ["no"] * 17 + ["yes"] * 3})
+    made = br.release(frame, protection="rounding:base=5,method=nearest", folder=tmp_path / "R")
+    made.tables.write(tmp_path / "T")
+    of_folder = ("br.PublishedTables.read(FOLDER)", "bayesrisk attack FOLDER --only bounds -o OUT")
+    for tables, advice in (
+        (made, ["release.tables"]), (made.tables, []), ([made.tables], []),
+        (tmp_path / "R", of_folder), (str(tmp_path / "T"), of_folder), ([tmp_path], of_folder),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=r"^tables must be") as caught:
+            br.attack(tables, accept=True)
+        steps = ["br.count_bounds(tables)", "br.find_claims(tables)"]
+        steps.append("br.reconstruct(tables, scope=tables.workload.levels[-1])")
+        assert [text for text in (*steps, *advice) if text not in str(caught.value)] == []
+    # What the error says works: of a release, and of each folder.
+    for tables in (
+        made.tables,
+        br.PublishedTables.read(tmp_path / "R"),
+        br.PublishedTables.read(tmp_path / "T"),
+    ):
+        assert len(br.count_bounds(tables).counts) == 1 + 2 + 2 + 4
+        assert set(br.find_claims(tables).blocks["records"]) <= set(range(16, 25))
+        solution = br.reconstruct(tables, scope=tables.workload.levels[-1])
+        assert 16 <= int(solution.count.sum()) <= 24
+
+
 def test_a_reading_is_a_setting_of_tables():
     frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
     reading = br.tables.TableReading.from_frame(frame, counts="exact", marks={"*": "1-4"})
