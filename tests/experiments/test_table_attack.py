@@ -105,3 +105,48 @@ def test_a_sentence_is_said_once_its_table_is_written_and_before_its_figures(tmp
     assert "bounds.csv" in seen[0]
     assert not seen[0] & {"bounds.png", "report.html"}
     assert {"bounds.png", "report.html"} <= {p.name for p in (tmp_path / "out").iterdir()}
+
+
+BY_REGION = pd.DataFrame(
+    {
+        "region": ["N"] * 3 + ["S"] * 3 + ["All"] * 3,
+        "sex": ["F", "M", "Total"] * 3,
+        "count": ["5", "*", "12", "20", "18", "38", "*", "24", "49"],
+    }
+)
+
+
+def test_records_of_labels_that_may_overlap_are_not_added_up():
+    reading = br.tables.TableReading.from_frame(BY_REGION, **{"totals.region": "separate"})
+    found = br.attack(reading, accept=True)
+    # N and S are counted by All once more: 49 people are 99 rows, and no sentence says 99.
+    assert len(found.frames["records"]) == 12 + 38 + 49
+    assert not [text for text in found.sentences if "99" in text]
+    (line,) = [text for text in found.sentences if text.lower().startswith("records were found")]
+    assert [part in line for part in ("12 of N", "38 of S", "49 of All", "no others fit")] == [
+        True
+    ] * 4
+
+
+def test_records_that_could_be_others_are_those_of_the_worst_label():
+    frame = BY_REGION.assign(count=["*", "*", "2", "1", "1", "2", "10", "10", "20"])
+    found = br.attack(frame, accept=True, **{"totals.region": "separate"})
+    (line,) = [text for text in found.sentences if text.lower().startswith("records were found")]
+    # F and M of N are unknown: both of its two records could be others, none of S and All.
+    assert "at most 100% of those of N could be others" in line
+
+
+@pytest.mark.parametrize("kind", ["separate", "partial"])
+def test_a_guess_about_totals_names_no_variable_of_another_kind(kind):
+    reading = br.tables.TableReading.from_frame(
+        BY_REGION.assign(count="*"), **{"totals.region": kind}
+    )
+    guess, text = reading.questions["totals"]
+    assert guess == "complete"
+    assert "each variable" not in text
+    assert "the labels of sex make up" in text
+    assert "region" not in text
+    alone = br.tables.TableReading.from_frame(
+        BY_REGION[["sex", "count"]].head(3), counts="exact", **{"marks.*": "withheld"}
+    )
+    assert "each variable" in alone.questions["totals"][1]
