@@ -136,6 +136,7 @@ def variables(
         _judge(name, one, finding, sums[name], rules)
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
+    _name_complete(results, rules)
     _ask_same(texts, results, rules)
     return results
 
@@ -369,6 +370,16 @@ def _ask_spellings(
         for file, label in ((f, label) for f, labels in alone.items() for label in labels):
             text = f"{label!r} is in {Path(file).name} alone: no other spelling of a label"
             rules.ask(f"labels.{name}.{label}", label, text)
+
+
+def _name_complete(results: Mapping[str, TableVariable], rules: ReadingRules) -> None:
+    """Let the question whether labels make up totals name variables, where it is not about all."""
+    rest = [n for n, one in results.items() if not one.separate and REST not in one.labels]
+    if "totals" in rules.questions and len(rest) < len(results):
+        guess, text = rules.questions["totals"]
+        named = f"{listing(rest)} make up {'its' if len(rest) == 1 else 'their'} totals"
+        text = text.replace("each variable make up its totals", named)
+        rules.questions["totals"] = guess, text
 
 
 def _ask_same(
