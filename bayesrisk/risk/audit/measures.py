@@ -227,9 +227,7 @@ class Sample:
             return mean - unseen * (mean + bound), mean + unseen * (bound - mean)
         return ends(mean, variance, satterthwaite(parts), confidence, bound=bound)
 
-    def number(
-        self, values: FloatArray, asked: int, confidence: float
-    ) -> tuple[float, float]:
+    def number(self, values: FloatArray, asked: int, confidence: float) -> tuple[float, float]:
         """Return the interval of the number of people of this population who are affected.
 
         ``values`` (people, releases) are 1 for those who are, and 0.  ``asked`` were drawn in all,
@@ -460,9 +458,7 @@ def _groups(rows: pd.DataFrame) -> dict[str, BoolArray]:
     return dict(zip(GROUPS, members, strict=True))
 
 
-def _measures(
-    rows: pd.DataFrame, share: float, asked: int, confidence: float
-) -> dict[str, object]:
+def _measures(rows: pd.DataFrame, share: float, asked: int, confidence: float) -> dict[str, object]:
     """Return the measures of some people under all releases of one protection."""
     value = by_people(rows)
     sample, people = value.sample(share), round(len(value.units) / share)
