@@ -338,7 +338,7 @@ class TableStudy(Study):
         return source.shard(shard, self._unit, self.config["blocks_per_shard"])
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return what is found in the tables of some places."""
+        """Return the parts of a shard, found in the tables of its places."""
         return self._found(self._shard(shard))
 
     @abstractmethod

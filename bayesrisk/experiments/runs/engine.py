@@ -164,7 +164,7 @@ class Study(ABC):
         return self.compute(shard)
 
     def work(self, shard: int) -> float:
-        """Return how much there is to do in a shard, such as its places; 0: no pilot tells."""
+        """Return the amount of work in a shard, such as its places; 0 where no pilot tells."""
         return 0.0
 
     def group(self, shard: int) -> str:
