@@ -338,11 +338,11 @@ class TableStudy(Study):
         return source.shard(shard, self._unit, self.config["blocks_per_shard"])
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return what is found in the tables of some places."""
-        return self._found(self._shard(shard))
+        """Return the parts of a shard, found in the tables of its places."""
+        return self._parts(self._shard(shard))
 
     @abstractmethod
-    def _found(self, tables: PublishedTables) -> dict[str, pa.Table]: ...
+    def _parts(self, tables: PublishedTables) -> dict[str, pa.Table]: ...
 
     def work(self, shard: int) -> float:
         """Return the number of places of the finest level."""
@@ -359,7 +359,7 @@ class TableStudy(Study):
         names = np.unique(units)
         chosen = names[evenly(names.size, amount * names.size / blocks.size)]
         blocks = blocks[np.isin(units, chosen)]
-        self._found(_around(tables, blocks, list(levels)))
+        self._parts(_around(tables, blocks, list(levels)))
         return float(blocks.size)
 
 
@@ -455,7 +455,7 @@ class ReconstructionStudy(TableStudy):
         """Return the number of blocks; 0 for joint variability: one place may take long."""
         return 0.0 if (self.variability or "").endswith("-joint") else super().work(shard)
 
-    def _found(self, tables: PublishedTables) -> dict[str, pa.Table]:
+    def _parts(self, tables: PublishedTables) -> dict[str, pa.Table]:
         """Return records, blocks and variability of some places."""
         config = self.config
         options = {name: config[name] for name in _SHARED}
@@ -543,7 +543,7 @@ class BoundsStudy(TableStudy):
             shards=len(source.starts(scope, fields["blocks_per_shard"])),
         )
 
-    def _found(self, tables: PublishedTables) -> dict[str, pa.Table]:
+    def _parts(self, tables: PublishedTables) -> dict[str, pa.Table]:
         """Return bounds, facts and conflicts of some places."""
         config = self.config
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
@@ -649,7 +649,7 @@ class ClaimsStudy(TableStudy):
         source = open_tables(self.tables, self.config["tables"])
         return source.workload.levels[-1]
 
-    def _found(self, tables: PublishedTables) -> dict[str, pa.Table]:
+    def _parts(self, tables: PublishedTables) -> dict[str, pa.Table]:
         """Return claims, coverage, examples and blocks of some places."""
         config = self.config
         claims = reconstruction.find_claims(tables, **{name: config[name] for name in _OPTIONS})

@@ -226,9 +226,9 @@ class SweepStudy(Study):
     def pilot(self, shard: int, amount: float) -> float:
         """Compute some settings, from all over the shard."""
         numbers = self._numbers(shard)
-        some = [numbers[place] for place in evenly(len(numbers), amount)]
-        _table(self, some)
-        return len(some)
+        settings = [numbers[place] for place in evenly(len(numbers), amount)]
+        _table(self, settings)
+        return len(settings)
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the rows of all shards as CSV."""

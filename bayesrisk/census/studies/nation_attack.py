@@ -182,10 +182,10 @@ class NationAttackStudy(Study):
     def pilot(self, shard: int, amount: float) -> float:
         """Attack a county of a few tracts, which is drawn for it and forgotten."""
         spec = replace(self.nation.spec, tracts_per_county=int(amount))
-        of_tract = spec.blocks_per_group * spec.groups_per_tract
-        blocks = min(self.nation.blocks, of_tract * spec.tracts_per_county)
+        tract_blocks = spec.blocks_per_group * spec.groups_per_tract
+        blocks = min(self.nation.blocks, tract_blocks * spec.tracts_per_county)
         replace(self, nation=Nation(blocks, spec)).compute(0)
-        return blocks / of_tract
+        return blocks / tract_blocks
 
     def tables(self, folder: RunFolder) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return shares by rule and core-hours by step, with intervals over counties."""

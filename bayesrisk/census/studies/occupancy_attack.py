@@ -239,7 +239,7 @@ class OccupancyAttackStudy(Study):
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return blocks, and with a sample the households of those with a violation, as means."""
-        return self._found(self.shard_statistics(shard), shard)
+        return self._parts(self.shard_statistics(shard), shard)
 
     def work(self, shard: int) -> float:
         """Return the number of blocks of a shard that is full."""
@@ -248,11 +248,11 @@ class OccupancyAttackStudy(Study):
     def pilot(self, shard: int, amount: float) -> float:
         """Attack some blocks, from all over the shard."""
         statistics = self.shard_statistics(shard)
-        some = evenly(len(statistics), amount)
-        self._found(statistics.take(np.array(some)), shard)
-        return self.work(shard) * len(some) / len(statistics)
+        places = evenly(len(statistics), amount)
+        self._parts(statistics.take(np.array(places)), shard)
+        return self.work(shard) * len(places) / len(statistics)
 
-    def _found(self, statistics: OccupancyStatistics, shard: int) -> dict[str, pa.Table]:
+    def _parts(self, statistics: OccupancyStatistics, shard: int) -> dict[str, pa.Table]:
         limit = self.config["time_limit"]
         detection = detect_occupancy(statistics, open_end=bool(self.open_end), time_limit=limit)
         blocks = detection.to_frame()

@@ -6,23 +6,26 @@ from typing import Any
 import numpy as np
 
 import bayesrisk as br
+from bayesrisk._base.plugins import is_own
 from bayesrisk.interfaces import Mechanism
-
-#: Mechanisms whose release takes long.
-_LONG = ("topdown",)
 
 
 def release_seconds(
     protection: Mechanism, data: "br.tables.Microdata", workload: "br.Workload", **options: Any
 ) -> float:
     """Return about how many seconds of a processor a release takes; 0 where it is short."""
-    from bayesrisk.experiments.runs.pilot import evenly, foretold
+    from bayesrisk.experiments.runs.pilot import evenly, forecast
 
-    if protection.spec.mechanism not in _LONG:
+    # Those that estimate counts from noisy measurements take long.
+    if not hasattr(protection, "measurement_noise") or not is_own(type(protection)):
         return 0.0
-    given = data.geoids()
+    listed_places = data.geoids()
     units = [one for one in (data.persons, data.households) if one is not None]
-    places = np.unique(np.concatenate([one.geoids for one in units])) if given is None else given
+    places = (
+        np.unique(np.concatenate([one.geoids for one in units]))
+        if listed_places is None
+        else listed_places
+    )
 
     def release(_: int, amount: float) -> float:
         chosen = places[evenly(places.size, amount)]
@@ -36,7 +39,7 @@ def release_seconds(
         protection.release(few, workload=workload, **listed)
         return float(chosen.size)
 
-    return foretold({0: float(places.size)}, release).get(0, 0.0)
+    return forecast({0: float(places.size)}, release).get(0, 0.0)
 
 
 def _inside(records: "br.Records | None", places: Any) -> "br.Records | None":

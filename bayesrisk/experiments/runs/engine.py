@@ -26,7 +26,7 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.executors import some_executor
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.experiments.runs.pilot import foretold
+from bayesrisk.experiments.runs.pilot import forecast
 from bayesrisk.tables.exchange import MADE_UP, made_up_mark
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Study(ABC):
         return self.compute(shard)
 
     def work(self, shard: int) -> float:
-        """Return how much there is to do in a shard, such as its places; 0: no pilot tells."""
+        """Return the amount of work in a shard, such as its places; 0 where no pilot tells."""
         return 0.0
 
     def group(self, shard: int) -> str:
@@ -180,11 +180,11 @@ class Study(ABC):
         groups: dict[str, dict[int, float]] = {}
         for shard in todo:
             groups.setdefault(self.group(shard), {})[shard] = self.work(shard)
-        found = {name: foretold(work, self.pilot) for name, work in groups.items()}
-        if not all(found.values()):
+        seconds = {name: forecast(work, self.pilot) for name, work in groups.items()}
+        if not all(seconds.values()):
             return Outlook()
-        parts = {name: sum(part.values()) for name, part in found.items()}
-        return Outlook(seconds=dict(ChainMap(*found.values())), parts=parts)
+        parts = {name: sum(part.values()) for name, part in seconds.items()}
+        return Outlook(seconds=dict(ChainMap(*seconds.values())), parts=parts)
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
         """Return files of a complete run, by name, besides those of merged parts."""

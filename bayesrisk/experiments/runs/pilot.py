@@ -1,4 +1,4 @@
-"""The time of a run, foretold by a pilot: parts of it, each about twice the one before."""
+"""The time of a run, forecast by a pilot: parts of it, each about twice the one before."""
 
 import time
 import warnings
@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 _SECONDS = 1.0
 #: As many times that for the first part, after which no other begins.
 _FIRST = 10.0
-#: Most of a run that a part is: what is shorter is not foretold.
+#: Most of a run that a part is: what is shorter is not forecast.
 _SHARE = 0.25
 #: Steps of this size, modulo 1, visit a range evenly however many they are.
 _GOLDEN = 0.6180339887498949
@@ -23,7 +23,7 @@ def evenly(size: int, amount: float) -> list[int]:
     return [size * (2 * number + 1) // (2 * many) for number in range(many)]
 
 
-def foretold(
+def forecast(
     work: Mapping[int, float], compute: Callable[[int, float], float], *, seconds: float = _SECONDS
 ) -> dict[int, float]:
     """Return the seconds of a processor for each shard, by its work.
@@ -51,25 +51,27 @@ def foretold(
         try:
             with warnings.catch_warnings():  # the run says them
                 warnings.simplefilter("ignore")
-                done = compute(shard, min(amount, work[shard]))
+                size = compute(shard, min(amount, work[shard]))
         except Exception:
             break
-        if not done:
+        if not size:
             break
-        parts.append((done, time.process_time() - start))
+        parts.append((size, time.process_time() - start))
         spent = sum(took for _, took in parts[1:])
         if parts[0][1] > _FIRST * seconds:
             break
-        # Once the second part is done, others make the answer surer: up to a share of the run.
-        if sum(done for done, _ in parts[1:]) >= _SHARE * total:
+        # Once the second part is over, others make the answer surer: up to a share of the run.
+        if sum(size for size, _ in parts[1:]) >= _SHARE * total:
             break
         amount = min(2.0 * amount, max(1.0, _SHARE * total))
     counted = np.array(parts[1:] or parts)
     if not counted.size:
         return {}
-    done, took = counted.T
-    first, each = 0.0, took.sum() / done.sum()
-    if done.max() >= 4.0 * done.min():  # a shard takes a time of its own, and one for its work
-        found = nnls(np.stack([np.ones_like(done), done], axis=1), took)[0]
-        first, each = found if found[1] else (first, each)
-    return {shard: float(first + each * part) for shard, part in work.items()}
+    amounts, took = counted.T
+    first, slope = 0.0, took.sum() / amounts.sum()
+    if (
+        amounts.max() >= 4.0 * amounts.min()
+    ):  # a shard takes a time of its own, and one for its work
+        coefficients = nnls(np.stack([np.ones_like(amounts), amounts], axis=1), took)[0]
+        first, slope = coefficients if coefficients[1] else (first, slope)
+    return {shard: float(first + slope * part) for shard, part in work.items()}

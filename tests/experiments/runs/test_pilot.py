@@ -12,7 +12,7 @@ from bayesrisk.experiments import run
 from bayesrisk.experiments.by_place import ReleaseStudy, split_by_place
 from bayesrisk.experiments.reconstruction import BoundsStudy, ClaimsStudy, ReconstructionStudy
 from bayesrisk.experiments.runs import pilot
-from bayesrisk.experiments.runs.pilot import evenly, foretold
+from bayesrisk.experiments.runs.pilot import evenly, forecast
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.tables import Records, Schema, Workload, tabulate
@@ -51,7 +51,7 @@ def clock(monkeypatch):
 @pytest.mark.parametrize("call", [0.0, 0.05, 0.3])
 def test_the_time_of_each_call_and_of_each_unit_is_told_apart(clock, size, call):
     one = clock(call=call, unit=0.002, first=3.0)
-    found = foretold(dict.fromkeys(range(40), size), one.compute)
+    found = forecast(dict.fromkeys(range(40), size), one.compute)
     assert set(found) == set(range(40))
     np.testing.assert_allclose(list(found.values()), call + 0.002 * size, rtol=1e-6)
 
@@ -60,27 +60,27 @@ def test_shards_of_one_place_are_foretold_by_some_all_over_the_run(clock):
     rng = np.random.default_rng(3)
     costs = np.sort(rng.lognormal(-3.0, 1.0, 400)).tolist()  # the first are the easiest
     one = clock(unit=costs)
-    found = foretold(dict.fromkeys(range(400), 1.0), one.compute, seconds=3.0)
+    found = forecast(dict.fromkeys(range(400), 1.0), one.compute, seconds=3.0)
     assert 0.5 < sum(found.values()) / sum(costs) < 2.0
     assert one.now < 0.25 * sum(costs)
 
 
 def test_a_pilot_ends_in_time_and_is_a_small_part_of_the_run(clock):
     one = clock(unit=0.4)
-    foretold(dict.fromkeys(range(1000), 50.0), one.compute)
+    forecast(dict.fromkeys(range(1000), 50.0), one.compute)
     assert [amount for _, amount in one.calls] == [1, 2, 4]  # 0.8 seconds, and one more part
     long = clock(unit=30.0)
-    assert foretold({0: 5.0, 1: 5.0}, long.compute) == {0: 150.0, 1: 150.0}
+    assert forecast({0: 5.0, 1: 5.0}, long.compute) == {0: 150.0, 1: 150.0}
     assert len(long.calls) == 1
     short = clock(unit=0.001)
-    foretold({0: 100.0}, short.compute)
+    forecast({0: 100.0}, short.compute)
     assert [amount for _, amount in short.calls] == [1, 2, 4, 8, 16]  # a quarter of it is done
 
 
 @pytest.mark.parametrize("work", [{}, {0: 0.0, 1: 0.0}, {0: 1.0, 1: 2.0}])
 def test_a_run_of_which_no_part_is_small_is_not_foretold(clock, work):
     one = clock()
-    assert foretold(work, one.compute) == {}
+    assert forecast(work, one.compute) == {}
     assert one.calls == []
 
 
@@ -92,19 +92,19 @@ def test_a_part_that_fails_is_left_to_the_run(clock):
             raise ValueError("this place")
         return one.compute(shard, amount)
 
-    assert foretold({0: 100.0}, compute) == pytest.approx({0: 1.0})
+    assert forecast({0: 100.0}, compute) == pytest.approx({0: 1.0})
 
     def fails(shard, amount):
         raise ValueError("each place")
 
-    assert foretold({0: 100.0}, fails) == {}
-    assert foretold({0: 100.0}, lambda *_: 0) == {}
+    assert forecast({0: 100.0}, fails) == {}
+    assert forecast({0: 100.0}, lambda *_: 0) == {}
 
     def asked(shard, amount):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        foretold({0: 100.0}, asked)
+        forecast({0: 100.0}, asked)
 
 
 @pytest.mark.parametrize(("size", "amount"), [(1, 1), (7, 3), (7, 7), (7, 20), (1000, 4), (9, 0.2)])
