@@ -227,16 +227,14 @@ class Sample:
             return mean - unseen * (mean + bound), mean + unseen * (bound - mean)
         return ends(mean, variance, satterthwaite(parts), confidence, bound=bound)
 
-    def number(
-        self, values: FloatArray, asked: int, confidence: float
-    ) -> tuple[float, float]:
+    def number(self, values: FloatArray, asked: int, confidence: float) -> tuple[float, float]:
         """Return the interval of the number of people of this population who are affected.
 
         ``values`` (people, releases) are 1 for those who are, and 0.  ``asked`` were drawn in all,
         these people and those of other groups: of everybody, not of a group, the size is known.
         """
         everybody, people = round(asked / self.share), round(len(values) / self.share)
-        if self.randomised:
+        if self.randomised or self.share == 1.0:
             low, high = self.interval(values, None, confidence)
             return people * max(low, 0.0), people * min(high, 1.0)
         # Of an estimate that is between two numbers, the wider interval.
@@ -460,9 +458,7 @@ def _groups(rows: pd.DataFrame) -> dict[str, BoolArray]:
     return dict(zip(GROUPS, members, strict=True))
 
 
-def _measures(
-    rows: pd.DataFrame, share: float, asked: int, confidence: float
-) -> dict[str, object]:
+def _measures(rows: pd.DataFrame, share: float, asked: int, confidence: float) -> dict[str, object]:
     """Return the measures of some people under all releases of one protection."""
     value = by_people(rows)
     sample, people = value.sample(share), round(len(value.units) / share)
