@@ -197,12 +197,12 @@ def measures_of(statements, population=None):
             ("own", scores["without"] - scores["posterior"]),
         ):
             line |= {f"{name}_factor{e}": np.exp(less) for e in ("", "_lower", "_upper")}
-        for name in ("doubled", "proved"):
+        for name in ("doubled", "proved", "tenfold", "proved_own", "false"):
             mean = rows[name].mean()
-            reach = reach_of(beliefs[key], name, population) * line["people"]
+            mine = beliefs[key].assign(proved_own=beliefs[key]["own"])
+            reach = reach_of(mine, name, population) * line["people"]
             line |= {name: mean, f"{name}_lower": max(mean - reach, 0.0)}
             line[f"{name}_upper"] = mean + reach
-        line |= {name: rows[name].mean() for name in ("tenfold", "proved_own", "false")}
         for name in BELIEFS:
             line |= {f"believed_{name}": rows[name].mean(), f"right_{name}": 0.5}
         lines.append(line | {"ratio_50": 1.1, "ratio_90": 1.5, "ratio_99": 3.0})
@@ -416,12 +416,16 @@ def check_screen(screen, statements, errors, population=None, *, wide=0.05, word
         np.testing.assert_allclose(another, limits, atol=slack)
 
 
-_PEOPLE = r"(?P<people>nobody|fewer than 1|[\d,]+)(?: of (?P<all>[\d,]+) people)?"
+_INTERVAL = r"(?: \((?:[\d,]+|fewer than 1) to [\d,]+\)| \(too few\)| \(in no release\))?"
+_PEOPLE = (
+    rf"(?:about )?(?P<people>nobody|none seen|fewer than 1|[\d,]+){_INTERVAL}"
+    r"(?: of (?P<all>[\d,]+) people(?:, of whom [\d,]+ were asked)?)?"
+)
 _CLAUSES = [
     (rf"<(?P<who>\d+)> doubles (?:the chance of being guessed right|it) for {_PEOPLE}", "doubled"),
     (rf"is doubled for {_PEOPLE}", "doubled"),
     (rf"<(?P<who>\d+)> lets (?:a true statement|it) be proved about {_PEOPLE}", "proved"),
-    (r"almost as many as <(?P<who>\d+)> \((?P<people>[\d,]+)\)", "again"),
+    (rf"almost as many as <(?P<who>\d+)> \((?:about )?(?P<people>[\d,]+){_INTERVAL}\)", "again"),
     (r"(?P<cost>less than 0.01|[\d.,]+) under <(?P<who>\d+)>", "cost"),
 ]  # fmt: skip
 
@@ -443,7 +447,7 @@ def check_lead(lead, means, cost, people, words):
                 assert_cost(part["cost"], cost.loc[name, "error"])
                 continue
             mean = means.loc[name, measure if kind == "again" else kind]
-            shown = {"nobody": 0.0, "fewer than 1": 1.0}.get(part["people"])
+            shown = {"nobody": 0.0, "none seen": 0.0, "fewer than 1": 1.0}.get(part["people"])
             shown = float(part["people"].replace(",", "")) if shown is None else shown
             assert mean < 0.5 if part["people"] == "nobody" else close(shown, mean)
             assert part.get("all") is None or int(part["all"].replace(",", "")) == people

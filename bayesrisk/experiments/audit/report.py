@@ -170,9 +170,9 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
     ]),
     "People affected: every adversary, every group of people": ("measures", [
         ("doubled", f"{_ends('doubled')} people", people_interval),
-        ("ten times", "tenfold", _plain),
+        ("ten times", f"{_ends('tenfold')} people", people_interval),
         ("proved", f"{_ends('proved')} people", people_interval),
-        ("of them by own record", "proved_own", _plain),
+        ("of them by own record", f"{_ends('proved_own')} people", people_interval),
         ("after over without: half / 1 in 10 / 1 in 100", "ratio_50 ratio_90 ratio_99", _plains),
     ]),
     "Every two protections compared": ("comparisons", [
@@ -190,7 +190,7 @@ _TABLES: dict[str, tuple[str, list[Column]]] = {
         ("after less without (points)", _ends("gain"), _gain),
         ("right: before / without / after (%)", _three("right"), _percent),
         ("Brier score", "brier", _plain),
-        ("false and certain", "false", _plain),
+        ("false and certain", f"{_ends('false')} people", people_interval),
         *_named("places", "releases"),
         ("error: people / releases / chains (%)",
          "error_people error_releases error_chains", _percent),

@@ -249,7 +249,7 @@ def _doubled(row: Row, measure: str = "doubled") -> str:
 
 
 def _sampled(row: Row) -> bool:
-    return bool(row["targets"] + row["left_out"] < row["people"])
+    return bool(row["targets"] < row["people"])
 
 
 def _number(row: Row, measure: str) -> str:
@@ -257,6 +257,8 @@ def _number(row: Row, measure: str) -> str:
     value, low, high = (row[f"{measure}{end}"] for end in ("", "_lower", "_upper"))
     if not _sampled(row):
         return people_text(value)
+    if value == 0.0 and math.isnan(low):
+        return "none seen"
     return f"about {people_interval(value, low, high, row['people'])}"
 
 
@@ -312,10 +314,11 @@ def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
     )
     price = _price(screen).removeprefix("The price: counts ")
     most = max(row["doubled"] for row in rows.values())
+    about = "About " if _sampled(first) else ""
     wrong = {"The best of these protections is safe.": f"Only {secret} was asked about, and what "
              f"{reader} learns; others may know more."}  # fmt: skip
     if people_text(most) not in ("0", "fewer than 1"):
-        wrong[f"{people_text(most)} people were identified."] = (
+        wrong[f"{about}{people_text(most)} people were identified."] = (
             "The truth about them became twice as probable as without their own record; it need "
             "not be known."
         )
@@ -426,10 +429,14 @@ def audit_brief(
         screen = first_screen(*frames)
         lines.append(f"{name + ': ' if name else ''}{lead(screen).rstrip('.')}.")
         for key, cells in zip(screen.rows, screen_table(screen).rows, strict=True):
+            row, asked = screen.rows[key], ""
             doubled, proved = (cell.partition(" (")[0] for cell in cells[3:5])
+            if _sampled(row):
+                asked = f" ({row['targets']:,} asked)"
+                doubled, proved = (_number(row, measure) for measure in ("doubled", "proved"))
             lines.append(
                 f"{shown_name(key)}: remaining answers {cells[1]} before, {cells[2]} after; of "
-                f"{screen.rows[key]['people']:,} people {doubled} doubled, {proved} proved; "
+                f"{row['people']:,} people{asked} {doubled} doubled, {proved} proved; "
                 f"counts off by {cells[5]}"
             )
     more = len(lines) - _BRIEF + 1

@@ -234,7 +234,7 @@ class Sample:
         these people and those of other groups: of everybody, not of a group, the size is known.
         """
         everybody, people = round(asked / self.share), round(len(values) / self.share)
-        if self.randomised:
+        if self.randomised or self.share == 1.0:
             low, high = self.interval(values, None, confidence)
             return people * max(low, 0.0), people * min(high, 1.0)
         # Of an estimate that is between two numbers, the wider interval.

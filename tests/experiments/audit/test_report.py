@@ -77,13 +77,15 @@ def mean(counted, protection, name):
 # Six questions of a reader, each answered by the first screen alone.
 
 
-def test_which_protection_affects_fewest_people(screen, counted):
+def test_which_protection_affects_fewest_people(made, screen, counted):
     weak, none, strong = screen["lead"].partition(".")[0].split("; ")
     assert weak == "“noise, weak” doubles the chance of being guessed right for nobody"
     assert strong == "“noise, strong” does not surely differ in that"
     doubled = {name: mean(counted, name, "doubled") for name in GAINS}
     assert doubled == {"true counts": 20.0, "noise, weak": 0.0, "noise, strong": 0.0}
-    assert numbers(none) == [20.0, 300.0]
+    row = measures_of(made[0], 300).query("protection == 'true counts' and adversary == 'linker'")
+    ends = row[["doubled_lower", "doubled_upper"]].round().iloc[0].tolist()
+    assert numbers(none) == [20.0, *ends, 300.0, 30.0]
 
 
 def test_which_protection_lets_least_be_learned_where_no_people_differ():

@@ -3,7 +3,15 @@
 import pytest
 from first_screen import errors_of, frames_of, numbers, releases_of, statements_of
 
-from bayesrisk.experiments.audit.screen import NO_QUOTES, audit_quotes, first_screen, lead
+from bayesrisk.experiments.audit.screen import (
+    NO_QUOTES,
+    audit_brief,
+    audit_quotes,
+    first_screen,
+    lead,
+    screen_table,
+)
+from bayesrisk.risk.audit import audit_measures, audit_targets
 
 
 def screen_of(gains, sizes, **options):
@@ -45,3 +53,47 @@ def test_quotations_say_what_the_first_screen_does(gains):
 
 def test_an_audit_of_nobody_has_quotations_too():
     assert (len(NO_QUOTES.may), len(NO_QUOTES.may_not)) == (3, 3)
+
+
+def asked_about(gains, everybody):
+    """Return the measures, by the package, of 30 people of whom there are ``everybody``."""
+    statements, errors = statements_of(gains, people=30), errors_of(dict.fromkeys(gains, 0.0))
+    frames = frames_of(statements, errors)
+    frames["measures"] = audit_measures(audit_targets(statements), people=everybody)
+    return frames["measures"], frames["comparisons"], frames["costs"]
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.45])
+def test_sentences_and_lines_carry_the_interval_of_a_sample(gain):
+    frames = asked_about({"counts": gain}, 300)
+    row = frames[0].set_index("group").loc["everybody"]
+    seen = round(row["doubled"] / 10)
+    assert 0 < row["doubled_lower"] < row["doubled"] < row["doubled_upper"] < 300
+    screen = first_screen(*frames)
+    quotes = audit_quotes(screen, "a linker", "race")
+    three = [10 * seen, row["doubled_lower"], row["doubled_upper"]]
+    for text in (lead(screen), quotes.may[0]):
+        assert numbers(text)[:5] == [*three, 300, 30]
+    (line,) = [one for one in audit_brief(*frames) if one.startswith("counts:")]
+    of = numbers(line.partition(" after; ")[2])
+    assert of[:5] == [300, 30, *three]
+    assert of[5:8] == row[["proved", "proved_lower", "proved_upper"]].tolist()
+    for text in (lead(screen), line, " ".join(" ".join(r) for r in screen_table(screen).rows)):
+        assert "(exact)" not in text
+    assert any(text.startswith("About") for text in quotes.may_not)
+
+
+def test_of_everybody_asked_no_interval_is_said():
+    frames = asked_about({"counts": 0.45}, 30)
+    doubled = frames[0].set_index("group").loc["everybody", "doubled"]
+    screen = first_screen(*frames)
+    assert numbers(lead(screen))[:2] == [doubled, 30]
+    assert "(exact)" in " ".join(screen_table(screen).rows[0])
+    assert "asked" not in lead(screen) + " ".join(audit_brief(*frames))
+
+
+def test_nobody_is_not_said_where_some_were_asked():
+    frames = asked_about({"noise": 0.0}, 300)
+    assert "nobody" not in lead(first_screen(*frames))
+    assert "none seen of 300 people, of whom 30 were asked" in lead(first_screen(*frames))
+    assert "nobody of 30 people" in lead(first_screen(*asked_about({"noise": 0.0}, 30)))
