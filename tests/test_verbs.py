@@ -85,6 +85,27 @@ def test_records_say_their_places_and_censuses_need_tables():
         br.release(town, protection="identity")
 
 
+def test_a_plan_takes_frames_files_and_records_as_the_other_verbs(tmp_path):
+    limits = {"recovered": 0}
+    chosen = {"columns": ["sex", "age"], "place": "place", "cuts": {"age": [35]}}
+    found = br.plan(FRAME, limits=limits, **chosen)
+    schema = br.Schema.from_frame(FRAME, **chosen)
+    work, people = br.Workload.of(schema), br.Records.from_frame(FRAME, schema=schema)
+    by_hand = br.risk.planning.release_plan.plan(people, work, limits=limits)
+    assert by_hand.workload.levels == ("place",)
+    assert found.rules == by_hand.rules
+    assert len(found.rules["place"]) == 4
+    pd.testing.assert_frame_equal(found.frontier, by_hand.frontier)
+    # A file has the same answer, and so have records with their tables.
+    FRAME.to_csv(tmp_path / "people.csv", index=False)
+    assert br.plan(tmp_path / "people.csv", limits=limits, **chosen).rules == found.rules
+    assert br.plan(people, work, limits=limits).rules == found.rules
+    assert br.plan(FRAME, tables=work, limits=limits).rules == found.rules
+    assert found.release(people).tables.workload == work
+    with pytest.raises(br.ArgumentError, match="place and cuts go with frames"):
+        br.plan(people, limits=limits, place="place")
+
+
 def test_release_is_the_verb_and_the_room():
     assert callable(br.release)
     assert br.release.Release is br.Release
