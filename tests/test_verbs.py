@@ -1,5 +1,7 @@
 """Verbs of the front door: the same numbers as by hand, and what they refuse."""
 
+import html
+
 import pandas as pd
 import pytest
 
@@ -38,6 +40,23 @@ def test_audit_is_the_study_of_the_same_records(tmp_path):
     for name in ("statements", "measures", "costs", "comparisons"):
         pd.testing.assert_frame_equal(getattr(found, name), getattr(by_hand, name))
     assert len(found.statements) > 30
+
+
+def test_audit_results_say_the_sentences_of_the_run_first(tmp_path):
+    schema = br.Schema.from_frame(FRAME, columns=["sex", "ill"], place="place")
+    study = AuditStudy(
+        br.Records.from_frame(FRAME, schema=schema),
+        br.Workload.of(schema),
+        protections=[Protection("none")],
+        adversaries=[Adversary.named("outsider")],
+        stated=["ill"],
+        **FEW,
+    )
+    brief = br.run(study, tmp_path / "audit").brief
+    found = br.read_audit(tmp_path / "audit")
+    assert len(brief) == 2  # the sentence in front, and a line for the protection
+    assert " ".join(repr(found).split()) == " ".join(f"AuditResults: {' '.join(brief)}".split())
+    assert html.escape(brief[0]) in found._repr_html_()
 
 
 def test_audit_of_a_file_keeps_its_folder_when_it_is_named(tmp_path):
