@@ -62,7 +62,6 @@ from .risk import (
     marginal_posterior as marginal_posterior,
     marginal_risk as marginal_risk,
     mechanism_risk as mechanism_risk,
-    plan as plan,
     rho_for_risk as rho_for_risk,
     risk_curve as risk_curve,
     risk_distribution as risk_distribution,
@@ -74,4 +73,4 @@ from .tables import (
     Workload as Workload,
     tabulate as tabulate,
 )
-from .verbs import audit as audit, release as release
+from .verbs import audit as audit, plan as plan, release as release

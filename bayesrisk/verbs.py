@@ -1,9 +1,9 @@
-"""Verbs for whoever holds records: audit protections of them, release tables of them."""
+"""Verbs for whoever holds records: audit protections of them, plan tables, release them."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +18,15 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import Adversary
+from bayesrisk.risk.planning import release_plan
+from bayesrisk.risk.planning.limits import PlanLimits
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
 
 if TYPE_CHECKING:
     from bayesrisk.experiments.audit.study import AuditResults
 
-__all__ = ["audit", "release"]
+__all__ = ["audit", "plan", "release"]
 
 #: Columns that are taken for the place where nobody names another one.
 PLACES = ("place", "block")
@@ -181,6 +183,52 @@ def release(
     if folder is not None:
         answer.write(folder)
     return answer
+
+
+def plan(
+    records: pd.DataFrame | Records | Microdata | str | Path,
+    tables: Workload | None = None,
+    *,
+    limits: PlanLimits | Mapping[str, float] | Iterable[str],
+    columns: Sequence[str] | None = None,
+    place: str | Sequence[str] | None = None,
+    cuts: Mapping[str, Sequence[float]] | None = None,
+    **options: Any,
+) -> release_plan.ReleasePlan:
+    """Return the rules of least cost under which the tables of records keep all limits.
+
+    Parameters
+    ----------
+    records : DataFrame, Records, Microdata or path-like
+        One row for each person, as for :func:`audit`.
+    tables : Workload, optional
+        As for :func:`audit`, at the finest categories that are wanted.
+    limits : PlanLimits, mapping or texts
+        ``{"recovered": 0, "proved": 0, "gain": 3.5}`` or ``["recovered=0", "gain=3.5"]``.
+    columns, place, cuts : optional
+        Of frames and files, as for :func:`release`.
+    **options : object
+        Of :func:`bayesrisk.risk.plan`, such as ``ladders``, ``adversaries``, ``places``,
+        ``workers`` and ``folder``.
+
+    Returns
+    -------
+    ReleasePlan
+        With rules, or with the smallest limits that the coarsest rules would keep.
+
+    Raises
+    ------
+    ArgumentError
+        If a limit, a rule or a column is not there.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"sex": ["F", "M"] * 10, "ill": ["no"] * 17 + ["yes"] * 3})
+    >>> plan(frame, limits={"recovered": 0}, columns=["ill"]).rules["all"]
+    {'total': 'identity', 'ill': 'identity'}
+    """
+    data, workload = _read(records, columns, place, cuts, tables)
+    return release_plan.plan(data, workload, limits=limits, **options)
 
 
 def _names(value: str | Sequence[str], name: str) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Verbs of the front door: the same numbers as by hand, and what they refuse."""
 
+import html
+
 import pandas as pd
 import pytest
 
@@ -38,6 +40,23 @@ def test_audit_is_the_study_of_the_same_records(tmp_path):
     for name in ("statements", "measures", "costs", "comparisons"):
         pd.testing.assert_frame_equal(getattr(found, name), getattr(by_hand, name))
     assert len(found.statements) > 30
+
+
+def test_audit_results_say_the_sentences_of_the_run_first(tmp_path):
+    schema = br.Schema.from_frame(FRAME, columns=["sex", "ill"], place="place")
+    study = AuditStudy(
+        br.Records.from_frame(FRAME, schema=schema),
+        br.Workload.of(schema),
+        protections=[Protection("none")],
+        adversaries=[Adversary.named("outsider")],
+        stated=["ill"],
+        **FEW,
+    )
+    brief = br.run(study, tmp_path / "audit").brief
+    found = br.read_audit(tmp_path / "audit")
+    assert len(brief) == 2  # the sentence in front, and a line for the protection
+    assert " ".join(repr(found).split()) == " ".join(f"AuditResults: {' '.join(brief)}".split())
+    assert html.escape(brief[0]) in found._repr_html_()
 
 
 def test_audit_of_a_file_keeps_its_folder_when_it_is_named(tmp_path):
@@ -83,6 +102,27 @@ def test_records_say_their_places_and_censuses_need_tables():
     town = br.datasets.load_microdata("synthetic-county")
     with pytest.raises(br.ArgumentError, match="tables must be given"):
         br.release(town, protection="identity")
+
+
+def test_a_plan_takes_frames_files_and_records_as_the_other_verbs(tmp_path):
+    limits = {"recovered": 0}
+    chosen = {"columns": ["sex", "age"], "place": "place", "cuts": {"age": [35]}}
+    found = br.plan(FRAME, limits=limits, **chosen)
+    schema = br.Schema.from_frame(FRAME, **chosen)
+    work, people = br.Workload.of(schema), br.Records.from_frame(FRAME, schema=schema)
+    by_hand = br.risk.planning.release_plan.plan(people, work, limits=limits)
+    assert by_hand.workload.levels == ("place",)
+    assert found.rules == by_hand.rules
+    assert len(found.rules["place"]) == 4
+    pd.testing.assert_frame_equal(found.frontier, by_hand.frontier)
+    # A file has the same answer, and so have records with their tables.
+    FRAME.to_csv(tmp_path / "people.csv", index=False)
+    assert br.plan(tmp_path / "people.csv", limits=limits, **chosen).rules == found.rules
+    assert br.plan(people, work, limits=limits).rules == found.rules
+    assert br.plan(FRAME, tables=work, limits=limits).rules == found.rules
+    assert found.release(people).tables.workload == work
+    with pytest.raises(br.ArgumentError, match="place and cuts go with frames"):
+        br.plan(people, limits=limits, place="place")
 
 
 def test_release_is_the_verb_and_the_room():

@@ -535,7 +535,7 @@ class BoundsStudy(TableStudy):
         scope = levels[-1] if self.scope is None else check.choice(self.scope, "scope", levels)
         used = levels[levels.index(scope) :]
         keys = [key for key in source.workload.tables if key[0] in used]
-        assumed_true(source.laws, keys, taken_as_true=False)
+        assumed_true(source.laws, keys, taken_as_true=None)
         return self.configuration(
             **fields,
             scope=scope,

@@ -385,15 +385,15 @@ class _Attack:
             # Where the distance is not known, all records could be others.
             upper = np.nan_to_num(np.asarray(other.upper, dtype=np.float64), nan=1.0)
             most = float((upper * size).sum() / size.sum())
-            text, whose = f"{len(frame):,} records were found that fit; ", "them"
+            text, group = f"{len(frame):,} records were found that fit; ", "them"
             if self.reading.separate:  # labels may overlap: records of several are not added up
                 names = [", ".join(self.reading.places[code]) for code in solution.geoids]
-                each = [f"{n:,.0f} of {name}" for n, name in zip(size, names, strict=True)]
+                sizes = [f"{n:,.0f} of {name}" for n, name in zip(size, names, strict=True)]
                 worst = int(np.argmax(upper * (size > 0)))
-                most, whose = float(upper[worst]) if most else 0.0, f"those of {names[worst]}"
-                text = f"Records were found that fit each label by itself: {first_of(each)}; "
+                most, group = float(upper[worst]) if most else 0.0, f"those of {names[worst]}"
+                text = f"Records were found that fit each label by itself: {first_of(sizes)}; "
             text += (
-                f"at most {most:.0%} of {whose} could be others."
+                f"at most {most:.0%} of {group} could be others."
                 if most
                 else ("no others fit: proved.")
             )

@@ -539,7 +539,7 @@ def read_tables(
     tables: SeveralTables,
     scope: str | None,
     *,
-    taken_as_true: bool,
+    taken_as_true: bool | None,
     kinds: Sequence[str] = (),
     alone: bool = False,
 ) -> tuple[PublishedTables, tuple[str, ...], bool]:
@@ -698,26 +698,34 @@ def assumed_true(
     laws: Mapping[Key, Likelihood],
     keys: Iterable[Key],
     *,
-    taken_as_true: bool,
+    taken_as_true: bool | None,
 ) -> bool:
     """Return whether reading some tables as true counts assumes what their laws do not say.
 
-    ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it.  Counts that limit
-    the true ones need not be taken for them: the reader understands ranges.
+    ``laws`` are those of :class:`PublishedTables`; ``taken_as_true`` permits it, and is None for
+    bounds, which never assume it.  Counts that limit the true ones need not be taken for them: the
+    reader understands ranges.
     """
-    permitted = check.flag(taken_as_true, "taken_as_true")
+    permitted = taken_as_true is not None and check.flag(taken_as_true, "taken_as_true")
     inexact = [key for key in keys if key in laws and not laws[key].exact]
     if permitted or not inexact:
         return bool(inexact)
     refused = next((key for key in inexact if not laws[key].limiting), None)
     if refused is not None:
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
+        way = (
+            "there are no bounds of what can be any count; reconstruct and find_claims with "
+            "taken_as_true=True (on the command line --only records --taken-as-true, --only claims "
+            "--taken-as-true) read its counts as if they were true"
+            if taken_as_true is None
+            else "taken_as_true=True (on the command line --taken-as-true) reads its counts as if "
+            "they were true"
+        )
         raise ArgumentError(
             "tables",
             "must hold true counts",
             got=refused,
-            advice=f" of a release under the law {laws[refused].kind!r}: {better}taken_as_true="
-            "True (on the command line --taken-as-true) reads its counts as if they were true",
+            advice=f" of a release under the law {laws[refused].kind!r}: {better}{way}",
         )
     return False
 

@@ -285,7 +285,18 @@ def test_commands_refuse_before_a_folder_is_made_and_say_what_was_assumed(
     def call(name, *options):
         out = tmp_path / f"{name}-out"
         return RUNNER.invoke(
-            app, [command, str(tmp_path / name), "-o", str(out), "-q", *more, *options]
+            app,
+            [
+                "attack",
+                "--only",
+                command,
+                str(tmp_path / name),
+                "-o",
+                str(out),
+                "-q",
+                *more,
+                *options,
+            ],
         )
 
     ranges = call("rounding")
@@ -337,3 +348,26 @@ def test_laws_are_of_tables_and_likelihoods():
         dataclasses.replace(tables, laws={("block", "P77"): SimulationOnly()})
     with pytest.raises(ArgumentError, match=r"laws.*must be a Likelihood"):
         dataclasses.replace(tables, laws={("block", "P1"): ""})
+
+
+def test_bounds_advise_no_option_that_they_do_not_take(releases, tmp_path):
+    release = releases["noise"]
+    release.write(tmp_path / "noise")
+
+    def call(*options):
+        words = ["attack", str(tmp_path / "noise"), "-o", str(tmp_path / "out"), "-q", *options]
+        return RUNNER.invoke(app, words)
+
+    for refused in (call("--only", "bounds"), call(), call("--taken-as-true")):
+        text = str(refused.exception)
+        assert isinstance(refused.exception, ArgumentError)
+        assert "'noise'" in text
+        # What is advised goes with the steps that take it, and is said with their names.
+        assert "--only records --taken-as-true" in text
+        assert "--only claims --taken-as-true" in text
+        assert "bounds" in text
+        assert not (tmp_path / "out").exists()
+    assert call("--only", "records", "--taken-as-true").exit_code == 0
+    with pytest.raises(ArgumentError, match="find_claims") as error:
+        br.count_bounds(release.tables)
+    assert "reconstruct" in str(error.value)

@@ -423,6 +423,7 @@ def verify(
     places = listed(contents["places"], " at ")
     lines = [
         f"{folder} is whole: a release by {contents['mechanism']}, {contents['parameters']}",
+        *(f"not part of the release: {name}" for name in contents["other_files"]),
         chance,
         *privacy(contents),
         *_measured(contents["diagnostics"]),
@@ -440,8 +441,6 @@ def verify(
         cells = sum(part["cells"] for part in parts)
         lines.append(f"  {level} {names} ({cells} counts): {law}")
     print_answer(contents, lines, as_json=as_json)
-    for name in () if as_json else contents["other_files"]:
-        say(f"Not part of the release: {name}")
 
 
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:

@@ -100,6 +100,9 @@ class AuditResults:
     def __getitem__(self, number: int) -> pd.DataFrame:
         return (self.statements, self.measures)[number]
 
+    def _answer(self) -> list[str]:
+        return audit_brief(self.measures, self.comparisons, self.costs)
+
     def plot(self, *, population: str | None = None, ax: Where = None) -> Panels:
         """Draw what is learned from people's own records against the cost of each protection."""
         from bayesrisk.plotting import plot_audit  # slow to import

@@ -596,7 +596,9 @@ def count_bounds(
     """
     backend, limits = solver_and_limits(solver, time_limit, node_limit)
     more = None if queries is None else check.instance(queries, Workload, "queries")
-    problem = published_problem(tables, scope=scope, known_rule=known_rule, queries=more)
+    problem = published_problem(
+        tables, scope=scope, taken_as_true=None, known_rule=known_rule, queries=more
+    )
     levels = (*(larger.level for larger in problem.larger), problem.level)
     for level in () if more is None else more.levels:
         check.choice(level, "level of queries", levels)

@@ -332,7 +332,7 @@ def published_problem(
     *,
     scope: str | None,
     kinds: Sequence[str] = (),
-    taken_as_true: bool = False,
+    taken_as_true: bool | None = False,
     known_rule: bool = True,
     queries: Workload | None = None,
 ) -> Problem:
