@@ -40,7 +40,7 @@ def test_records_of_a_tract(tables, tmp_path):
     done = run(tables, "-o", out, "--scope", "tract", "--variability", "tract-bounds")
     assert done.exit_code == 0
     assert done.stdout.startswith(f"80 records in {out}; blocks: ")
-    assert "reconstruct: 1 of 1 shards" in done.stderr
+    assert "records: 1 of 1 shards" in done.stderr
     again = run(tables, "-o", out, "--scope", "tract", "--variability", "tract-bounds", "--resume")
     assert "1 of 1 parts done (1 were already there)" in again.stdout
     made = read_reconstruction(out)
