@@ -488,8 +488,8 @@ def _measures(rows: pd.DataFrame, share: float, asked: int, confidence: float) -
         value.gain, value.gain_error, confidence
     )
     for name in AFFECTED:
-        limits = sample.number(value.affected[name], asked, confidence)
-        line |= dict(zip((f"{name}_lower", f"{name}_upper"), limits, strict=True))
+        low, high = sample.number(value.affected[name], asked, confidence)
+        line |= {f"{name}_lower": low, f"{name}_upper": high}
         line[name] = people * float(value.affected[name].mean())
     line["brier"] = float(rows["brier"].mean())
     sorted_ = np.sort(value.ratio[~np.isnan(value.ratio)])
