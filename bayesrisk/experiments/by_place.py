@@ -439,6 +439,16 @@ class TabulationStudy(Study):
         tables = tabulate(data, self.workload)
         return self._part(code, tables, self._inner(tables))
 
+    def work(self, shard: int) -> float:
+        """Return the places of a part, in those of the smallest."""
+        sizes = np.maximum(open_index(self.records).sizes, 1)
+        return float(sizes[shard] / sizes.min())
+
+    def pilot(self, shard: int, amount: float) -> float:
+        """Make the smallest part."""
+        self.compute(int(open_index(self.records).sizes.argmin()))
+        return 1.0
+
     def _inner(self, tables: PublishedTables) -> PublishedTables:
         """Return the tables of levels inside the parts."""
         return select_levels(tables, [n for n in self.published.levels if n not in self._coarse])

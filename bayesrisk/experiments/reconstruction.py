@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import io
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -31,6 +32,7 @@ from bayesrisk.constraints.solvers import checked_nodes, make_solver
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.experiments.runs.pilot import evenly
 from bayesrisk.experiments.table_reports import claims_page, reconstruction_page
 from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
@@ -325,10 +327,40 @@ class TableStudy(Study):
             "blocks_per_shard": self.blocks_per_shard or shard_size(source.blocks),
         }
 
-    def _shard(self, shard: int, unit: str) -> PublishedTables:
+    @property
+    def _unit(self) -> str:
+        """The level whose places stay together in a shard."""
+        return str(self.config["scope"])
+
+    def _shard(self, shard: int) -> PublishedTables:
         """Return the tables of the places of a shard, whole ones of a level."""
         source = open_tables(self.tables, self.config["tables"])
-        return source.shard(shard, unit, self.config["blocks_per_shard"])
+        return source.shard(shard, self._unit, self.config["blocks_per_shard"])
+
+    def compute(self, shard: int) -> dict[str, pa.Table]:
+        """Return what is found in the tables of some places."""
+        return self._found(self._shard(shard))
+
+    @abstractmethod
+    def _found(self, tables: PublishedTables) -> dict[str, pa.Table]: ...
+
+    def work(self, shard: int) -> float:
+        """Return the number of places of the finest level."""
+        source = open_tables(self.tables, self.config["tables"])
+        starts = source.starts(self._unit, self.config["blocks_per_shard"])
+        return float(np.diff(starts, append=source.blocks)[shard])
+
+    def pilot(self, shard: int, amount: float) -> float:
+        """Look at whole places of the shard, from all over it, with about so many inside."""
+        tables = self._shard(shard)
+        levels = tables.workload.levels
+        blocks = tables.geoids[levels[-1]]
+        units = tables.workload.schema.geography.ancestors(blocks, self._unit)
+        names = np.unique(units)
+        chosen = names[evenly(names.size, amount * names.size / blocks.size)]
+        blocks = blocks[np.isin(units, chosen)]
+        self._found(_around(tables, blocks, list(levels)))
+        return float(blocks.size)
 
 
 def _block_facts(folder: RunFolder, taken_as_true: object) -> dict[str, Any]:
@@ -415,10 +447,17 @@ class ReconstructionStudy(TableStudy):
         """Parts of a shard: records, blocks and, if it was asked for, variability."""
         return _layout(variability=self.variability is not None)
 
-    def compute(self, shard: int) -> dict[str, pa.Table]:
+    @property
+    def _unit(self) -> str:
+        return str(self.config["unit"])
+
+    def work(self, shard: int) -> float:
+        """Return the number of blocks; 0 for joint variability: one place may take long."""
+        return 0.0 if (self.variability or "").endswith("-joint") else super().work(shard)
+
+    def _found(self, tables: PublishedTables) -> dict[str, pa.Table]:
         """Return records, blocks and variability of some places."""
         config = self.config
-        tables = self._shard(shard, config["unit"])
         options = {name: config[name] for name in _SHARED}
         solution = reconstruction.reconstruct(
             tables, scope=self.scope, nearest=config["nearest"], **options
@@ -504,10 +543,9 @@ class BoundsStudy(TableStudy):
             shards=len(source.starts(scope, fields["blocks_per_shard"])),
         )
 
-    def compute(self, shard: int) -> dict[str, pa.Table]:
+    def _found(self, tables: PublishedTables) -> dict[str, pa.Table]:
         """Return bounds, facts and conflicts of some places."""
         config = self.config
-        tables = self._shard(shard, config["scope"])
         names = ("scope", "known_rule", "solver", "time_limit", "node_limit")
         bounds = reconstruction.count_bounds(tables, **{name: config[name] for name in names})
         conflicts = {"place": list(bounds.conflict), "conflict": list(bounds.conflict.values())}
@@ -606,11 +644,15 @@ class ClaimsStudy(TableStudy):
         shards = -(-source.blocks // fields["blocks_per_shard"])
         return self.configuration(**options | fields, shards=shards)
 
-    def compute(self, shard: int) -> dict[str, pa.Table]:
-        """Return claims, coverage, examples and blocks of a shard."""
-        config, source = self.config, open_tables(self.tables, self.config["tables"])
-        part = self._shard(shard, source.workload.levels[-1])
-        claims = reconstruction.find_claims(part, **{name: config[name] for name in _OPTIONS})
+    @property
+    def _unit(self) -> str:
+        source = open_tables(self.tables, self.config["tables"])
+        return source.workload.levels[-1]
+
+    def _found(self, tables: PublishedTables) -> dict[str, pa.Table]:
+        """Return claims, coverage, examples and blocks of some places."""
+        config = self.config
+        claims = reconstruction.find_claims(tables, **{name: config[name] for name in _OPTIONS})
         kinds = []
         for kind, singletons in (("singleton", True), ("any", False)):
             covered = claims.covered(singletons=singletons)

@@ -10,7 +10,7 @@ import io
 import json
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +38,7 @@ from bayesrisk.exceptions import (
 )
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, config_digest
+from bayesrisk.experiments.runs.pilot import evenly
 from bayesrisk.risk.count.noise_laws import LAWS, NoiseRisk
 
 _TEXTS = ("scenario", "noise", "rho_name", "prior_text", "conditionals", "target", "quantity")
@@ -211,8 +212,23 @@ class SweepStudy(Study):
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return the rows of a shard, of schema ``SCHEMA``, in the order of the settings."""
+        return {"part": _table(self, self._numbers(shard))}
+
+    def _numbers(self, shard: int) -> range:
+        """Return the numbers of the settings of a shard."""
         first = shard * self.settings_per_shard
-        return {"part": _table(self, range(len(self.settings))[first:][: self.settings_per_shard])}
+        return range(len(self.settings))[first : first + self.settings_per_shard]
+
+    def work(self, shard: int) -> float:
+        """Return the number of settings."""
+        return len(self._numbers(shard))
+
+    def pilot(self, shard: int, amount: float) -> float:
+        """Compute some settings, from all over the shard."""
+        numbers = self._numbers(shard)
+        some = [numbers[place] for place in evenly(len(numbers), amount)]
+        _table(self, some)
+        return len(some)
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
         """Return the rows of all shards as CSV."""
@@ -277,7 +293,7 @@ def _all_rows(folder: RunFolder) -> pa.Table:
 # All settings: their product with the points of one, and a value for each.
 
 
-def _table(study: SweepStudy, numbers: range) -> pa.Table:
+def _table(study: SweepStudy, numbers: Sequence[int]) -> pa.Table:
     """Return the rows of some settings, by their numbers."""
     points = _points(study)
     settings, values = [], []

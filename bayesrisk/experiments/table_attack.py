@@ -16,10 +16,10 @@ import pandas as pd
 from bayesrisk import reconstruction
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
-from bayesrisk._base.display import displayed
+from bayesrisk._base.display import displayed, several as first_of
 from bayesrisk._version import __version__
 from bayesrisk.constraints.model import Status
-from bayesrisk.exceptions import ArgumentError, BayesRiskError
+from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
 from bayesrisk.experiments import pages
 from bayesrisk.experiments.attack_words import (
     attack_quotes,
@@ -35,6 +35,7 @@ from bayesrisk.reconstruction.claims.result import Claims, one_record, several
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, record_form
+from bayesrisk.release import Release
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.reading.reading import TableReading
 
@@ -52,6 +53,11 @@ _CAPTIONS = {
 _TOGETHER = "together without a solution: "
 _MUST = "This must be true, if the tables were read as they are meant:"
 _STEPS = ("bounds", "claims", "records", "likely", "combinations")
+_TEXTS = "must be text files, workbooks or data frames as an agency publishes them, or a reading"
+_ONE_BY_ONE = (
+    "; ask for one step at a time: br.count_bounds(tables), br.find_claims(tables) or "
+    "br.reconstruct(tables, scope=tables.workload.levels[-1])"
+)
 _MOST_READINGS = 60  # that are tried where no records fit
 
 
@@ -156,7 +162,9 @@ def attack(
     Raises
     ------
     ArgumentError
-        If a guess about the reading was not confirmed: ``accept=True`` confirms all.
+        If a guess about the reading was not confirmed: ``accept=True`` confirms all.  Or if the
+        tables were read already, such as those of a release or a folder: the steps take these one
+        by one (:func:`count_bounds`, :func:`find_claims`, :func:`reconstruct`).
 
     Examples
     --------
@@ -168,6 +176,10 @@ def attack(
     reading = _reading(tables, settings)
     if check.flag(accept, "accept"):
         reading = reading.accepted()
+    try:
+        reading.confirmed()
+    except ArgumentError as error:
+        raise error.advised("; accept=True confirms them") from error
     most = check.integer(proofs, "proofs", lower=0)
     target = None if folder is None else check.path(folder, "folder")
     certificates = _Certificates(most if target else 0, reading.digest)
@@ -197,6 +209,20 @@ def _reading(tables: Any, settings: Mapping[str, object]) -> TableReading:
             raise ArgumentError(f"{min(settings)} goes with paths and frames, not with a reading")
         return tables
     several = tables if isinstance(tables, list | tuple) else [tables]
+    for one in several:
+        if isinstance(one, PublishedTables):
+            kind, source = type(one).__name__, ""
+        elif isinstance(one, Release):
+            kind, source = type(one).__name__, ", with tables = release.tables"
+        elif isinstance(one, str | Path) and Path(one).is_dir():
+            kind, source = (
+                f"folder {quote(str(one))}",
+                ", with tables = br.PublishedTables.read(FOLDER)",
+            )
+            source += "; or write `bayesrisk attack FOLDER --only bounds -o OUT`"
+        else:
+            continue
+        raise ArgumentError("tables", _TEXTS, shown=kind, advice=f"{_ONE_BY_ONE}{source}")
     if all(isinstance(one, str | Path) for one in several):
         return TableReading.read(tables, **settings)
     return TableReading.from_frame(tables, **settings)
@@ -359,9 +385,15 @@ class _Attack:
             # Where the distance is not known, all records could be others.
             upper = np.nan_to_num(np.asarray(other.upper, dtype=np.float64), nan=1.0)
             most = float((upper * size).sum() / size.sum())
-            text = f"{len(frame):,} records were found that fit; "
+            text, whose = f"{len(frame):,} records were found that fit; ", "them"
+            if self.reading.separate:  # labels may overlap: records of several are not added up
+                names = [", ".join(self.reading.places[code]) for code in solution.geoids]
+                each = [f"{n:,.0f} of {name}" for n, name in zip(size, names, strict=True)]
+                worst = int(np.argmax(upper * (size > 0)))
+                most, whose = float(upper[worst]) if most else 0.0, f"those of {names[worst]}"
+                text = f"Records were found that fit each label by itself: {first_of(each)}; "
             text += (
-                f"at most {most:.0%} of them could be others."
+                f"at most {most:.0%} of {whose} could be others."
                 if most
                 else ("no others fit: proved.")
             )

@@ -19,6 +19,39 @@ def test_nothing_is_written_without_a_folder(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_error_of_unconfirmed_guesses_names_the_argument_of_the_verb():
+    frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
+    with pytest.raises(ArgumentError, match=r"marks.*accept=True"):
+        br.attack(frame)
+    br.attack(frame, accept=True)
+
+
+def test_tables_without_texts_are_refused_with_what_to_write(tmp_path):
+    frame = pd.DataFrame({"sex": ["F", "M"] * 10, "ill": ["no"] * 17 + ["yes"] * 3})
+    made = br.release(frame, protection="rounding:base=5,method=nearest", folder=tmp_path / "R")
+    made.tables.write(tmp_path / "T")
+    of_folder = ("br.PublishedTables.read(FOLDER)", "bayesrisk attack FOLDER --only bounds -o OUT")
+    for tables, advice in (
+        (made, ["release.tables"]), (made.tables, []), ([made.tables], []),
+        (tmp_path / "R", of_folder), (str(tmp_path / "T"), of_folder), ([tmp_path], of_folder),
+    ):  # fmt: skip
+        with pytest.raises(ArgumentError, match=r"^tables must be") as caught:
+            br.attack(tables, accept=True)
+        steps = ["br.count_bounds(tables)", "br.find_claims(tables)"]
+        steps.append("br.reconstruct(tables, scope=tables.workload.levels[-1])")
+        assert [text for text in (*steps, *advice) if text not in str(caught.value)] == []
+    # What the error says works: of a release, and of each folder.
+    for tables in (
+        made.tables,
+        br.PublishedTables.read(tmp_path / "R"),
+        br.PublishedTables.read(tmp_path / "T"),
+    ):
+        assert len(br.count_bounds(tables).counts) == 1 + 2 + 2 + 4
+        assert set(br.find_claims(tables).blocks["records"]) <= set(range(16, 25))
+        solution = br.reconstruct(tables, scope=tables.workload.levels[-1])
+        assert 16 <= int(solution.count.sum()) <= 24
+
+
 def test_a_reading_is_a_setting_of_tables():
     frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
     reading = br.tables.TableReading.from_frame(frame, counts="exact", marks={"*": "1-4"})
@@ -72,3 +105,48 @@ def test_a_sentence_is_said_once_its_table_is_written_and_before_its_figures(tmp
     assert "bounds.csv" in seen[0]
     assert not seen[0] & {"bounds.png", "report.html"}
     assert {"bounds.png", "report.html"} <= {p.name for p in (tmp_path / "out").iterdir()}
+
+
+BY_REGION = pd.DataFrame(
+    {
+        "region": ["N"] * 3 + ["S"] * 3 + ["All"] * 3,
+        "sex": ["F", "M", "Total"] * 3,
+        "count": ["5", "*", "12", "20", "18", "38", "*", "24", "49"],
+    }
+)
+
+
+def test_records_of_labels_that_may_overlap_are_not_added_up():
+    reading = br.tables.TableReading.from_frame(BY_REGION, **{"totals.region": "separate"})
+    found = br.attack(reading, accept=True)
+    # N and S are counted by All once more: 49 people are 99 rows, and no sentence says 99.
+    assert len(found.frames["records"]) == 12 + 38 + 49
+    assert not [text for text in found.sentences if "99" in text]
+    (line,) = [text for text in found.sentences if text.lower().startswith("records were found")]
+    assert [part in line for part in ("12 of N", "38 of S", "49 of All", "no others fit")] == [
+        True
+    ] * 4
+
+
+def test_records_that_could_be_others_are_those_of_the_worst_label():
+    frame = BY_REGION.assign(count=["*", "*", "2", "1", "1", "2", "10", "10", "20"])
+    found = br.attack(frame, accept=True, **{"totals.region": "separate"})
+    (line,) = [text for text in found.sentences if text.lower().startswith("records were found")]
+    # F and M of N are unknown: both of its two records could be others, none of S and All.
+    assert "at most 100% of those of N could be others" in line
+
+
+@pytest.mark.parametrize("kind", ["separate", "partial"])
+def test_a_guess_about_totals_names_no_variable_of_another_kind(kind):
+    reading = br.tables.TableReading.from_frame(
+        BY_REGION.assign(count="*"), **{"totals.region": kind}
+    )
+    guess, text = reading.questions["totals"]
+    assert guess == "complete"
+    assert "each variable" not in text
+    assert "the labels of sex make up" in text
+    assert "region" not in text
+    alone = br.tables.TableReading.from_frame(
+        BY_REGION[["sex", "count"]].head(3), counts="exact", **{"marks.*": "withheld"}
+    )
+    assert "each variable" in alone.questions["totals"][1]

@@ -205,7 +205,7 @@ def test_the_folder_holds_no_seed_and_no_truth(released, tmp_path):
     released.write(tmp_path / "out")
     document = json.loads((tmp_path / "out" / "_release.json").read_text())
     assert set(document) == {
-        *("format", "version", "simulation", "spec", "diagnostics", "tables", "seal")
+        *("format", "version", "simulation", "spec", "diagnostics", "tables", "files", "seal")
     }
     assert "seed" not in json.dumps(document)
     rebuilt = make_mechanism(document["spec"]["mechanism"], **document["spec"]["parameters"])

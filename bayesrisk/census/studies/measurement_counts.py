@@ -466,7 +466,21 @@ class MeasurementCountsStudy(NoisyStudy):
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return the posteriors of a shard, and a tally of them by level."""
+        return self._posteriors(*self.config["parts"][shard])
+
+    def work(self, shard: int) -> float:
+        """Return the number of trees, one for each cell."""
+        _, first, last = self.config["parts"][shard]
+        return float(last - first)
+
+    def pilot(self, shard: int, amount: float) -> float:
+        """Answer the first trees of a shard."""
         unit, first, last = self.config["parts"][shard]
+        last = min(last, first + int(amount))
+        self._posteriors(unit, first, last)
+        return float(last - first)
+
+    def _posteriors(self, unit: str, first: int, last: int) -> dict[str, pa.Table]:
         spine = Spine(self._source(), self.top, unit)
         cells = [
             _rows(tree_posterior(tree, leaf_prior="flat"), cell, frame)

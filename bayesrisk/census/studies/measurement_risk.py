@@ -452,6 +452,19 @@ class MeasurementsStudy(NoisyStudy):
         """Return cells, how often each noisy count occurs, and a tally of a shard."""
         return self._unit_tables(*self.config["ranges"][shard])
 
+    def work(self, shard: int) -> float:
+        """Return the number of units of a shard that is full."""
+        return float(self.units_per_shard or max(1, _CELLS // self._source().n_cells))
+
+    def pilot(self, shard: int, amount: float) -> float:
+        """Judge the first units of a shard of the first state, whose surroundings are kept."""
+        source, (low, high) = self._source(), self.config["ranges"][0]
+        near = surroundings(source, source.state(low), self.query is None)
+        units = near.units[slice(*np.searchsorted(near.units, [low, high + ":"]))]
+        last = min(units.size, int(amount))
+        self._unit_tables(low, str(units[last - 1]))
+        return self.work(shard) * last / units.size
+
     def _unit_tables(self, low: str, high: str) -> dict[str, pa.Table]:
         source, combine = self._source(), self.query is None
         prior = check.scalar(check.probability(self.prior, "prior"), "prior")

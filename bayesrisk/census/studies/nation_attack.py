@@ -23,7 +23,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import arrow_table
 from bayesrisk._version import __version__
 from bayesrisk.census.population.simulate import Nation
-from bayesrisk.experiments.runs.engine import Outlook, Study
+from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.mechanisms import BaseMechanism, make_mechanism
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct, solution_variability
@@ -175,16 +175,17 @@ class NationAttackStudy(Study):
         )
         return {"brief": brief, "peak_mb": float(cost["peak_mb"].max())}
 
-    def outlook(self, todo: Sequence[int]) -> Outlook:
-        """Return the time of each county, by a tract that is drawn for it and forgotten."""
-        spec = replace(self.nation.spec, tracts_per_county=1)
-        blocks = min(self.nation.blocks, spec.blocks_per_group * spec.groups_per_tract)
-        tract = replace(self, nation=Nation(blocks, spec))
-        for _ in range(2):  # the first one loads what is compiled
-            start = time.process_time()
-            tract.compute(0)
-            seconds = time.process_time() - start
-        return Outlook(seconds=dict.fromkeys(todo, seconds * self.nation.spec.tracts_per_county))
+    def work(self, shard: int) -> float:
+        """Return the tracts of a county."""
+        return self.nation.spec.tracts_per_county
+
+    def pilot(self, shard: int, amount: float) -> float:
+        """Attack a county of a few tracts, which is drawn for it and forgotten."""
+        spec = replace(self.nation.spec, tracts_per_county=int(amount))
+        of_tract = spec.blocks_per_group * spec.groups_per_tract
+        blocks = min(self.nation.blocks, of_tract * spec.tracts_per_county)
+        replace(self, nation=Nation(blocks, spec)).compute(0)
+        return blocks / of_tract
 
     def tables(self, folder: RunFolder) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return shares by rule and core-hours by step, with intervals over counties."""

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -640,6 +640,20 @@ class OccupancyStudy(Study):
         place, homes = self._place(shard % self.config["parts"], self.config["households"])
         part = study_part(self, *self.task(shard), homes, place=place)
         return {kind: arrow_table(part[kind]) for kind in self.layout.kinds}
+
+    def work(self, shard: int) -> float:
+        """Return the blocks of a synthetic population; of given households no pilot tells."""
+        return 0.0 if self.households is not None else float(self.blocks)
+
+    def group(self, shard: int) -> str:
+        """Return the protection."""
+        return self.task(shard)[1]
+
+    def pilot(self, shard: int, amount: float) -> float:
+        """Attack a population of a few blocks."""
+        few = replace(self, blocks=int(amount))
+        study_part(few, *self.task(shard), None)
+        return float(few.blocks)
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
         """Return the frames as CSV files; those with rows of blocks or households in private."""

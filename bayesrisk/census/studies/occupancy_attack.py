@@ -34,6 +34,7 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.experiments.runs.pilot import evenly
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema
 
 SCHEMA = "household-occupancy"
@@ -238,7 +239,21 @@ class OccupancyAttackStudy(Study):
 
     def compute(self, shard: int) -> dict[str, pa.Table]:
         """Return blocks, and with a sample the households of those with a violation, as means."""
-        statistics, limit = self.shard_statistics(shard), self.config["time_limit"]
+        return self._found(self.shard_statistics(shard), shard)
+
+    def work(self, shard: int) -> float:
+        """Return the number of blocks of a shard that is full."""
+        return float(self.blocks_per_shard)
+
+    def pilot(self, shard: int, amount: float) -> float:
+        """Attack some blocks, from all over the shard."""
+        statistics = self.shard_statistics(shard)
+        some = evenly(len(statistics), amount)
+        self._found(statistics.take(np.array(some)), shard)
+        return self.work(shard) * len(some) / len(statistics)
+
+    def _found(self, statistics: OccupancyStatistics, shard: int) -> dict[str, pa.Table]:
+        limit = self.config["time_limit"]
         detection = detect_occupancy(statistics, open_end=bool(self.open_end), time_limit=limit)
         blocks = detection.to_frame()
         if self._law is None:

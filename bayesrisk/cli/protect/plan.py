@@ -71,7 +71,7 @@ def plan(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Find the most detailed release that keeps limits, and prove that it does."""
+    """Find the most detailed release that keeps limits, and prove it."""
     from bayesrisk.experiments.plan_report import write_plan  # slow to import
     from bayesrisk.risk.planning.release_plan import plan as planned
 

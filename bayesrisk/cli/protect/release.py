@@ -25,6 +25,7 @@ from bayesrisk.cli.options import (
 )
 from bayesrisk.cli.printing import counter, listed, print_answer, progress, say
 from bayesrisk.cli.protect.tabulation import tabulate
+from bayesrisk.cli.protect.time_ahead import release_seconds
 from bayesrisk.cli.sources import FILE_BY_PLACE, ColumnOptions, RecordSource, usual_tables
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 
@@ -204,6 +205,7 @@ class _Request:
 
 def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
     """Release all records at once."""
+    from bayesrisk.experiments.runs.engine import spoken
     from bayesrisk.tables.records import joined
 
     quiet = runner.quiet or runner.as_json
@@ -220,6 +222,11 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
         mark = request.source.mark
         if mark:
             people = dataclasses.replace(br.tables.microdata.as_microdata(people), made_up=True)
+        if not quiet:
+            data = br.tables.microdata.as_microdata(people)
+            seconds = release_seconds(request.protection, data, request.workload, rng=request.seed)
+            if seconds:
+                say(f"release: {spoken(seconds)}")
         listing = {} if request.places is None else {"places": request.places}
         with renamed({"places": "--places"}):
             release = request.protection.release(

@@ -9,6 +9,7 @@ import math
 import os
 import time
 from abc import ABC, abstractmethod
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields
@@ -25,6 +26,7 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.executors import some_executor
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
+from bayesrisk.experiments.runs.pilot import foretold
 from bayesrisk.tables.exchange import MADE_UP, made_up_mark
 
 if TYPE_CHECKING:
@@ -161,9 +163,28 @@ class Study(ABC):
         """Return the parts of a shard, where a folder holds those of all earlier stages."""
         return self.compute(shard)
 
+    def work(self, shard: int) -> float:
+        """Return how much there is to do in a shard, such as its places; 0: no pilot tells."""
+        return 0.0
+
+    def group(self, shard: int) -> str:
+        """Return the name of shards among which the same amount of work takes alike long."""
+        return ""
+
+    def pilot(self, shard: int, amount: float) -> float:
+        """Do about so much of the work of a shard, leave no trace, return how much it was."""
+        return 0.0
+
     def outlook(self, todo: Sequence[int]) -> Outlook:
         """Return the time that some shards take, by a pilot that leaves no trace in them."""
-        return Outlook()
+        groups: dict[str, dict[int, float]] = {}
+        for shard in todo:
+            groups.setdefault(self.group(shard), {})[shard] = self.work(shard)
+        found = {name: foretold(work, self.pilot) for name, work in groups.items()}
+        if not all(found.values()):
+            return Outlook()
+        parts = {name: sum(part.values()) for name, part in found.items()}
+        return Outlook(seconds=dict(ChainMap(*found.values())), parts=parts)
 
     def results(self, folder: RunFolder) -> Mapping[str, bytes]:
         """Return files of a complete run, by name, besides those of merged parts."""

@@ -47,6 +47,7 @@ class _SheetCells(SheetColumns):
         sheet, choices = self.sheet, self.rules.choices
         units = {i: 1000 if UNIT.search(sheet.heads[i]) else 1 for i in counts}
         keys: dict[tuple[tuple[str, str], ...], None] = {}
+        absent = choices.get("absent") == "zero"
         for position, (row, texts) in enumerate(sheet.rows):
             labels: dict[str, str] = {}
             for column, name in names.items():
@@ -66,10 +67,13 @@ class _SheetCells(SheetColumns):
                     text = f"{text} {flag}" if WHOLE.fullmatch(text) else flag
                 if POINTS.fullmatch(text) and self.points:
                     text = text.replace(".", "")
-                keys[tuple((labels | more).items())] = None
-                head = sheet.heads[column]
-                yield Cell(sheet.name, row, head, labels | more, text, units[column])
-        if choices.get("absent") == "zero":
+                cell = Cell(
+                    sheet.name, row, sheet.heads[column], labels | more, text, units[column]
+                )
+                if absent:
+                    keys[tuple(cell.labels.items())] = None
+                yield cell
+        if absent:
             yield from self._zeros(list(keys))
 
     def _label(self, column: int, name: str, label: str) -> dict[str, str]:

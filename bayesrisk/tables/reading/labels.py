@@ -21,8 +21,10 @@ from bayesrisk.tables.reading.texts import interval, is_date, key, listing, sex,
 REST = "others"  # the label of records that a total counts and no other row does
 _TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
-#: Sums hold by chance in one case of 2**4, or in one of as many as are looked at times that.
-_BITS, _SHOWN = 4, 3
+#: Sums hold by chance in one case of 2**8, or in one of as many as are looked at times that.
+_BITS = 8
+#: So many bits show that labels exclude each other, where a word says which one is the total.
+_SHOWN = 7
 #: Labels of some of those that a total counts, which add up to it by chance alone.
 _SOME = re.compile(
     r"\W*(of (which|whom|these)|including|incl\.|thereof|darunter|dont|di cui|de los cuales|"
@@ -134,6 +136,7 @@ def variables(
         _judge(name, one, finding, sums[name], rules)
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
+    _name_complete(results, rules)
     _ask_same(texts, results, rules)
     return results
 
@@ -217,8 +220,11 @@ def _total(
         if not size or label in smaller or (whole and not word):
             continue
         groups = judge(label)
-        holds = groups.telling == groups.good >= (1 if word else 2)
-        holds = holds and groups.bits >= (_BITS + math.log2(len(top)), 2, 0)[word]
+        holds = groups.telling == groups.good
+        meant = groups.good > 0 and (whole or all(sex(k) for k in parts if k != label))
+        holds = holds and (groups.good > 1, meant or groups.no_chance, groups.good > 0)[word]
+        chance = _BITS // (2 if meant else 1) + math.log2(len(top))
+        holds = holds and groups.bits >= (chance, 2, 0)[word]
         if holds and word == 2:
             return _Evidence(children, [label], groups)
         if holds and size > 1:
@@ -260,7 +266,7 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
         coded = [k for k in after if k in top] if label in top else []
         if len(coded) > 1:
             groups = sums.adding_up(coded)(label)
-            if groups.telling == groups.good > 0:
+            if groups.telling == groups.good and groups.no_chance:
                 take(label, coded)
     for ahead in (True, False):
         for label in list(reversed(top)) if ahead else list(top):
@@ -300,7 +306,7 @@ def _judge(
         rules.lines.append(line)
         return
     groups = evidence.groups
-    enough = groups.exact > 0 and groups.bits >= _SHOWN
+    enough = groups.exact > 0 and groups.bits >= _SHOWN and groups.no_chance
     settled = (
         not any(map(_SOME.match, one.labels))
         and groups.good == groups.telling
@@ -364,6 +370,16 @@ def _ask_spellings(
         for file, label in ((f, label) for f, labels in alone.items() for label in labels):
             text = f"{label!r} is in {Path(file).name} alone: no other spelling of a label"
             rules.ask(f"labels.{name}.{label}", label, text)
+
+
+def _name_complete(results: Mapping[str, TableVariable], rules: ReadingRules) -> None:
+    """Let the question whether labels make up totals name variables, where it is not about all."""
+    rest = [n for n, one in results.items() if not one.separate and REST not in one.labels]
+    if "totals" in rules.questions and len(rest) < len(results):
+        guess, text = rules.questions["totals"]
+        named = f"{listing(rest)} make up {'its' if len(rest) == 1 else 'their'} totals"
+        text = text.replace("each variable make up its totals", named)
+        rules.questions["totals"] = guess, text
 
 
 def _ask_same(

@@ -259,6 +259,7 @@ def _tables(
     rows_by_code = {code: i for i, code in enumerate(codes)}
     rows, described, counts, hidden, laws_by_table = [], [], {}, {}, {}
     names = dict(zip(codes, spelled.values(), strict=True))
+    files = {file: Path(file).name for file in dict.fromkeys(cell.file for cell in cells)}
     for name, table in tables.items():
         parts, used = [], set[str]()
         numbers = np.zeros((len(codes), len(table)), np.int64)
@@ -274,7 +275,7 @@ def _tables(
                 covered[rows_by_code[place], column] = value.hidden
                 labels_here = dict(zip(separate, names[place], strict=True))
                 every = {n: labels_here.get(n) or labels.get(n, "all") for n in variables_}
-                source = {"stated": cell.text, "file": Path(cell.file).name, "row": cell.row}
+                source = {"stated": cell.text, "file": files[cell.file], "row": cell.row}
                 rows.append({"place": place, "table": name, "cell": text, **every, **source})
         described.append({"name": name, "parts": parts})
         counts[level, name] = sparse.csr_array(numbers)

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -86,6 +87,7 @@ class SheetColumns:
         self.columns = [[row[i] for _, row in sheet.rows] for i in range(len(self.heads))]
         if rules.choices.get("blank") == "above":
             self.columns = [_filled(column) for column in self.columns]
+        self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
         self.fixed = {
@@ -110,15 +112,17 @@ class SheetColumns:
         """Whether points part thousands: all numbers with a point have three digits after it."""
         if "thousands" in self.rules.choices:
             return self.rules.choices["thousands"] == "point"
-        texts = [t for column in self.columns for t in column if t]
-        dotted = [t for t in texts if re.fullmatch(r"\d+(\.\d+)+", t)]
-        large = any(re.fullmatch(r"\d{4,}", t) for t in texts)
-        return bool(dotted) and not large and all(map(POINTS.fullmatch, dotted))
+        texts = {*itertools.chain(*self.columns)}
+        dotted = [t for t in texts if "." in t and re.fullmatch(r"\d+(\.\d+)+", t)]
+        if not dotted or not all(map(POINTS.fullmatch, dotted)):
+            return False
+        return not any(re.fullmatch(r"\d{4,}", t) for t in texts)
 
     def share(self, i: int) -> float:
         """Return the share of the texts of a column that say a count."""
-        texts = [t for t in self.columns[i] if t and not is_mark(t)]
-        return sum(map(self.like_count, texts)) / len(texts) if texts else 0.0
+        texts = {t: n for t, n in self.row_counts[i].items() if t and not is_mark(t)}
+        counts = sum(n for t, n in texts.items() if self.like_count(t))
+        return counts / sum(texts.values()) if texts else 0.0
 
     def paired(self, i: int, j: int) -> bool:
         """Return whether two columns say the same: each text of one has one of the other."""
@@ -177,7 +181,7 @@ class SheetColumns:
         self.reasons |= {i: "ignored" for i, t in choices.items() if t == "ignored"}
         flags, numeric = list[int](), list[int]()
         for i, head in enumerate(self.heads):
-            texts = [t for t in self.columns[i] if t]
+            texts = [t for t in self.row_counts[i] if t]
             if i in choices:
                 continue
             if not texts:
@@ -250,7 +254,8 @@ class SheetColumns:
             return False
         wrong = [t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
-        return 3 * len(wrong) >= sum(map(str.isdigit, (t[-1] for t in texts))) > 0
+        rows = self.row_counts[i]
+        return 3 * sum(rows[t] for t in wrong) >= sum(rows[t] for t in texts if t[-1].isdigit()) > 0
 
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
@@ -400,10 +405,12 @@ def _counting(sheet: Sheet) -> Sheet:
 
     Such a row has a label that says so, of which some row has a number with decimals.
     """
+    texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
+    others = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
     labels = {
         text
         for _, row in sheet.rows
-        if any(map(DECIMAL.fullmatch, row)) or any(map(NEGATIVE.fullmatch, row))
+        if not others.isdisjoint(row)
         for text in row
         if text and not text[0].isdigit() and _NO_COUNT.fullmatch(key(text))
     }

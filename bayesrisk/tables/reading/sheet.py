@@ -104,6 +104,8 @@ def _grid(file: str, text: str) -> _Grid:
     best, grid = (0, False, 0), _Grid()
     faults = []
     for delimiter in ",;\t|":
+        if delimiter not in text and delimiter != ",":
+            continue
         try:
             split = list(_lines(text, delimiter))
         except csv.Error:
@@ -413,10 +415,10 @@ def _numeric(rows: Sequence[Sequence[str]], width: int) -> set[int]:
     """Return the columns of which at least half of the texts say a number, or are marks."""
     numeric = set()
     for j in range(width):
-        texts = [row[j] for row in rows if row[j]]
-        numbers = sum(map(_countlike, texts))
-        marks = sum(not _countlike(t) and is_mark(t) for t in texts)
-        if numbers and 2 * (numbers + marks) >= len(texts) - 1:  # one is the heading
+        texts = Counter(row[j] for row in rows if row[j])
+        numbers = sum(n for t, n in texts.items() if _countlike(t))
+        marks = sum(n for t, n in texts.items() if not _countlike(t) and is_mark(t))
+        if numbers and 2 * (numbers + marks) >= sum(texts.values()) - 1:  # one is the heading
             numeric.add(j)
     return numeric or {j for j in range(width) if _withheld([row[j] for row in rows])}
 

@@ -11,6 +11,7 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.texts import key
 
 _MOST_ENTRIES = 2**24
+_ALONE = 10  # bits that one group needs, where a sum holds by chance in one case of 1,000
 Ends = tuple[int, int]
 BoolPair = tuple[BoolArray, BoolArray]
 
@@ -36,6 +37,11 @@ class Groups(NamedTuple):
     above: int = 0
     exact: int = 0
     bits: float = 0.0
+
+    @property
+    def no_chance(self) -> bool:
+        """Whether a sum fits in several groups, or in one alone whose numbers have many digits."""
+        return self.good > 1 or (self.good > 0 and self.bits >= _ALONE)
 
 
 class LabelSums:

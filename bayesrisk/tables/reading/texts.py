@@ -11,7 +11,7 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 _NUMBER = r"(\d{1,3}(?:[,'’\u00a0\u2009\u202f ]\d{3})+|\d+)(?:\.0+)?"
 WHOLE = re.compile(_NUMBER)
 _MORE, _LESS = r"(?:more|over|above|older|plus)", r"(?:fewer|less|under|below|younger)"
-_RANGES: dict[str, Callable[..., tuple[int, int]]] = {
+_ENDS: dict[str, Callable[..., tuple[int, int]]] = {
     _NUMBER: lambda a: (a, a),
     rf"{_NUMBER} ?(?:-|–|—|to|_) ?{_NUMBER}": lambda a, b: (a, b),
     rf"(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
@@ -21,6 +21,7 @@ _RANGES: dict[str, Callable[..., tuple[int, int]]] = {
     rf"{_NUMBER} ?(?:\+|plus|(?:and|or|&) {_MORE})": lambda a: (a, UNBOUNDED),
     rf"{_NUMBER} ?(?:and|or|&) {_LESS}": lambda a: (0, a),
 }
+_RANGES = [(re.compile(pattern, re.IGNORECASE), ends) for pattern, ends in _ENDS.items()]
 # A note beside a count: 5(a), 3r, 6ª, 7¹, 12 [note 1], 12[1].
 _RAISED = "ªº¹²³⁰⁴⁵⁶⁷⁸⁹"
 _NOTED = re.compile(
@@ -108,24 +109,27 @@ _BELOW = "weniger als|unter|moins de|menos de|menores de|meno di|minder dan|jong
 _ABOVE = "mehr|älter|darüber|plus|más|mais|oltre|più|ouder|äldre|meer|over"
 _UNDER = "bis unter|to under|à moins de|a menos de"
 #: Words of ranges in other languages, and those that stand here for them.
-_RANGE_WORDS: dict[str, Callable[[re.Match[str]], str]] = {
+_WORDS: dict[str, Callable[[re.Match[str]], str]] = {
     rf"(\d) (?:{_UNDER}) (\d{{1,9}})\b.*": lambda m: f"{m[1]}-{int(m[2]) - 1}",
     rf"(?:{_BELOW}) (?=\d)": lambda _: "<",
     r"(?:mehr als|über|plus de|más de|mais de|più di|meer dan) (?=\d)": lambda _: ">",
     rf" ?(?:und|et|y|e|ou|en|och|og) (?:{_ABOVE})": lambda _: "+",
     r"(\d) (?:bis|à|a|tot|til|till) (?=\d)": lambda m: f"{m[1]}-",
 }
+_RANGE_WORDS = [(re.compile(pattern), words) for pattern, words in _WORDS.items()]
 
 
 @functools.lru_cache(maxsize=2**16)
 def number_range(text: str) -> tuple[int, int] | None:
     """Return the smallest and the largest number that a text such as ``1-4`` or ``<5`` says."""
-    if len(text) <= 80 and any(map(str.isalpha, text)) and any(map(str.isdigit, text)):
+    if len(text) > 80 or not any(map(str.isdigit, text)):
+        return None
+    if any(map(str.isalpha, text)):
         text = text.casefold()
-        for pattern, words in _RANGE_WORDS.items():
-            text = re.sub(pattern, words, text)
-    for pattern, ends in _RANGES.items():
-        if len(text) <= 80 and (match := re.fullmatch(pattern, text, re.IGNORECASE)):
+        for pattern, words in _RANGE_WORDS:
+            text = pattern.sub(words, text)
+    for pattern, ends in _RANGES:
+        if len(text) <= 80 and (match := pattern.fullmatch(text)):
             low, high = ends(*(int(re.sub(r"\D", "", part)) for part in match.groups()))
             return (low, high) if low <= high <= UNBOUNDED else None
     return None

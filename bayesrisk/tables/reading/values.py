@@ -158,6 +158,8 @@ def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:
     }
     off = []
     for name, every in totals.items():
+        if not every and all(name in labels for labels in spelled):
+            continue  # there is no total
         sums = LabelSums(name, spelled, ends, totals)
         off += sums.missed(every[0] if every else "")
     return off

@@ -120,7 +120,7 @@ def test_the_seed_and_the_truth_stay_home(run, microdata, tmp_path):
         ("levels = [1]", "levels[0] must be of type str, got 1"),
         ("tables = []", "bad.toml: "),
         ("parameters = 1", "bad.toml: "),
-        ("seed = 1", "unknown key seed; known: place, columns, cuts, mechanism, tables"),
+        ("seed = 1", "unknown key seed; known: place, columns, cuts, protection, tables"),
         ("mechanism", "cannot be read as TOML"),
     ],
 )

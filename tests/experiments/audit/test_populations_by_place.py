@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("quick_figures")
 SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 TABLES = Workload.named("sf1-block").select(tables=["P8", "P9"])
 WHO = [Adversary.named("outsider"), Adversary.named("insider", known=["sex"])]
-CHANCE = ("rounding", 'swapping:rate=0.2,unit=person,swap_key=["sex"]')
+CHANCE = ("rounding:base=3", 'swapping:rate=0.2,unit=person,swap_key=["sex"]')
 KEYS = ["target", "adversary", "attack", "protection", "statement"]
 
 
@@ -123,7 +123,7 @@ def test_a_shard_reads_the_parts_of_its_targets_and_no_others(people, tmp_path):
 
 @pytest.mark.parametrize(("protection", "options", "words"), [
     ("swapping:within=state,rate=0.1", {}, "'swapping' protects each state as a whole"),
-    ("rounding", {"workload": TABLES.union(Workload.named("sf1-block", levels=["state"]))},
+    ("rounding:base=3", {"workload": TABLES.union(Workload.named("sf1-block", levels=["state"]))},
      "workload must have no level coarser than a county, which the parts are, got state"),
 ])  # fmt: skip
 def test_what_needs_more_than_a_part_is_refused(people, tmp_path, protection, options, words):

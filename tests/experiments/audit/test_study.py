@@ -30,7 +30,10 @@ from bayesrisk.risk.audit.measures import widest_interval
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
 WHO = [Adversary.named("outsider"), Adversary.named("linker", known=["sex"])]
-WHAT = [Protection(text) for text in ("identity", "swapping:rate=0.3", "rounding")]
+WHAT = [
+    *(Protection(text) for text in ("identity", "swapping:rate=0.3")),
+    Protection("rounding", "rounding", {"base": 3}),
+]
 
 
 @pytest.fixture(scope="module")

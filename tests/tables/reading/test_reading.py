@@ -263,7 +263,7 @@ def test_labels_of_one_file_alone_are_asked():
     asked = read_layouts(frame_sheets([first, second]), {"counts": "exact"}).questions
     assert {"labels.region.South", "labels.region.S."} <= set(asked)
     tables = PublishedTables.from_frame(
-        [first, second], counts="exact", labels={"region": {"S.": "South"}}
+        [first, second], counts="exact", totals="complete", labels={"region": {"S.": "South"}}
     )
     assert tables.workload.schema.attribute("region").labels == ("North", "South")
 

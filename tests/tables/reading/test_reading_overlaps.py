@@ -1,0 +1,96 @@
+"""Labels that may overlap beside a total: a sum that holds by chance makes nothing false."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables import PublishedTables
+from bayesrisk.tables.reading.reading import TableReading
+
+ILLNESSES = ("heart", "lung", "liver", "kidney", "intensive care", "died")
+WORDS = ("Total", "Total", "All cases", "Patients", "Cases", "admissions")
+
+
+def random_table(seed):
+    """Return a table of people who may have several illnesses or none, and its true counts."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(2, 5))
+    names = [str(name) for name in rng.permutation(ILLNESSES)[:size]]
+    areas = ["north", "south", "east", "west"][: int(rng.integers(2, 5))]
+    people = rng.choice([3.0, 8.0, 25.0, 80.0])
+    word = str(rng.choice(WORDS))
+    share = rng.uniform(0.1, 0.7, size) if rng.random() < 0.5 else rng.dirichlet(np.ones(size))
+    truth = {}
+    for area in areas:
+        has = rng.random((rng.poisson(people), size)) < share
+        truth |= {(area, name): int(n) for name, n in zip(names, has.sum(axis=0), strict=True)}
+        truth[area, word] = len(has)
+    labels = [word, *names] if rng.random() < 0.5 else [*names, word]
+    if rng.random() < 0.4:
+        truth |= {("Total", x): sum(truth[area, x] for area in areas) for x in labels}
+        areas.append("Total")
+    least = rng.choice([2, 4, 6])
+    rows = [
+        (area, x, "*" if 0 < truth[area, x] < least and rng.random() < 0.8 else truth[area, x])
+        for area in areas for x in labels
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["area", "condition", "n"]).astype(str), truth, word
+
+
+def false_bounds(seed):
+    """Return the counts that lie outside of what is stated of them, all guesses accepted."""
+    frame, truth, word = random_table(seed)
+    reading = TableReading.from_frame(frame, counts="exact").accepted()
+    bounds = count_bounds(PublishedTables(*reading.parts))
+    if bounds.conflict:
+        return ["a contradiction"]
+    found = reading.cells.merge(
+        bounds.counts.rename(columns={"geoid": "place"}), on=["place", "table", "cell"]
+    )
+    false = []
+    for row in found.fillna({"high": 2**40}).to_dict("records"):
+        label = word if row["condition"] == "all" else row["condition"]
+        count = truth["Total" if row["area"] == "all" else row["area"], label]
+        if not row["low"] <= count <= row["high"]:
+            false.append(row)
+    return false
+
+
+@pytest.mark.parametrize("first", range(0, 600, 100))
+def test_sums_that_hold_by_chance_make_nothing_false(first):
+    assert [s for s in range(first, first + 100) if false_bounds(s)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(600, 3600, 300))
+def test_sums_that_hold_by_chance_make_nothing_false_in_many_tables(first):
+    assert [s for s in range(first, first + 300) if false_bounds(s)] == []
+
+
+CHANCE = """
+area,condition,n
+east,All cases,9
+east,died,*
+east,heart,0
+east,lung,4
+north,All cases,5
+north,died,2
+north,heart,2
+north,lung,1
+"""
+
+
+def test_a_sum_in_one_group_alone_does_not_make_labels_exclusive():
+    rows = [line.split(",") for line in CHANCE.strip().splitlines()]
+    reading = TableReading.from_frame(pd.DataFrame(rows[1:], columns=rows[0]), counts="exact")
+    assert reading.rules["totals.condition"] == "separate"
+    many = [[a, c, n if n in "0*" else f"{n}000"] for a, c, n in rows[1:]]
+    sure = TableReading.from_frame(pd.DataFrame(many, columns=rows[0]), counts="exact")
+    assert "totals.condition" not in sure.rules
+
+
+def test_sexes_exclude_each_other_whatever_their_total_is_called():
+    rows = zip("AAABBBCCC", ["M", "F", "MF"] * 3, [3, 4, 7, 5, 1, 6, "*", 2, 6], strict=True)
+    reading = TableReading.from_frame(pd.DataFrame(rows, columns=["area", "sex", "n"]))
+    assert len(reading.accepted().parts[0].schema.attribute("sex").labels) == 2
