@@ -233,7 +233,8 @@ class Sample:
         """Return the interval of the number of people of this population who are affected.
 
         ``values`` (people, releases) are 1 for those who are, and 0.  ``drawn_people`` are all who
-        were asked, these people and those of other groups: of everybody, not of a group, the size is known.
+        were asked, these people and those of other groups: the size of a group is
+        not known, that of everybody is.
         """
         everybody, people = round(drawn_people / self.share), round(len(values) / self.share)
         if self.randomised or self.share == 1.0:
