@@ -39,45 +39,45 @@ def binomial_interval(
 
 
 def number_interval(
-    seen: tuple[int, int], asked: int, everybody: int, *, confidence: float
+    hits: tuple[int, int], sample: int, everybody: int, *, confidence: float
 ) -> tuple[int, int]:
     r"""Return the interval of a number among everybody, some of whom were asked at random.
 
-    Of the n asked, drawn from N without replacement, at least ``seen[0]`` and at most ``seen[1]``
-    have what is counted.  Of the K who have it in all, the number k of those asked is
+    Of the n people of a sample of N without replacement, at least ``hits[0]`` and at most
+    ``hits[1]`` have what is counted.  Of the K who have it in all, the number k of those asked is
     hypergeometric; the ends are the least and the largest K of which so many, or so few, are not
     less probable than half of one less the confidence (Clopper and Pearson 1934, for a finite
     population).  They cover K at least as often as ``confidence``, and are exact where n is N.
     """
     tail = (1.0 - confidence) / 2.0
-    least, most = seen
+    least, most = hits
     # The largest K is everybody less the least number of those who have it not.
-    lower = _least_number(least, asked, everybody, tail)
-    return lower, everybody - _least_number(asked - most, asked, everybody, tail)
+    lower = _least_number(least, sample, everybody, tail)
+    return lower, everybody - _least_number(sample - most, sample, everybody, tail)
 
 
-def _least_number(seen: int, asked: int, everybody: int, tail: float) -> int:
-    """Return the least K for which P(k >= seen) > tail; it grows with K."""
-    low, high = seen, everybody - (asked - seen)
+def _least_number(hits: int, sample: int, everybody: int, tail: float) -> int:
+    """Return the least K for which P(k >= hits) > tail; it grows with K."""
+    low, high = hits, everybody - (sample - hits)
     while low < high:
         middle = (low + high) // 2
-        if _at_least(seen, asked, middle, everybody) > tail:
+        if _at_least(hits, sample, middle, everybody) > tail:
             high = middle
         else:
             low = middle + 1
     return low
 
 
-def _at_least(seen: int, asked: int, having: int, everybody: int) -> float:
-    """Return P(k >= seen) of a hypergeometric number, from ratios of neighbouring terms."""
-    first, last = max(0, asked - (everybody - having)), min(asked, having)
+def _at_least(hits: int, sample: int, having: int, everybody: int) -> float:
+    """Return P(k >= hits) of a hypergeometric number, from ratios of neighbouring terms."""
+    first, last = max(0, sample - (everybody - having)), min(sample, having)
     k = np.arange(first, last)
     # P(k + 1) / P(k) = (K - k) (n - k) / ((k + 1) (N - K - n + k + 1))
-    up = np.log(having - k) + np.log(asked - k)
-    down = np.log(k + 1.0) + np.log(everybody - having - asked + k + 1.0)
+    up = np.log(having - k) + np.log(sample - k)
+    down = np.log(k + 1.0) + np.log(everybody - having - sample + k + 1.0)
     logs = np.concatenate([[0.0], np.cumsum(up - down)])
     terms = np.exp(logs - logs.max())
-    return float(terms[max(seen - first, 0) :].sum() / terms.sum())
+    return float(terms[max(hits - first, 0) :].sum() / terms.sum())
 
 
 def block_moments(hits: ArrayLike, trials: ArrayLike) -> FloatArray:

@@ -179,7 +179,7 @@ def _difference(screen: Screen) -> str:
         ((name, row),) = rows.items()
         return (
             f"under {words[name]} the chance of being guessed right is doubled for "
-            f"{_doubled(row)}{_of_whom(row)}; {_remaining(row)}"
+            f"{_doubled(row)}{_population(row)}; {_remaining(row)}"
         )
     for exactly, measure in itertools.product((False, True), ("doubled", "proved")):
         beats = functools.partial(screen.fewer, measure=measure, exactly=exactly)
@@ -223,7 +223,7 @@ def _people(screen: Screen, best: str, measure: str, beats: Callable[[str, str],
     verb, repeated = _VERBS[measure]
     parts, whole = (
         [f"{words[best]} {verb} {_doubled(rows[best], measure)}"],
-        _of_whom(rows[best]),
+        _population(rows[best]),
     )
     for name in [*[n for n in beaten if n != base][:_NAMED], base]:
         if name is None or (name == screen.plain and base is None):  # it was said already
@@ -262,10 +262,10 @@ def _number(row: Row, measure: str) -> str:
     return f"about {people_interval(value, low, high, row['people'])}"
 
 
-def _of_whom(row: Row) -> str:
+def _population(row: Row) -> str:
     """Return of how many people a number is, and of how many of them was asked."""
-    asked = f", of whom {row['targets']:,} were asked" if _sampled(row) else ""
-    return f" of {row['people']:,} people{asked}"
+    sample = f", of whom {row['targets']:,} were asked" if _sampled(row) else ""
+    return f" of {row['people']:,} people{sample}"
 
 
 def _remaining(row: Row, other: Row | None = None) -> str:
@@ -314,11 +314,11 @@ def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
     )
     price = _price(screen).removeprefix("The price: counts ")
     most = max(row["doubled"] for row in rows.values())
-    about = "About " if _sampled(first) else ""
+    estimate = "About " if _sampled(first) else ""
     wrong = {"The best of these protections is safe.": f"Only {secret} was asked about, and what "
              f"{reader} learns; others may know more."}  # fmt: skip
     if people_text(most) not in ("0", "fewer than 1"):
-        wrong[f"{about}{people_text(most)} people were identified."] = (
+        wrong[f"{estimate}{people_text(most)} people were identified."] = (
             "The truth about them became twice as probable as without their own record; it need "
             "not be known."
         )
@@ -429,14 +429,14 @@ def audit_brief(
         screen = first_screen(*frames)
         lines.append(f"{name + ': ' if name else ''}{lead(screen).rstrip('.')}.")
         for key, cells in zip(screen.rows, screen_table(screen).rows, strict=True):
-            row, asked = screen.rows[key], ""
+            row, sample = screen.rows[key], ""
             doubled, proved = (cell.partition(" (")[0] for cell in cells[3:5])
             if _sampled(row):
-                asked = f" ({row['targets']:,} asked)"
+                sample = f" ({row['targets']:,} asked)"
                 doubled, proved = (_number(row, measure) for measure in ("doubled", "proved"))
             lines.append(
                 f"{shown_name(key)}: remaining answers {cells[1]} before, {cells[2]} after; of "
-                f"{row['people']:,} people{asked} {doubled} doubled, {proved} proved; "
+                f"{row['people']:,} people{sample} {doubled} doubled, {proved} proved; "
                 f"counts off by {cells[5]}"
             )
     more = len(lines) - _BRIEF + 1

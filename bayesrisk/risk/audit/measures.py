@@ -227,20 +227,23 @@ class Sample:
             return mean - unseen * (mean + bound), mean + unseen * (bound - mean)
         return ends(mean, variance, satterthwaite(parts), confidence, bound=bound)
 
-    def number(self, values: FloatArray, asked: int, confidence: float) -> tuple[float, float]:
+    def number(
+        self, values: FloatArray, drawn_people: int, confidence: float
+    ) -> tuple[float, float]:
         """Return the interval of the number of people of this population who are affected.
 
-        ``values`` (people, releases) are 1 for those who are, and 0.  ``asked`` were drawn in all,
-        these people and those of other groups: of everybody, not of a group, the size is known.
+        ``values`` (people, releases) are 1 for those who are, and 0.  ``drawn_people`` are all who
+        were asked, these people and those of other groups: the size of a group is
+        not known, that of everybody is.
         """
-        everybody, people = round(asked / self.share), round(len(values) / self.share)
+        everybody, people = round(drawn_people / self.share), round(len(values) / self.share)
         if self.randomised or self.share == 1.0:
             low, high = self.interval(values, None, confidence)
             return people * max(low, 0.0), people * min(high, 1.0)
         # Of an estimate that is between two numbers, the wider interval.
-        found = round(float(values.mean(axis=1).sum()), 6)
-        seen = math.floor(found), math.ceil(found)
-        low, high = number_interval(seen, asked, everybody, confidence=confidence)
+        total = round(float(values.mean(axis=1).sum()), 6)
+        hits = math.floor(total), math.ceil(total)
+        low, high = number_interval(hits, drawn_people, everybody, confidence=confidence)
         return float(low), float(high)
 
     def chains(self, error: FloatArray | None) -> float:
@@ -418,7 +421,7 @@ def audit_measures(
         "randomised",
     )  # fmt: skip
     frame = whole_columns(targets, "targets", (*KEYS, "place", "target", "status"), numbers)
-    share, asked = share_asked(frame, people), frame["target"].nunique()
+    share, drawn_people = share_asked(frame, people), frame["target"].nunique()
     frame["compared"] = compared_targets(frame)
     lines = []
     for key, rows in frame.groupby(KEYS, sort=False):
@@ -430,7 +433,7 @@ def audit_measures(
                 line["left_out"] = int(np.count_nonzero(member)) // releases - (
                     len(compared) // releases
                 )
-                lines.append(line | _measures(compared, share, asked, level))
+                lines.append(line | _measures(compared, share, drawn_people, level))
     return pd.DataFrame(lines, columns=_COLUMNS) if lines else empty_frame(_COLUMNS, TEXTS)
 
 
@@ -458,7 +461,9 @@ def _groups(rows: pd.DataFrame) -> dict[str, BoolArray]:
     return dict(zip(GROUPS, members, strict=True))
 
 
-def _measures(rows: pd.DataFrame, share: float, asked: int, confidence: float) -> dict[str, object]:
+def _measures(
+    rows: pd.DataFrame, share: float, drawn_people: int, confidence: float
+) -> dict[str, object]:
     """Return the measures of some people under all releases of one protection."""
     value = by_people(rows)
     sample, people = value.sample(share), round(len(value.units) / share)
@@ -488,8 +493,8 @@ def _measures(rows: pd.DataFrame, share: float, asked: int, confidence: float) -
         value.gain, value.gain_error, confidence
     )
     for name in AFFECTED:
-        between = sample.number(value.affected[name], asked, confidence)
-        line |= dict(zip((f"{name}_lower", f"{name}_upper"), between, strict=True))
+        low, high = sample.number(value.affected[name], drawn_people, confidence)
+        line |= {f"{name}_lower": low, f"{name}_upper": high}
         line[name] = people * float(value.affected[name].mean())
     line["brier"] = float(rows["brier"].mean())
     sorted_ = np.sort(value.ratio[~np.isnan(value.ratio)])
