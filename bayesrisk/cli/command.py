@@ -18,7 +18,7 @@ from typer.models import OptionInfo
 
 from bayesrisk._base import interrupts
 from bayesrisk.cli.former_names import check_command, check_option
-from bayesrisk.exceptions import ArgumentError, DataError, number_advice, printable
+from bayesrisk.exceptions import ArgumentError, DataError, number_advice, printable, quote
 
 _COUNT = re.compile(r"-\.?\d")
 _ORDER = ("Attack", "Protect", "Risk", "Data", "Setup")
@@ -123,7 +123,7 @@ class Command(TyperCommand):
                 for word in words if "valid" in message else ():
                     value = word.rpartition("=")[2]
                     if advice := number_advice(value, rule):
-                        error.message = f"{message}, got {value!r}{advice}"  # type: ignore[attr-defined]
+                        error.message = f"{message}, got {quote(value)}{advice}"  # type: ignore[attr-defined]
                 raise
             raise typer.BadParameter(
                 f"{name} is read as an option; put -- before negative counts, after all options: "

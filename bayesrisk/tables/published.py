@@ -713,20 +713,13 @@ def assumed_true(
     refused = next((key for key in inexact if not laws[key].limiting), None)
     if refused is not None:
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
-        way = (
-            "there are no bounds of what can be any count; reconstruct and find_claims with "
-            "taken_as_true=True (on the command line --only records --taken-as-true, --only claims "
-            "--taken-as-true) read its counts as if they were true"
-            if taken_as_true is None
-            else "taken_as_true=True (on the command line --taken-as-true) reads its counts as if "
-            "they were true"
+        only = "--only records or claims " if taken_as_true is None else ""
+        never = "no bounds follow from it; " if taken_as_true is None else ""
+        advice = (
+            f" of a release under the law {laws[refused].kind!r}: {better}{never}taken_as_true=True "
+            f"(on the command line {only}--taken-as-true) reads its counts as if they were true"
         )
-        raise ArgumentError(
-            "tables",
-            "must hold true counts",
-            got=refused,
-            advice=f" of a release under the law {laws[refused].kind!r}: {better}{way}",
-        )
+        raise ArgumentError("tables", "must hold true counts", got=refused, advice=advice)
     return False
 
 

@@ -31,7 +31,7 @@ def test_kinds_of_numbers(value):
 @pytest.mark.parametrize(
     ("value", "error"),
     [
-        ("1", ArgumentTypeError),
+        ("x", ArgumentTypeError),
         (None, ArgumentTypeError),
         (True, ArgumentTypeError),
         ({1, 2}, ArgumentTypeError),

@@ -222,7 +222,8 @@ def release(folder):
     asked = P1.select(tables=["P1"])
     made = mechanism.release(people(), workload=asked, rng=1, places="occupied")
     made.write(folder / "release")
-    files = sorted((folder / "release").iterdir())
+    # Tables for people and the README are looked at by ``verify`` alone.
+    files = [f for f in sorted((folder / "release").iterdir()) if f.suffix not in ("", ".txt")]
     return Example(files, lambda: Release.read(folder / "release"))
 
 

@@ -23,7 +23,7 @@ def nation(
     share: Annotated[str, "Share of the blocks that each rule is tried on."] = "0.2",
     claims: Annotated[int, "Blocks of each county in which claims are looked for."] = 1,
 ) -> None:
-    """Say what tables of a made-up nation give away, county by county."""
+    """Attack tables of a made-up nation, county by county."""
     from bayesrisk.census.population.simulate import Nation
     from bayesrisk.census.studies.nation_attack import RULES, NationAttackStudy
 

@@ -25,7 +25,6 @@ from bayesrisk.cli.options import (
 )
 from bayesrisk.cli.printing import counter, listed, print_answer, progress, say
 from bayesrisk.cli.protect.tabulation import tabulate
-from bayesrisk.cli.protect.time_ahead import release_seconds
 from bayesrisk.cli.sources import FILE_BY_PLACE, ColumnOptions, RecordSource, usual_tables
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 
@@ -224,6 +223,8 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
             people = dataclasses.replace(br.tables.microdata.as_microdata(people), made_up=True)
         if not quiet:
             data = br.tables.microdata.as_microdata(people)
+            from bayesrisk.cli.protect.time_ahead import release_seconds  # slow to import
+
             seconds = release_seconds(request.protection, data, request.workload, rng=request.seed)
             if seconds:
                 say(f"release: {spoken(seconds)}")

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesrisk._base import disk
 from bayesrisk._base.validation import IntArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.risk.planning.fits import UNSEEN, LeakQuestion, Open, PlaceFits, Variant
 from bayesrisk.risk.planning.ladders import Publication
 from bayesrisk.risk.planning.limits import PROVEN, PlanLimits
@@ -56,7 +56,9 @@ class PlaceMemory:
         self._file = file
         self.lines: list[tuple[str, tuple[str, ...], Leak]] = []
         if keep and file.exists():
-            first, *rest = file.read_text("utf-8").splitlines()
+            first, *rest = (
+                disk.read_bytes(file, disk.MAX_HELD, OutputError).decode("utf-8").splitlines()
+            )
             if first != json.dumps({"digest": digest}):
                 raise ArgumentError(
                     "resume", "must be of the same records, tables and limits", shown=str(file)

@@ -406,11 +406,11 @@ def _counting(sheet: Sheet) -> Sheet:
     Such a row has a label that says so, of which some row has a number with decimals.
     """
     texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
-    others = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
+    changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
     labels = {
         text
         for _, row in sheet.rows
-        if not others.isdisjoint(row)
+        if not changed.isdisjoint(row)
         for text in row
         if text and not text[0].isdigit() and _NO_COUNT.fullmatch(key(text))
     }

@@ -184,7 +184,7 @@ def test_a_workbook_of_more_rows_than_one_has(kind, tmp_path, limited):
 
 def test_a_part_of_a_release_by_place_must_lie_in_it(tmp_path):
     """So must its folder."""
-    from cli.test_verify_release import by_place, verify
+    from cli.protect.test_release_verify import by_place, verify
 
     by_place(tmp_path / "out")
     shutil.move(tmp_path / "out" / "part-10", tmp_path / "part-10")
@@ -209,6 +209,7 @@ OPENERS = {
 OF_OURS = {
     *(
         "_base/compiling.py",
+        "_base/lazy.py",
         "datasets.py",
         "accounting/budget.py",
         "cli/printing.py",
@@ -217,6 +218,7 @@ OF_OURS = {
     ),
     *("experiments/audit/report.py", "experiments/audit/study.py", "experiments/pages.py"),
     *("experiments/reconstruction.py", "experiments/runs/folder.py"),
+    *("reconstruction/check_safety.py", "risk/planning/safety.py", "risk/planning/tester.py"),
     *("census/readers/summary_files/segments.py", "reconstruction/check_proof.py"),
     "reconstruction/proofs.py",
     "tables/reading/sheet.py",  # bytes in memory, which were read within their bounds
