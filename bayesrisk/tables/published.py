@@ -713,11 +713,10 @@ def assumed_true(
     refused = next((key for key in inexact if not laws[key].limiting), None)
     if refused is not None:
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
-        only = "--only records or claims " if taken_as_true is None else ""
-        never = "no bounds follow from it; " if taken_as_true is None else ""
+        step = "--only records " if taken_as_true is None else ""
         advice = (
-            f" of a release under the law {laws[refused].kind!r}: {better}{never}taken_as_true=True "
-            f"(on the command line {only}--taken-as-true) reads its counts as if they were true"
+            f" of a release under the law {laws[refused].kind!r}: {better}taken_as_true=True (on "
+            f"the command line {step}--taken-as-true) reads its counts as if they were true"
         )
         raise ArgumentError("tables", "must hold true counts", got=refused, advice=advice)
     return False
