@@ -713,11 +713,12 @@ def assumed_true(
     refused = next((key for key in inexact if not laws[key].limiting), None)
     if refused is not None:
         better = "microdata_posterior concludes from this law; " if laws[refused].closed else ""
-        step = "--only records " if taken_as_true is None else ""
-        advice = (
-            f" of a release under the law {laws[refused].kind!r}: {better}taken_as_true=True (on "
-            f"the command line {step}--taken-as-true) reads its counts as if they were true"
-        )
+        way = "taken_as_true=True (on the command line --taken-as-true) reads"
+        if taken_as_true is None:
+            way = "no bounds follow from it; reconstruct and find_claims with taken_as_true=True ("
+            way += "--only records --taken-as-true, --only claims --taken-as-true) read"
+        law = f" of a release under the law {laws[refused].kind!r}: {better}{way}"
+        advice = f"{law} its counts as if they were true"
         raise ArgumentError("tables", "must hold true counts", got=refused, advice=advice)
     return False
 
