@@ -177,8 +177,9 @@ def test_the_console_says_the_answer_in_eight_lines(inputs, tmp_path):
         words += ["--protection", f"rounding:base={base},method=nearest"]
     done = run(*words, *options(inputs))
     assert done.exit_code == 0, done.exception
-    lines = done.output.splitlines()
-    assert len(lines) == 8
+    # What first meets the eye are rare records; the answer has eight lines.
+    first, lines = done.output.splitlines()[:-8], done.output.splitlines()[-8:]
+    assert len(first) == 4
     measures = read_audit(tmp_path / "out")[1].query("group == 'everybody'")
     own = np.log(measures["own_factor"]).groupby(measures["adversary"]).mean()
     mine = measures[measures["adversary"] == own.idxmin()].set_index("protection")

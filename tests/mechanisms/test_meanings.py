@@ -58,4 +58,4 @@ def test_what_is_not_known_has_no_words():
 
 
 def test_identity_is_shown_as_no_protection():
-    assert [shown_name(name) for name in ("identity", "none")] == ["no protection", "none"]
+    assert [shown_name(name) for name in ("identity", "none")] == ["no protection"] * 2

@@ -160,7 +160,9 @@ def test_files_side_by_side_have_one_schema(file, tmp_path):
     labels = next(a["labels"] for a in about["attributes"] if a["name"] == "diagnosis")
     assert labels == ["burn", "heart", "injury", "lung"]
     other.drop(columns="sex").to_csv(tmp_path / "south.csv", index=False)
-    done = run(*AUDIT[:1], file, tmp_path / "south.csv", "-o", tmp_path / "b")
+    done = run(
+        *AUDIT[:1], file, tmp_path / "south.csv", "--protection", "none", "-o", tmp_path / "b"
+    )
     assert "lacks 'sex'" in str(done.exception)
 
 

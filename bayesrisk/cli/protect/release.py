@@ -149,7 +149,9 @@ def release(
     document = options.document()
     report = _report_file(output)
     # A folder that is not empty is refused in words of its own.
-    if report.exists() and not (output.is_dir() and any(output.iterdir())):
+    with disk.explained(output):
+        taken = report.exists() and not (output.is_dir() and any(output.iterdir()))
+    if taken:
         raise ArgumentError(f"--output: {report} exists already, the report of another release")
     source = RecordSource(records)
     if options.from_audit is None:

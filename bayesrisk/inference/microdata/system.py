@@ -567,7 +567,7 @@ def _tops(rows: RowSystem, bounds: IntArray) -> IntArray:
 def _log_weights(rows: RowSystem, r: int, most: int, prior: RecordPrior) -> FloatArray:
     if most > MAX_SUM:
         raise ArgumentError(
-            f"release must leave at most {MAX_SUM} values to {rows.names[r]}, got {most}"
+            f"release must leave at most {MAX_SUM} records to each kind and each sum, got {most}"
         )
     return _log_weight(rows, r, np.arange(most + 1), prior)
 

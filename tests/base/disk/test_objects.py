@@ -43,7 +43,7 @@ def test_a_folder_whose_name_looks_like_a_url_stays_a_folder(tmp_path, monkeypat
 def test_unknown_protocols_and_missing_extras_are_named():
     with pytest.raises(ArgumentError, match="nothing://a"):
         check.path("nothing://a", "folder")
-    with pytest.raises(MissingDependencyError, match=r"bayesrisk\[cloud\]"):
+    with pytest.raises(MissingDependencyError, match=r"bayesrisk-disclosure\[cloud\]"):
         check.path("gs://a", "folder")
 
 

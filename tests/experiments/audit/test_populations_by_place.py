@@ -66,7 +66,7 @@ def test_what_is_known_of_all_places_is_that_of_the_whole(people):
 
 
 @pytest.mark.parametrize(("protection", "method"), [
-    ("identity", "majority"), ("suppression", "majority"),
+    ("identity", "majority"), ("suppression:threshold=3", "majority"),
     pytest.param("identity", "posterior", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_without_chance_statements_are_those_of_the_whole(people, tmp_path, protection, method):

@@ -88,7 +88,7 @@ def test_registered_executor(monkeypatch):
 
 def test_dask_says_which_extra_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingDependencyError, match=r"bayesrisk\[dask\]"):
+    with pytest.raises(MissingDependencyError, match=r"bayesrisk-disclosure\[dask\]"):
         DaskExecutor(1)
 
 

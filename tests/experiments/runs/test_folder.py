@@ -116,7 +116,7 @@ def test_tables_of_a_release_whose_description_was_changed_are_refused(at, tmp_p
     place = tmp_path / "release"
     shutil.copytree(at / "occupancy-release", place)
     about = place / "_release.json"
-    about.write_text(about.read_text().replace("identity", "idemtity"))
+    about.write_text(about.read_text().replace('"none"', '"nome"'))
     refused = pytest.raises(DataError, match=r"_release\.json: was changed after it was written")
     with refused:
         run_occupancy_attack(place, tmp_path / "attack")

@@ -163,7 +163,7 @@ def test_the_sample_can_be_made_again():
 
 def test_the_attack_reads_a_release(county):
     assert "claims" in available_attacks()
-    assert "identity" in available_mechanisms()
+    assert "none" in available_mechanisms()
     records = small_blocks(county, 3, 1)[0]
     release = make_mechanism("identity").release(records, workload=DHC, rng=1)
     assert isinstance(release, Release)

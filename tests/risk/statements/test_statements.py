@@ -85,7 +85,7 @@ def test_the_frame_of_every_attack(rows):
     assert tuple(rows)[: len(COLUMNS)] == COLUMNS
     assert set(rows["adversary"]) == {"linker"}
     assert set(rows["attack"]) == {"reconstruction"}
-    assert set(rows["protection"]) == {"identity"}
+    assert set(rows["protection"]) == {"none"}
     proved = rows[rows["status"] == "proved"]
     np.testing.assert_allclose(proved["ratio"], proved["posterior"] / proved["prior"])
     open_ = rows[rows["status"] == "unverified"]

@@ -27,7 +27,7 @@ def attacked(seed):
     statements, records = [], {}
     measured = Workload.named("sf1-block").select(tables=["P8", "P9", "P12"])
     noise = {"rho": "1", "measurements": measured.to_dict(), "invariants": [("block", "P1")]}
-    for name, options in (("identity", {}), ("swapping", SWAPPING), ("topdown", noise)):
+    for name, options in (("none", {}), ("swapping", SWAPPING), ("topdown", noise)):
         release = make_mechanism(name, **options).release(
             tract, workload=Workload.named("sf1-block"), rng=1
         )
@@ -74,7 +74,7 @@ def test_beliefs_are_shares_of_the_records_of_the_persons_kind(case):
             assert row["status"] in ("proved", "believed")
             if prior > 0:
                 assert row["ratio"] == pytest.approx(right / prior, rel=1e-12)
-    assert set(rows.loc[rows["protection"] != "identity", "status"]) == {"believed", "unstated"}
+    assert set(rows.loc[rows["protection"] != "none", "status"]) == {"believed", "unstated"}
     proved = rows[rows["status"] == "proved"]
     assert len(proved) > 0.5 * n
 
@@ -88,13 +88,13 @@ def test_protections_are_compared_on_the_same_people(case):
     assert summary["statements"].nunique() == summary["prior"].round(12).nunique() == 1
     assert not statements.summary()["comparable"].any()
     for name in ("posterior", "at_least_10"):
-        assert summary.loc["identity", name] > summary.loc["swapping", name]
+        assert summary.loc["none", name] > summary.loc["swapping", name]
         assert summary.loc["swapping", name] > summary.loc["topdown", name]
     # The pooled rates, a negative control: more statements far above their prior after swapping.
     stated = statements.frame
     pooled = stated.assign(strong=stated["people"] * (stated["ratio"] > 10))
     strong = pooled.groupby("protection")["strong"].sum()
-    assert strong["swapping"] > strong["identity"]
+    assert strong["swapping"] > strong["none"]
 
 
 def test_a_person_of_whom_nobody_speaks_keeps_the_prior(case):
