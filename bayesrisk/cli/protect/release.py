@@ -150,8 +150,8 @@ def release(
     report = _report_file(output)
     # A folder that is not empty is refused in words of its own.
     with disk.explained(output):
-        taken = report.exists() and not (output.is_dir() and any(output.iterdir()))
-    if taken:
+        conflict = report.exists() and not (output.is_dir() and any(output.iterdir()))
+    if conflict:
         raise ArgumentError(f"--output: {report} exists already, the report of another release")
     source = RecordSource(records)
     if options.from_audit is None:
