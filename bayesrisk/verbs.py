@@ -206,7 +206,7 @@ def plan(
     limits : PlanLimits, mapping or texts
         ``{"recovered": 0, "proved": 0, "gain": 3.5}`` or ``["recovered=0", "gain=3.5"]``.
     columns, place, cuts : optional
-        Of frames and files, as for :func:`release`.
+        Of frames and files, as for ``release``.
     **options : object
         Of :func:`bayesrisk.risk.plan`, such as ``ladders``, ``adversaries``, ``places``,
         ``workers`` and ``folder``.

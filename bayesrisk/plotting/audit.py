@@ -31,7 +31,7 @@ _EVERYBODY = "everybody"
 
 
 class AuditTables(Protocol):
-    """Tables of a finished audit, as :func:`~bayesrisk.experiments.read_audit` returns them."""
+    """Tables of a finished audit, as :func:`~bayesrisk.read_audit` returns them."""
 
     @property
     def measures(self) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def plot_audit(
     measures : pandas.DataFrame, AuditResults, str or Path
         Rows as :func:`~bayesrisk.risk.audit_measures` gives them, of which those of everybody are
         drawn where they are of several groups; or a finished audit, as
-        :func:`~bayesrisk.experiments.read_audit` returns it, or its folder.
+        :func:`~bayesrisk.read_audit` returns it, or its folder.
     costs : pandas.DataFrame
         ``error``, the mean absolute error of a count, for each ``protection``; left out where a
         finished audit is given, as are the comparisons.
