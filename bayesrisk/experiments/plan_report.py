@@ -48,7 +48,7 @@ def write_plan(
         Sentences, the answer first.
     """
     target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
+    disk.make_folder(target, private=True)  # all but the certificates tells of the records
     lines = [plan.sentence]
     if plan.rules:
         disk.write_bytes(target / RECIPE, plan.recipe.encode())
@@ -58,12 +58,12 @@ def write_plan(
             certificates, release.tables, plan.workload, plan.limits, places
         )
         lines.append(
-            f"{number} of {total} places have a certificate of safety, which anybody can check "
-            "with check_safety.py. It is made from the published tables alone: its data sets "
-            "need not contain the truth, and it tells nothing that the release does not."
+            f"{number:,} of {total:,} places have a certificate of safety, each for itself. Anyone "
+            "can check it with check_safety.py. It is made from the published tables alone: its "
+            "data sets need not contain the truth, and it tells nothing that the release does not."
         )
         lines += [
-            f"The limit of {name} is not frame at {places} places without the records."
+            f"At {places:,} places the published tables alone do not show the limit of {name}."
             for name, places in missing.items() if places
         ]  # fmt: skip
     disk.write_bytes(target / FRONTIER, csv_bytes(plan.frontier))

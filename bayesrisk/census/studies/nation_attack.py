@@ -75,7 +75,8 @@ class NationAttackStudy(Study):
     ``blocks.parquet`` has a row for each block and rule: people, records that are proved (all of a
     block that no other records fit, else none), and how many coarsened counts above 0 come back,
     those of 1 and 2 by themselves.  Proofs use one node of the solver on each component, so that
-    what comes back is at least so much.
+    what comes back is at least so much.  In the rows of claims ``proved`` is the number of claims
+    about one household alone that no table states.
     ``cost.parquet`` has seconds of the processor by county and step.  It differs between runs.
     """
 
@@ -277,18 +278,18 @@ def _equal(frame: pd.DataFrame, low: str, high: str) -> np.ndarray:
 
 
 def _claimed(homes: Records) -> pd.DataFrame:
-    """Return the households of a block, and claims about one of them that no table states."""
+    """Return the households of a block, and the number of claims about one of them alone."""
     claims = find_claims(tabulate(homes, HOMES), time_limit=_LIMIT).claims
     alone = (claims["multiplicity"] == 1) & ~claims["readable_here"].astype(bool)
-    proved = claims.loc[alone].drop_duplicates(subset=["block"]).shape[0]
-    row = {"block": homes.geoids[:1], "people": len(homes), "proved": proved, "rule": CLAIMS}
+    numbers = {"people": len(homes), "proved": int(alone.sum())}
+    row = {"block": homes.geoids[:1], "rule": CLAIMS} | numbers
     return pd.DataFrame(row)
 
 
 def _given_away(counts: pd.DataFrame) -> pd.DataFrame:
     """Return shares by rule: of records proved, of coarsened counts and of small ones."""
     rows = []
-    for rule, group in counts.groupby("rule", sort=False):
+    for rule, group in counts[counts["rule"] != CLAIMS].groupby("rule", sort=False):
         row: dict[Any, Any] = {"rule": rule, **group[["blocks", "people", "coarsened"]].sum()}
         for name, part, whole in (
             ("proved", "proved", "people"),

@@ -11,16 +11,20 @@ from bayesrisk.mechanisms.registry import usual_roles
 from bayesrisk.mechanisms.rules import UNPUBLISHED, RulesByTable
 from bayesrisk.risk.audit import Adversary, AuditQuestion, audit_targets
 from bayesrisk.risk.audit.population import AuditedPopulation
+from bayesrisk.risk.intervals import number_interval
 from bayesrisk.risk.planning.limits import PlanLimits
 from bayesrisk.tables import Microdata, Workload
 
-#: People who are asked about where there are more; and the normal quantile of 95 %.
-MOST, _Z = 500, 1.959963984540054
+#: People who are asked about where there are more; confidence, and its normal quantile.
+MOST, _LEVEL, _Z = 500, 0.95, 1.959963984540054
 _DOUBLED = 2.0
 
 
 class Learned(NamedTuple):
-    """Gain of an adversary in points, with half the width of its interval, and people doubled."""
+    """Gain of an adversary in points, with half the width of its interval, and people doubled.
+
+    Where some people were asked, ``doubled`` is the largest number that the sample leaves (95 %).
+    """
 
     adversary: str
     gain: float
@@ -78,8 +82,13 @@ class Beliefs:
         gain, share = 100.0 * (after - without), rows.size / number
         spread = float(gain.std(ddof=1)) if gain.size > 1 else 0.0
         reach = _Z * spread * np.sqrt(max(1.0 - share, 0.0) / gain.size)
-        doubled = float((after >= _DOUBLED * without).sum() / share)
-        return Learned(adversary, float(gain.mean()), float(reach), doubled)
+        if share < 1.0 and spread == 0.0:
+            # All who were asked agree: as many others may gain all as the sample can have missed.
+            unseen = number_interval((0, 0), rows.size, number, confidence=_LEVEL)[1] / number
+            reach = unseen * (100.0 - gain.mean())
+        hits = int((after >= _DOUBLED * without).sum())
+        doubled = number_interval((hits, hits), rows.size, number, confidence=_LEVEL)[1]
+        return Learned(adversary, float(gain.mean()), float(reach), float(doubled))
 
     def exceeded(self, rules: Mapping[str, Mapping[str, str]], limits: PlanLimits) -> str | None:
         """Return the limit that a setting exceeds, the adversary first who exceeded one last."""

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from bayesrisk._base import validation as check
+from bayesrisk._base import disk, validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import TextArray
 from bayesrisk.exceptions import ArgumentError
@@ -280,7 +280,7 @@ def plan(
     rungs = [Rungs.make(one, publications, shares) for one in chosen]
     memory = None
     if folder is not None:
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        disk.make_folder(folder, private=True)
         memory = PlaceMemory(Path(folder) / "places.jsonl", _digest(truth, limits), keep=resume)
     tester = Tester(data, truth, publications, limits, workers=workers, memory=memory)
     beliefs = None

@@ -66,12 +66,13 @@ class PlaceMemory:
             for line in rest:
                 try:
                     code, texts, numbers = json.loads(line)
-                except ValueError:  # the run was ended within it
+                    leak = Leak(*(Open(*map(int, n)) for n in numbers))
+                except (ValueError, TypeError):  # the run was ended within it
                     continue
-                self.lines.append((code, tuple(texts), Leak(*(Open(*n) for n in numbers))))
+                self.lines.append((code, tuple(texts), leak))
         text = [json.dumps({"digest": digest})]
         text += [json.dumps([code, texts, leak]) for code, texts, leak in self.lines]
-        disk.write_bytes(file, ("\n".join(text) + "\n").encode())
+        disk.write_bytes(file, ("\n".join(text) + "\n").encode(), private=True)
 
     def write(self, code: str, texts: tuple[str, ...], leak: Leak) -> None:
         """Add a line, which is on the disk when this returns."""
@@ -148,7 +149,8 @@ class Tester:
         self._leaks: dict[tuple[int, tuple[str, ...]], Leak] = {}
         number = {str(code): i for i, code in enumerate(self.codes.tolist())}
         for code, texts, leak in memory.lines if memory is not None else ():
-            self._leaks[number[code], texts] = leak
+            if code in number:
+                self._leaks[number[code], texts] = leak
 
     def fits(self, parents: dict[str, IntArray], base: IntArray) -> PlaceFits:
         """Return the data sets of a place, of which one is known."""

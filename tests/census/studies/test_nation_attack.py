@@ -14,6 +14,7 @@ from upath import UPath
 from bayesrisk.census.population.simulate import Nation
 from bayesrisk.census.population.spec import population_spec
 from bayesrisk.census.studies.nation_attack import (
+    CLAIMS,
     EXACT,
     PERSONS,
     NationAttackStudy,
@@ -48,7 +49,11 @@ def test_every_block_with_people_is_there_once_under_exact_tables(serial):
     sizes = people.groupby("block").size()
     assert exact["people"].to_dict() == sizes.to_dict()
     assert summary.complete
-    assert (rows["proved"] <= rows["people"]).all()
+    records = rows[rows["rule"] != CLAIMS]
+    assert (records["proved"] <= records["people"]).all()
+    # Claims are no records: no share is made of them.
+    given = pd.read_csv(folder / "given-away.csv")
+    assert set(given["rule"]) == {EXACT, *SMALL.rules}
 
 
 def test_a_block_is_proved_where_no_other_records_fit(serial):

@@ -35,6 +35,7 @@ def test_the_folder_has_rules_release_certificates_and_report(planned, run, tmp_
     folder, out, err = planned
     assert "keeps all limits" in out.splitlines()[1 if out.startswith("Made-up") else 0]
     assert "settings" in err
+    assert folder.stat().st_mode & 0o077 == 0  # settings and leaks tell of the records
     document = tomllib.loads((folder / "plan.toml").read_text())
     frontier = pd.read_csv(folder / "frontier.csv")
     (chosen,) = frontier[frontier["role"] == "chosen"].to_dict("records")
