@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from bayesrisk import plotting
-from bayesrisk._base import disk
+from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk.experiments import pages
 from bayesrisk.release import Release
@@ -28,6 +28,7 @@ def write_plan(
     release: Release | None = None,
     *,
     places: ArrayLike | None = None,
+    made_up: bool = False,
 ) -> list[str]:
     """Write a plan into a folder, with certificates of a release by it; return what was found.
 
@@ -41,6 +42,8 @@ def write_plan(
         By the chosen rules; its certificates of safety are written beside the plan.
     places : array_like of str, optional
         All places of the finest level, by default those that are published.
+    made_up : bool, default False
+        Whether the people do not exist: the report says so.
 
     Returns
     -------
@@ -57,11 +60,16 @@ def write_plan(
         number, total, missing = write_certificates(
             certificates, release.tables, plan.workload, plan.limits, places
         )
-        lines.append(
-            f"{number:,} of {total:,} places have a certificate of safety, each for itself. Anyone "
-            "can check it with check_safety.py. It is made from the published tables alone: its "
-            "data sets need not contain the truth, and it tells nothing that the release does not."
-        )
+        text = f"{number:,} of {total:,} places have a certificate of safety, each for itself."
+        if total == 1:
+            text = f"There is {'a' if number else 'no'} certificate of safety."
+        if number:
+            text += (
+                " Anyone can check it with check_safety.py. It is made from the published tables "
+                "alone: its data sets need not contain the truth, and it tells nothing that the "
+                "release does not."
+            )
+        lines.append(text)
         lines += [
             f"At {places:,} places the published tables alone do not show the limit of {name}."
             for name, places in missing.items() if places
@@ -77,7 +85,7 @@ def write_plan(
     )
     figure = pages.figure(draw, target / "frontier", caption)
     frame = plan.frontier[[c for c in plan.frontier if c in _COLUMNS or c in _ladders(plan)]]
-    made_up = bool(release is not None and release.tables.made_up)
+    made_up = check.flag(made_up, "made_up") or (release is not None and release.tables.made_up)
     settings: dict[str, Any] = {
         "limits": plan.limits.stated | {"within": plan.limits.within}, "rules": plan.rules,
         "settings": plan.settings, MADE_UP: made_up,

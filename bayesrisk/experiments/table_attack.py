@@ -254,7 +254,6 @@ class _Attack:
         self.problem = published_problem(self.tables, scope=None)
         bounds = reconstruction.count_bounds(self.problem, time_limit=self.clock.share)
         self.missing.remove("bounds")
-        self.facts = bounds.facts
         self._bounds(bounds)
         yield
         if bounds.conflict:
@@ -285,6 +284,11 @@ class _Attack:
     def _bounds(self, bounds: CountBounds) -> None:
         """Say how many hidden counts follow, and keep the ends of all."""
         keys = ["place", "table", "cell"]
+        # A cell that a place publishes under another law, or not at all, is no hidden count of it.
+        stated = self.reading.cells[keys].rename(columns={"place": "geoid"})
+        published = bounds.counts.merge(stated, on=["geoid", *keys[1:]])
+        bounds = replace(bounds, counts=published)
+        self.facts = bounds.facts
         if bounds.conflict:
             reason = next(iter(bounds.conflict.values()))
             if reason.startswith(_TOGETHER):  # of one place, which needs no name

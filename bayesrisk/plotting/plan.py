@@ -62,6 +62,9 @@ def plot_plan(
     if most is not None:
         check.scalar(most, "most", lower=0.0)
         axes.axhline(most, color="0.5", linewidth=0.8, linestyle="--")
+    axes.set_xscale("symlog", linthresh=1.0)  # what publishes nothing lies far to the right
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlim(-0.1, 1.5 * max(1.0, float(rows_with_leak["error"].max())))
     if leak != "gain":
         axes.set_yscale("symlog", linthresh=1.0)
         axes.set_ylim(bottom=-0.3, top=2.0 * float(np.nanmax([1.0, *rows_with_leak[leak]])))

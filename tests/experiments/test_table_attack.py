@@ -1,5 +1,8 @@
 """Attacks on published tables from Python: the answers of the command, and other readings."""
 
+import itertools
+
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -150,3 +153,30 @@ def test_a_guess_about_totals_names_no_variable_of_another_kind(kind):
         BY_REGION[["sex", "count"]].head(3), counts="exact", **{"marks.*": "withheld"}
     )
     assert "each variable" in alone.questions["totals"][1]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_hidden_counts_are_those_that_the_file_hides(seed):
+    """Places that withhold other cells are tables of other laws; their empty cells are no counts."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(1, 9, size=(4, 3))
+    rows = []
+    for region, counts in zip("ABCD", truth, strict=True):
+        hidden = (counts < 5) & (rng.random(3) < 0.7)
+        texts = ["*" if h else str(n) for h, n in zip(hidden, counts, strict=True)]
+        rows += [(region, age, t) for age, t in zip(("0-17", "18-64", "65+"), texts, strict=True)]
+        rows.append((region, "Total", str(counts.sum())))
+    frame = pd.DataFrame(rows, columns=["region", "age", "count"])
+    found = br.attack(frame, accept=True, marks={"*": "1-4"})
+    stars = frame["count"] == "*"
+    assert found.facts["coarsened"] == stars.sum()
+    assert found.facts["counts"] == len(frame)
+    assert found.facts["at_least_one"] == 0  # a star is 1 to 4 by itself
+    # With two stars or more of a region their sum leaves one pair, or several.
+    unique = 0
+    for region, counts in zip("ABCD", truth, strict=True):
+        own = frame.loc[(frame["region"] == region) & (frame["age"] != "Total"), "count"] == "*"
+        rest = int(counts[own.to_numpy()].sum())
+        fits = [n for n in itertools.product(range(1, 5), repeat=int(own.sum())) if sum(n) == rest]
+        unique += sum(len(set(column)) == 1 for column in zip(*fits, strict=True))
+    assert found.facts["recovered"] == unique

@@ -9,7 +9,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk.cli.command import renamed
-from bayesrisk.cli.data import data_path, load_schema, record_path
+from bayesrisk.cli.data import data_path, load_schema, made_up_mark, record_path
 from bayesrisk.cli.options import (
     SEED,
     JsonOption,
@@ -92,7 +92,10 @@ def plan(
     workload = usual_tables([path], document, quiet=silent)
     schema = document.get("schema") or workload.schema
     schema = load_schema(schema) if isinstance(schema, str) else schema
-    data = br.tables.Microdata.read(path) if path.is_dir() else br.Records.read(path, schema=schema)
+    read = br.tables.Microdata.read(path) if path.is_dir() else br.Records.read(path, schema=schema)
+    data, mark = br.tables.microdata.as_microdata(read), made_up_mark(path)
+    if mark:
+        data = dataclasses.replace(data, made_up=True)
     with renamed({"ladders": "--ladders", "limits": "--limit", "stated": "--stated"}):
         result = planned(
             data, workload, limits=limits, ladders=ladders(workload), weights=weights,
@@ -107,8 +110,10 @@ def plan(
             release.write(output / "release", replace=True)
     if result.occupied and not silent:
         say("Published exactly: which places have a record (release with --places occupied)")
-    lines = write_plan(result, output, release, places=result.places)
+    made_up = bool(mark or data.made_up)
+    lines = write_plan(result, output, release, places=result.places, made_up=made_up)
     answer = {
+        **mark,
         "answer": lines, "rules": result.rules, "blocking": dict(result.blocking),
         "settings": result.settings, "tried": len(result.frontier), "folder": str(output),
     }  # fmt: skip
