@@ -157,7 +157,7 @@ def test_a_guess_about_totals_names_no_variable_of_another_kind(kind):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_hidden_counts_are_those_that_the_file_hides(seed):
-    """Places that withhold other cells are tables of other laws; their empty cells are no counts."""
+    """A place has a table for each law; what a law leaves empty there is no hidden count."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(1, 9, size=(4, 3))
     rows = []
