@@ -1,6 +1,7 @@
 """Figures: shown whole, drawn into Axes of one's own, the same bytes each time; names are text."""
 
 import inspect
+import re
 import io
 from pathlib import Path
 
@@ -105,6 +106,8 @@ def test_no_page_shows_a_figure_as_text():
         shown = page.read_text(encoding="utf-8")
         assert "<Figure size" not in shown, page
         assert "&lt;Figure size" not in shown, page
+        # A semicolon keeps what a cell ends in from being shown: the figure, too.
+        assert re.findall(r"plotting\.plot_\w+\(.*\);", shown) == [], page
 
 
 FIGURES = [name for name in plotting.__all__ if name.startswith("plot_")]
