@@ -1,8 +1,8 @@
 """Figures: shown whole, drawn into Axes of one's own, the same bytes each time; names are text."""
 
 import inspect
-import re
 import io
+import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
