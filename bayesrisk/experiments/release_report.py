@@ -64,8 +64,8 @@ def release_lead(release: Contents) -> str:
         number = "" if len(rows) == len(tables) else f"{len(rows):,} "
         ways.append(f"{number}{way}{error}")
     count = len(tables)
-    of_places = "" if [*release["places"].values()] == [1] else f" of {listed(places)}"
-    text = f"{count:,} {_plural('table', count)}{of_places} {'is' if count == 1 else 'are'}"
+    places_text = "" if [*release["places"].values()] == [1] else f" of {listed(places)}"
+    text = f"{count:,} {_plural('table', count)}{places_text} {'is' if count == 1 else 'are'}"
     colon = ":" * (len(ways) > 1)
     return " ".join([f"{text} published{colon} {', '.join(ways)}.", *privacy(release)])
 
