@@ -102,7 +102,7 @@ def large():
     plan = br.plan(records, work, limits=["recovered=0"], ladders=ladders,
                    places=sorted(home), workers=2, report=told)  # fmt: skip
     print(plan.sentence)
-    print(plan.frontier.drop(columns=["rule"]).to_string())
+    print(plan.frontier.drop(columns=["rule"]).T.to_string())
     print(f"{time.perf_counter() - begun:.0f} s")
 
 

@@ -174,7 +174,7 @@ class _Judge:
         """Return whether the places that showed the last setting unsafe show this one so."""
         setting, total = self.setting(choice), Leak()
         for number in self._deciding[:_WIDENED]:
-            total = total.plus(self._tester.leak(number, setting))
+            total = total.plus(self._tester.least_leak(number, setting))
             if total.verdict(self._tester.limits) == "unsafe":
                 return True
         return False
