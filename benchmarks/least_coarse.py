@@ -1,6 +1,7 @@
 """The least coarse safe rules of the ten towns of the coarsening study, and of a larger town.
 
     python benchmarks/least_coarse.py towns         the ten towns
+    python benchmarks/least_coarse.py towns 10 4    the same under the fourth set of limits alone
     python benchmarks/least_coarse.py large         10,000 people, five tables, two levels
 
 Prints a line for each town and set of limits: the error of a count under the plan, what it proves,
@@ -35,14 +36,14 @@ LIMITS = {
 }
 
 
-def towns(number, first):
+def towns(number, limit=None):
     linker = Adversary.named("linker", known=["sex", "age"])
     lines = []
     for seed in range(1, number + 1):
         frame = town(seed)
         records = Records.from_frame(frame, schema=TOWN.schema)
         codes = sorted(set(frame["block"]))
-        for name, limits in [*LIMITS.items()][:first]:
+        for name, limits in [*LIMITS.items()][slice(limit and limit - 1, limit)]:
             begun = time.perf_counter()
             plan = br.plan(records, TOWN, limits=limits, ladders=LADDERS, adversaries=[linker],
                            stated=["race"], places=codes)  # fmt: skip
@@ -108,6 +109,6 @@ def large():
 
 if __name__ == "__main__":
     if sys.argv[1] == "towns":
-        towns(*map(int, sys.argv[2:4] if len(sys.argv) > 3 else (10, len(LIMITS))))
+        towns(*map(int, sys.argv[2:4] or (10,)))
     else:
         large()
