@@ -17,7 +17,7 @@ from bayesrisk._base import disk, validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import TextArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.rules import AGENCY_RULES, UNPUBLISHED, RulesByTable
+from bayesrisk.mechanisms.rules import AGENCY_RULES, UNPUBLISHED, Rule, RulesByTable
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import Adversary
 from bayesrisk.risk.planning import search, words
@@ -272,11 +272,7 @@ def plan(
     truth = tabulate(data, workload, geoids=listed)
     chosen = _ladders(ladders, workload)
     shares = _shares(workload, weights)
-    texts = {(key, text) for one in chosen for key in one.tables for text in one.rules}
-    texts |= {(key, text) for key in workload.tables for text in AGENCY_RULES}
-    publications = {
-        pair: Publication(truth, *pair, data) for pair in sorted(texts, key=lambda p: (p[0], p[1]))
-    }
+    publications = _publications(truth, chosen, data)
     rungs = [Rungs.make(one, publications, shares) for one in chosen]
     memory = None
     if folder is not None:
@@ -290,6 +286,29 @@ def plan(
     judge = _Judge(tester, rungs, beliefs)
     result = _searched(judge, truth, publications, shares, report)
     return replace(result, occupied=listed is None and data.blocks is None)
+
+
+def _publications(
+    truth: PublishedTables, ladders: Sequence[Ladder], data: Microdata
+) -> dict[tuple[Key, str], Publication]:
+    """Return what each rule of a ladder, and of agencies, publishes of each table."""
+    joint: set[str] = set()
+    publications: dict[tuple[Key, str], Publication] = {}
+    for one in ladders:
+        for text in one.rules:
+            if Rule(text).joint:
+                if Rule(text).recipe in joint:
+                    raise ArgumentError(
+                        "ladders", "must have a rule that protects tables together in one ladder, "
+                        "once", got=text,
+                    )  # fmt: skip
+                joint.add(Rule(text).recipe)
+                publications |= Publication.of(truth, one.tables, text, data)
+    texts = [(key, text) for one in ladders for key in one.tables for text in one.rules]
+    texts += [(key, text) for key in truth.workload.tables for text in AGENCY_RULES]
+    for key, text in sorted(set(texts) - set(publications)):
+        publications |= Publication.of(truth, [key], text, data)
+    return publications
 
 
 def _searched(
