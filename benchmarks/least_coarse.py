@@ -120,8 +120,8 @@ def large():
     print(len(frame), "people,", last, "blocks,", work, flush=True)
     begun = time.perf_counter()
 
-    def told(tried, settings, seconds):
-        print(f"{tried} of {settings} settings, {seconds:.0f} s", flush=True)
+    def told(tried, left, seconds):
+        print(f"{tried} settings, at most {left} left, {seconds:.0f} s", flush=True)
 
     plan = br.plan(records, work, limits=["recovered=0"], ladders=ladders,
                    places=sorted(home), workers=2, report=told)  # fmt: skip
