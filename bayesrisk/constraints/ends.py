@@ -218,9 +218,7 @@ def row_ends(
     low, high = np.maximum(row_low, least), np.minimum(row_high, most)
     # Rows that their variables' bounds fill, or of one variable, bind nothing.
     binding = (np.diff(rows.indptr) > 1) & ((low > least) | (high < most))
-    lean = IntegerModel(
-        model.low, model.high, sp.csr_array(rows[binding]), row_low[binding], row_high[binding]
-    )
+    lean = model.part(np.flatnonzero(binding))
     begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
     from bayesrisk.constraints.sifting import Sifted  # loads a compiled solver
 

@@ -46,8 +46,8 @@ from bayesrisk.inference.microdata.questions import (
     ratio,
 )
 from bayesrisk.inference.microdata.system import (
+    GroupSystem,
     MicrodataSystem,
-    SmallSystem,
     TooLargeError,
     make_strata,
     make_system,
@@ -381,7 +381,7 @@ def _exact(
 
 
 def _group_law(
-    system: MicrodataSystem, small: SmallSystem, laws: list[list[FloatArray]], agreed: bool = True
+    system: MicrodataSystem, small: GroupSystem, laws: list[list[FloatArray]], agreed: bool = True
 ) -> PosteriorLaw:
     """Return the law of every unknown from laws of groups, with the known people that it is of."""
     dirichlet = system.prior.concentration is not None
@@ -442,13 +442,13 @@ def _lattice_chains(
     settings: _Settings,
 ) -> MicrodataPosterior:
     small, group_functions = presolve(system, system.map_unknowns(functions.cells))
-    if not small.matrix.shape[1]:
+    if not small.mass.size:
         return _exact(system, questions, functions)
     generators, origin = spawn(settings.rng, settings.chains + 1)
     sampler = LatticeChains(small, settings.chains, generators[-1])
     if not len(sampler.moves):  # the exact counts leave one point
         return _exact(system, questions, functions)
-    identity = sp.csr_array(sp.eye_array(small.matrix.shape[1], dtype=np.int64))
+    identity = sp.csr_array(sp.eye_array(small.mass.size, dtype=np.int64))
     functions_and_counts = sp.csr_array(sp.vstack([group_functions, identity], format="csr"))
     draws, frame = _draw_answers(
         sampler.begin(generators[:-1]), functions_and_counts, questions, functions, settings

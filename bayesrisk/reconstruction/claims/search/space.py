@@ -586,11 +586,11 @@ def _contradiction(system: BlockSystem, deadline: Deadline) -> IntArray:
 
 
 def _rows(system: BlockSystem, rows: IntArray) -> IntegerModel:
-    model = system.model
-    low, high, part = model.row_low[rows], model.row_high[rows], model.rows[rows]
+    part = system.model.part(rows)
     # Bounds of a cell come from all rows: without some of them they must not stay.
-    free = np.full(model.high.size, int(model.row_high.max(initial=0)))
-    return IntegerModel(model.low, free, part, low, np.where(system.open[rows], part @ free, high))
+    free = np.full(part.high.size, int(system.model.row_high.max(initial=0)))
+    high = np.where(system.open[rows], part.rows @ free, part.row_high)
+    return replace(part, high=free, row_high=high)
 
 
 def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
