@@ -32,9 +32,8 @@ from bayesrisk.inference.microdata.knowledge import (
 from bayesrisk.inference.microdata.prior import RecordPrior, pieces
 from bayesrisk.release import Likelihood, NoiseSpec, Release
 from bayesrisk.tables import Table
-from bayesrisk.tables.cells import CellSpace, coarsest_cells
+from bayesrisk.tables.cells import CellSpace, table_cells
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.workload import Workload
 
 #: Most unknowns, and most values of a sum whose weights are kept.
 MAX_UNKNOWNS = 2**22
@@ -169,16 +168,15 @@ def make_system(
     top, low = geography.rank(level), geography.rank(bottom)
     levels = [other for other in workload.levels if top <= geography.rank(other) <= low]
     places = _descendants(tables.geoids[bottom], place)
-    shared = _Shared(workload)
     conditions = [*conditions, *(t for item in known_people for t in item.tables(schema))]
-    published = _classes(shared, tuple(levels))
+    published = table_cells(schema, [t for name in levels for t in workload.at(name).values()])
     classes = published.refined(conditions)
     if classes.size * len(places) > MAX_UNKNOWNS:
         raise ArgumentError(
             f"place must have at most {MAX_UNKNOWNS} unknown counts, got "
             f"{classes.size} classes in {len(places)} places"
         )
-    matrices = [_weights(shared, other, published) for other in levels]
+    matrices = [published.queries(workload.at(name).values()).matrix for name in levels]
     if classes is not published:  # a part of a class has its weights
         parent = published.labels(classes.representatives())
         matrices = [sp.csr_array(sp.csc_array(weights)[:, parent]) for weights in matrices]
@@ -188,30 +186,6 @@ def make_system(
     ]
     knowledge = make_knowledge(known_people, classes, places.tolist(), prior)
     return MicrodataSystem(classes, places, prior, tuple(layers), knowledge)
-
-
-@dataclass(frozen=True, eq=False)
-class _Shared:
-    """A workload, the same only as itself: what depends on nothing else is made once."""
-
-    workload: Workload
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shared) and self.workload is other.workload
-
-    def __hash__(self) -> int:
-        return id(self.workload)
-
-
-@lru_cache(maxsize=16)
-def _classes(shared: _Shared, levels: tuple[str, ...]) -> CellSpace:
-    tables = [t for level in levels for t in shared.workload.at(level).values()]
-    return coarsest_cells(shared.workload.schema, tables)
-
-
-@lru_cache(maxsize=16)
-def _weights(shared: _Shared, level: str, classes: CellSpace) -> sp.csr_array:
-    return classes.incidence(shared.workload.at(level).values())
 
 
 def _layer(

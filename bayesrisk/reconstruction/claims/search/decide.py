@@ -502,7 +502,7 @@ class ClaimProblem:
             low, high = int(counts.low[q]), int(counts.high[q])
             if low < high:
                 text += f" ({low} or more)" if high == UNBOUNDED else f" ({low} to {high})"
-            texts.append(f"{self.space.names[q][1]} {text}")
+            texts.append(f"{self.space.queries.names[q][1]} {text}")
         return f"{conflict.reason}: {', '.join(texts)}"
 
 
