@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status
-from bayesrisk.constraints.rows import equal_rows, first_rows
+from bayesrisk.constraints.rows import equal_rows
 from bayesrisk.constraints.search import Questions
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 
@@ -204,8 +204,7 @@ def row_ends(
     They are the smallest and the largest, and the same of what is reached; the search begins at the
     solution ``star``.  No weight is negative.
     """
-    group = equal_rows(model.rows)
-    first = first_rows(group)
+    group, first = equal_rows(model.rows)
     rows, row_low, row_high = (
         sp.csr_array(model.rows[first]),
         model.row_low[first],

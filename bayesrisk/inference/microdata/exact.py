@@ -554,7 +554,7 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
         return None
     if knowledge.settled.nnz or system.classes.size > _CLASSES or prior.size.size > _NUMBERS:
         return None
-    mass = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
+    mass = system.mass
     readings = [layer.read(0) for layer in system.layers]
     full = np.concatenate(
         [

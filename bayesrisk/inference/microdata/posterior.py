@@ -49,7 +49,6 @@ from bayesrisk.inference.microdata.system import (
     GroupSystem,
     MicrodataSystem,
     TooLargeError,
-    make_strata,
     make_system,
     presolve,
 )
@@ -133,8 +132,7 @@ def record_law(
         starts = _people(system, generators[:-1], _FEWEST_TOGETHER)
         initial: Sequence[Chain] = starts
         doublings += _first_doublings(starts)
-        shares = system.classes.mass(system.prior.shares)
-        mass = np.tile(shares * (system.prior.concentration or 1.0), len(system.places))
+        mass = np.tile(system.mass, len(system.places))
         group, weight = np.arange(system.size, dtype=np.int64), np.ones(system.size)
     else:
         initial = LatticeChains(small, chains, generators[-1]).begin(generators[:-1])
@@ -364,7 +362,7 @@ def _exact(
     answers = pd.DataFrame(
         {
             "question": [str(q) for q in questions],
-            "prior": prior_answers(questions, functions, system, make_strata(system)),
+            "prior": prior_answers(questions, functions, system),
             "posterior": values,
             "error": 0.0,
             "lower": values,
@@ -526,9 +524,7 @@ def _make_posterior(
         expected = expected.assign(expected=np.nan)
     labels = [str(question) for question in questions]
     frame.insert(0, "question", labels)
-    frame.insert(
-        1, "prior", prior_answers(questions, functions, law.system, make_strata(law.system))
-    )
+    frame.insert(1, "prior", prior_answers(questions, functions, law.system))
     samples, counts = None, draws.counts
     if counts.shape[0] * counts.shape[1] * 2 * len(labels) <= _MAX_SAMPLES:
         samples = Samples(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.constraints.implied import row_basis
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.rows import by_columns, equal_rows, first_rows, largest_alone
+from bayesrisk.constraints.rows import by_columns, equal_rows, largest_alone
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.microdata.contraction import WeighedModel, weighed_model
 from bayesrisk.inference.microdata.knowledge import (
@@ -108,6 +108,29 @@ class MicrodataSystem:
     def size(self) -> int:
         """Number of unknowns."""
         return self.cells + sum(group.classes.size for group in self.knowledge.groups)
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """Share, or Dirichlet parameter, of every class of a place."""
+        return self.classes.mass(self.prior.shares) * (self.prior.concentration or 1.0)
+
+    @cached_property
+    def strata(self) -> list[list[Stratum]] | None:
+        """The strata of every place, the others last; None where conditions overlap."""
+        knowledge, mass = self.knowledge, self.mass
+        settled = knowledge.settled.toarray()
+        plain = not settled.any() or self.prior.concentration is None
+        strata = []
+        for place in range(len(self.places)):
+            own = mass if plain else mass + settled[place] * (mass > 0.0)
+            exact_groups = [g for g in knowledge.exact_groups if g.place == place]
+            groups = [g for g in knowledge.groups if g.place == place]
+            conditions = _disjoint(exact_groups, groups, mass.size)
+            if conditions is None:
+                return None
+            people = int(knowledge.people[place])
+            strata.append(_place_strata(place, conditions, groups, settled[place], own, people))
+        return strata
 
     @property
     def unknown_cell(self) -> IntArray:
@@ -324,8 +347,9 @@ def presolve(system: MicrodataSystem, functions: sp.csr_array) -> tuple[GroupSys
     matrix = sp.csr_array(sp.vstack([model.rows, functions], format="csr"))
     # Unknowns with equal columns are one group: the rows of the transpose.
     living = np.flatnonzero(alive)
-    label, group = equal_rows(sp.csc_array(matrix)[:, living].T), np.full(mass.size, -1, np.int64)
-    group[living], first = label, living[first_rows(label)]
+    label, first = equal_rows(sp.csc_array(matrix)[:, living].T)
+    group, first = np.full(mass.size, -1, np.int64), living[first]
+    group[living] = label
     total = np.bincount(group[alive], mass[alive], minlength=first.size).astype(float)
     weight = np.zeros(mass.size)
     weight[alive] = mass[alive] / total[group[alive]]
@@ -382,10 +406,8 @@ def log_priors(mass: FloatArray, top: IntArray, *, dirichlet: bool) -> tuple[Flo
 
 
 def _mass(system: MicrodataSystem) -> FloatArray:
-    prior, n_places = system.prior, len(system.places)
-    shares = system.classes.mass(prior.shares)
-    mass = np.tile(shares * (prior.concentration or 1.0), n_places)
-    if prior.concentration is not None:  # known people of a place say what others are like
+    mass = np.tile(system.mass, len(system.places))
+    if system.prior.concentration is not None:  # known people of a place say what others are like
         mass += system.knowledge.settled.toarray().ravel() * (mass > 0.0)
     return np.concatenate([mass, *(group.mass for group in system.knowledge.groups)])
 
@@ -611,25 +633,6 @@ class Stratum:
             else:
                 value[1:] = -np.inf
         return value + prior.log_size(r + self.complement)
-
-
-def make_strata(system: MicrodataSystem) -> list[list[Stratum]] | None:
-    """Return the strata of every place, the others last; None where conditions overlap."""
-    prior, knowledge, n_places = system.prior, system.knowledge, len(system.places)
-    shares = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
-    settled = knowledge.settled.toarray()
-    plain = not settled.any() or prior.concentration is None
-    strata = []
-    for place in range(n_places):
-        mass = shares if plain else shares + settled[place] * (shares > 0.0)
-        exact_groups = [g for g in knowledge.exact_groups if g.place == place]
-        groups = [g for g in knowledge.groups if g.place == place]
-        conditions = _disjoint(exact_groups, groups, shares.size)
-        if conditions is None:
-            return None
-        people = int(knowledge.people[place])
-        strata.append(_place_strata(place, conditions, groups, settled[place], mass, people))
-    return strata
 
 
 def _place_strata(

@@ -19,7 +19,7 @@ from bayesrisk._base.compiling import kernel
 from bayesrisk._base.validation import BoolArray, CodeArray, IntArray
 from bayesrisk.constraints.certificates import proves_infeasible
 from bayesrisk.constraints.model import IntegerModel, Status
-from bayesrisk.constraints.rows import by_columns, equal_rows, first_rows, largest_alone
+from bayesrisk.constraints.rows import by_columns, equal_rows, largest_alone
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Table
@@ -534,7 +534,7 @@ def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conf
     # A row without a largest count has as many as its classes together can have.
     high = np.where(limited, high, np.maximum(rows @ most, low))
     # Rows without repetitions; rows that are equal but for their counts are both kept.
-    kept_rows = first_rows(equal_rows(rows, low, high))
+    _, kept_rows = equal_rows(rows, low, high)
     model = IntegerModel(
         np.zeros(most.size, np.int64), most, rows[kept_rows], low[kept_rows], high[kept_rows]
     )
