@@ -31,8 +31,7 @@ from bayesrisk.reconstruction.records.problem import (
 )
 from bayesrisk.reconstruction.records.program import Program, open_program
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
-from bayesrisk.reconstruction.records.system import Queries
-from bayesrisk.tables.cells import CellSpace
+from bayesrisk.tables.cells import CellSpace, Queries
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import SeveralTables
 from bayesrisk.tables.workload import Workload
@@ -175,7 +174,7 @@ def _split_margins(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
     """
     rest: list[_Item] = []
     for number, queries in enumerate(sets):
-        ends = np.cumsum([0, *queries.table_sizes])
+        ends = np.searchsorted(queries.table, np.arange(len(queries.tables) + 1))
         for a, b in itertools.pairwise(ends):
             factors = {name: factor[a:b] for name, factor in queries.factors.items()}
             rest.append(_Item(factors, number, np.arange(a, b)))
@@ -303,7 +302,7 @@ def _unpublished(
     unpublished = []
     for level in workload.levels:
         place = next(one for one in questions if one.level == level)
-        queries = Queries(problem.space, tuple(workload.at(level).values()))
+        queries = problem.space.queries(workload.at(level).values())
         shape = place.geoids.size, len(queries.names)
         nothing = CountRanges(
             sp.csr_array(shape, dtype=np.int64), sp.csr_array(shape, dtype=np.int64),
