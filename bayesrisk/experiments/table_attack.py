@@ -39,9 +39,9 @@ from bayesrisk.release import Release
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.reading.reading import TableReading
 
-#: Combinations of all variables that are bounded, records that are looked for, and places in which
-#: they are, at most.
-_MOST_CELLS, _MOST_RECORDS, _MOST_PLACES = 2**11, 20_000, 200
+#: Combinations of all variables that are bounded, and places in which records are looked for, at
+#: most; records with a row each (of more, those alike have one), and with an exact law.
+_MOST_CELLS, _MOST_PLACES, _MOST_LISTED, _MOST_LIKELY = 2**11, 200, 20_000, 2**20
 _MOST_KINDS = 2**9  # combinations of labels of which likely records are looked for
 _SAID, _LIKELY, _PILOT = 10, 200, 200
 _CAPTIONS = {
@@ -242,7 +242,7 @@ class _Attack:
         self.first, self.proved = list[str](), list[str]()
         self.rest: list[str] = []
         self.facts: Mapping[str, int] = {}
-        self.missing = list(_STEPS)
+        self.missing, self.total = list(_STEPS), 0
         self.level = self.tables.workload.levels[-1]
         self.names = [n for n in self.reading.cells.columns if n not in _CELL]
 
@@ -260,13 +260,8 @@ class _Attack:
             self.missing = []
             return
         many = len(self.tables.geoids[self.level]) > _MOST_PLACES
-        large = bounds.counts["published"].fillna(0).max() > _MOST_RECORDS
-        if large or many or not self.tables.workload.schema.names:
-            reason = (
-                f"more than {_MOST_RECORDS:,} records"
-                if large
-                else (f"more than {_MOST_PLACES} places" if many else "each count stands alone")
-            )
+        if many or not self.tables.workload.schema.names:
+            reason = f"more than {_MOST_PLACES} places" if many else "each count stands alone"
             self.rest.append(f"Counts are bounded, and records are not looked for: {reason}.")
             self.missing = []
             yield
@@ -375,10 +370,14 @@ class _Attack:
         """Find records that fit, and how many of them could be others."""
         tables, limit = self.tables, self.clock.share
         solution = reconstruction.reconstruct(self.problem, scope=self.level, time_limit=limit)
-        frame = tables.workload.schema.labelled(record_form(solution))
-        codes = np.repeat(solution.geoids[solution.block], solution.count)
+        total = self.total = int(solution.count.sum())
+        alike = total > _MOST_LISTED
+        rows = np.ones_like(solution.count) if alike else solution.count
+        frame = tables.workload.schema.labelled(record_form(replace(solution, count=rows)))
+        codes = np.repeat(solution.geoids[solution.block], rows)
         places = self._places(pd.Series(codes, frame.index))
         frame = pd.concat([places, frame.drop(columns=self.level)], axis=1)
+        frame = frame.assign(**({"records": solution.count} if alike else {}))
         text = f"Records that fit were not found ({solution.status[0]})."
         if len(frame):
             other = reconstruction.solution_variability(
@@ -389,7 +388,7 @@ class _Attack:
             # Where the distance is not known, all records could be others.
             upper = np.nan_to_num(np.asarray(other.upper, dtype=np.float64), nan=1.0)
             most = float((upper * size).sum() / size.sum())
-            text, group = f"{len(frame):,} records were found that fit; ", "them"
+            text, group = f"{total:,} records were found that fit; ", "them"
             if self.reading.separate:  # labels may overlap: records of several are not added up
                 names = [", ".join(self.reading.places[code]) for code in solution.geoids]
                 sizes = [f"{n:,.0f} of {name}" for n, name in zip(size, names, strict=True)]
@@ -414,6 +413,12 @@ class _Attack:
             self.rest.append(
                 "Likely records are looked for where one place holds all, of at most "
                 f"{_MOST_KINDS} combinations of labels."
+            )
+            return
+        if self.total > _MOST_LIKELY:
+            self.rest.append(
+                f"Likely records are looked for among at most {_MOST_LIKELY:,} records, since "
+                f"their law has a step for each; here are {self.total:,}."
             )
             return
         prior, questions = RecordPrior.uniform_data_sets(schema), [RecordQuestion({})]
