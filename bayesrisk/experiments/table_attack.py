@@ -379,7 +379,8 @@ class _Attack:
         frame = pd.concat([places, frame.drop(columns=self.level)], axis=1)
         frame = frame.assign(**({"records": solution.count} if alike else {}))
         text = f"Records that fit were not found ({solution.status[0]})."
-        if len(frame):
+        found = np.isin(solution.status, (Status.UNIQUE, Status.FEASIBLE))
+        if total:
             other = reconstruction.solution_variability(
                 self.problem, scope=self.level, solution=solution, time_limit=self.clock.share,
                 node_limit=1000,
@@ -387,21 +388,28 @@ class _Attack:
             size = np.bincount(solution.block, solution.count, minlength=len(solution.geoids))
             # Where the distance is not known, all records could be others.
             upper = np.nan_to_num(np.asarray(other.upper, dtype=np.float64), nan=1.0)
-            most = float((upper * size).sum() / size.sum())
+            upper *= size > 0
+            most = float((upper * size).sum() / total)
             text, group = f"{total:,} records were found that fit; ", "them"
             if self.reading.separate:  # labels may overlap: records of several are not added up
                 names = [", ".join(self.reading.places[code]) for code in solution.geoids]
-                sizes = [f"{n:,.0f} of {name}" for n, name in zip(size, names, strict=True)]
-                worst = int(np.argmax(upper * (size > 0)))
-                most, group = float(upper[worst]) if most else 0.0, f"those of {names[worst]}"
+                sizes = [f"{size[i]:,.0f} of {names[i]}" for i in np.flatnonzero(found)]
+                worst = int(np.argmax(upper))
+                most, group = float(upper[worst]), f"those of {names[worst]}"
                 text = f"Records were found that fit each label by itself: {first_of(sizes)}; "
+                if not found.all():
+                    text = (
+                        f"Records were found that fit {first_of(sizes)}, each by itself, and none "
+                    )
+                    text += f"for the {np.count_nonzero(~found):,} other labels; "
             text += (
                 f"at most {most:.0%} of {group} could be others."
                 if most
                 else ("no others fit: proved.")
             )
             if not most:
-                unique = replace(solution, status=(Status.UNIQUE,) * len(solution.status))
+                status = np.where(found, Status.UNIQUE, solution.status)
+                unique = replace(solution, status=tuple(status.tolist()))
                 text = pages.PageCell(text, href=self.certificates.add(tables, unique, 1)[0])
         self.rest.append(text)
         self.frames["records"] = frame
