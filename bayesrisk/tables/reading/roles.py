@@ -39,7 +39,8 @@ _COUNT = re.compile(
 _FLAG = re.compile(r"(.* )?(flags?|symbols?|annotations?)|((obs|observation) )?status( code)?")
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
-    r"average age|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|per capita)\b).*"
+    r"average age|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
+    r"per capita)\b).*"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|band|range))?")
@@ -367,8 +368,8 @@ class SheetColumns:
                 raise DataError(
                     f"{self.sheet.name}: rows {other[0]} and {number}: must have different labels "
                     f"where their counts differ, got {quote(', '.join(labels))} twice: "
-                    "columns.HEADING=NAME names the column that tells them apart; if none does, call "
-                    "one otherwise"
+                    "columns.HEADING=NAME names the column that tells them apart; if none does, "
+                    "call one otherwise"
                 )
 
     def _titled(
