@@ -112,8 +112,8 @@ ALL = [
         "pandas, `read_csv`",
         ("pandas",),
         "every label and every count, withheld ones missing",
-        "ours also finds out what each column and label is, which labels add up to which, and under "
-        "which law the counts are; and makes the tables that an attack takes",
+        "ours also finds out what each column and label is, which labels add up to which, and "
+        "under which law the counts are; and makes the tables that an attack takes",
         published_table_pandas,
     ),
 ]
