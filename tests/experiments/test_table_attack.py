@@ -9,6 +9,7 @@ import pytest
 import bayesrisk as br
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables.cells import CellSpace
 
 
 def test_nothing_is_written_without_a_folder(tmp_path, monkeypatch):
@@ -193,3 +194,26 @@ def test_hidden_counts_are_those_that_the_file_hides(seed):
         fits = [n for n in itertools.product(range(1, 5), repeat=int(own.sum())) if sum(n) == rest]
         unique += sum(len(set(column)) == 1 for column in zip(*fits, strict=True))
     assert found.facts["recovered"] == unique
+
+
+def test_rows_of_tables_over_cells_are_made_once_for_all_steps(monkeypatch):
+    """Bounds, claims, records, likely records and combinations share those of their tables."""
+    made, make = [], CellSpace.incidence
+
+    def counted(space, tables):
+        made.append([t.name for t in tables])
+        return make(space, tables)
+
+    monkeypatch.setattr(CellSpace, "incidence", counted)
+    rows = [(a, b) for a in ("F", "M", "Total") for b in ("no", "yes", "Total")]
+    frame = pd.DataFrame(rows, columns=["sex", "ill"])
+    frame["count"] = ["*", "3", "7", "6", "*", "8", "10", "5", "15"]
+    reading = br.tables.TableReading.from_frame(
+        frame, counts="exact", marks={"*": "1-4"}, totals={"ill": "complete"}
+    )
+    found = br.attack(reading.accepted())
+    assert {"bounds", "claims", "records", "likely"} <= found.frames.keys()
+    assert len(found.frames["likely"]) > 0
+    published = sorted(t for names in made[:1] for t in names)
+    assert len(published) > 3
+    assert [names for names in made if sorted(names) == published] == made[:1]

@@ -38,7 +38,7 @@ from bayesrisk.risk.audit.constructions import equal_in_law
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
-from bayesrisk.risk.statements.results import is_additive
+from bayesrisk.risk.statements.counterfactual import is_additive
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
 from bayesrisk.tables.microdata import as_microdata

@@ -45,8 +45,8 @@ from bayesrisk.risk.audit.attacks import (
     stated_values,
 )
 from bayesrisk.risk.audit.measures import empty_frame
-from bayesrisk.risk.mechanism.question import Drawing
-from bayesrisk.risk.statements.results import counted_unit, is_additive, microdata_without
+from bayesrisk.risk.mechanism.simulation import Drawing
+from bayesrisk.risk.statements.counterfactual import counted_unit, is_additive, microdata_without
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.microdata import as_microdata
@@ -79,7 +79,7 @@ class AuditQuestion:
     methods : tuple of str, default ("posterior",)
         How adversaries conclude: ``posterior``, by the law of the records, or ``reconstruction``,
         ``majority``, ``claims`` and others of :func:`available_methods`, which take published
-        counts as true.
+        counts as true; or a registered attack with its settings, ``"NAME:KEY=VALUE,KEY=VALUE"``.
     """
 
     workload: Workload

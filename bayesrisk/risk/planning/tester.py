@@ -198,14 +198,25 @@ class Tester:
         key = number, tuple(setting.values())
         leak = self._leaks.get(key)
         if leak is None or (in_full and leak.proved.most >= UNSEEN):
-            low, high = self.ends(number, setting)
-            limits = self.limits
-            question = LeakQuestion(
-                self._small[number], limits.within, limits.recovered, limits.sentences,
-                limits.proved, in_full,
-            )  # fmt: skip
-            leak = self._leaks[key] = Leak(*self.places[number].leaks(low, high, question))
+            question = self._question(number)._replace(in_full=in_full)
+            leak = self._leaks[key] = self._asked(number, setting, question)
         return leak
+
+    def least_leak(self, number: int, setting: Setting) -> Leak:
+        """Return what a setting proves at least about a place: of a large one what leaked last."""
+        key, fits = (number, tuple(setting.values())), self.places[number]
+        if key in self._leaks or not fits.large:
+            return self.leak(number, setting)
+        return self._asked(number, setting, self._question(number)._replace(quick=True))
+
+    def _asked(self, number: int, setting: Setting, question: LeakQuestion) -> Leak:
+        return Leak(*self.places[number].leaks(*self.ends(number, setting), question))
+
+    def _question(self, number: int) -> LeakQuestion:
+        limits, small = self.limits, self._small[number]
+        return LeakQuestion(
+            small, limits.within, limits.recovered, limits.sentences, limits.proved
+        )  # fmt: skip
 
     def leaks(
         self, setting: Setting, order: Sequence[int], *, whole: bool = False

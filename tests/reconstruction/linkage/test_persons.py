@@ -13,7 +13,7 @@ from bayesrisk.risk import (
     race_ethnicity_counts,
     reidentify,
 )
-from bayesrisk.risk.linkage.reidentification import unique_sums, unique_table
+from bayesrisk.risk.linkage.variability import unique_sums, unique_table
 
 
 def people(n=60):

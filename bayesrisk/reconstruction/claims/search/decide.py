@@ -164,13 +164,7 @@ class Decider:
         self._basis: RowBasis = row_basis(exact, full.row_low[equal])
         rows = np.sort(np.append(np.flatnonzero(~equal), np.flatnonzero(equal)[self._basis.rows]))
         self.loose = self.system.loose[chosen]
-        self.model = IntegerModel(
-            full.low[chosen],
-            full.high[chosen],
-            sp.csr_array(sp.csr_array(self.columns)[rows]),
-            full.row_low[rows],
-            full.row_high[rows],
-        )
+        self.model = full.part(rows, chosen)
 
     def take(self, whole: IntArray) -> bool:
         """Remember a solution, if every published cell allows its counts."""
@@ -505,7 +499,7 @@ class ClaimProblem:
             low, high = int(counts.low[q]), int(counts.high[q])
             if low < high:
                 text += f" ({low} or more)" if high == UNBOUNDED else f" ({low} to {high})"
-            texts.append(f"{self.space.names[q][1]} {text}")
+            texts.append(f"{self.space.queries.names[q][1]} {text}")
         return f"{conflict.reason}: {', '.join(texts)}"
 
 
