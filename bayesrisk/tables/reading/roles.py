@@ -43,7 +43,7 @@ _NO_COUNT = re.compile(
     r"per capita)\b).*"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
-_GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|band|range))?")
+_GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _IDENTIFIER = re.compile(
     r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
     r"postcode)( \d+)?( .*)?"
@@ -302,10 +302,17 @@ class SheetColumns:
         return chosen
 
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
-        """Return whether rows are told apart by a column, and most of them not without it."""
+        """Return whether rows are told apart by a column, and not without it.
+
+        It repeats its texts, or most rows are told apart by it alone: counts that happen to differ
+        where a label stands twice are none.
+        """
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1
-        return 2 * without <= size == len({*zip(*columns, self.columns[i], strict=True)})
+        few = 4 * len(self.row_counts[i]) <= size and 10 * without <= 9 * size
+        return (few or 2 * without <= size) and without < size == len(
+            {*zip(*columns, self.columns[i], strict=True)}
+        )
 
     def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether a column has another number in each row, which nothing else needs."""

@@ -292,6 +292,9 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
         complete = labels and all(row[j] for j in labels if head[j])
         if position > last and alone:  # no label: a title of notes, or a sentence
             beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
+        if position > last and alone and 0 in numeric and number_range(row[0]):
+            left.append((i, _short(row), "a row without counts"))
+            continue
         if position > last and (beyond or not complete or _is_note(row)):
             if not row[0] or number_range(row[0]) or _split_otherwise(row[0], width):
                 raise DataError(
