@@ -244,7 +244,7 @@ def _study(
         methods=_methods(document.get("method")),
         seed=document.get("seed", 1),
         goal=_goal(document),
-        known=background,
+        keys=background,
         max_size=max_size,
     )
 

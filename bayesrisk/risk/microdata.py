@@ -304,10 +304,10 @@ def _independent_uniques(codes: Sequence[IntArray]) -> float:
     """
     n, cells, times = len(codes[0]), np.ones(1), np.ones(1)
     for column in codes:
-        counts, alike = np.unique(np.unique(column, return_counts=True)[1], return_counts=True)
+        counts, groups = np.unique(np.unique(column, return_counts=True)[1], return_counts=True)
         if cells.size * counts.size > _DENSE:
             return float("nan")
-        cells, times = (np.outer(a, b).ravel() for a, b in ((cells, counts / n), (times, alike)))
+        cells, times = (np.outer(a, b).ravel() for a, b in ((cells, counts / n), (times, groups)))
     return float(n * (times * cells * (1.0 - cells) ** (n - 1)).sum()) if n else 0.0
 
 

@@ -358,11 +358,11 @@ class PopulationInParts:
         return Survey(self._digest, *extent, chosen, homes, households, surroundings)
 
     def rare_records(
-        self, known: Sequence[str], stated: Sequence[str], max_size: int
+        self, keys: Sequence[str], stated: Sequence[str], max_size: int
     ) -> FirstLook | None:
-        """Return how rare records are by place and by what is known; None of parts, and of many."""
+        """Return the rarity of records by place and keys; None of parts, and of very many."""
         level, schema = self.question.workload.levels[-1], self.question.workload.schema
-        keys = [*([level] if level != "all" else []), *known]
+        keys = [*([level] if level != "all" else []), *keys]
         if self._index is not None or not keys or self.people > _MOST_LOOKED_AT:
             return None
         secret = next((name for name in stated if name in schema.names and name not in keys), None)

@@ -211,7 +211,7 @@ class AuditStudy(Study):
         of that of its :class:`~bayesrisk.mechanisms.base.Dial`; all settings use the same random
         numbers.  Results are about the chosen settings, and there are ``choice.csv`` and
         ``settings.csv``, with every setting that was tried.
-    known : sequence of str, optional
+    keys : sequence of str, optional
         Attributes, beside the place, by which rare records are counted (:func:`first_look`); by
         default all that an adversary knows of the target.
     max_size : int, default 3
@@ -241,7 +241,7 @@ class AuditStudy(Study):
     seed: int = 1
     targets_per_shard: int = 25
     goal: choosing.ProtectionGoal | None = None
-    known: Sequence[str] = ()
+    keys: Sequence[str] = ()
     max_size: int = 3
 
     layout = LAYOUT
@@ -279,8 +279,8 @@ class AuditStudy(Study):
         check.integer(self.targets_per_shard, "targets_per_shard", lower=1)
         check.integer(self.seed, "seed", lower=0)
         check.integer(self.max_size, "max_size", lower=1)
-        for name in check.texts(self.known, "known"):
-            check.choice(name, "known", self.workload.schema.names)
+        for name in check.texts(self.keys, "keys"):
+            check.choice(name, "keys", self.workload.schema.names)
 
     def _check_protections(self) -> None:
         """Refuse names that come twice, and settings that cannot be made of a population."""
@@ -306,9 +306,9 @@ class AuditStudy(Study):
 
     def rare_records(self) -> dict[str, FirstLook]:
         """Return for each population that is held whole how rare its records are."""
-        known = self.known or dict.fromkeys(n for one in self.adversaries for n in one.known)
+        keys = self.keys or dict.fromkeys(n for one in self.adversaries for n in one.known)
         looks = {
-            name: population.rare_records([*known], self.stated, self.max_size)
+            name: population.rare_records([*keys], self.stated, self.max_size)
             for name, population in self._populations.items()
         }
         return {name: look for name, look in looks.items() if look is not None}
