@@ -83,8 +83,8 @@ ROOMS = {
     "reconstruction": "check_proof linkage registry | records | claims | *",
     "release": "specification words | release",
     "risk": (
-        "count intervals mechanism record_classes | microdata | linkage membership two_levels | statements | audit"
-        " | planning"
+        "count intervals mechanism record_classes | microdata | linkage membership two_levels"
+        " | statements | audit | planning"
     ),
     "tables": (
         "_documents likelihoods | schema | _grammar records | cells recoding | workload |"

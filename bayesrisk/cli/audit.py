@@ -30,6 +30,8 @@ _ADVERSARIES = ("outsider", "linker", "knows-all-but-one")
 #: What is published, known and stated where nothing is said: redistricting tables of persons.
 _TABLES, _ONLY = "sf1-block", ("P8", "P9", "P10", "P11")
 _GOAL = ("target_ratio", "quantile", "against", "steps")
+#: Between two methods, and not between the parameters of one: NAME:KEY=VALUE,KEY=VALUE.
+_NEXT_METHOD = r",(?![^,:]*=)"
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class AuditOptions(ColumnOptions):
     method: Annotated[
         list[str] | None,
         "What is computed, one of `bayesrisk list methods`: posterior, reconstruction, majority, "
-        "claims, ...; may be repeated [posterior].",
+        "claims, ...; or an attack of a plug-in, NAME:KEY=VALUE,KEY=VALUE; may be repeated "
+        "[posterior].",
     ] = None
     known: Annotated[
         list[str] | None,
@@ -284,7 +287,7 @@ def _protections(recipes: list[Any]) -> list["br.experiments.Protection"]:
 def _methods(texts: list[str] | None) -> list[str]:
     from bayesrisk.risk.audit.attacks import METHODS, choose_method
 
-    methods = parse_names(texts) or [METHODS[0]]
+    methods = parse_names(texts, _NEXT_METHOD) or [METHODS[0]]
     for name in methods:
         choose_method(name, "--method")
     return methods

@@ -70,7 +70,7 @@ class _Counts:
             (key, number) for key in self.keys for number in range(len(work.tables[key].cells))
         ]
         self.space = claim_space(self.schema, tuple(every), rules, cells=cells)
-        self.first, self.factors = self.space.cells.first, self.space.cells.weights(every)
+        self.first, self.factors = self.space.cells.first, self.space.queries.factors
         everything = len(self.space.codes) == np.prod(self.space.sizes, dtype=object)
         self.possible = None if everything else set(map(tuple, self.space.codes.tolist()))
         self.rules: list[list[BoolArray]] = []
@@ -90,7 +90,7 @@ class _Counts:
             if law is None:  # the checker knows no such law
                 low, high = np.zeros_like(low), np.full_like(high, UNBOUNDED)
             ends.append((low, high))
-        more = len(self.space.names) - len(self.owner)
+        more = self.space.queries.table.size - len(self.owner)
         low = np.concatenate([*(low[0] for low, _ in ends), np.zeros(more, np.int64)])
         high = np.concatenate([*(high[0] for _, high in ends), np.full(more, UNBOUNDED)])
         return low, high

@@ -13,7 +13,7 @@ from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.rows import equal_rows, first_rows
+from bayesrisk.constraints.rows import equal_rows
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
 from bayesrisk.mechanisms.suppression.fewest import fewest_withheld
@@ -67,8 +67,7 @@ class _Choice:
         self._protection = protection
         counted = np.flatnonzero(~group.tie)
         # Cells that the same variables make up have one count, and are withheld together.
-        self._row_class = equal_rows(sparse.csr_array(group.model.rows[counted]))
-        first = first_rows(self._row_class)
+        self._row_class, first = equal_rows(sparse.csr_array(group.model.rows[counted]))
         self._rows = sparse.csr_array(group.model.rows[counted[first]])
         self._ties = sparse.csr_array(group.model.rows[np.flatnonzero(group.tie)])
         self._columns = sparse.csc_array(self._rows)

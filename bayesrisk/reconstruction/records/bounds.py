@@ -31,8 +31,7 @@ from bayesrisk.reconstruction.records.problem import (
 )
 from bayesrisk.reconstruction.records.program import Program, open_program
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
-from bayesrisk.reconstruction.records.system import Queries
-from bayesrisk.tables.cells import CellSpace
+from bayesrisk.tables.cells import CellSpace, Queries
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import SeveralTables
 from bayesrisk.tables.workload import Workload
@@ -96,7 +95,7 @@ class _Parts:
         """Return the sums of counts over the cells of all margins, (blocks, cells of margins)."""
         totals = np.zeros((size, self.size), np.int64)
         for column in self.cell.T:
-            np.add.at(totals, (block, column[cell]), count)
+            totals += sp.coo_array((count, (block, column[cell])), shape=totals.shape).toarray()
         return totals
 
 
@@ -175,7 +174,7 @@ def _split_margins(space: CellSpace, sets: Sequence[Queries]) -> _Parts:
     """
     rest: list[_Item] = []
     for number, queries in enumerate(sets):
-        ends = np.cumsum([0, *queries.table_sizes])
+        ends = np.searchsorted(queries.table, np.arange(len(queries.tables) + 1))
         for a, b in itertools.pairwise(ends):
             factors = {name: factor[a:b] for name, factor in queries.factors.items()}
             rest.append(_Item(factors, number, np.arange(a, b)))
@@ -264,8 +263,9 @@ def _margin_problem(
     for link in parts.links:
         n_common = int(link.common.max()) + 1
         cells = [np.unique(parts.cell[:, margin]) for margin in link.margins]
-        total = np.zeros((size, n_common), np.int64)
-        np.add.at(total.T, link.common[parts.first[cells[0]]], high[:, cells[0]].T)
+        common = link.common[parts.first[cells[0]]]
+        ones, place = np.ones(common.size, np.int64), (common, np.arange(common.size))
+        total = (sp.csr_array((ones, place), shape=(n_common, common.size)) @ high[:, cells[0]].T).T
         for side in cells:
             places.append(np.stack([row + link.common[parts.first[side]], side]))
             places.append(np.stack([row + np.arange(n_common), slack + np.arange(n_common)]))
@@ -302,7 +302,7 @@ def _unpublished(
     unpublished = []
     for level in workload.levels:
         place = next(one for one in questions if one.level == level)
-        queries = Queries(problem.space, tuple(workload.at(level).values()))
+        queries = problem.space.queries(workload.at(level).values())
         shape = place.geoids.size, len(queries.names)
         nothing = CountRanges(
             sp.csr_array(shape, dtype=np.int64), sp.csr_array(shape, dtype=np.int64),

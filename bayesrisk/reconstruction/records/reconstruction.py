@@ -26,8 +26,8 @@ from bayesrisk.reconstruction.records.problem import (
 )
 from bayesrisk.reconstruction.records.program import Farthest, farthest_solutions
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks, starting_solution
-from bayesrisk.reconstruction.records.system import Queries
 from bayesrisk.release import Release
+from bayesrisk.tables.cells import Queries
 from bayesrisk.tables.published import SeveralTables
 
 

@@ -25,7 +25,8 @@ from bayesrisk.reconstruction.records.problem import (
     check_records,
 )
 from bayesrisk.reconstruction.records.program import settle
-from bayesrisk.reconstruction.records.system import Coupling, Queries
+from bayesrisk.reconstruction.records.system import Coupling
+from bayesrisk.tables.cells import Queries
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 

@@ -9,10 +9,9 @@ cell in any row that is zero is dead, and never listed.
 
 import itertools
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +22,7 @@ from bayesrisk.constraints.rows import Columns, by_columns
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.tables import Table
-from bayesrisk.tables.cells import CellSpace, coarsest_cells
+from bayesrisk.tables.cells import CellSpace, Queries, coarsest_cells, table_cells
 from bayesrisk.tables.schema import Schema
 from bayesrisk.tables.workload import Workload
 
@@ -32,54 +31,13 @@ MAX_CELLS = 2_000_000
 _SAID = 10  # tables that an error names
 
 
-@dataclass(frozen=True)
-class Queries:
-    """Published cells of the tables of one level, table after table, over cells.
-
-    No table tells apart what the cells of the space do not.
-    """
-
-    space: CellSpace
-    tables: tuple[Table, ...]
-
-    @cached_property
-    def names(self) -> tuple[tuple[str, str], ...]:
-        """Table and cell of every query."""
-        return tuple((table.name, cell) for table in self.tables for cell in table.cells)
-
-    @cached_property
-    def table_sizes(self) -> tuple[int, ...]:
-        """Number of queries of each table."""
-        return tuple(len(table.cells) for table in self.tables)
-
-    @cached_property
-    def factors(self) -> Mapping[str, IntArray]:
-        """The weight of every bin of each attribute in the queries, (queries, bins)."""
-        return self.space.weights(self.tables)
-
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the cells, after their table's where another table has a cell of this name."""
-        often = Counter(cell for _, cell in self.names)
-        return tuple(c if often[c] == 1 else f"{table}: {c}" for table, c in self.names)
-
-    @cached_property
-    def matrix(self) -> sp.csr_array:
-        """The incidence, one row for each query and one column for each cell."""
-        return self.space.incidence(self.tables)
-
-    def key(self, query: int) -> tuple[bytes, ...]:
-        """Return the identity of the set of cells that a query counts."""
-        return tuple(self.factors[name][query].tobytes() for name in self.space.schema.names)
-
-
 def cell_space(schema: Schema, tables: Sequence[Table]) -> CellSpace:
     """Return the coarsest cells on which every query of the tables is constant.
 
     For the block tables of the 2010 Summary File 1: 2 sexes, 38 age bins, 63 race combinations
     and Hispanic origin, 9,576 cells.
     """
-    space = coarsest_cells(schema, tables)
+    space = table_cells(schema, tables)
     if space.size > MAX_CELLS:
         coarse, left = _coarse_tables(schema, tables)
         names = [table.name for table in tables if table not in coarse]
@@ -422,8 +380,7 @@ def raw_system(published: Queries) -> CellSystem:
     """Return the system whose rows are the published cells themselves."""
     rows = published.matrix
     count = len(published.names)
-    labels = np.repeat(np.arange(len(published.table_sizes)), published.table_sizes)
-    family = _disjoint_families(rows, labels.astype(np.int64))
+    family = _disjoint_families(rows, published.table)
     identity = sp.csr_array(sp.eye_array(count, dtype=np.int64))
     return _assemble(published, rows, identity, family, reduced=False)
 
@@ -503,7 +460,7 @@ def coarse_coupling(
     age, could not be filled in afterwards.
     """
     fine = cell_space(space.schema, [*finest, *tables])
-    published = Queries(fine, tuple(tables))
+    published = fine.queries(tables)
     family = coupling_family(published)
     if family is None:
         return None
@@ -535,7 +492,7 @@ def coarse_coupling(
 
 def whole_coupling(space: CellSpace, tables: Sequence[Table]) -> Coupling:
     """Return one row for each published cell of the larger place, over cells they tell apart."""
-    published = Queries(space, tuple(tables))
+    published = space.queries(tables)
     family, empty = np.arange(len(published.names)), np.zeros(0, np.int64)
     identity = sp.csr_array(sp.eye_array(family.size, dtype=np.int64))
     return Coupling(published, identity, published.matrix, family, None, empty, empty)
@@ -578,7 +535,7 @@ def cell_systems(
             couplings = [whole_coupling(space, tables) for tables in larger]
             break
         couplings.append(coarse)
-    published = Queries(space, finest)
+    published = space.queries(finest)
     system = raw_system(published) if raw[0] else reduced_system(published)
     _KEPT.append((key, (system, tuple(couplings))))
     return system, tuple(couplings)

@@ -45,7 +45,7 @@ class _SheetCells(SheetColumns):
         """Yield the cells of the sheet."""
         names, counts, flags = self.roles()
         sheet, choices = self.sheet, self.rules.choices
-        units = {i: 1000 if UNIT.search(sheet.heads[i]) else 1 for i in counts}
+        units = {i: 1000 if sheet.thousands or UNIT.search(sheet.heads[i]) else 1 for i in counts}
         keys: dict[tuple[tuple[str, str], ...], None] = {}
         absent = choices.get("absent") == "zero"
         for position, (row, texts) in enumerate(sheet.rows):

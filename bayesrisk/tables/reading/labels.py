@@ -333,6 +333,8 @@ def _totals_rule(name: str, one: TableVariable, groups: Groups, rules: ReadingRu
         return rules.choices.get(plain, rules.choices.get("totals", ""))
     if one.exclusive and short and not groups.above:  # the total counts others: that is sure
         return "partial"
+    if groups.above and not one.exclusive:  # more than the total: some are counted twice
+        return "separate"
     if one.exhaustive and not short:
         text = (
             "the labels of each variable make up its totals, and all files count the same records"

@@ -1,6 +1,7 @@
 """Readings of published tables: what was understood, what is asked, and the tables made of it."""
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -127,7 +128,7 @@ class TableReading:
         if not names or not len(self.cells):
             return []
         across = names[-1] if len(names) > 1 else None
-        frame = self.cells.assign(**{n: self.cells[n].map(lambda x: x[:24]) for n in names})
+        frame = self.cells.assign(**{n: self.cells[n].map(_short(self.cells[n])) for n in names})
         if across is None:
             table = frame[[*names, "stated"]].drop_duplicates(names).head(_ROWS)
         else:
@@ -157,6 +158,16 @@ class TableReading:
     def to_toml(self) -> str:
         """Return the text of the file that ``assume`` reads."""
         return to_toml(self.rules)
+
+
+def _short(labels: pd.Series) -> dict[str, str]:
+    """Return labels that are different still when they are cut."""
+    texts: dict[str, str] = {}
+    for label in dict.fromkeys(labels):
+        same = (f"{label[:20]}…{k}" for k in itertools.count(2))
+        text = next(t for t in itertools.chain([label[:24]], same) if t not in texts)
+        texts[text] = label
+    return {label: text for text, label in texts.items()}
 
 
 def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:

@@ -38,9 +38,9 @@ _COUNT = re.compile(
 )
 _FLAG = re.compile(r"(.* )?(flags?|symbols?|annotations?)|((obs|observation) )?status( code)?")
 _NO_COUNT = re.compile(
-    r".*(%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|average age|index|"
-    r"uptake|coverage|prevalence|"
-    r"per 1[0 ,]*00|per capita)\b).*"
+    r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
+    r"average age|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
+    r"per capita)\b).*"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|band|range))?")
@@ -135,7 +135,7 @@ class SheetColumns:
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        if _PERIOD.fullmatch(head) or (
+        if (_PERIOD.fullmatch(head) and all(map(_may_be_period, plain))) or (
             plain and len(plain) == len(texts) and not head and all(1800 < n < 2100 for n in plain)
         ):
             return "a period"
@@ -212,10 +212,11 @@ class SheetColumns:
         else:
             self.reasons |= dict.fromkeys(numeric, "other counts were named")
         if not counts:
+            unused = "".join(f"; {self.sheet.heads[i]}: {r}" for i, r in self.reasons.items())
             raise DataError(
-                f"{self.sheet.name}: must have a column of counts, got {quote(self.sheet.heads)}; "
-                "columns.HEADING=count names it (records of people are no table: tabulate them, or "
-                "use audit)"
+                f"{self.sheet.name}: must have a column of counts, got {quote(self.sheet.heads)}"
+                f"{unused[:200]}; columns.HEADING=count names it (records of people are no table: "
+                "tabulate them, or use audit)"
             )
         self._refuse_same(counts)
         self._drop(names, choices)
@@ -254,7 +255,9 @@ class SheetColumns:
             return False
         wrong = [t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
-        rows = self.row_counts[i]
+        rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, texts)))
+        if below > 1:  # one alone may be a code for what is withheld
+            return True
         return 3 * sum(rows[t] for t in wrong) >= sum(rows[t] for t in texts if t[-1].isdigit()) > 0
 
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
@@ -296,10 +299,10 @@ class SheetColumns:
         return chosen
 
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
-        """Return whether rows are told apart by a column, and not without it."""
+        """Return whether rows are told apart by a column, and most of them not without it."""
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1
-        return without < size == len({*zip(*columns, self.columns[i], strict=True)})
+        return 2 * without <= size == len({*zip(*columns, self.columns[i], strict=True)})
 
     def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether a column has another number in each row, which nothing else needs."""
@@ -365,7 +368,8 @@ class SheetColumns:
                 raise DataError(
                     f"{self.sheet.name}: rows {other[0]} and {number}: must have different labels "
                     f"where their counts differ, got {quote(', '.join(labels))} twice: "
-                    "columns.HEADING=NAME names the column that tells them apart"
+                    "columns.HEADING=NAME names the column that tells them apart; if none does, "
+                    "call one otherwise"
                 )
 
     def _titled(
@@ -390,6 +394,11 @@ class SheetColumns:
             for i, name in names.items()
         }
         names = short if len({*short.values()}) == len(short) else names
+        seen = Counter[tuple[str, str]]()
+        for i, name in names.items():  # of one heading: told apart by their position
+            same = (name, sheet.heads[i])
+            seen[same] += 1
+            names[i] = f"{name} {seen[same]}" if seen[same] > 1 and i not in choices else name
         titles = [*names.values(), *dict.fromkeys(n for labels in counts.values() for n in labels)]
         wrong = [name for name in titles if titles.count(name) > 1 or _RESERVED.fullmatch(name)]
         if wrong:
@@ -412,13 +421,18 @@ def _counting(sheet: Sheet) -> Sheet:
         for _, row in sheet.rows
         if not changed.isdisjoint(row)
         for text in row
-        if text and not text[0].isdigit() and _NO_COUNT.fullmatch(key(text))
+        if any(map(str.isalpha, text)) and not text[0].isdigit() and _NO_COUNT.fullmatch(key(text))
     }
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
     if not labels or not rows:
         return sheet
     left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
     return sheet._replace(rows=rows, left=[*sheet.left, *left])
+
+
+def _may_be_period(number: int) -> bool:
+    """Return whether a number may be a month, a week, a year, or a date as a number."""
+    return number <= 53 or 1000 <= number < 3000 or number > 9999
 
 
 def _filled(column: Sequence[str]) -> list[str]:

@@ -26,10 +26,17 @@ _NOTE = re.compile(
     r"[*†‡©].*",
     re.IGNORECASE,
 )
+#: A title or a note on the unit of all counts.
+_THOUSANDS = re.compile(
+    r"[(\[]([\w ]+ )?(in |en )?(thousands|['’`]000s?|1[ ,]?000s|tausend|tsd\.?|milliers)[)\]]|"
+    r"\b(numbers|figures|data|persons|people|counts|values|levels|zahlen|angaben|chiffres|effectifs)"
+    r"( \w+){0,2} (in|en) (thousands|['’`]000s?|tausend|tsd\.?|milliers)\b",
+    re.IGNORECASE,
+)
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
 _FORMS = {
-    "{": "JSON", "[": "JSON of an API", "<": "a web page or XML",
+    "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
 }  # fmt: skip
 #: Levels of a tree of labels or headings are apart by this.
@@ -39,7 +46,8 @@ PATH = "!!"
 class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
-    ``part`` says which sheet of a workbook it is.
+    ``part`` says which sheet of a workbook it is, ``thousands`` whether a title or a note says that
+    all counts are in units of 1,000.
     """
 
     name: str
@@ -47,6 +55,7 @@ class Sheet(NamedTuple):
     rows: list[tuple[int, list[str]]]
     left: list[tuple[int, str, str]]
     part: str = ""
+    thousands: bool = False
 
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
@@ -78,7 +87,8 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
         text = raw.decode(coding)
     except UnicodeError:
         text = raw.decode("cp1252", errors="replace")
-    form = next((f for start, f in _FORMS.items() if text.lstrip().startswith(start)), None)
+    first = "".join(text[:1024].split())
+    form = next((f for start, f in _FORMS.items() if first.startswith(start)), None)
     if form:
         raise DataError(
             f"{name}: must be a table with headings and rows, got {form}: save or download it as "
@@ -270,6 +280,8 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
             left.append((i, _short(row), "the headings again"))
             continue
         alone = sum(map(bool, row)) < 2
+        if alone and not any(map(str.isalnum, "".join(row))) and position < last:
+            continue  # a line between rows
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
         if closed:
             left.append((i, _short(row), "a note below the table"))
@@ -303,7 +315,9 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     head = ["section", *head] if sections else head
     keep = [j for j in range(len(head)) if head[j] or any(row[j] for _, row in body)]
     body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
-    return Sheet(name, [head[j] for j in keep], body, left)
+    apart = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
+    thousands = any(_THOUSANDS.search(text) for _, row, _, _ in apart for text in row)
+    return Sheet(name, [head[j] for j in keep], body, left, thousands=thousands)
 
 
 def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:
@@ -449,7 +463,8 @@ def _joined(
         mark = is_mark(text) and (text in marks or not (any(map(str.isalpha, text)) or text == "%"))
         wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
         if text:
-            words += -1 if WHOLE.fullmatch(text) or noted(text) or mark or wide else 1
+            number = WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) or noted(text)
+            words += -1 if number or mark or wide else 1
     if words <= 0:
         return []
     code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
@@ -458,7 +473,8 @@ def _joined(
     ):
         return list(row)  # a row of codes, and the row of their labels
     gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
-    if not gaps and (row[0] or not all(b for a, b in zip(head, row, strict=True) if a)):
+    over_all = words == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
+    if not gaps and (row[0] not in ("", head[0]) or not over_all):
         return []
     if len({*filter(None, row)}) == 1 < sum(map(bool, row)):  # it says the same of all
         return list(head)

@@ -49,7 +49,7 @@ _WHOM = (
 )
 _TOTALS = re.compile(
     rf"(?:grand |sub)?totals?(?: of)?(?:[^\w ].*| ?[-–—:(\[,].*| (?:all )?{_WHOM})?|"
-    r"_t|tot(?:al)?e?|overall|all|both(?: sexes| genders)?|"
+    r"_t|tot(?:al)?e?|overall|all|both(?: sexes| genders)?|\w{3,}wide|"
     r"insgesamt|gesamt|zusammen|summe|ensemble|totaal|totalt|in totale|i alt|yhteensä|samtals|"
     r"celkem|spolu|og[oó]łem|razem|összesen|toplam|ukupno|skupaj|iš viso|kopā|kokku|общо|всего|"
     r"всього|итого|σ[υύ]νολο|cyfanswm|iomlán|jumlah|所有|合计|总计|計|総数",
@@ -58,7 +58,7 @@ _TOTALS = re.compile(
 _ALL = re.compile(rf"(?:all|both|total of all)(?: the)? {_WHOM}", re.IGNORECASE)
 _PERHAPS = re.compile(
     r"(?:all|both)(?! other)(?: [\w-]+){1,2}|.* totals?|totals? .*|persons|people|everybody|"
-    r"everyone|population|\\w{3,}wide|t|9+",
+    r"everyone|population|t|9+",
     re.IGNORECASE,
 )
 _SEXES = {
@@ -94,10 +94,13 @@ def sex(label: str) -> str | None:
 def total_word(label: str, variable: str = "") -> int:
     """Return 2 for a word that says a total, 1 for one that may, and 0 for others.
 
-    "All" with the name of its variable is a total: "All schools" among schools.
+    "All" with the name of its variable is a total: "All schools" among schools; so are ages from 0
+    on, which may count people of unknown age.
     """
     plain = " ".join(label.split()).rstrip(":").casefold()
     if label.strip().casefold() == "_t" or _TOTALS.fullmatch(plain) or _ALL.fullmatch(plain):
+        return 2
+    if interval(label) == (0, UNBOUNDED):
         return 2
     noun = plain.partition("all ")[2] if plain.startswith("all ") else ""
     if noun and len(variable) > 2 and noun.startswith(key(variable)[:-1]):

@@ -8,7 +8,6 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction.records.problem import entries
 from bayesrisk.reconstruction.records.program import row_cells
 from bayesrisk.reconstruction.records.system import (
-    Queries,
     cell_space,
     coarse_coupling,
     coupling_family,
@@ -18,6 +17,7 @@ from bayesrisk.reconstruction.records.system import (
     spanned,
 )
 from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
+from bayesrisk.tables.cells import Queries
 
 BLOCK = Workload.named("sf1-block")
 OWN = list(BLOCK.at("block").values())

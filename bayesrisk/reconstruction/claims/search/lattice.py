@@ -328,7 +328,7 @@ def readable_bounds(
     readable: BoolArray = (size == 0) | _sums(space, points, cells, patterns, size)
     rows = np.flatnonzero((low > 0) & (stated.width > 0))
     rows = rows[np.argsort(-low[rows], kind="stable")]
-    query, table = stated.query[rows], space.table[stated.query[rows]]
+    query, table = stated.query[rows], space.queries.table[stated.query[rows]]
     for t in np.unique(table).tolist():
         members = np.flatnonzero(table == t)
         inside = matches(stated.value[rows[members]], patterns)
@@ -388,7 +388,7 @@ def _sums(
     space: ClaimSpace, stated: Stated, cells: IntArray, patterns: CodeArray, size: IntArray
 ) -> BoolArray:
     """Return the claims with the size of cells of one table that lie inside and apart."""
-    value, width, table = stated.value, stated.width, space.table[stated.query]
+    value, width, table = stated.value, stated.width, space.queries.table[stated.query]
     covered = np.zeros(len(patterns), np.bool_)
     disjoint = np.where(space.overlapping[table], -1, width)
     sums_of_patterns(value, table, disjoint, patterns, size, covered)

@@ -19,11 +19,11 @@ from bayesrisk._base.compiling import kernel
 from bayesrisk._base.validation import BoolArray, CodeArray, IntArray
 from bayesrisk.constraints.certificates import proves_infeasible
 from bayesrisk.constraints.model import IntegerModel, Status
-from bayesrisk.constraints.rows import by_columns, equal_rows, first_rows, largest_alone
+from bayesrisk.constraints.rows import by_columns, equal_rows, largest_alone
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Table
-from bayesrisk.tables.cells import CellSpace, coarsest_cells, crossed_weights, joint_kinds
+from bayesrisk.tables.cells import CellSpace, Queries, crossed_weights, joint_kinds, table_cells
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.schema import CELL_RULES, Schema
 
@@ -69,18 +69,20 @@ class Stated:
 class ClaimSpace:
     """Possible cells and published cells, in groups of codes.
 
-    ``cells`` has the group of each code of every attribute, ``codes`` the groups of the possible
-    cells, (cells, attributes), and ``eligible`` those that claims can be about.  Published cells
-    have ``names`` (table and cell) and the number of their ``table``; ``families`` are the tables
-    by the attributes that they cross.
+    ``queries`` are the published cells, ``codes`` the groups of codes of the possible cells,
+    (cells, attributes), and ``eligible`` those that claims can be about; ``families`` are the
+    tables by the attributes that they cross.
     """
 
-    cells: CellSpace
+    queries: Queries
     codes: CodeArray
     eligible: BoolArray
-    names: tuple[tuple[str, str], ...]
-    table: IntArray
     families: tuple[CrossedTables, ...]
+
+    @property
+    def cells(self) -> CellSpace:
+        """The group of each code of every attribute."""
+        return self.queries.space
 
     @property
     def schema(self) -> Schema:
@@ -176,7 +178,7 @@ class ClaimSpace:
     @cached_property
     def constant(self) -> Stated:
         """The sum of all possible cells, as the published cells give it."""
-        return self.stated(np.arange(len(self.codes)), np.arange(len(self.names)))
+        return self.stated(np.arange(len(self.codes)), np.arange(self.queries.table.size))
 
     def stated(self, cells: IntArray, chosen: IntArray) -> Stated:
         """Return codes and numbers of some possible cells that published cells count."""
@@ -196,9 +198,9 @@ class ClaimSpace:
     @cached_property
     def overlapping(self) -> BoolArray:
         """Tables in which some possible cell is in several cells, as a mask."""
-        mask = np.zeros(int(self.table.max()) + 1, np.bool_)
+        mask = np.zeros(len(self.queries.tables), np.bool_)
         for family in self.families:
-            tables = self.table[family.query]
+            tables = self.queries.table[family.query]
             for t in np.unique(tables):
                 mask[t] = int(np.sum(family.weight[tables == t] > 0, axis=0).max()) > 1
         return mask
@@ -354,7 +356,7 @@ def _possible_cells(schema: Schema, rules: Rules) -> IntArray:
 def _claim_space(
     schema: Schema, tables: Sequence[Table], rules: Rules, cells: IntArray
 ) -> ClaimSpace:
-    space = coarsest_cells(schema, tables)
+    space = table_cells(schema, tables)
     if rules.tenure == "four-way":  # kept apart even where no table does
         tenures = np.arange(space.bins["tenure"].size)
         space = replace(space, bins={**space.bins, "tenure": tenures})
@@ -369,10 +371,8 @@ def _claim_space(
     codes = np.empty((len(keys), sizes.size), np.int16)
     for a in reversed(range(sizes.size)):
         keys, codes[:, a] = np.divmod(keys, sizes[a])
-    names = tuple((table.name, cell) for table in tables for cell in table.cells)
-    table = np.repeat(np.arange(len(tables)), [len(t.cells) for t in tables])
     families = _families(space, tables, codes)
-    return ClaimSpace(space, codes, eligible.astype(np.bool_), names, table, families)
+    return ClaimSpace(space.queries(tables), codes, eligible.astype(np.bool_), families)
 
 
 def _families(
@@ -534,7 +534,7 @@ def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conf
     # A row without a largest count has as many as its classes together can have.
     high = np.where(limited, high, np.maximum(rows @ most, low))
     # Rows without repetitions; rows that are equal but for their counts are both kept.
-    kept_rows = first_rows(equal_rows(rows, low, high))
+    _, kept_rows = equal_rows(rows, low, high)
     model = IntegerModel(
         np.zeros(most.size, np.int64), most, rows[kept_rows], low[kept_rows], high[kept_rows]
     )
@@ -586,11 +586,11 @@ def _contradiction(system: BlockSystem, deadline: Deadline) -> IntArray:
 
 
 def _rows(system: BlockSystem, rows: IntArray) -> IntegerModel:
-    model = system.model
-    low, high, part = model.row_low[rows], model.row_high[rows], model.rows[rows]
+    part = system.model.part(rows)
     # Bounds of a cell come from all rows: without some of them they must not stay.
-    free = np.full(model.high.size, int(model.row_high.max(initial=0)))
-    return IntegerModel(model.low, free, part, low, np.where(system.open[rows], part @ free, high))
+    free = np.full(part.high.size, int(system.model.row_high.max(initial=0)))
+    high = np.where(system.open[rows], part.rows @ free, part.row_high)
+    return replace(part, high=free, row_high=high)
 
 
 def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
