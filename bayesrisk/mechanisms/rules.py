@@ -221,7 +221,8 @@ class RulesByTable(BaseMechanism):
 
         ``true`` are the true counts of :meth:`published`, ``data`` the records.
         """
-        counts, hidden, laws, joint_keys = dict(true.counts), {}, {}, dict[str, list[Key]]()
+        counts, laws = dict(true.counts), dict[Key, Likelihood]()
+        hidden, joint_keys = dict[Key, Any](), dict[str, list[Key]]()
         for key, one in self.tables(workload).items():
             published, rule = (key[0], one.table.name), self._rules.get(key, Rule(AS_IT_IS))
             laws[published] = one.law

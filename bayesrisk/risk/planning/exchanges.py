@@ -74,7 +74,7 @@ class State(NamedTuple):
 @lean_step
 def _position(a: CountLayout, e: int, block: int) -> int:
     v = a.variant[e]
-    return a.start[v] + a.parent[v, block] * a.cells[v] + a.cell[e]
+    return int(a.start[v] + a.parent[v, block] * a.cells[v] + a.cell[e])
 
 
 @lean_step
@@ -160,15 +160,13 @@ def _useful_move(
         for other in partner:
             if other < 0:
                 break
-            if other == block or (
-                gained < state.records.shape[1] and not state.records[other, gained]
-            ):
+            if other == block:
                 continue
             _move(a, state, other, gained, lost)
             if _move_fits(a, state, r, other, gained, lost, False) and _move_fits(
                 a, state, r, block, lost, gained, False
             ):
-                return other
+                return int(other)
             _move(a, state, other, lost, gained)
     _move(a, state, block, gained, lost)
     return UNTRIED
