@@ -14,13 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._base.compiling import kernel, lean_kernel, lean_step, step
+from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
 from bayesrisk._base.validation import IntArray
 
-#: Moves after each other, and places that are tried to make one backwards.
-MOVES, PARTNERS = 8, 3
-#: Of places that were not looked for; also of a move that was not made.
-UNTRIED = -2
+#: Moves after each other; the place of a move that was not made.
+MOVES, NO_MOVE = 8, -2
 
 
 class CountLayout(NamedTuple):
@@ -127,55 +125,33 @@ def _reach(a: CountLayout, state: State, r: Reached, block: int, kind: int) -> N
 
 
 @lean_step
-def _find_partners(
-    a: CountLayout, state: State, r: Reached, lost: int, gained: int, partner: IntArray
-) -> None:
-    """List the first places where a move keeps the counts of the place alone."""
-    n = 0
-    partner[:] = -1
-    for block in range(state.records.shape[0]):
-        _move(a, state, block, lost, gained)
-        if _move_fits(a, state, r, block, lost, gained, True):
-            partner[n] = block
-            n += 1
-        _move(a, state, block, gained, lost)
-        if n == partner.size:
-            break
-
-
-@step
 def _useful_move(
-    a: CountLayout, state: State, r: Reached, block: int, lost: int, gained: int, partners: IntArray
+    a: CountLayout, state: State, r: Reached, block: int, lost: int, gained: int
 ) -> int:
     """Make a move, perhaps with a partner that makes it backwards; return it, -1, or -2: none."""
+    none = state.records.shape[1]
     _move(a, state, block, lost, gained)
     if _move_fits(a, state, r, block, lost, gained, True):
         if _move_fits(a, state, r, block, lost, gained, False):
             return -1
-        partner = partners[gained, lost]
-        if partner[0] == UNTRIED:
-            _move(a, state, block, gained, lost)
-            _find_partners(a, state, r, gained, lost, partner)
-            _move(a, state, block, lost, gained)
-        for other in partner:
-            if other < 0:
-                break
-            if other == block:
+        # Only sums with other places are off: one that makes the move backwards keeps them.
+        for other in range(state.records.shape[0]):
+            if other == block or (gained < none and state.records[other, gained] == 0):
                 continue
             _move(a, state, other, gained, lost)
             if _move_fits(a, state, r, other, gained, lost, False) and _move_fits(
                 a, state, r, block, lost, gained, False
             ):
-                return int(other)
+                return other
             _move(a, state, other, lost, gained)
     _move(a, state, block, gained, lost)
-    return UNTRIED
+    return NO_MOVE
 
 
-@step
+@lean_step
 def _step_from(
     a: CountLayout, state: State, r: Reached, blocks: IntArray, weight: IntArray, position: int,
-    direction: int, partners: IntArray, row: IntArray,
+    direction: int, row: IntArray,
 ) -> bool:  # fmt: skip
     """Make the first move that takes a form further, and write it to ``row``.
 
@@ -192,8 +168,8 @@ def _step_from(
                 if effect * direction <= 0:
                     continue
                 before = state.counts[max(position, 0)]
-                other = _useful_move(a, state, r, block, lost, gained, partners)
-                if other == UNTRIED:
+                other = _useful_move(a, state, r, block, lost, gained)
+                if other == NO_MOVE:
                     continue
                 if position >= 0 and state.counts[position] == before:
                     _move(a, state, block, gained, lost)  # a partner of the same count undid it
@@ -207,7 +183,7 @@ def _step_from(
 @kernel
 def find_moves(
     a: CountLayout, base: IntArray, counts: IntArray, r: Reached, blocks: IntArray,
-    weight: IntArray, position: int, direction: int, partners: IntArray, steps: int,
+    weight: IntArray, position: int, direction: int, steps: int,
 ) -> IntArray:  # fmt: skip
     """Return moves one after the other, each of which takes a form further: (moves, 4).
 
@@ -216,9 +192,7 @@ def find_moves(
     """
     state, moves = State(base, counts), np.empty((steps, 4), np.int64)
     n = 0
-    while n < steps and _step_from(
-        a, state, r, blocks, weight, position, direction, partners, moves[n]
-    ):
+    while n < steps and _step_from(a, state, r, blocks, weight, position, direction, moves[n]):
         n += 1
     for i in range(n):
         block, lost, gained, other = moves[i]

@@ -27,8 +27,6 @@ from bayesrisk.constraints.model import ENDLESS, IntegerModel
 from bayesrisk.constraints.narrow import narrowed
 from bayesrisk.risk.planning.exchanges import (
     MOVES,
-    PARTNERS,
-    UNTRIED,
     CountLayout,
     Reached,
     as_changes,
@@ -138,13 +136,6 @@ class _Program:
 
         nothing = np.zeros(self._wide.size, np.int64)
         return [HighsWarm(model, nothing, primal=True) for model in self._models]
-
-    def form_ends(self, form: IntArray) -> tuple[int, int]:
-        """Return the least and the most that the ends of the unknowns leave a form of weights."""
-        if not self.possible:
-            return 0, 0
-        base, inner, last = int(form @ self._base), form[self._wide], self._models[-1]
-        return base + int(inner @ last.low), base + int(inner @ last.high)
 
     def find(self, form: IntArray, least: int | None) -> tuple[str, IntArray | None]:
         """Look for records (blocks, kinds) whose form is at least a number, or any at its most."""
@@ -360,8 +351,6 @@ class _Answer:
     def _make_moves(self, keys: Sequence[Key]) -> None:
         """Look for moves of records that show what is not proved."""
         fits, question, reached = self.fits, self._question, self._reached
-        size = fits.base.shape[1] + 1
-        partners = np.full((size, size, PARTNERS), UNTRIED, np.int64)
         for key in keys:
             item = None
             for direction in (-1, 1):
@@ -374,10 +363,10 @@ class _Answer:
                 weights, steps = np.r_[item.weights, 0], high if down else question.spread + 1
                 moves = find_moves(
                     fits.layout, fits.base, fits.base_counts, reached, item.blocks, weights,
-                    key[1] if key[0] == "c" else -1, direction, partners, min(steps, MOVES),
+                    key[1] if key[0] == "c" else -1, direction, min(steps, MOVES),
                 )  # fmt: skip
                 for number in range(1, len(moves) + 1):
-                    self._keep(as_changes(moves[:number], size - 1))
+                    self._keep(as_changes(moves[:number], fits.base.shape[1]))
 
     def _item(self, key: Key) -> Item:
         return self.fits.item(key[1]) if key[0] == "c" else self.fits.record_item(key[1])
