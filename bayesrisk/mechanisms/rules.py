@@ -221,16 +221,17 @@ class RulesByTable(BaseMechanism):
 
         ``true`` are the true counts of :meth:`published`, ``data`` the records.
         """
-        counts, hidden, laws, together = dict(true.counts), {}, {}, dict[str, list[Key]]()
+        counts, laws = dict(true.counts), dict[Key, Likelihood]()
+        hidden, joint_keys = dict[Key, Any](), dict[str, list[Key]]()
         for key, one in self.tables(workload).items():
             published, rule = (key[0], one.table.name), self._rules.get(key, Rule(AS_IT_IS))
             laws[published] = one.law
             if rule.joint:
-                together.setdefault(rule.recipe, []).append(published)
+                joint_keys.setdefault(rule.recipe, []).append(published)
             elif hasattr(rule.counts, "_protect_tables"):  # not as it is
-                made = rule.counts._protect_tables(_only(true, [published]), rng).tables
-                counts[published] = made.counts[published]
-        for recipe, keys in together.items():
+                one_table = rule.counts._protect_tables(_only(true, [published]), rng).tables
+                counts |= one_table.counts
+        for recipe, keys in joint_keys.items():
             part = cast(Suppression, Rule(recipe).counts).suppress(_only(true, keys), data)
             counts |= part.counts
             hidden |= part.suppressed

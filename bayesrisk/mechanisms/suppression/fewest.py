@@ -65,7 +65,7 @@ def fewest_withheld(
         )
         new = []
         for p in np.flatnonzero(withheld).tolist():
-            form, shown, width = rows[[p], :].toarray()[0], np.zeros(size, np.bool_), 0.0
+            form, proof, width = rows[[p], :].toarray()[0], np.zeros(size, np.bool_), 0.0
             for sign in (1, -1):
                 linear.aim(sign * form)
                 answer = linear.relax(low, high)
@@ -73,9 +73,9 @@ def fewest_withheld(
                     width = np.inf
                     break
                 width += sign * float(form @ answer.values)
-                shown |= np.abs(answer.duals[:size]) > _NEAR
+                proof |= np.abs(answer.duals[:size]) > _NEAR
             if width < protection - _NEAR:
-                weight = (shown & ~withheld).astype(np.int64)
+                weight = (proof & ~withheld).astype(np.int64)
                 weight[p] = -1
                 new.append(sparse.csr_array(weight[None, :]))
         if not new:

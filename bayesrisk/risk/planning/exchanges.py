@@ -14,16 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._base.compiling import kernel, lean_kernel, lean_step, step
+from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
 from bayesrisk._base.validation import IntArray
 
-#: Moves after each other, and places that are tried to make one backwards.
-MOVES, PARTNERS = 8, 3
-#: Of places that were not looked for; also of a move that was not made.
-UNTRIED = -2
+#: Moves after each other; the place of a move that was not made.
+MOVES, NO_MOVE = 8, -2
 
 
-class Layout(NamedTuple):
+class CountLayout(NamedTuple):
     """Where a record of a kind at a place counts: tables by place of theirs and cell.
 
     ``weight[ptr[k]:ptr[k + 1]]`` are those of kind k in cells ``cell`` of tables ``variant``, whose
@@ -40,7 +38,9 @@ class Layout(NamedTuple):
     local: IntArray
 
     @classmethod
-    def make(cls, weights: Sequence[sp.csr_array], parent: IntArray, start: IntArray) -> Layout:
+    def make(
+        cls, weights: Sequence[sp.csr_array], parent: IntArray, start: IntArray
+    ) -> CountLayout:
         """Return the layout of tables by their weights (cells, kinds) and places."""
         whole = sp.csc_array(sp.vstack(weights))
         cells = np.array([w.shape[0] for w in weights], np.int64)
@@ -70,13 +70,13 @@ class State(NamedTuple):
 
 
 @lean_step
-def _position(a: Layout, e: int, block: int) -> int:
+def _position(a: CountLayout, e: int, block: int) -> int:
     v = a.variant[e]
-    return a.start[v] + a.parent[v, block] * a.cells[v] + a.cell[e]
+    return int(a.start[v] + a.parent[v, block] * a.cells[v] + a.cell[e])
 
 
 @lean_step
-def _add(a: Layout, state: State, block: int, kind: int, number: int) -> None:
+def _add(a: CountLayout, state: State, block: int, kind: int, number: int) -> None:
     """Add records of a kind at a place; a kind that is too large is none."""
     if kind < state.records.shape[1]:
         state.records[block, kind] += number
@@ -85,7 +85,7 @@ def _add(a: Layout, state: State, block: int, kind: int, number: int) -> None:
 
 
 @lean_step
-def _fits(a: Layout, state: State, r: Reached, block: int, kind: int, local: bool) -> bool:
+def _fits(a: CountLayout, state: State, r: Reached, block: int, kind: int, local: bool) -> bool:
     """Return whether all counts of a kind at a place, or those of it alone, keep their ends."""
     if kind == state.records.shape[1]:
         return True
@@ -101,20 +101,20 @@ def _fits(a: Layout, state: State, r: Reached, block: int, kind: int, local: boo
 
 
 @lean_step
-def _move(a: Layout, state: State, block: int, out: int, into: int) -> None:
-    _add(a, state, block, out, -1)
-    _add(a, state, block, into, 1)
+def _move(a: CountLayout, state: State, block: int, lost: int, gained: int) -> None:
+    _add(a, state, block, lost, -1)
+    _add(a, state, block, gained, 1)
 
 
 @lean_step
 def _move_fits(
-    a: Layout, state: State, r: Reached, block: int, out: int, into: int, local: bool
+    a: CountLayout, state: State, r: Reached, block: int, lost: int, gained: int, local: bool
 ) -> bool:
-    return _fits(a, state, r, block, out, local) and _fits(a, state, r, block, into, local)
+    return _fits(a, state, r, block, lost, local) and _fits(a, state, r, block, gained, local)
 
 
 @lean_step
-def _reach(a: Layout, state: State, r: Reached, block: int, kind: int) -> None:
+def _reach(a: CountLayout, state: State, r: Reached, block: int, kind: int) -> None:
     """Note what the counts of a kind at a place come to."""
     if kind < state.records.shape[1]:
         r.fewest[block, kind] = min(r.fewest[block, kind], state.records[block, kind])
@@ -125,118 +125,86 @@ def _reach(a: Layout, state: State, r: Reached, block: int, kind: int) -> None:
 
 
 @lean_step
-def _find_partners(
-    a: Layout, state: State, r: Reached, out: int, into: int, partner: IntArray
-) -> None:
-    """List the first places where a move keeps the counts of the place alone."""
-    n = 0
-    partner[:] = -1
-    for block in range(state.records.shape[0]):
-        if out < state.records.shape[1] and state.records[block, out] == 0:
-            continue
-        _move(a, state, block, out, into)
-        if _move_fits(a, state, r, block, out, into, True):
-            partner[n] = block
-            n += 1
-        _move(a, state, block, into, out)
-        if n == partner.size:
-            break
-
-
-@step
 def _useful_move(
-    a: Layout, state: State, r: Reached, block: int, out: int, into: int, partners: IntArray
+    a: CountLayout, state: State, r: Reached, block: int, lost: int, gained: int
 ) -> int:
     """Make a move, perhaps with a partner that makes it backwards; return it, -1, or -2: none."""
-    _move(a, state, block, out, into)
-    if _move_fits(a, state, r, block, out, into, True):
-        if _move_fits(a, state, r, block, out, into, False):
+    none = state.records.shape[1]
+    _move(a, state, block, lost, gained)
+    if _move_fits(a, state, r, block, lost, gained, True):
+        if _move_fits(a, state, r, block, lost, gained, False):
             return -1
-        partner = partners[into, out]
-        if partner[0] == UNTRIED:
-            _move(a, state, block, into, out)
-            _find_partners(a, state, r, into, out, partner)
-            _move(a, state, block, out, into)
-        for other in partner:
-            if other < 0:
-                break
-            if other == block or (into < state.records.shape[1] and not state.records[other, into]):
+        # Only sums with other places are off: one that makes the move backwards keeps them.
+        for other in range(state.records.shape[0]):
+            if other == block or (gained < none and state.records[other, gained] == 0):
                 continue
-            _move(a, state, other, into, out)
-            if _move_fits(a, state, r, other, into, out, False) and _move_fits(
-                a, state, r, block, out, into, False
+            _move(a, state, other, gained, lost)
+            if _move_fits(a, state, r, other, gained, lost, False) and _move_fits(
+                a, state, r, block, lost, gained, False
             ):
                 return other
-            _move(a, state, other, out, into)
-    _move(a, state, block, into, out)
-    return UNTRIED
+            _move(a, state, other, lost, gained)
+    _move(a, state, block, gained, lost)
+    return NO_MOVE
 
 
-@step
+@lean_step
 def _step_from(
-    a: Layout, state: State, r: Reached, blocks: IntArray, weight: IntArray, position: int,
-    direction: int, partners: IntArray, found: IntArray,
+    a: CountLayout, state: State, r: Reached, blocks: IntArray, weight: IntArray, position: int,
+    direction: int, row: IntArray,
 ) -> bool:  # fmt: skip
-    """Make the first move that takes a form further, and write it to ``found``.
+    """Make the first move that takes a form further, and write it to ``row``.
 
     The form has ``weight`` by kind, with a zero for none, over ``blocks``; it is the count at a
     position, or a kind of record where that is below 0.
     """
     none = state.records.shape[1]
     for block in blocks:
-        for out in range(none + 1):
-            if out < none and state.records[block, out] == 0:
+        for lost in range(none + 1):
+            if lost < none and state.records[block, lost] == 0:
                 continue
-            for into in range(none + 1):
-                effect = weight[into] - weight[out]
+            for gained in range(none + 1):
+                effect = weight[gained] - weight[lost]
                 if effect * direction <= 0:
                     continue
                 before = state.counts[max(position, 0)]
-                other = _useful_move(a, state, r, block, out, into, partners)
-                if other == UNTRIED:
+                other = _useful_move(a, state, r, block, lost, gained)
+                if other == NO_MOVE:
                     continue
                 if position >= 0 and state.counts[position] == before:
-                    _move(a, state, block, into, out)  # a partner of the same count undid it
-                    _move(a, state, other, out, into)
+                    _move(a, state, block, gained, lost)  # a partner of the same count undid it
+                    _move(a, state, other, lost, gained)
                     continue
-                found[0], found[1], found[2], found[3] = block, out, into, other
+                row[0], row[1], row[2], row[3] = block, lost, gained, other
                 return True
     return False
 
 
 @kernel
 def find_moves(
-    a: Layout, base: IntArray, counts: IntArray, r: Reached, blocks: IntArray,
-    weight: IntArray, position: int, direction: int, partners: IntArray, steps: int,
+    a: CountLayout, base: IntArray, counts: IntArray, r: Reached, blocks: IntArray,
+    weight: IntArray, position: int, direction: int, steps: int,
 ) -> IntArray:  # fmt: skip
     """Return moves one after the other, each of which takes a form further: (moves, 4).
 
-    A row is the place, the kinds out and in, and the place that makes the move backwards, -1 for
-    none.  ``base`` and its ``counts`` are as before when this returns.
+    A row is the place, the kinds lost and gained, and the place that makes the move backwards, -1
+    for none.  ``base`` and its ``counts`` are as before when this returns.
     """
-    state, found = State(base, counts), np.empty((steps, 4), np.int64)
+    state, moves = State(base, counts), np.empty((steps, 4), np.int64)
     n = 0
-    while n < steps and _step_from(
-        a, state, r, blocks, weight, position, direction, partners, found[n]
-    ):
-        block, out, into, other = found[n]
+    while n < steps and _step_from(a, state, r, blocks, weight, position, direction, moves[n]):
         n += 1
-        for i in range(n):  # what earlier moves changed is as it is now
-            for place in (found[i, 0], found[i, 3]):
-                if place >= 0:
-                    _reach(a, state, r, place, found[i, 1])
-                    _reach(a, state, r, place, found[i, 2])
-    for i in range(n - 1, -1, -1):
-        block, out, into, other = found[i]
-        _move(a, state, block, into, out)
+    for i in range(n):
+        block, lost, gained, other = moves[i]
+        _move(a, state, block, gained, lost)
         if other >= 0:
-            _move(a, state, other, out, into)
-    return found[:n]
+            _move(a, state, other, lost, gained)
+    return moves[:n]
 
 
 @lean_kernel
 def replay(
-    a: Layout, base: IntArray, counts: IntArray, r: Reached, ptr: IntArray, change: IntArray
+    a: CountLayout, base: IntArray, counts: IntArray, r: Reached, ptr: IntArray, change: IntArray
 ) -> None:
     """Note what data sets that fit come to, each listed as changes: (place, kind, number)."""
     state = State(base, counts)
@@ -255,8 +223,8 @@ def replay(
 
 def as_changes(moves: IntArray, none: int) -> IntArray:
     """Return moves as changes: rows of place, kind and number; ``none`` is no kind."""
-    block, out, into, other = moves.T
-    pairs = (block, out, -1), (block, into, 1), (other, into, -1), (other, out, 1)
+    block, lost, gained, other = moves.T
+    pairs = (block, lost, -1), (block, gained, 1), (other, gained, -1), (other, lost, 1)
     rows = np.concatenate(
         [np.stack([p, k, np.full_like(p, n)], axis=1) for p, k, n in pairs]
     )  # fmt: skip

@@ -27,9 +27,7 @@ from bayesrisk.constraints.model import ENDLESS, IntegerModel
 from bayesrisk.constraints.narrow import narrowed
 from bayesrisk.risk.planning.exchanges import (
     MOVES,
-    PARTNERS,
-    UNTRIED,
-    Layout,
+    CountLayout,
     Reached,
     as_changes,
     find_moves,
@@ -139,13 +137,6 @@ class _Program:
         nothing = np.zeros(self._wide.size, np.int64)
         return [HighsWarm(model, nothing, primal=True) for model in self._models]
 
-    def form_ends(self, form: IntArray) -> tuple[int, int]:
-        """Return the least and the most that the ends of the unknowns leave a form of weights."""
-        if not self.possible:
-            return 0, 0
-        base, inner, last = int(form @ self._base), form[self._wide], self._models[-1]
-        return base + int(inner @ last.low), base + int(inner @ last.high)
-
     def find(self, form: IntArray, least: int | None) -> tuple[str, IntArray | None]:
         """Look for records (blocks, kinds) whose form is at least a number, or any at its most."""
         if not self.possible:
@@ -214,13 +205,13 @@ class PlaceFits:
         self.leaked: dict[tuple[str, int], None] = {}  # what was proved last, the latest at the end
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> CountLayout:
         """Where each kind of record counts."""
         parent = np.stack([self.parents[v.level] for v in self.variants])
-        return Layout.make([v.weights for v in self.variants], parent, self.start)
+        return CountLayout.make([v.weights for v in self.variants], parent, self.start)
 
     def reached(self, low: IntArray, high: IntArray) -> Reached:
-        """Return what all data sets that are kept and that fit published ends come to."""
+        """Return the ends of counts in the data sets that are kept and fit published ends."""
         reached = Reached(
             low, high, self.base_counts.copy(), self.base_counts.copy(), self.base.copy()
         )
@@ -316,8 +307,7 @@ class _Answer:
         self._reached = fits.reached(self.low, self.high)
         counts = [("c", p) for p in question.counts.tolist()]
         every = counts + [("r", i) for i in range(fits.n_records * (question.proved is not None))]
-        asked = set(every)
-        first = [key for key in [*fits.leaked][::-1] if key in asked]
+        first = [key for key in [*fits.leaked][::-1] if key in set(every)]
         # What was proved last, then all by a look at their own places alone, then in full.
         for keys, moves, thorough in ((first, False, False), (every, True, False),
                                       (every, False, True)):  # fmt: skip
@@ -361,8 +351,6 @@ class _Answer:
     def _make_moves(self, keys: Sequence[Key]) -> None:
         """Look for moves of records that show what is not proved."""
         fits, question, reached = self.fits, self._question, self._reached
-        size = fits.base.shape[1] + 1
-        partners = np.full((size, size, PARTNERS), UNTRIED, np.int64)
         for key in keys:
             item = None
             for direction in (-1, 1):
@@ -373,12 +361,12 @@ class _Answer:
                     break
                 item = item or self._item(key)
                 weights, steps = np.r_[item.weights, 0], high if down else question.spread + 1
-                found = find_moves(
+                moves = find_moves(
                     fits.layout, fits.base, fits.base_counts, reached, item.blocks, weights,
-                    key[1] if key[0] == "c" else -1, direction, partners, min(steps, MOVES),
+                    key[1] if key[0] == "c" else -1, direction, min(steps, MOVES),
                 )  # fmt: skip
-                for number in range(1, len(found) + 1):
-                    fits.keep(as_changes(found[:number], size - 1))
+                for number in range(1, len(moves) + 1):
+                    self._keep(as_changes(moves[:number], fits.base.shape[1]))
 
     def _item(self, key: Key) -> Item:
         return self.fits.item(key[1]) if key[0] == "c" else self.fits.record_item(key[1])
@@ -431,8 +419,8 @@ class _Answer:
         if not self.fits.large:
             return self._reach(every, item, direction, least)
         # Nothing outside of the places of the item: what is impossible then is impossible at all.
-        within = item.blocks.size * self.fits.base.shape[1] <= _WHOLE
-        if within and self._alone(key, item, direction, least) == "none":
+        is_whole = item.blocks.size * self.fits.base.shape[1] <= _WHOLE
+        if is_whole and self._alone(key, item, direction, least) == "none":
             return "none"
         if not self._thorough:
             return "unknown"
@@ -484,14 +472,13 @@ class _Answer:
         program = self.program(blocks)
         status, records = program.find(direction * _form(blocks, item), least)
         if records is not None:
-            self._keep(blocks, records)
+            change = records - self.fits.base[blocks]
+            rows, kinds = np.nonzero(change)
+            self._keep(np.stack([blocks[rows], kinds, change[rows, kinds]], axis=1))
         return status
 
-    def _keep(self, blocks: IntArray, records: IntArray) -> None:
-        """Keep a data set that fits, and note what it comes to."""
-        change = records - self.fits.base[blocks]
-        rows, kinds = np.nonzero(change)
-        changes = np.stack([blocks[rows], kinds, change[rows, kinds]], axis=1)
+    def _keep(self, changes: IntArray) -> None:
+        """Keep a data set that fits, and note the ends that it comes to."""
         self.fits.keep(changes)
         self.fits.note(self._reached, [changes])
 

@@ -119,38 +119,21 @@ class Publication:
     """A table as a rule publishes it: the table, and the ends of each count at each place."""
 
     def __init__(
-        self, truth: PublishedTables, key: Key, text: str, made: PublishedTables | None
+        self, truth: PublishedTables, key: Key, text: str, tables: PublishedTables | None
     ) -> None:
         self.key, self.text = key, text
         work = Workload(truth.workload.schema, {key: truth.workload.tables[key]})
         self.ruled = Rule(text).table(work, key)
-        if self.ruled is None or made is None:
+        if self.ruled is None or tables is None:
             self.error, self.withheld = float(np.abs(truth.counts[key].toarray()).mean()), 1.0
             return
         only = PublishedTables(work, {key[0]: truth.geoids[key[0]]}, {key: truth.counts[key]})
         name = key[0], self.ruled.table.name
-        self.low, self.high = made.support(*name)
-        spec = MechanismSpec(RulesByTable.name, tables=dict(made.laws))
-        sums = error_sums(Release(spec, made), only).iloc[0]
+        self.low, self.high = tables.support(*name)
+        spec = MechanismSpec(RulesByTable.name, tables=dict(tables.laws))
+        sums = error_sums(Release(spec, tables), only).iloc[0]
         self.error = float(sums["absolute"] / max(sums["cells"], 1))
         self.withheld = 1.0 - float(sums["seen"] / max(sums["cells"], 1))
-
-    @classmethod
-    def of(
-        cls, truth: PublishedTables, keys: Sequence[Key], text: str, data: Microdata
-    ) -> dict[tuple[Key, str], Publication]:
-        """Return what a rule publishes of each of some tables, which are protected together."""
-        work = Workload(truth.workload.schema, {key: truth.workload.tables[key] for key in keys})
-        made = None
-        if text != UNPUBLISHED:
-            rules: dict[str, dict[str, str]] = {}
-            for level, name in keys:
-                rules.setdefault(level, {})[name] = text
-            mechanism = RulesByTable(rules=rules)
-            places = truth.geoids[work.levels[-1]]
-            exact = tabulate(data, mechanism.published(work), geoids=places)
-            made = mechanism.protected(exact, work, data, np.random.default_rng(0))
-        return {(key, text): cls(truth, key, text, made) for key in keys}
 
     @property
     def cost(self) -> float:
@@ -166,6 +149,28 @@ class Publication:
         if Rule(other.text).joint:
             return False
         return table_can_be_made(other.ruled, self.ruled)
+
+
+def publish(
+    truth: PublishedTables, keys: Sequence[Key], text: str, data: Microdata
+) -> dict[tuple[Key, str], Publication]:
+    """Return the publication by a rule of each of some tables, which are protected together."""
+    tables = None
+    if text != UNPUBLISHED:
+        work = Workload(truth.workload.schema, {key: truth.workload.tables[key] for key in keys})
+        mechanism = RulesByTable(rules=as_rules(dict.fromkeys(keys, text)))
+        places = truth.geoids[work.levels[-1]]
+        exact = tabulate(data, mechanism.published(work), geoids=places)
+        tables = mechanism.protected(exact, work, data, np.random.default_rng(0))
+    return {(key, text): Publication(truth, key, text, tables) for key in keys}
+
+
+def as_rules(setting: Mapping[Key, str]) -> dict[str, dict[str, str]]:
+    """Return the rules of tables by level and name."""
+    rules: dict[str, dict[str, str]] = {}
+    for (level, name), text in setting.items():
+        rules.setdefault(level, {})[name] = text
+    return rules
 
 
 @dataclass(frozen=True, eq=False)

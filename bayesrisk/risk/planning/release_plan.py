@@ -23,7 +23,15 @@ from bayesrisk.risk.audit import Adversary
 from bayesrisk.risk.planning import search, words
 from bayesrisk.risk.planning.beliefs import Beliefs, usual_adversaries
 from bayesrisk.risk.planning.fits import UNSEEN
-from bayesrisk.risk.planning.ladders import Ladder, Publication, Rungs, read_ladders, usual_ladders
+from bayesrisk.risk.planning.ladders import (
+    Ladder,
+    Publication,
+    Rungs,
+    as_rules,
+    publish,
+    read_ladders,
+    usual_ladders,
+)
 from bayesrisk.risk.planning.limits import BELIEVED, PROVEN, PlanLimits
 from bayesrisk.risk.planning.tester import Leak, PlaceMemory, Setting, Tester, summed
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
@@ -186,14 +194,6 @@ def _exceeding(leak: Leak, limits: PlanLimits) -> int:
     return sum(stated)
 
 
-def as_rules(setting: Setting) -> Rules:
-    """Return the rules of tables by level and name."""
-    rules: Rules = {}
-    for (level, name), text in setting.items():
-        rules.setdefault(level, {})[name] = text
-    return rules
-
-
 def plan(
     records: Records | Microdata,
     workload: Workload,
@@ -291,23 +291,21 @@ def plan(
 def _publications(
     truth: PublishedTables, ladders: Sequence[Ladder], data: Microdata
 ) -> dict[tuple[Key, str], Publication]:
-    """Return what each rule of a ladder, and of agencies, publishes of each table."""
-    joint: set[str] = set()
+    """Return the publication of each table by each rule of its ladder, and of agencies."""
     publications: dict[tuple[Key, str], Publication] = {}
     for one in ladders:
         for text in one.rules:
             if Rule(text).joint:
-                if Rule(text).recipe in joint:
+                if any(Rule(other).recipe == Rule(text).recipe for _, other in publications):
                     raise ArgumentError(
                         "ladders", "must have a rule that protects tables together in one ladder, "
                         "once", got=text,
                     )  # fmt: skip
-                joint.add(Rule(text).recipe)
-                publications |= Publication.of(truth, one.tables, text, data)
+                publications |= publish(truth, one.tables, text, data)
     texts = [(key, text) for one in ladders for key in one.tables for text in one.rules]
     texts += [(key, text) for key in truth.workload.tables for text in AGENCY_RULES]
     for key, text in sorted(set(texts) - set(publications)):
-        publications |= Publication.of(truth, [key], text, data)
+        publications |= publish(truth, [key], text, data)
     return publications
 
 

@@ -105,8 +105,8 @@ def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choic
                 sets.unsafe.append(excluded)
             if left.shape == sizes:
                 pairs = zip(rungs, choice if excluded is None else excluded, strict=True)
-                gone = [[i] if excluded is None else rung.coarser[:, i] for rung, i in pairs]
-                left[np.ix_(*gone)] = False
+                rules = [[i] if excluded is None else rung.coarser[:, i] for rung, i in pairs]
+                left[np.ix_(*rules)] = False
             if new:
                 safe = verdicts[choice] == SAFE
                 yield choice, verdicts[choice], 0 if safe else int(left.sum())
@@ -116,10 +116,10 @@ def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choic
             # All from which the unsafe rule can be made; of a single setting the rule alone.
             alone = np.arange(rung.cost.size) == choice[ladder]
             excluded_rules = alone if excluded is None else rung.coarser[:, excluded[ladder]]
-            others = allowed[ladder] & ~excluded_rules
-            if not others.any():
+            rest = allowed[ladder] & ~excluded_rules
+            if not rest.any():
                 continue
-            child = (*allowed[:ladder], others, *allowed[ladder + 1 :])
+            child = (*allowed[:ladder], rest, *allowed[ladder + 1 :])
             key = tuple(mask.tobytes() for mask in child)
             if key not in queued:
                 queued.add(key)
