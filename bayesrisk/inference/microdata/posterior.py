@@ -116,8 +116,8 @@ def record_law(
         numbers = system.map_unknowns(sp.csr_array(sp.kron(places, one)))
         small, group_functions = presolve(system, numbers)
         totals = list(group_functions.toarray()) if system.prior.size is None else []
-        one = system.prior.size is not None and system.prior.size.size == 2 and not removed
-        if one and len(system.places) == 1 and small.group.size == system.classes.size:
+        single = system.prior.size is not None and system.prior.size.size == 2 and not removed
+        if single and len(system.places) == 1 and small.group.size == system.classes.size:
             groups = small.group, small.weight, small.mass
             return RecordLaw(*groups, one_record_means(small), None, "exact")
         alive = sorted({int(g) for g in small.group[list(removed)] if g >= 0})
