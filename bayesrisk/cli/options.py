@@ -1,6 +1,7 @@
 """Options that mean the same in every command, and how their texts are read."""
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,10 +83,11 @@ def parse_sensitivity(text: str) -> float:
         ) from error
 
 
-def parse_names(texts: str | list[str] | None) -> list[str]:
+def parse_names(texts: str | list[str] | None, separator: str = ",") -> list[str]:
     """Return names that may be repeated, and separated by commas."""
     parts = [texts] if isinstance(texts, str) else texts or []
-    return [name.strip() for text in parts for name in text.split(",") if name.strip()]
+    names = (name.strip() for text in parts for name in re.split(separator, text))
+    return [name for name in names if name]
 
 
 @dataclass(frozen=True)

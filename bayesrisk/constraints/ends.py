@@ -91,7 +91,9 @@ class FormEnds:
             self._reach_many()
             self._prove_many(self._least(self.open))
         for end in self.open.tolist():
-            while self.reached[end] < self.goal[end] and not self._deadline.late:
+            while self.reached[end] < self.goal[end]:
+                if self._deadline.late:
+                    return
                 if not self._tighten(end):
                     break
 

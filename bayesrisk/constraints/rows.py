@@ -47,9 +47,12 @@ def largest_alone(c: Columns, low: IntArray, high: IntArray) -> tuple[IntArray, 
     used = np.flatnonzero(np.diff(c.ptr))
     if used.size:
         # x_j <= H_r / a_rj in every row r of unknown j.
-        top = np.where(high[c.row] < UNBOUNDED, np.maximum(high[c.row], 0) // c.coef, UNBOUNDED)
-        most[used] = np.minimum.reduceat(top, c.ptr[used])
-        need[used] = np.maximum(np.maximum.reduceat(-(-low[c.row] // c.coef), c.ptr[used]), 0)
+        top, least = np.maximum(high, 0)[c.row], low[c.row]
+        if (c.coef > 1).any():  # a division takes longer than all the rest
+            top = np.where(top < UNBOUNDED, top // c.coef, UNBOUNDED)
+            least = -(-least // c.coef)
+        most[used] = np.minimum(np.minimum.reduceat(top, c.ptr[used]), UNBOUNDED)
+        need[used] = np.maximum(np.maximum.reduceat(least, c.ptr[used]), 0)
     return most, need
 
 

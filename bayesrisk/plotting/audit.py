@@ -27,6 +27,7 @@ _THREE = (
     ("believed_posterior", "after the release", "D", None),
 )
 _KEYS = ("protection", "attack", "adversary")
+_LETTERS = 36  # of a line of a name
 _EVERYBODY = "everybody"
 
 
@@ -269,9 +270,9 @@ def _name(row: pd.Series) -> str:
     """Return the name of a point: the protection, and how it is read where that needs saying."""
     protection, attack = canvas.as_text(row["protection"]), canvas.as_text(row["attack"])
     protection = shown_name(protection)
-    if attack in _BEST:
-        return protection
-    return f"{protection}, {attack if attack in _NAMES else f'read {attack}'}"
+    read = f", {attack if attack in _NAMES else f'read {attack}'}" if attack not in _BEST else ""
+    # A line of a recipe with all its settings would leave a phone no room for the panel.
+    return textwrap.fill(f"{protection}{read}", _LETTERS, break_on_hyphens=False)
 
 
 _RATES = ("false_positive_rate", "true_positive_rate")

@@ -97,7 +97,10 @@ def _expanded(
 
 
 def _table(name: str, entries: Iterable[Any], schema: Schema, recodes: Mapping[str, Any]) -> Table:
-    parts = tuple(parse_part(entry, schema, recodes, name) for entry in entries)
+    parts = tuple(
+        entry if isinstance(entry, Part) else parse_part(entry, schema, recodes, name)
+        for entry in entries
+    )
     cells = tuple(cell for part in parts for cell in part.cells)
     return Table(name, cells, code_weights(parts, schema), parts)
 

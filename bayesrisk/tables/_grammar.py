@@ -261,6 +261,8 @@ def code_weights(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.
     used = {name for part in parts for name in part.names}
     total = sum(len(part.cells) for part in parts)
     factors = {}
+    scopes = [dict(part.scope) for part in parts]
+    alone = all(len(part.cells) == 1 and not (part.cross or part.weight) for part in parts)
     for attribute in schema.attributes:
         if attribute.name not in used:
             continue
@@ -269,6 +271,16 @@ def code_weights(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.
                 f"cells times codes of {attribute.name!r} must be at most {MOST_WEIGHTS}, got "
                 f"{total * attribute.size}"
             )
+        if alone:  # one cell each, and the same groups in many of them
+            groups = [scope.get(attribute.name) for scope in scopes]
+            row = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+            members = np.ones((len(row), attribute.size), dtype=np.int64)
+            for group, i in row.items():
+                if group is not None:
+                    members[i] = 0
+                    members[i, np.asarray(group) - attribute.first] = 1
+            factors[attribute.name] = members[[row[group] for group in groups]]
+            continue
         matrix = np.ones((total, attribute.size), dtype=np.int64)
         start = 0
         for part in parts:

@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 from persons import persons
 
-from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.reconstruction.records.reconstruction import ReconstructionAttack
 from bayesrisk.reconstruction.registry import REGISTRY
-from bayesrisk.risk import Adversary, AuditQuestion
 from bayesrisk.tables import Records, Schema, Workload
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "bayesrisk-homogeneous"
@@ -125,21 +123,37 @@ def test_what_does_not_go_with_a_method_says_what_does(run, release, registered,
     assert not Path("out").exists()
 
 
-def test_an_audit_refuses_an_attack_on_whole_releases_and_says_what_to_run(
+def test_an_audit_asks_attacks_by_their_recipes_beside_its_own_methods(
     run, records, release, registered
 ):
-    adversaries = [Adversary("outsider", known=())]
-    question = {"workload": RULES, "stated": ("race",), "adversaries": adversaries}
-    with pytest.raises(ArgumentError) as refused:
-        AuditQuestion(**question, methods=("wanders",))
-    assert (refused.value.argument, refused.value.got) == ("methods", "'wanders'")
+    records.to_frame().to_csv("people.csv", index=False)
+    words = ["people.csv", "--schema", "sf1-person", "--stated", "race", "--known", "sex"]
+    words += ["--protection", "none", "--adversary", "outsider", "--targets", "9"]
+    words += ["--only", "P8", "-o", "audit"]
+    recipe = "homogeneous:level=block,table=P8"
+    status, _, errors = run("audit", *words, "--method", f"{recipe},majority")
+    assert status == 0, errors
+    told = pd.concat(map(pd.read_parquet, sorted(Path("audit").rglob("*statements*.parquet"))))
+    assert set(told["attack"]) == {recipe, "majority"}
+    mine = told[told["attack"] == recipe]
+    assert set(mine["status"]) == {"proved", "unstated"}
+    kinds = records.to_frame().groupby("block")["race"].nunique()
+    alike = mine["place"].map(kinds == 1)
+    assert (alike == (mine["status"] == "proved")).all()
+    assert (mine["posterior"][alike] == mine["correct"][alike]).all()
+
+
+def test_an_attack_that_fails_in_an_audit_is_named_and_leaves_no_report(
+    run, records, release, registered
+):
     records.to_frame().to_csv("people.csv", index=False)
     words = ["people.csv", "--schema", "sf1-person", "--stated", "race", "--protection", "none"]
-    status, _, errors = run("audit", *words, "--method", "wanders", "-o", "audit")
-    assert status != 0
-    assert not Path("audit").exists()
-    for said in (str(refused.value), errors):
-        command = said.split("`")[1].removeprefix("bayesrisk ")
-        # What it says to run is a command that runs.
-        words = command.replace("RELEASE", "release").replace("OUT", f"out{len(said)}").split()
-        assert run(*words)[0] == 0
+    for recipe, part in (
+        ("wanders:fails=true", "attack 'wanders' failed: SystemExit: 0"),
+        ("wanders", "attack 'wanders' failed: run() must return columns block"),
+    ):
+        folder = f"audit{len(recipe)}"
+        status, _, errors = run("audit", *words, "--method", recipe, "-o", folder)
+        assert status != 0
+        assert part in errors
+        assert not Path(folder, "report.html").exists()

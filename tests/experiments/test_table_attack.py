@@ -56,6 +56,19 @@ def test_tables_without_texts_are_refused_with_what_to_write(tmp_path):
         assert 16 <= int(solution.count.sum()) <= 24
 
 
+def test_nothing_is_said_of_records_of_labels_for_which_none_were_found():
+    """Of age 12 only some of the counts are there, so that any number of others may be, too."""
+    rows = [("Total", g, n) for g, n in (("F", 11), ("M", 9), ("Total", 20))]
+    rows += [("12", "F", 3), ("13", "F", 4), ("14", "M", 5)]
+    frame = pd.DataFrame(rows, columns=["code", "sex", "n"])
+    found = br.attack(frame, accept=True, counts="exact", totals={"code": "separate"})
+    text = next(str(t) for t in found.sentences if str(t).startswith("Records were found"))
+    assert "0 of 1" not in text
+    assert "20 of Total" in text
+    assert "3 other labels" in text
+    assert set(found.frames["records"]["code"]) == {"Total"}
+
+
 def test_a_reading_is_a_setting_of_tables():
     frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": ["*", "6", "7"]})
     reading = br.tables.TableReading.from_frame(frame, counts="exact", marks={"*": "1-4"})

@@ -38,6 +38,7 @@ from bayesrisk.risk.audit.constructions import equal_in_law
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
+from bayesrisk.risk.microdata import FirstLook, first_look
 from bayesrisk.risk.statements.counterfactual import is_additive
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
@@ -105,6 +106,7 @@ FEW_TARGETS = 30
 #: Before the digest of records that are held, which is that of any file with the same records.
 OF_RECORDS = "records:"
 _KEPT = 24  # releases of so small a population
+_MOST_LOOKED_AT = 2**20  # records that are held against each other: some seconds
 
 
 def is_made_up(source: Source) -> bool:
@@ -354,6 +356,18 @@ class PopulationInParts:
         surroundings = () if self._index is None else around
         extent = np.array(rows), np.array(places)
         return Survey(self._digest, *extent, chosen, homes, households, surroundings)
+
+    def rare_records(
+        self, keys: Sequence[str], stated: Sequence[str], max_size: int
+    ) -> FirstLook | None:
+        """Return the rarity of records by place and keys; None of parts, and of very many."""
+        level, schema = self.question.workload.levels[-1], self.question.workload.schema
+        keys = [*([level] if level != "all" else []), *keys]
+        if self._index is not None or not keys or self.people > _MOST_LOOKED_AT:
+            return None
+        secret = next((name for name in stated if name in schema.names and name not in keys), None)
+        records = self.part(0).records
+        return first_look(records, keys=keys, sensitive=secret, max_size=max_size)
 
     def check(self, protection: Protection) -> None:
         """Refuse a protection that cannot be made, or that needs more than a part."""

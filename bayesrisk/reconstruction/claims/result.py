@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from bayesrisk.reconstruction.claims.search.decide import (
     ClaimProblem,
 )
 from bayesrisk.reconstruction.claims.search.lattice import matches
+from bayesrisk.reconstruction.records.problem import check_records
 from bayesrisk.tables.schema import Schema
 
 STATUS = {
@@ -54,8 +56,9 @@ class Claims(AttackResult, Tabular):
         ``infeasible``; ``unknown`` where a limit left no solution; ``empty``), ``records`` that
         claims can be about (of the data set in ``rows``), ``live_cells``, ``verified``,
         ``undecided``, ``conflict`` (the published cells that contradict).
-    rows : pandas.DataFrame
-        Records of one data set that fits the tables, in the same codes.
+    kinds : pandas.DataFrame
+        Records of one data set that fits the tables, in the same codes: a row for those alike, with
+        how many they are, ``multiplicity``.
     level : str
         Level of the places.
     columns : tuple of str
@@ -75,7 +78,7 @@ class Claims(AttackResult, Tabular):
 
     claims: pd.DataFrame
     blocks: pd.DataFrame
-    rows: pd.DataFrame
+    kinds: pd.DataFrame
     level: str
     columns: tuple[str, ...]
     grouped: Mapping[str, tuple[tuple[int, ...], ...]]
@@ -101,6 +104,14 @@ class Claims(AttackResult, Tabular):
 
     def _shown_frame(self) -> pd.DataFrame:
         return self.to_frame()
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """The records of that data set, a row each."""
+        times = self.kinds["multiplicity"].to_numpy()
+        check_records(times, "a frame")
+        rows = self.kinds.drop(columns="multiplicity")
+        return rows.loc[rows.index.repeat(times)].reset_index(drop=True)
 
     def to_frame(
         self, *, status: str | None = Status.VERIFIED, readable: str | None = None
@@ -154,7 +165,9 @@ class Claims(AttackResult, Tabular):
         frame = self.to_frame(readable=readable)
         if singletons:
             frame = frame[one_record(frame)]
-        records = check.frame(self.rows if rows is None else rows, "rows")
+        records, times = self.kinds, self.kinds["multiplicity"].to_numpy()
+        if rows is not None:
+            records, times = check.frame(rows, "rows"), np.ones(len(rows), np.int64)
         missing = [c for c in (self.level, *self.columns) if c not in records]
         if missing:
             raise ArgumentError(f"rows must have the column {missing[0]!r}")
@@ -169,8 +182,8 @@ class Claims(AttackResult, Tabular):
             hit, columns = matches(people[part], claims[members]), width[members]
             for k in most:
                 chosen = hit[columns == k]
-                covered = int(chosen.any(axis=0).sum()) if len(chosen) else 0
-                lines.append((place, k, len(part), covered, len(chosen)))
+                covered = int(times[part] @ chosen.any(axis=0)) if len(chosen) else 0
+                lines.append((place, k, int(times[part].sum()), covered, len(chosen)))
         names = [self.level, "columns", "records", "covered", "claims"]
         return pd.DataFrame(lines, columns=names)
 
@@ -216,7 +229,7 @@ def collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
         {
             level: places,
             "status": [f.status for f in studies],
-            "records": [len(f.rows) for f in studies],
+            "records": [int(f.times.sum()) for f in studies],
             "live_cells": [f.live for f in studies],
             "verified": [int((f.decision == VERIFIED).sum()) for f in studies],
             "undecided": [int((f.decision == UNDECIDED).sum()) for f in studies],
@@ -224,9 +237,10 @@ def collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
         }
     )
     per_row = np.repeat(places, [len(f.rows) for f in studies])
-    rows = _decoded(problem, per_row, _joined(studies, "rows"))
+    kinds = _decoded(problem, per_row, _joined(studies, "rows"))
+    kinds["multiplicity"] = _joined(studies, "times")
     return Claims(
-        frame, blocks, rows, level, problem.columns, _grouped(problem), problem.among,
+        frame, blocks, kinds, level, problem.columns, _grouped(problem), problem.among,
         problem.space.schema, problem.taken_as_true,
     )  # fmt: skip
 

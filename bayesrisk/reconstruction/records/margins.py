@@ -72,7 +72,7 @@ class _Parts:
         """Return the sums of counts over the cells of all margins, (blocks, cells of margins)."""
         totals = np.zeros((size, self.size), np.int64)
         for column in self.cell.T:
-            np.add.at(totals, (block, column[cell]), count)
+            totals += sp.coo_array((count, (block, column[cell])), shape=totals.shape).toarray()
         return totals
 
 
@@ -240,8 +240,10 @@ def margin_problem(
     for link in parts.links:
         n_common = int(link.common.max()) + 1
         cells = [np.unique(parts.cell[:, margin]) for margin in link.margins]
-        total = np.zeros((size, n_common), np.int64)
-        np.add.at(total.T, link.common[parts.first[cells[0]]], high[:, cells[0]].T)
+        common = link.common[parts.first[cells[0]]]
+        ones, place = np.ones(common.size, np.int64), (common, np.arange(common.size))
+        groups = sp.csr_array((ones, place), shape=(n_common, common.size))
+        total: IntArray = (groups @ high[:, cells[0]].T).T
         for side in cells:
             places.append(np.stack([row + link.common[parts.first[side]], side]))
             places.append(np.stack([row + np.arange(n_common), slack + np.arange(n_common)]))

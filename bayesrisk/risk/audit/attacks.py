@@ -12,11 +12,12 @@ import pandas as pd
 from scipy import sparse
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.plugins import Registry
+from bayesrisk._base.plugins import Registry, Wall
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import PluginError
 from bayesrisk.inference import RecordPrior
-from bayesrisk.reconstruction import Status, available_attacks, reconstruct, verify_claims
+from bayesrisk.reconstruction import Status, reconstruct, verify_claims
+from bayesrisk.reconstruction.registry import REGISTRY as ATTACKS
 from bayesrisk.release import Release
 from bayesrisk.risk.audit.adversaries import (
     UNSTATED,
@@ -31,6 +32,7 @@ from bayesrisk.risk.audit.adversaries import (
     prior_of_rest,
     readings,
 )
+from bayesrisk.risk.audit.named_attacks import NamedAttack, make_named
 from bayesrisk.tables import PublishedTables, Schema, Workload
 from bayesrisk.tables.published import select_rows
 
@@ -223,26 +225,26 @@ def available_methods() -> tuple[str, ...]:
 
 
 def choose_method(name: object, argument: str) -> None:
-    """Refuse a name of no method; one of an attack on whole releases with what to do instead."""
+    """Refuse what is neither the name of a method nor the recipe of an attack on releases."""
     if name in METHODS:
         return
-    names = available_methods()
-    if name not in names and name in available_attacks():
-        # Its statements are about targets of its own; an audit compares beliefs about the same
-        # people, one after another, under every protection.
-        raise ArgumentError(
-            argument,
-            "must answer about one person after another (entry points bayesrisk.methods)",
-            got=name,
-            advice=f", an attack on a whole release: write `bayesrisk attack RELEASE -o OUT "
-            f"--method {name}`",
-        )
-    check.choice(name, argument, names)
+    if named_attack(name):
+        make_named(str(name))
+        return
+    check.choice(name, argument, tuple(dict.fromkeys([*available_methods(), *ATTACKS.available()])))
+
+
+def named_attack(method: object) -> bool:
+    """Return whether a method is the recipe of an attack on releases, and no method by itself."""
+    name = method.partition(":")[0].strip() if isinstance(method, str) else None
+    return name not in METHODS and name in ATTACKS.available() and name not in REGISTRY.available()
 
 
 def check_method(name: str, workload: Workload) -> None:
     """Refuse tables that the attack of a method cannot read, with the reason."""
-    if name != POSTERIOR and (rule := getattr(REGISTRY.factory(name), "check", None)):
+    if name == POSTERIOR or named_attack(name):
+        return
+    if rule := getattr(REGISTRY.factory(name), "check", None):
         rule(workload)
 
 
@@ -337,8 +339,13 @@ class _Attacks:
     """The attacks of one method on a place, each made once."""
 
     def __init__(self, method: str, place: PlaceReading) -> None:
-        self._method, self._place = method, place
-        self._around = bool(getattr(REGISTRY.factory(method), "around", False))
+        self._method, self._place, self._around = method, place, False
+        self._named = make_named(method) if named_attack(method) else None
+        if self._named is None:
+            self._subject = REGISTRY.subject(method)
+            self._around = bool(getattr(REGISTRY.factory(method), "around", False))
+        else:
+            self._subject = self._named[1]
         self._attacks: dict[tuple[int | None, bytes], TableAttack] = {}
         release = place.release.release
         self._true = all(
@@ -353,12 +360,12 @@ class _Attacks:
         known_cells = _NOBODY if self._around else target.known_cells
         start = prior_belief(prior, target.question)
         attack = self._attack(None, known_cells)
-        posterior = _belief(attack, target, prior)
+        posterior = self._belief(attack, target, prior)
         if place.additive:
             other = self._attack(None, np.append(known_cells, target.cell))
         else:
             other = self._attack(target.row, known_cells)
-        without = _belief(other, target, prior) or start
+        without = self._belief(other, target, prior) or start
         if posterior is None:
             return TargetBeliefs(target.row, start, without, start, attack.engine, UNSTATED)
         sure = not getattr(attack, "partial", False) or posterior.probability.max() == 1.0
@@ -372,18 +379,33 @@ class _Attacks:
         if key not in self._attacks:
             place = self._place
             read = place.release if without is None else place.counterfactual(without)
-            arguments: tuple[object, ...]
             if self._around:
-                arguments = _around(read.release, place.code, off), place.prior
+                near = _around(read.release, place.code, off)
+                self._attacks[key] = REGISTRY.make(self._method, near, place.prior)
+                return self._attacks[key]
+            tables = place_tables(read.release.tables, place.level, place.code, off)
+            if self._named is None:
+                self._attacks[key] = REGISTRY.make(self._method, tables)
             else:
-                arguments = (place_tables(read.release.tables, place.level, place.code, off),)
-            self._attacks[key] = REGISTRY.make(self._method, *arguments)
+                spec = read.release.spec.for_tables(tables.counts)
+                release = replace(read.release, spec=spec, tables=tables)
+                self._attacks[key] = NamedAttack(*self._named, release)
         return self._attacks[key]
 
-
-def _belief(attack: TableAttack, target: AuditTarget, prior: RecordPrior) -> TargetBelief | None:
-    weights = attack.weights(target.question, prior)
-    return None if weights is None else TargetBelief.exact(weights)
+    def _belief(
+        self, attack: TableAttack, target: AuditTarget, prior: RecordPrior
+    ) -> TargetBelief | None:
+        """Return the belief of an attack, whose weights may be foreign; None if it says nothing."""
+        answer = attack.weights(target.question, prior)
+        if answer is None:
+            return None
+        with Wall(self._subject):
+            weights = np.asarray(answer, np.float64)
+        good = weights.shape == (target.question.values,) and np.isfinite(weights).all()
+        if not (good and (weights >= 0).all() and weights.any()):
+            rule = f"{target.question.values} numbers >= 0, one of them positive"
+            raise PluginError(f"{self._subject} failed: weights() must return {rule}, or None")
+        return TargetBelief.exact(weights)
 
 
 def _around(release: Release, code: str, off: IntArray) -> Iterator[PublishedTables]:

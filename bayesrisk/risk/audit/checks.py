@@ -18,6 +18,7 @@ from bayesrisk.reconstruction import count_bounds
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.risk.audit import measures
 from bayesrisk.risk.audit.adversaries import READINGS
+from bayesrisk.risk.audit.attacks import METHODS
 from bayesrisk.risk.audit.constructions import constructions
 from bayesrisk.risk.audit.population import AuditQuestion
 from bayesrisk.risk.audit.release_law import DIFFERENCES, USUALLY, Row, law_checks
@@ -520,15 +521,18 @@ def _agreement(decided: pd.DataFrame, exact: set[str]) -> Iterator[Row]:
         posteriors = rows[rows["attack"] == _LIKELIHOOD]
         attacks = {str(a): r for a, r in rows.groupby("attack", sort=False)}
         proved = name in exact or (rows["status"] == "proved").any()  # of true counts alone
-        for adversary, statements in posteriors.groupby("adversary", sort=False):
+        foreign = rows[~rows["attack"].isin([_LIKELIHOOD, *METHODS, *READINGS])]
+        for (attack, adversary), statements in pd.concat([posteriors, foreign]).groupby(
+            ["attack", "adversary"], sort=False
+        ):
             results = {"truth": _against_truth(statements)}
-            for method, compare in provers.items():
+            for method, compare in provers.items() if attack == _LIKELIHOOD else ():
                 if method in attacks and proved:
                     results[method] = compare(statements.merge(attacks[method], on=_SHARED))
             for against, (compared, failed) in results.items():
                 if not compared and against == "truth":
                     continue
-                yield _row("agreement", name, against, _LIKELIHOOD, str(adversary)) | {
+                yield _row("agreement", name, against, str(attack), str(adversary)) | {
                     "compared": compared, "failed": failed, "bound": 0.0,
                     "power": 1.0 - 0.1 ** (1.0 / compared) if compared else 1.0,
                     "power_unit": "share of statements that disagree",
@@ -537,8 +541,8 @@ def _agreement(decided: pd.DataFrame, exact: set[str]) -> Iterator[Row]:
 
 
 def _against_truth(rows: pd.DataFrame) -> tuple[int, int]:
-    """Return the numbers of calculated posteriors that are 0 or 1, and of those that are wrong."""
-    calculated = rows[rows["status"] == "calculated"]
+    """Return the numbers of posteriors, no mere beliefs, that are 0 or 1, and of wrong ones."""
+    calculated = rows[rows["status"].isin(["calculated", "proved"])]
     q, true = calculated["posterior"].to_numpy(), calculated["correct"].to_numpy()
     sure = (q == 0.0) | (q >= 1.0 - _ROUNDING)
     return int(sure.sum()), int((sure & (np.round(q) != true)).sum())

@@ -79,7 +79,7 @@ class AuditQuestion:
     methods : tuple of str, default ("posterior",)
         How adversaries conclude: ``posterior``, by the law of the records, or ``reconstruction``,
         ``majority``, ``claims`` and others of :func:`available_methods`, which take published
-        counts as true.
+        counts as true; or a registered attack with its settings, ``"NAME:KEY=VALUE,KEY=VALUE"``.
     """
 
     workload: Workload

@@ -21,6 +21,7 @@ class Homogeneous:
     """
 
     name = "homogeneous"
+    proof = True  # of true counts: everybody of the place is in a row
 
     def __init__(self, *, level, table):
         for given, what in ((level, "level"), (table, "table")):
@@ -29,7 +30,7 @@ class Homogeneous:
         self.level, self.table = level, table
 
     def run(self, release):
-        """Return a row for each such place: its code, the cell and the number of people."""
+        """Return a row for each such place: its code, the table, its cell and how many people."""
         key = (self.level, self.table)
         if key not in release.tables.counts:
             raise ArgumentError(f"release must have table {self.table!r} at level {self.level!r}")
@@ -40,6 +41,7 @@ class Homogeneous:
         return pd.DataFrame(
             {
                 self.level: release.tables.geoids[self.level][alike],
+                "table": self.table,
                 "cell": counts[alike].argmax(axis=1),
                 "people": counts[alike].max(axis=1),
             }
