@@ -243,7 +243,7 @@ def margin_problem(
         common = link.common[parts.first[cells[0]]]
         ones, place = np.ones(common.size, np.int64), (common, np.arange(common.size))
         groups = sp.csr_array((ones, place), shape=(n_common, common.size))
-        total: IntArray = (groups @ high[:, cells[0]].T).T
+        total: IntArray = np.asarray(groups @ high[:, cells[0]].T).T
         for side in cells:
             places.append(np.stack([row + link.common[parts.first[side]], side]))
             places.append(np.stack([row + np.arange(n_common), slack + np.arange(n_common)]))
