@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrisk._base.compiling import lean_kernel, lean_step
-from bayesrisk._base.validation import IntArray
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.components import Components
 from bayesrisk.constraints.narrow import RowSums, limits, shift
 from bayesrisk.constraints.rows import by_columns
@@ -225,6 +225,14 @@ def mark_usable(p: ProgramArrays, w: SearchWork, component: int) -> None:
     n_vars = p.first_var[component + 1] - p.first_var[component]
     for label in range(w.usable.size):
         w.usable[label] = 1 if w.usable[label] == n_vars else 0
+
+
+@lean_kernel
+def mark_even(p: ProgramArrays, w: SearchWork, even: BoolArray) -> None:
+    """Mark the components with a usable family: all solutions have one sum, distances are even."""
+    for component in range(p.first_var.size - 1):
+        mark_usable(p, w, component)
+        even[component] = w.usable.any()
 
 
 @lean_step

@@ -38,6 +38,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaln
 
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.constraints.rows import by_columns, equal_rows, largest_alone
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import (
@@ -340,22 +341,20 @@ class SideSums:
         self._mass = np.bincount(sides.separator, system.mass)
         last = [int(np.flatnonzero(w > -np.inf)[-1]) for w in system.row_weights]
         self._bounds = system.model.row_low + np.array(last, np.int64)
-        self._most = np.full(self._mass.size, np.iinfo(np.int64).max)
-        self._lower(self._most, 0)
+        self._most = self._alone(0)
         self._tops = []
         for k, cell in ((1, sides.one), (2, sides.other)):
             top = np.bincount(cell, system.model.high).astype(np.int64)
-            self._lower(top, k)
+            top = np.minimum(top, self._alone(k))
             room = np.bincount(sides.separator[self._first[k]], top).astype(np.int64)
             self._most = np.minimum(self._most, room)
             self._tops.append(top)
 
-    def _lower(self, top: IntArray, side: int) -> None:
-        """Lower the largest counts of cells to what the rows of a side leave."""
-        for r in self._rows[side]:
-            weight = self._weights[side][r]
-            inside = weight > 0
-            top[inside] = np.minimum(top[inside], self._bounds[r] // weight[inside])
+    def _alone(self, side: int) -> IntArray:
+        """Return the largest count that the rows of a side leave to each of its cells."""
+        rows = self._rows[side]
+        columns = by_columns(sp.csr_array(self._weights[side][rows]))
+        return largest_alone(columns, np.zeros_like(rows), self._bounds[rows])[0]
 
     def _part(self, k: int, functions: Sequence[IntArray] = ()) -> Contraction:
         """Return the contraction of a side: separators, and functions, stay open."""
@@ -607,14 +606,10 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
 def _merged(matrix: bytes, alive: bytes) -> tuple[IntArray, IntArray]:
     """Return the group of every class, by its column, and the columns of groups and of all."""
     present = np.frombuffer(alive, np.bool_)
-    full = np.frombuffer(matrix, np.int64).reshape(-1, present.size)
-    columns, first, inverse = np.unique(
-        full[:, present], axis=1, return_index=True, return_inverse=True
-    )
-    group = np.full(present.size, -1, np.int64)
-    group[present] = np.argsort(np.argsort(first))[inverse.ravel()]
-    merged = np.vstack([columns[:, np.argsort(first)], np.ones((1, first.size), np.int64)])
-    return group, merged
+    columns = np.frombuffer(matrix, np.int64).reshape(-1, present.size)[:, present]
+    group, (label, first) = np.full(present.size, -1, np.int64), equal_rows(sp.csr_array(columns.T))
+    group[present] = label
+    return group, np.vstack([columns[:, first], np.ones((1, first.size), np.int64)])
 
 
 @lru_cache(maxsize=256)

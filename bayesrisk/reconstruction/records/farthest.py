@@ -64,25 +64,6 @@ def _solve_distance(
     return lower, max(lower, upper), more, time.perf_counter() - start
 
 
-def fixed_totals(program: Program) -> BoolArray:
-    """Return the components with one number of records: every distance within is even.
-
-    They have a family whose rows are equations of ones that hold every variable once.
-    """
-    p = program.arrays
-    size, n_vars = np.diff(p.row_ptr), np.diff(p.first_var)
-    owner = np.repeat(np.arange(n_vars.size), np.diff(p.first_row))
-    weighted = np.bincount(np.repeat(np.arange(size.size), size), p.row_coef != 1, size.size)
-    sound = (p.row_low == p.row_high) & (weighted == 0)
-    keys = np.stack([owner, p.family])[:, sound]
-    (component, _), group = np.unique(keys, axis=1, return_inverse=True)
-    # Rows of a family share no variable: as many variables as there are is each of them once.
-    covered = np.bincount(group.ravel(), size[sound], component.size)
-    fixed = np.zeros(n_vars.size, np.bool_)
-    fixed[component[covered == n_vars[component]]] = True
-    return fixed
-
-
 def farthest_solutions(
     problem: Problem,
     star: sp.csr_array,
@@ -123,7 +104,8 @@ def farthest_solutions(
         star_point, np.ones(k, np.int64), far, findings, lower, upper
     )
     nodes, work = node_limits(program, farthest=True), program.work()
-    seconds, even, more = np.zeros(k), fixed_totals(program), np.zeros(k, np.int64)
+    seconds, even, more = np.zeros(k), np.zeros(k, np.bool_), np.zeros(k, np.int64)
+    propagation.mark_even(program.arrays, work, even)
     propagation.search_components(program.arrays, work, answers, _WITHOUT_END, nodes)
     np.add.at(more, program.parts.owner, far - point)
     for component in np.flatnonzero(lower != upper):

@@ -3,7 +3,7 @@
 import numpy as np
 from row_cases import source_of
 
-from bayesrisk.reconstruction.records.farthest import fixed_totals
+from bayesrisk.constraints.propagation import mark_even
 from bayesrisk.reconstruction.records.program import build_program
 
 
@@ -14,4 +14,7 @@ def test_totals_that_are_fixed_make_distances_even():
         program = build_program(
             [source], np.zeros(3, np.int64), np.arange(3), np.zeros(3, np.int64), np.full(3, 2)
         )
-        assert fixed_totals(program).tolist() == expected
+        for kernel in (mark_even, mark_even.py_func):
+            even = np.zeros(1, np.bool_)
+            kernel(program.arrays, program.work(), even)
+            assert even.tolist() == expected
