@@ -27,8 +27,8 @@ from bayesrisk.risk.audit import (
     release_differences,
     spot_comparisons,
 )
-from bayesrisk.risk.audit.adversaries import Reading
 from bayesrisk.risk.audit.checks import CHECKS
+from bayesrisk.risk.audit.reading import Reading
 from bayesrisk.tables import Records, Schema, Workload
 
 TABLE = Path(__file__).parents[1] / "docs/explanation/attacks/breakages.csv"

@@ -156,9 +156,10 @@ def audit(
     # Where no population is a file all name their own schema.
     if not any(isinstance(source, Path) and not source.is_dir() for source in sources):
         check_folder_names_its_own(document.get("schema"), None)
-    study, known = _study(populations, document, quiet=runner.quiet)
+    study = _study(populations, document, max_size, quiet=runner.quiet)
     _ = study.config  # which refuses wrong settings before anything is said
-    rare = first_look.first_section(populations, study, known, max_size)
+    with renamed({"max_size": "--max-size"}):
+        rare = study.rare_records().get("")  # of several populations their page has them
     if rare is not None and not runner.as_json:
         say(*rare._answer(), err=False)
     summary = runner.run(study, output, "audit")
@@ -208,8 +209,8 @@ def _source(entry: dict[str, Any]) -> "Path | PopulationSource":
 
 
 def _study(
-    population: Path | dict[str, Any], document: dict[str, Any], *, quiet: bool
-) -> tuple["br.experiments.AuditStudy", list[str]]:
+    population: Path | dict[str, Any], document: dict[str, Any], max_size: int, *, quiet: bool
+) -> "br.experiments.AuditStudy":
     from bayesrisk.mechanisms.registry import usual_roles
 
     workload = _workload(population, document, quiet=quiet)
@@ -228,7 +229,7 @@ def _study(
     if isinstance(schema, str):
         with renamed({"name": "--schema"}):
             schema = load_schema(schema)
-    study = br.experiments.AuditStudy(
+    return br.experiments.AuditStudy(
         population,
         workload,
         protections=_protections(document["protection"]),
@@ -243,8 +244,9 @@ def _study(
         methods=_methods(document.get("method")),
         seed=document.get("seed", 1),
         goal=_goal(document),
+        keys=background,
+        max_size=max_size,
     )
-    return study, background
 
 
 def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":

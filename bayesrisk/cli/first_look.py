@@ -31,8 +31,6 @@ _ONE_PLACE = (
 )
 #: The same arguments by the options that give them.
 _OPTIONS = {"keys": "--known", "sensitive": "--stated"}
-#: Bytes of records at most that are counted before an audit begins: some seconds of work.
-_MOST_BYTES = 2**25
 
 
 def look_alone(
@@ -74,32 +72,6 @@ def look_alone(
             frame = result.to_frame()
             frame.to_parquet(stream, index=False, compression="zstd", write_page_checksum=True)
     print_answer(source.mark | document(result), result._answer(), as_json=as_json)
-
-
-def first_section(
-    population: Any, study: "br.experiments.AuditStudy", known: Sequence[str], max_size: int
-) -> "FirstLook | None":
-    """Return the first look at the people of an audit; None of many, or of several populations."""
-    from bayesrisk.tables.exchange import Partitions
-
-    if not isinstance(population, Path) or Partitions.there(population):
-        return None
-    files = population.glob("*.parquet") if population.is_dir() else [population]
-    if sum(file.stat().st_size for file in files) > _MOST_BYTES:
-        return None
-    schema = study.schema or study.workload.schema
-    if population.is_dir():
-        microdata = br.tables.Microdata.read(population)
-        units = [unit for unit in (microdata.persons, microdata.households) if unit is not None]
-        data = next((u for u in units if set(schema.names) <= set(u.schema.names)), None)
-    else:
-        data = br.Records.read(population, schema=schema)
-    level = study.workload.levels[-1]
-    keys = [*([level] if level != "all" else []), *known]
-    if data is None or not keys or not len(data):
-        return None
-    sensitive = next((name for name in study.stated if name in schema.names), None)
-    return br.risk.first_look(data, keys=keys, sensitive=sensitive, max_size=max_size)
 
 
 def document(result: "FirstLook") -> dict[str, Any]:

@@ -15,6 +15,7 @@ from bayesrisk._base.display import Tabular, displayed, number
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.risk.record_classes import (
+    DENSE,
     Source,
     checked_source,
     classes,
@@ -45,6 +46,10 @@ class FirstLook(Tabular):
         Column whose values the classes should hide.
     distinct : ndarray of int64 or None, shape (records,)
         How many different sensitive values the record's class has.
+    by_chance : float
+        How many of as many records would be unique on average if the keys, each with the same
+        shares of values, had nothing to do with each other; missing of more than 4 million
+        combinations.
     """
 
     keys: tuple[str, ...]
@@ -52,6 +57,7 @@ class FirstLook(Tabular):
     minimal_uniques: IntArray
     sensitive: str | None
     distinct: IntArray | None
+    by_chance: float
 
     @property
     def k(self) -> int:
@@ -78,17 +84,16 @@ class FirstLook(Tabular):
         return np.asarray(fewer.sum(axis=1) > 0)
 
     def _answer(self) -> list[str]:
-        n = self.class_size.size
-        keys = ", ".join(self.keys)
+        n, alone = self.class_size.size, int(self.unique.sum())
+        chance = "" if np.isnan(self.by_chance) else (
+            f"; were these columns independent, about {self.by_chance:,.0f} would be"
+        )  # fmt: skip
+        fewer = f" {int(self.special.sum()):,} of them are on fewer of these (special uniques)."
         lines = [
-            f"{n:,} records are {self.k}-anonymous in {keys}: "
-            + (
-                f"each shares them with at least {max(self.k - 1, 0)} others."
-                if self.k != 1
-                else "some are alone with theirs."
-            ),
-            f"{int(self.unique.sum()):,} are unique ({_percent(self.unique)}), "
-            f"{int(self.special.sum()):,} of them on fewer keys already (special uniques).",
+            f"{alone:,} of {n:,} records ({_percent(self.unique)}) are alone with their "
+            f"{', '.join(self.keys)}{chance}.{fewer if alone else ''}",
+            f"Each shares them with at least {max(self.k - 1, 0)} others: the records are "
+            f"{self.k}-anonymous.",
         ]
         if self.l is not None and self.distinct is not None:
             alone = self.distinct == 1
@@ -200,7 +205,23 @@ def first_look(
         if check.text(sensitive, "sensitive") in names:
             raise ArgumentError("sensitive", "must be none of the keys", got=sensitive)
         distinct = _distinct(whole, coded({"records": records}, [sensitive], "sensitive")[0])
-    return FirstLook(tuple(names), counts[whole], minimal, sensitive, distinct)
+    chance = _independent_uniques(codes)
+    return FirstLook(tuple(names), counts[whole], minimal, sensitive, distinct, chance)
+
+
+def _independent_uniques(codes: Sequence[IntArray]) -> float:
+    """Return the mean number of uniques of n draws from the product of the columns' shares.
+
+    Of n draws the cell c, with share p(c), is drawn once with probability
+    n p(c) (1 - p(c))^(n - 1); the sum is over all cells.
+    """
+    n, cells, times = len(codes[0]), np.ones(1), np.ones(1)
+    for column in codes:
+        counts, groups = np.unique(np.unique(column, return_counts=True)[1], return_counts=True)
+        if cells.size * counts.size > DENSE:
+            return float("nan")
+        cells, times = (np.outer(a, b).ravel() for a, b in ((cells, counts / n), (times, groups)))
+    return float(n * (times * cells * (1.0 - cells) ** (n - 1)).sum()) if n else 0.0
 
 
 def _distinct(whole: IntArray, values: IntArray) -> IntArray:

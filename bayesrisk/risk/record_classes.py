@@ -13,7 +13,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, qu
 from bayesrisk.tables import Records
 
 Source = pd.DataFrame | Records
-_DENSE = 2**22  # combinations that are counted in a table of all of them
+DENSE = 2**22  # combinations that are counted in a table of all of them
 _LARGEST = 2**62
 
 
@@ -95,6 +95,6 @@ def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
             span = int(flat.max(initial=0)) + 1
         flat = flat * size + column
         span *= size
-    if span > max(_DENSE, 4 * len(flat)):
+    if span > max(DENSE, 4 * len(flat)):
         flat = renumbered(flat)
     return flat, np.bincount(flat, minlength=1)

@@ -145,14 +145,14 @@ class CellSpace:
     def queries(self, tables: Iterable[Table]) -> "Queries":
         """Return the published cells of tables over these cells, made once."""
         tables = tuple(tables)
-        for known in self._known:
-            if known.tables == tables:
-                return known
-        self._known.append(Queries(self, tables))
-        return self._known[-1]
+        for queries in self._last_queries:
+            if queries.tables == tables:
+                return queries
+        self._last_queries.append(Queries(self, tables))
+        return self._last_queries[-1]
 
     @cached_property
-    def _known(self) -> "deque[Queries]":
+    def _last_queries(self) -> "deque[Queries]":
         return deque(maxlen=16)
 
     def mass(
@@ -196,17 +196,17 @@ _KEPT: deque[tuple[Schema, tuple[Table, ...], CellSpace]] = deque(maxlen=16)
 def table_cells(schema: Schema, tables: Iterable[Table]) -> CellSpace:
     """Return the same as :func:`coarsest_cells`, of the last few sets of tables made once."""
     tables = tuple(tables)
-    for other, known, space in _KEPT:
-        if known == tables and other == schema:
+    for other, kept_tables, space in _KEPT:
+        if kept_tables == tables and other == schema:
             return space
-    made = coarsest_cells(schema, tables)
+    cells = coarsest_cells(schema, tables)
     # Other tables may tell the same cells apart, whose rows then stand already.
-    alike = (
+    equal = (
         space
         for other, _, space in _KEPT
-        if other == schema and all(np.array_equal(b, space.bins[n]) for n, b in made.bins.items())
+        if other == schema and all(np.array_equal(b, space.bins[n]) for n, b in cells.bins.items())
     )
-    _KEPT.append((schema, tables, next(alike, made)))
+    _KEPT.append((schema, tables, next(equal, cells)))
     return _KEPT[-1][2]
 
 

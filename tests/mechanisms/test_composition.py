@@ -8,7 +8,7 @@ from bayesrisk import Release, tabulate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, RoundingSpec, SimulationOnly, TrueCounts
-from bayesrisk.risk.audit.adversaries import readings
+from bayesrisk.risk.audit.reading import readings
 from bayesrisk.tables import Attribute, Geography, Records, Schema, Workload
 
 #: Parameters for the test of neighbours.

@@ -121,6 +121,42 @@ def test_records_of_a_frame_are_audited_in_ten_lines(tmp_path):
     assert len(done.brief) == 3
 
 
+def rare(frame, keys):
+    """Return how many people are alone with their keys, counted one by one."""
+    rows = [tuple(row) for row in frame[keys].to_numpy().tolist()]
+    return sum(rows.count(row) == 1 for row in rows)
+
+
+def test_the_page_and_the_screen_of_an_audit_have_its_rare_records(file, tmp_path):
+    words = [file, "--place", "clinic", "--cut", "age=18,65", "--known", "sex,age"]
+    words += ["--stated", "diagnosis", "--protection", "none", "--adversary", "outsider"]
+    done = run("audit", *words, "--targets", "2", "-o", tmp_path / "audit", "--json")
+    assert done.exit_code == 0, done.exception
+    frame = patients().assign(age=np.digitize(patients()["age"], [18, 65]))
+    alone = rare(frame, ["clinic", "sex", "age"])
+    found = json.loads(done.stdout)["rare_records"]
+    assert (found["unique"], found["records"]) == (alone, 70)
+    page = (tmp_path / "audit" / "report.html").read_text(encoding="utf-8")
+    head = page[: page.index("Tables</h2>")]
+    assert page.count("Rare records.") == 1
+    assert f"{alone} of 70 records" in head.partition("Rare records.")[2][:200]
+    assert "Confidential" in head
+    assert str(found["classes"][0]["records"]) in page.partition("Rare records: by how many")[2]
+
+
+def test_the_page_of_several_populations_has_the_rare_records_of_each(tmp_path):
+    frames = {"north": patients(), "south": patients().iloc[:31]}
+    schema = br.Schema.from_frame(frames["north"], place="clinic", cuts={"age": [18, 65]})
+    who = [br.risk.Adversary.named("linker", known=["age"])]
+    study = AuditStudy(frames, br.Workload.of(schema), protections=[Protection("none")],
+        adversaries=who, stated=["diagnosis"], schema=schema, targets=2)  # fmt: skip
+    br.run(study, tmp_path / "audit")
+    page = (tmp_path / "audit" / "report.html").read_text(encoding="utf-8")
+    for people, frame in zip((70, 31), frames.values(), strict=True):
+        binned = frame.assign(age=np.digitize(frame["age"], [18, 65]))
+        assert f"{rare(binned, ['clinic', 'age'])} of {people} records" in page
+
+
 def test_what_an_audit_recommends_is_released(file, tmp_path):
     """The first line of its answer names protections as the release takes them."""
     done = run(

@@ -28,7 +28,8 @@ from bayesrisk.census.readers import record_form
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
-from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
+from bayesrisk.reconstruction.linkage import Guesses, cell_counts
+from bayesrisk.reconstruction.persons import Persons, person_frame
 from bayesrisk.risk.linkage import reidentification as linkage, variability
 from bayesrisk.risk.linkage.agreement import (
     AgreementSums,

@@ -19,8 +19,9 @@ from bayesrisk.experiments.audit.populations import POPULATION, Protection, by_p
 from bayesrisk.mechanisms.base import Dial
 from bayesrisk.mechanisms.registry import has_budget, mechanism_dial
 from bayesrisk.risk.audit import audit_targets, costs
-from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
 from bayesrisk.risk.audit.measures import BEST_READINGS
+from bayesrisk.risk.audit.place_beliefs import UNSTATED
+from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.statements.claims import risk_ratio
 
 _RANGE = ".."

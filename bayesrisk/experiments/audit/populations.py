@@ -27,17 +27,19 @@ from bayesrisk.interfaces import Mechanism, PopulationSource
 from bayesrisk.mechanisms import BaseMechanism
 from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_parameters
 from bayesrisk.release import Release
-from bayesrisk.risk.audit import (
-    AuditedPopulation,
-    AuditQuestion,
-    adversaries,
-    checks,
-    spot_comparisons,
-)
+from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, checks, spot_comparisons
 from bayesrisk.risk.audit.constructions import equal_in_law
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
+from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
+from bayesrisk.risk.audit.surroundings import (
+    Surroundings,
+    drawn_targets,
+    fit_place_concentration,
+    sampled_places,
+)
+from bayesrisk.risk.microdata import FirstLook, first_look
 from bayesrisk.risk.statements.counterfactual import is_additive
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
@@ -105,6 +107,7 @@ FEW_TARGETS = 30
 #: Before the digest of records that are held, which is that of any file with the same records.
 OF_RECORDS = "records:"
 _KEPT = 24  # releases of so small a population
+_MOST_LOOKED_AT = 2**20  # records that are held against each other: some seconds
 
 
 def is_made_up(source: Source) -> bool:
@@ -205,7 +208,7 @@ class Survey:
     targets: IntArray
     target_places: IntArray
     households: bool
-    around: tuple[adversaries.Surroundings, ...]
+    around: tuple[Surroundings, ...]
 
 
 class Pilot(NamedTuple):
@@ -273,9 +276,7 @@ class PopulationInParts:
             return Microdata.read(path)
         return as_microdata(Records.read(path, schema=self.schema))
 
-    def _read(
-        self, number: int, surroundings: adversaries.Surroundings | None
-    ) -> AuditedPopulation | None:
+    def _read(self, number: int, surroundings: Surroundings | None) -> AuditedPopulation | None:
         """Return a part; None where nobody lives there."""
         data = self._microdata(number)
         if not len(data.for_schema(self.question.workload.schema)):
@@ -321,8 +322,8 @@ class PopulationInParts:
             raise ArgumentError("population must hold at least one record, got none")
         if targets is None and rows[-1] > MOST_TARGETS:
             targets = USUAL_TARGETS
-        chosen = adversaries.drawn_targets(self.seed, rows[-1], targets)
-        sampled = adversaries.sampled_places(self.seed, places[-1])
+        chosen = drawn_targets(self.seed, rows[-1], targets)
+        sampled = sampled_places(self.seed, places[-1])
         concentration = question.concentration
         if concentration is None and places[-1] == 1:
             concentration = schema.size
@@ -343,17 +344,27 @@ class PopulationInParts:
                     counts = np.zeros((sampled.size, values.shape[1]), np.int64)
                 counts[positions] = values
         equals = (
-            adversaries.fit_place_concentration(counts)
-            if counts.size
-            else float(concentration or schema.size)
+            fit_place_concentration(counts) if counts.size else float(concentration or schema.size)
         )
         around = tuple(
-            adversaries.Surroundings(code, row, place, composition, largest, equals)
+            Surroundings(code, row, place, composition, largest, equals)
             for code, row, place in zip(codes, rows, places, strict=False)
         )
         surroundings = () if self._index is None else around
         extent = np.array(rows), np.array(places)
         return Survey(self._digest, *extent, chosen, homes, households, surroundings)
+
+    def rare_records(
+        self, keys: Sequence[str], stated: Sequence[str], max_size: int
+    ) -> FirstLook | None:
+        """Return the rarity of records by place and keys; None of parts, and of very many."""
+        level, schema = self.question.workload.levels[-1], self.question.workload.schema
+        keys = [*([level] if level != "all" else []), *keys]
+        if self._index is not None or not keys or self.people > _MOST_LOOKED_AT:
+            return None
+        secret = next((name for name in stated if name in schema.names and name not in keys), None)
+        records = self.part(0).records
+        return first_look(records, keys=keys, sensitive=secret, max_size=max_size)
 
     def check(self, protection: Protection) -> None:
         """Refuse a protection that cannot be made, or that needs more than a part."""
@@ -488,7 +499,7 @@ class PopulationInParts:
             audited, release = self.part(part), self.release(protection, number, part)
             for method in audited.methods(self._stream(protection), number, *release):
                 chosen = part_rows[part_rows["attack"] == method.reading.name]
-                if len(chosen) and method.reading.name in adversaries.READINGS:
+                if len(chosen) and method.reading.name in READINGS:
                     read = method.reading, method.counterfactual
                     frames.append(spot_comparisons(audited, chosen, *read, targets=targets))
         return pd.concat(frames, ignore_index=True)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -38,6 +39,7 @@ from bayesrisk.experiments.audit.words import (
 )
 from bayesrisk.experiments.pages import Part, listed, marked
 from bayesrisk.mechanisms.meanings import shown_name
+from bayesrisk.risk.microdata import FirstLook
 
 Row = Mapping[Any, Any]
 UNLIKE = "unlike their place"
@@ -231,6 +233,7 @@ _PLAIN = {
     "privacy": "Epsilon of a whole release at delta 1e-10, for one record that comes or goes "
     "(add-remove) or changes, by its own law and by its rho",
     "settings": "Every setting that was tried",
+    "rare": "Rare records: by how many people share what is known of them, before any release",
 }
 
 
@@ -325,11 +328,13 @@ def audit_files(
     choice: pd.DataFrame | None = None,
     settings: pd.DataFrame | None = None,
     privacy: pd.DataFrame | None = None,
+    rare: Mapping[str, FirstLook] = MappingProxyType({}),
 ) -> dict[str, bytes]:
     """Return the further files of a complete audit, by name.
 
     Statements, errors and ``checks`` are those of all shards, ``config`` is that of the audit;
-    ``choice`` has the chosen settings of protections, ``settings`` all that were tried.
+    ``choice`` has the chosen settings of protections, ``settings`` all that were tried, ``rare``
+    how rare the records of populations are.
     """
     frames = {
         "measures": measures, "comparisons": comparisons, "costs": costs,
@@ -360,6 +365,10 @@ def audit_files(
             answer += _answer_figures(mine, pairs, cost, Path(folder), end, title)
             sentence = marked("<b>Proved by counts.</b> {}", _full(proofs_text(proved)))
             answer.append(("sentence", sentence, "proved"))
+            if name in rare:
+                lines = [*rare[name]._answer(), "A release tells of them what its counts tell."]
+                sentence = marked("<b>Rare records.</b> {}", " ".join(lines))
+                answer.append(("sentence", sentence, "rare"))
             figures = _belief_figures(mine, Path(folder), end, title)
             more.append(("folded", f"{title}beliefs before, without and after", figures))
         for file in sorted(Path(folder).iterdir()):
@@ -369,6 +378,12 @@ def audit_files(
     frames["errors"] = (
         errors.groupby(error_keys, sort=False)[["error", "withheld"]].mean().reset_index()
     )
+    if rare:
+        looks = [
+            look.summary().assign(**{POPULATION: name} if name else {})
+            for name, look in rare.items()
+        ]
+        frames["rare"] = pd.concat(looks, ignore_index=True)
     made_up = bool(config.get("made_up", False))
     downloads = {n: base64.b64encode(csv_bytes(frames[n])).decode() for n in _DOWNLOADS}
     page = pages.render(

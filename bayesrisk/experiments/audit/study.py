@@ -53,6 +53,7 @@ from bayesrisk.risk.audit.population import NO_ERRORS
 from bayesrisk.risk.audit.privacy import privacy_losses
 from bayesrisk.risk.audit.release_law import NO_DIFFERENCES
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
+from bayesrisk.risk.microdata import FirstLook
 from bayesrisk.tables import Records, Schema, Workload
 
 if TYPE_CHECKING:
@@ -210,6 +211,11 @@ class AuditStudy(Study):
         of that of its :class:`~bayesrisk.mechanisms.base.Dial`; all settings use the same random
         numbers.  Results are about the chosen settings, and there are ``choice.csv`` and
         ``settings.csv``, with every setting that was tried.
+    keys : sequence of str, optional
+        Attributes, beside the place, by which rare records are counted (:func:`first_look`); by
+        default all that an adversary knows of the target.
+    max_size : int, default 3
+        Rare records: most attributes of a combination that is looked at.
 
     Notes
     -----
@@ -235,6 +241,8 @@ class AuditStudy(Study):
     seed: int = 1
     targets_per_shard: int = 25
     goal: choosing.ProtectionGoal | None = None
+    keys: Sequence[str] = ()
+    max_size: int = 3
 
     layout = LAYOUT
     caches: ClassVar = (open_index,)
@@ -270,6 +278,9 @@ class AuditStudy(Study):
         check.scalar(self.half_width, "half_width", lower=0.0, upper=1.0)
         check.integer(self.targets_per_shard, "targets_per_shard", lower=1)
         check.integer(self.seed, "seed", lower=0)
+        check.integer(self.max_size, "max_size", lower=1)
+        for name in check.texts(self.keys, "keys"):
+            check.choice(name, "keys", self.workload.schema.names)
 
     def _check_protections(self) -> None:
         """Refuse names that come twice, and settings that cannot be made of a population."""
@@ -292,6 +303,15 @@ class AuditStudy(Study):
             raise ArgumentError(
                 f"protections must not be called as settings of another one are, got {quote(names)}"
             )
+
+    def rare_records(self) -> dict[str, FirstLook]:
+        """Return for each population that is held whole how rare its records are."""
+        keys = self.keys or dict.fromkeys(n for one in self.adversaries for n in one.known)
+        looks = {
+            name: population.rare_records([*keys], self.stated, self.max_size)
+            for name, population in self._populations.items()
+        }
+        return {name: look for name, look in looks.items() if look is not None}
 
     # Who is asked about what: populations, and their targets in shards.
 
@@ -589,7 +609,8 @@ class AuditStudy(Study):
                     frame.insert(0, POPULATION, name)
                 parts.setdefault(kind, []).append(frame)
         frames = {kind: pd.concat(pieces, ignore_index=True) for kind, pieces in parts.items()}
-        files = audit_files(statements, errors, self.config, **frames, **more)
+        rare = self.rare_records()
+        files = audit_files(statements, errors, self.config, rare=rare, **frames, **more)
         return files | {_PROTECTIONS: self._protections_document(protections)}
 
     def _follows(self, clear: Protection, faint: Protection) -> bool:

@@ -347,12 +347,12 @@ class WeighedModel:
         """
         low, weights = [], []
         for r in rows.tolist():
-            own, least = self.row_weights[r], -math.inf
+            weight, least = self.row_weights[r], -math.inf
             if self.noisy[r]:
-                least = own.max() - reach
-            inside = np.flatnonzero((own > -math.inf) & (own >= least))
+                least = weight.max() - reach
+            inside = np.flatnonzero((weight > -math.inf) & (weight >= least))
             low.append(int(self.model.row_low[r] + inside[0]) if inside.size else 0)
-            weights.append(own[inside[0] : inside[-1] + 1] if inside.size else own[:1])
+            weights.append(weight[inside[0] : inside[-1] + 1] if inside.size else weight[:1])
         matrix = self.model.rows[rows][:, unknowns]
         priors = [self.priors[g] for g in unknowns]
         return weighed_model(matrix, np.array(low, np.int64), weights, priors, self.noisy[rows])

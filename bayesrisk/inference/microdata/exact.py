@@ -398,10 +398,10 @@ class SideSums:
             weight = np.log(p[one_row]) + np.log(q[other_row])
         weight += (gammaln(n + 1.0) - n * np.log(self._mass)).sum(axis=1)
         for r in self._rows[0]:
-            own = self._system.row_weights[r]
+            row_weight = self._system.row_weights[r]
             total = n @ self._weights[0][r] - self._system.model.row_low[r]
-            inside = (total >= 0) & (total < own.size)
-            weight += np.where(inside, own[np.where(inside, total, 0)], -np.inf)
+            inside = (total >= 0) & (total < row_weight.size)
+            weight += np.where(inside, row_weight[np.where(inside, total, 0)], -np.inf)
         if not weight.size or weight.max() == -np.inf:
             raise NoStateError
         probability = np.exp(weight - weight.max())

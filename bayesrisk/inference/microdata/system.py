@@ -122,14 +122,14 @@ class MicrodataSystem:
         plain = not settled.any() or self.prior.concentration is None
         strata = []
         for place in range(len(self.places)):
-            own = mass if plain else mass + settled[place] * (mass > 0.0)
+            shares = mass if plain else mass + settled[place] * (mass > 0.0)
             exact_groups = [g for g in knowledge.exact_groups if g.place == place]
             groups = [g for g in knowledge.groups if g.place == place]
             conditions = _disjoint(exact_groups, groups, mass.size)
             if conditions is None:
                 return None
             people = int(knowledge.people[place])
-            strata.append(_place_strata(place, conditions, groups, settled[place], own, people))
+            strata.append(_place_strata(place, conditions, groups, settled[place], shares, people))
         return strata
 
     @property
@@ -445,19 +445,19 @@ def _published_rows(system: MicrodataSystem) -> PublishedRows:
         sums = sp.csr_array(sp.vstack(stated, format="csr"))
         parts.append(system.map_unknowns(sums))
         constants.append(system.settled(sums))
-    known = [*knowledge.groups, *knowledge.exact_groups]
-    given = np.concatenate([*hard, np.zeros(n_places, np.bool_), np.ones(len(known), np.bool_)])
+    groups = [*knowledge.groups, *knowledge.exact_groups]
+    exact = np.concatenate([*hard, np.zeros(n_places, np.bool_), np.ones(len(groups), np.bool_)])
     settled = np.asarray(knowledge.settled.sum(axis=1), np.int64).ravel()
-    counts = np.concatenate([*published, settled, np.array([g.count for g in known], np.int64)])
-    known_counts, laws = np.concatenate(constants), [*laws, *[None] * (n_places + len(known))]
+    counts = np.concatenate([*published, settled, np.array([g.count for g in groups], np.int64)])
+    known_counts, laws = np.concatenate(constants), [*laws, *[None] * (n_places + len(groups))]
     names += [f"number of records of {p}" for p in system.places]
-    names += [f"number of {g.name}" for g in known]
-    high = _largest_counts(given, counts, laws, system.prior)
+    names += [f"number of {g.name}" for g in groups]
+    high = _largest_counts(exact, counts, laws, system.prior)
     high = np.where(high < UNBOUNDED, high - known_counts, high)
     none = np.zeros(system.size, np.int64)
     matrix = sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
-    model = IntegerModel(none, none + ENDLESS, matrix, np.where(given, high, 0), high)
-    return PublishedRows(model, given, counts, known_counts, laws, names)
+    model = IntegerModel(none, none + ENDLESS, matrix, np.where(exact, high, 0), high)
+    return PublishedRows(model, exact, counts, known_counts, laws, names)
 
 
 def _largest_counts(

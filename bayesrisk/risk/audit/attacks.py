@@ -19,20 +19,17 @@ from bayesrisk.inference import RecordPrior
 from bayesrisk.reconstruction import Status, reconstruct, verify_claims
 from bayesrisk.reconstruction.registry import REGISTRY as ATTACKS
 from bayesrisk.release import Release
-from bayesrisk.risk.audit.adversaries import (
+from bayesrisk.risk.audit.adversaries import TargetBelief, TargetQuestion, prior_belief
+from bayesrisk.risk.audit.named_attacks import NamedAttack, make_named
+from bayesrisk.risk.audit.place_beliefs import (
     UNSTATED,
     AuditTarget,
     PlaceReading,
-    Reading,
-    TargetBelief,
     TargetBeliefs,
-    TargetQuestion,
     infer,
-    prior_belief,
     prior_of_rest,
-    readings,
 )
-from bayesrisk.risk.audit.named_attacks import NamedAttack, make_named
+from bayesrisk.risk.audit.reading import Reading, readings
 from bayesrisk.tables import PublishedTables, Schema, Workload
 from bayesrisk.tables.published import select_rows
 

@@ -17,10 +17,10 @@ from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.release import MechanismSpec, NoiseSpec, TrueCounts
 from bayesrisk.risk.audit import measures
-from bayesrisk.risk.audit.adversaries import READINGS
 from bayesrisk.risk.audit.attacks import METHODS
 from bayesrisk.risk.audit.constructions import constructions
 from bayesrisk.risk.audit.population import AuditQuestion
+from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.audit.release_law import DIFFERENCES, USUALLY, Row, law_checks
 from bayesrisk.risk.audit.spot_checks import MISSING, PUBLIC, SPOTS
 from bayesrisk.risk.intervals import clustered_interval

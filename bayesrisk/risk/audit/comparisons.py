@@ -12,7 +12,6 @@ from scipy.special import stdtr, stdtrit
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import FloatArray
-from bayesrisk.risk.audit.adversaries import UNSTATED
 from bayesrisk.risk.audit.measures import (
     BEST_READINGS,
     KEYS,
@@ -29,6 +28,7 @@ from bayesrisk.risk.audit.measures import (
     share_asked,
     whole_columns,
 )
+from bayesrisk.risk.audit.place_beliefs import UNSTATED
 
 #: Verdicts on a protection, held against another one; the last three are by construction.
 LESS, MORE, UNTOLD = "less", "more", "cannot tell"

@@ -28,7 +28,8 @@ from scipy.special import stdtrit
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.risk.audit.adversaries import READINGS, UNSTATED
+from bayesrisk.risk.audit.place_beliefs import UNSTATED
+from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.intervals import clustered_interval, number_interval
 from bayesrisk.risk.statements.claims import OPEN, numbers, risk_ratio
 

@@ -14,7 +14,8 @@ from bayesrisk.inference import MemberQuestion, RecordPrior, microdata_posterior
 from bayesrisk.inference.microdata.posterior import absent_member_posterior
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import Release
-from bayesrisk.risk.audit.adversaries import CALCULATED, Adversary
+from bayesrisk.risk.audit.adversaries import Adversary
+from bayesrisk.risk.audit.place_beliefs import CALCULATED
 from bayesrisk.risk.audit.population import AuditQuestion
 from bayesrisk.risk.statements.statements import Statements
 from bayesrisk.tables import HouseholdLink, Records, Workload

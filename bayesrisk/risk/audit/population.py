@@ -18,23 +18,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec, RangeSpec, Release
-from bayesrisk.risk.audit.adversaries import (
-    CHAINS,
-    INSIDERS,
-    MECHANISM,
-    Adversary,
-    AuditTarget,
-    PlaceReading,
-    SharedLaws,
-    Surroundings,
-    TargetBeliefs,
-    TargetQuestion,
-    audit_rng,
-    drawn_targets,
-    fit_place_concentration,
-    known_others,
-    sampled_places,
-)
+from bayesrisk.risk.audit.adversaries import Adversary, TargetQuestion
 from bayesrisk.risk.audit.attacks import (
     POSTERIOR,
     STATEMENTS,
@@ -45,6 +29,23 @@ from bayesrisk.risk.audit.attacks import (
     stated_values,
 )
 from bayesrisk.risk.audit.measures import empty_frame
+from bayesrisk.risk.audit.place_beliefs import (
+    AuditTarget,
+    PlaceReading,
+    SharedLaws,
+    TargetBeliefs,
+    known_others,
+)
+from bayesrisk.risk.audit.surroundings import (
+    CHAINS,
+    INSIDERS,
+    MECHANISM,
+    Surroundings,
+    audit_rng,
+    drawn_targets,
+    fit_place_concentration,
+    sampled_places,
+)
 from bayesrisk.risk.mechanism.simulation import Drawing
 from bayesrisk.risk.statements.counterfactual import counted_unit, is_additive, microdata_without
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate

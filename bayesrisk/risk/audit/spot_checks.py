@@ -11,9 +11,10 @@ import pandas as pd
 from scipy.special import gammaln
 
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
-from bayesrisk.risk.audit import adversaries
+from bayesrisk.risk.audit import adversaries, place_beliefs, surroundings
 from bayesrisk.risk.audit.measures import empty_frame
 from bayesrisk.risk.audit.population import AuditedPopulation
+from bayesrisk.risk.audit.reading import Reading
 from bayesrisk.risk.statements.claims import OPEN
 
 # -----------------------------------------------------------------------------
@@ -28,7 +29,7 @@ _LEAST = 1e-11  # of the largest likelihood of a count: what is less likely is l
 
 
 def plain_beliefs(
-    place: adversaries.PlaceReading, targets: Sequence[adversaries.AuditTarget]
+    place: place_beliefs.PlaceReading, targets: Sequence[place_beliefs.AuditTarget]
 ) -> list[dict[str, FloatArray]] | None:
     r"""Return prior, without and posterior about a person, by plain sums; None if not small.
 
@@ -89,8 +90,8 @@ def _indicator(question: adversaries.TargetQuestion) -> FloatArray:
 
 
 def _sums(
-    reading: adversaries.Reading,
-    place: adversaries.PlaceReading,
+    reading: Reading,
+    place: place_beliefs.PlaceReading,
     mass: FloatArray,
     indicator: FloatArray,
     known_counts: IntArray,
@@ -143,7 +144,7 @@ def _sums(
 
 
 def _counts(
-    reading: adversaries.Reading, place: adversaries.PlaceReading, most: int
+    reading: Reading, place: place_beliefs.PlaceReading, most: int
 ) -> tuple[IntArray, list[FloatArray]] | None:
     """Return the weight of a record of each cell in every count, and likelihoods of its sums."""
     tables, spec = reading.release.tables, reading.release.spec
@@ -283,7 +284,7 @@ def _likely_concentration(population: AuditedPopulation) -> float:
     """Return the stated concentration, or one that makes the places more probable."""
     from scipy.stats import dirichlet_multinomial  # slow to import
 
-    places = adversaries.sampled_places(population.seed, population.codes.size)
+    places = surroundings.sampled_places(population.seed, population.codes.size)
     counts = population.tallies(places)
     counts = counts[:, counts.any(axis=0)]
     total, n = counts.sum(axis=0), counts.sum(axis=1)
@@ -309,8 +310,8 @@ NO_SPOTS = empty_frame(
 def spot_comparisons(
     population: AuditedPopulation,
     statements: pd.DataFrame,
-    reading: adversaries.Reading,
-    counterfactual: Callable[[int], adversaries.Reading],
+    reading: Reading,
+    counterfactual: Callable[[int], Reading],
     *,
     targets: int = 20,
 ) -> pd.DataFrame:
@@ -332,7 +333,7 @@ def spot_comparisons(
     groups = dict(list(statements.groupby(["target", "adversary"], sort=False)))
     position = {text: i for i, text in enumerate(population.question.values)}
     order = [*itertools.islice(_order(statements[~is_open], population.seed), _TRIES * targets)]
-    rng = adversaries.audit_rng(population.seed, _DRAWN, 1)
+    rng = surroundings.audit_rng(population.seed, _DRAWN, 1)
     missing = rng.permutation(statements.loc[is_open, "target"].unique())[:targets].tolist()
     first = {
         name: int(population.place[int(name) - population._row]) for name, _ in order[:targets]
@@ -346,7 +347,7 @@ def spot_comparisons(
         row, small = int(target) - population._row, False
         place = int(population.place[row])
         code, prior = str(population.codes[place]), population.prior(place)
-        read = adversaries.PlaceReading(
+        read = place_beliefs.PlaceReading(
             reading, population.level, code, prior, False, counterfactual, ()
         )
         pairs = list(zip(*population._place_targets(place, np.array([row])), strict=True))
@@ -392,7 +393,7 @@ def _order(statements: pd.DataFrame, seed: int) -> Iterator[tuple[str, bool]]:
     gain = (statements["posterior"] - statements["without"]).abs()
     largest_gain = gain.groupby(statements["target"], sort=True).max()
     names = largest_gain.index.to_numpy()
-    shuffled = adversaries.audit_rng(seed, _DRAWN).permutation(names).tolist()
+    shuffled = surroundings.audit_rng(seed, _DRAWN).permutation(names).tolist()
     most = names[np.argsort(-largest_gain.to_numpy(), kind="stable")].tolist()
     turns = [step for a, b in zip(shuffled, most, strict=True) for step in ((a, True), (b, False))]
     first = dict(reversed(turns))

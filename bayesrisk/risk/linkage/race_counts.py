@@ -8,7 +8,7 @@ import pandas as pd
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
-from bayesrisk.reconstruction import linkage
+from bayesrisk.reconstruction.persons import CELLS, Persons, person_frame, race_ethnicity
 from bayesrisk.tables import PublishedTables
 from bayesrisk.tables.recoding import CENRACE
 
@@ -19,7 +19,7 @@ _PL94 = {False: "hispanic * cenrace", True: "votingage * hispanic * cenrace"}
 
 
 def race_ethnicity_counts(
-    source: PublishedTables | pd.DataFrame | linkage.Persons,
+    source: PublishedTables | pd.DataFrame | Persons,
     *,
     level: str = "block",
     adults: bool = False,
@@ -56,26 +56,24 @@ def race_ethnicity_counts(
     adults = check.flag(adults, "adults")
     if isinstance(source, PublishedTables):
         places, counts = _published(source, level, adults=adults)
-    elif isinstance(source, pd.DataFrame | linkage.Persons):
+    elif isinstance(source, pd.DataFrame | Persons):
         check.choice(level, "level", ("block",))
         places, counts = _counted(source, adults=adults)
     else:
         raise ArgumentTypeError("source", "must be PublishedTables or a DataFrame", got=source)
-    return pd.DataFrame(counts, index=pd.Index(places, name=level), columns=range(linkage.CELLS))
+    return pd.DataFrame(counts, index=pd.Index(places, name=level), columns=range(CELLS))
 
 
-def _counted(
-    records: pd.DataFrame | linkage.Persons, *, adults: bool
-) -> tuple[list[str], IntArray]:
+def _counted(records: pd.DataFrame | Persons, *, adults: bool) -> tuple[list[str], IntArray]:
     columns = ("block", *(("age",) if adults else ()), "race", "hisp")
-    frame = linkage.person_frame(records, columns=columns, source="source" + ", adults" * adults)
+    frame = person_frame(records, columns=columns, source="source" + ", adults" * adults)
     # A block where only children live stays in the list of places, with counts of zero.
     block, blocks = pd.factorize(frame["block"], sort=True)
-    cells = block * linkage.CELLS + linkage.race_ethnicity(frame)
+    cells = block * CELLS + race_ethnicity(frame)
     if adults:
         cells = cells[frame["age"].to_numpy() >= _ADULT]
-    counts = np.bincount(cells, minlength=len(blocks) * linkage.CELLS).astype(np.int64)
-    return list(blocks), counts.reshape(-1, linkage.CELLS)
+    counts = np.bincount(cells, minlength=len(blocks) * CELLS).astype(np.int64)
+    return list(blocks), counts.reshape(-1, CELLS)
 
 
 def _published(tables: PublishedTables, level: str, *, adults: bool) -> tuple[list[str], IntArray]:
@@ -87,14 +85,14 @@ def _published(tables: PublishedTables, level: str, *, adults: bool) -> tuple[li
         everybody = _by_race(tables, level, races)
         not_hispanic = _by_race(tables, level, by_origin)
         return places, np.stack([not_hispanic, everybody - not_hispanic], axis=2).reshape(
-            len(places), linkage.CELLS
+            len(places), CELLS
         )
     if _PL94[adults] in published:
         dense = tables.counts[level, _PL94[adults]].toarray()
         by_origin_and_race = dense.reshape(len(places), -1, 2, 63)[:, -1]
         counts = np.empty((len(places), 63, 2), np.int64)
         counts[:, CENRACE - 1] = by_origin_and_race.transpose(0, 2, 1)
-        return places, counts.reshape(len(places), linkage.CELLS)
+        return places, counts.reshape(len(places), CELLS)
     wanted = f"{' and '.join(_SF1[adults])}, or {_PL94[adults]!r}"
     raise ArgumentError(
         "source", f"must have tables {wanted} at level {level!r}", shown=", ".join(published)

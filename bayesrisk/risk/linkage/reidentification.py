@@ -22,6 +22,8 @@ from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.reconstruction import linkage
+from bayesrisk.reconstruction.matching import match_records
+from bayesrisk.reconstruction.persons import Persons, person_frame, race_ethnicity
 from bayesrisk.risk.intervals import stratified_rates
 from bayesrisk.risk.linkage import agreement
 
@@ -163,7 +165,7 @@ def reidentify(
     sources: agreement.Sources,
     attackers: agreement.Sources,
     *,
-    truth: pd.DataFrame | linkage.Persons,
+    truth: pd.DataFrame | Persons,
     baseline_from: str | linkage.Guesses,
     rng: Seed,
     zero_variability_blocks: pd.Series | list[str] | None = None,
@@ -202,14 +204,13 @@ def reidentify(
     targets = panel_targets(truth, proved)
     guesses = agreement.read_guesses(baseline_from, sources, random)
     files = {
-        name: linkage.person_frame(file, columns=_KNOWN, source=name)
-        for name, file in attackers.items()
+        name: person_frame(file, columns=_KNOWN, source=name) for name, file in attackers.items()
     }
     return link_targets(sources, files, targets, guesses, random, confidence=confidence)
 
 
 def panel_targets(
-    truth: pd.DataFrame | linkage.Persons,
+    truth: pd.DataFrame | Persons,
     proved: set[str] | None,
     everywhere: IntArray | None = None,
 ) -> pd.DataFrame:
@@ -308,11 +309,11 @@ def _targets(
 
 def _outcome(records: pd.DataFrame, target: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Return for each target whether a record was linked to it, and whether it was right."""
-    links = linkage.match_records(
+    links = match_records(
         records, target, keys=[("block", "sex", "age"), ("block", "sex", "agebin")], rng=rng
     )
     attached: IntArray = np.full(len(target), -2, np.int64)  # -2: nothing was linked
-    attached[links.right] = linkage.race_ethnicity(records)[links.left]
+    attached[links.right] = race_ethnicity(records)[links.left]
     exact = np.zeros(len(target), dtype=bool)
     exact[links.right[links.match_pass == 0]] = True
     confirmed = (attached == target["true_cell"].to_numpy()) & (target["in_truth"].to_numpy() == 1)

@@ -8,7 +8,7 @@ import pandas as pd
 from bayesrisk._base import validation as check
 from bayesrisk._base.randomness import Seed, generator
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.reconstruction import linkage
+from bayesrisk.reconstruction.persons import Persons, person_frame
 from bayesrisk.risk.linkage import agreement
 
 _NEEDED = ("block", "population", "lower", "upper")
@@ -97,15 +97,13 @@ def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataF
     )
 
 
-def unique_sums(
-    records: pd.DataFrame | linkage.Persons, *, variability: pd.DataFrame
-) -> pd.DataFrame:
+def unique_sums(records: pd.DataFrame | Persons, *, variability: pd.DataFrame) -> pd.DataFrame:
     """Return for each class of block size the sums that :func:`unique_table` is made of.
 
     ``records`` have ``block, sex, age`` of everybody; unique means alone in block, sex and age bin.
     Zero variability is an upper bound of 0.
     """
-    people = linkage.person_frame(records, columns=("block", "sex", "age"), source="records")
+    people = person_frame(records, columns=("block", "sex", "age"), source="records")
     group_size = people.groupby(["block", "sex", "agebin"])["age"].transform("size")
     blocks = (
         people.assign(unique=group_size == 1)

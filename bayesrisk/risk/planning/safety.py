@@ -19,7 +19,7 @@ from bayesrisk._base import disk
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import check_proof, check_safety
-from bayesrisk.reconstruction.proofs import count_entry, label_sets
+from bayesrisk.reconstruction.prover import count_entry, label_sets
 from bayesrisk.risk.planning.fits import LeakQuestion, PlaceFits, Variant, first_records
 from bayesrisk.risk.planning.limits import PROVEN, PlanLimits
 from bayesrisk.tables import PublishedTables, Workload

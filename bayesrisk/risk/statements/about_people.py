@@ -7,7 +7,7 @@ import pandas as pd
 
 from bayesrisk._base import validation as check
 from bayesrisk.exceptions import DataError
-from bayesrisk.reconstruction.linkage import Persons, person_frame
+from bayesrisk.reconstruction.persons import Persons, person_frame
 from bayesrisk.risk.linkage.agreement import WITHOUT
 from bayesrisk.risk.statements.claims import COLUMNS, risk_ratio
 

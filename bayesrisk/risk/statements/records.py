@@ -12,7 +12,8 @@ from bayesrisk._base.randomness import Seed
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import match_records
-from bayesrisk.reconstruction.linkage import CELLS, modal_cells, race_ethnicity
+from bayesrisk.reconstruction.linkage import modal_cells
+from bayesrisk.reconstruction.persons import CELLS, race_ethnicity
 from bayesrisk.risk.intervals import block_moments, group_sums, moment_intervals
 from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, size_class
 from bayesrisk.tables import Schema

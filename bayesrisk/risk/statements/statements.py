@@ -22,7 +22,7 @@ from bayesrisk._base.randomness import Seed
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
 from bayesrisk.reconstruction import Reconstruction, record_form
-from bayesrisk.reconstruction.linkage import Persons, person_frame
+from bayesrisk.reconstruction.persons import Persons, person_frame
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.linkage.agreement import WITHOUT
 from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked

@@ -4,7 +4,7 @@ import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +43,7 @@ _NO_COUNT = re.compile(
     r"per capita)\b).*"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
-_GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|band|range))?")
+_GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _IDENTIFIER = re.compile(
     r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
     r"postcode)( \d+)?( .*)?"
@@ -84,16 +84,17 @@ class SheetColumns:
         self.sheet, self.rules = _counting(sheet), rules
         sheet = self.sheet
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
-        self.columns = [[row[i] for _, row in sheet.rows] for i in range(len(self.heads))]
+        rows = [row for _, row in sheet.rows]
+        self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
         if rules.choices.get("blank") == "above":
             self.columns = [_filled(column) for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
         self.fixed = {
-            i: len({row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
-                    for _, row in s.rows}) == 1
-            and all(head in map(key, s.heads) for s in sheets)
+            i: all(head in map(key, s.heads) for s in sheets)
+            and _constant(row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
+                          for _, row in s.rows)
             for i, head in enumerate(self.heads)
         }  # fmt: skip
 
@@ -126,8 +127,10 @@ class SheetColumns:
 
     def paired(self, i: int, j: int) -> bool:
         """Return whether two columns say the same: each text of one has one of the other."""
-        pairs = set(zip(self.columns[i], self.columns[j], strict=True))
-        return len(pairs) == len({*self.columns[i]}) == len({*self.columns[j]}) > 1
+        size = len(self.row_counts[i])
+        if not size == len(self.row_counts[j]) > 1:
+            return False
+        return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
     def doubt(self, i: int, words: Sequence[int]) -> str:
         """Return why numbers are no counts of records while other columns may be; empty if not."""
@@ -299,17 +302,26 @@ class SheetColumns:
         return chosen
 
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
-        """Return whether rows are told apart by a column, and most of them not without it."""
+        """Return whether rows are told apart by a column, and not without it.
+
+        It repeats its texts, or most rows are told apart by it alone: counts that happen to differ
+        where a label stands twice are none.
+        """
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1
-        return 2 * without <= size == len({*zip(*columns, self.columns[i], strict=True)})
+        few = 4 * len(self.row_counts[i]) <= size and 10 * without <= 9 * size
+        return (few or 2 * without <= size) and without < size == len(
+            {*zip(*columns, self.columns[i], strict=True)}
+        )
 
     def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether a column has another number in each row, which nothing else needs."""
         column = self.columns[i]
+        if len(self.row_counts[i]) < len(column):
+            return False
         rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
         numbers = all(map(str.isdecimal, column))
-        return len(names) > 1 and numbers and len({*column}) == len(column) == len(rest)
+        return len(names) > 1 and numbers and len(column) == len(rest)
 
     def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
         """Take out columns that say nothing, and those that another one spells."""
@@ -359,9 +371,12 @@ class SheetColumns:
         choices: Mapping[int, str],
     ) -> None:
         """Refuse rows of the same labels with other counts, which nothing tells apart."""
+        every = list(zip(*(self.columns[i] for i in names), strict=True))
+        if len({*every}) == len(self.sheet.rows):
+            return
         first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
         for position, (number, row) in enumerate(self.sheet.rows):
-            labels = tuple(self.columns[i][position] for i in names)
+            labels = every[position] if every else ()
             texts = [row[i] for i in counts]
             other = first.setdefault(labels, (number, texts))
             if other[1] != texts and all(labels):
@@ -428,6 +443,13 @@ def _counting(sheet: Sheet) -> Sheet:
         return sheet
     left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
     return sheet._replace(rows=rows, left=[*sheet.left, *left])
+
+
+def _constant(texts: Iterable[str]) -> bool:
+    """Return whether all of some texts are the same one."""
+    rest = iter(texts)
+    first = next(rest, None)
+    return first is not None and all(text == first for text in rest)
 
 
 def _may_be_period(number: int) -> bool:

@@ -224,18 +224,16 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     numbers = any(_countlike(row[j]) for _, row, _, _ in full for j in numeric)
 
     def data(row: Sequence[str]) -> bool:
-        return sum(map(bool, row)) > 1 and any(
+        return _filled(row) > 1 and any(
             _countlike(row[j]) or (not numbers and is_mark(row[j])) for j in numeric
         )
 
     def stated(row: Sequence[str]) -> bool:
-        return data(row) or (
-            sum(map(bool, row)) > 1 and any(row[j] and is_mark(row[j]) for j in numeric)
-        )
+        return data(row) or (_filled(row) > 1 and any(row[j] and is_mark(row[j]) for j in numeric))
 
     block, start = list[int](), None  # the first rows side by side of which one has a number
     for position, (_, row, size, _) in enumerate(full):
-        if sum(map(bool, row)) > 1 and size <= width:
+        if _filled(row) > 1 and size <= width:
             block.append(position)
             if data(row) and (len(block) > 1 or not any(map(_countlike, row))):
                 start = block[0]
@@ -263,10 +261,11 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
         head, first = joined, first + 1
     left = [(i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     heads = [row for _, row, _, _ in full[start:first]] + [head]
-    last = max((i for i in range(first, len(full)) if stated(full[i][1])), default=first - 1)
+    backwards = range(len(full) - 1, first - 1, -1)
+    last = next((i for i in backwards if stated(full[i][1])), first - 1)
     inner = [row for _, row, _, _ in full[first : last + 1]]
     sections = _sections(inner, heads, labels)
-    lone = [position for position, row in enumerate(inner) if sum(map(bool, row)) == 1]
+    lone = [position for position, row in enumerate(inner) if _filled(row) == 1]
     if lone == [0] and inner[0][0]:  # the name of the labels, in a row of its own
         head, first = [inner[0][0], *head[1:]], first + 1
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
@@ -279,7 +278,7 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
         if row in heads:
             left.append((i, _short(row), "the headings again"))
             continue
-        alone = sum(map(bool, row)) < 2
+        alone = _filled(row) < 2
         if alone and not any(map(str.isalnum, "".join(row))) and position < last:
             continue  # a line between rows
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
@@ -293,6 +292,9 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
         complete = labels and all(row[j] for j in labels if head[j])
         if position > last and alone:  # no label: a title of notes, or a sentence
             beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
+        if position > last and alone and 0 in numeric and number_range(row[0]):
+            left.append((i, _short(row), "a row without counts"))
+            continue
         if position > last and (beyond or not complete or _is_note(row)):
             if not row[0] or number_range(row[0]) or _split_otherwise(row[0], width):
                 raise DataError(
@@ -372,7 +374,7 @@ def _sections(
             continue
         if row in heads:
             continue
-        if sum(map(bool, row)) < 2:
+        if _filled(row) < 2:
             if before and section:  # no row below it
                 return False
             gaps, section, before = gaps and empty, row[0], True
@@ -411,6 +413,11 @@ def _depth(row: Sequence[str]) -> int:
     return len(row[0]) - len(row[0].lstrip()) if row else 0
 
 
+def _filled(row: Sequence[str]) -> int:
+    """Return how many texts of a row are not empty."""
+    return len(row) - row.count("")
+
+
 def _trimmed(row: Sequence[str]) -> Sequence[str]:
     """Return a row without the empty texts at its end."""
     size = len(row)
@@ -421,7 +428,7 @@ def _trimmed(row: Sequence[str]) -> Sequence[str]:
 
 def _width(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of fields that most rows with several texts have, and none has more."""
-    sizes = Counter(len(row) for row in rows if sum(map(bool, row)) > 1)
+    sizes = Counter(len(row) for row in rows if _filled(row) > 1)
     return sizes.most_common(1)[0][0] if sizes else 0
 
 
@@ -476,7 +483,7 @@ def _joined(
     over_all = words == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
     if not gaps and (row[0] not in ("", head[0]) or not over_all):
         return []
-    if len({*filter(None, row)}) == 1 < sum(map(bool, row)):  # it says the same of all
+    if len({*filter(None, row)}) == 1 < _filled(row):  # it says the same of all
         return list(head)
     above = list(head)
     for j in range(1, len(above)):

@@ -28,6 +28,7 @@ _NOTED = re.compile(
     rf"{_NUMBER} ?(?:[(\[]((?:note )?[\w*†‡#^~]{{1,8}})[)\]]|([A-Za-z*†‡#^~{_RAISED}]{{1,3}}))",
     re.IGNORECASE,
 )
+_MONTH = re.compile("jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec", re.IGNORECASE)
 _MARK = re.compile(
     r"[^\w\s]{0,4}[a-z]{0,2}[^\w\s]{0,2}|: [a-z]{1,2}|[a-z]\.[a-z]\.?|n/a|\[?low\]?|nan|null|none|"
     r"missing|nil|masked|msk|conf\.?|unreliable|(?:\w+ ){0,2}(?:suppressed|withheld|redacted|"
@@ -157,7 +158,9 @@ class Noted(NamedTuple):
 def noted(text: str) -> Noted | None:
     """Return a count and the note beside it, for a text such as ``5(a)`` or ``12 [note 1]``."""
     match = _NOTED.fullmatch(text)
-    return Noted(match[1], match[2] or match[3]) if match else None
+    if not match or _MONTH.fullmatch(match[3] or ""):  # 7 May
+        return None
+    return Noted(match[1], match[2] or match[3])
 
 
 def is_date(text: str) -> bool:

@@ -17,7 +17,7 @@ from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.experiments.audit.populations import PopulationInParts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation
-from bayesrisk.risk.audit.adversaries import MECHANISM, audit_rng
+from bayesrisk.risk.audit.surroundings import MECHANISM, audit_rng
 from bayesrisk.tables import Microdata, Workload
 
 pytestmark = pytest.mark.usefixtures("quick_figures")

@@ -24,7 +24,7 @@ from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
 from bayesrisk.experiments.audit.populations import Pilot, PopulationInParts
 from bayesrisk.inference.microdata.posterior import record_law
 from bayesrisk.risk import Statements
-from bayesrisk.risk.audit import Adversary, adversaries, audit_measures, audit_targets, compare
+from bayesrisk.risk.audit import Adversary, audit_measures, audit_targets, compare, place_beliefs
 from bayesrisk.risk.audit.measures import widest_interval
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
@@ -234,7 +234,7 @@ def attempts(monkeypatch):
         tried.append("max_pairs" not in options)
         return record_law(system, **{"max_pairs": 30} | options)
 
-    monkeypatch.setattr(adversaries, "record_law", limited)
+    monkeypatch.setattr(place_beliefs, "record_law", limited)
     return tried
 
 

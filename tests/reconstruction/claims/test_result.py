@@ -13,8 +13,8 @@ from solver_cases import Silent
 from bayesrisk.constraints import search as searches, sifting
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import find_claims, verify_claims
-from bayesrisk.reconstruction.claims.result import generate_claims
 from bayesrisk.reconstruction.claims.search import exchange
+from bayesrisk.reconstruction.claims.verification import generate_claims
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 

@@ -12,14 +12,10 @@ from bayesrisk.inference.microdata.system import make_system
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
-from bayesrisk.risk.audit.adversaries import (
-    AuditTarget,
-    PlaceReading,
-    Reading,
-    TargetQuestion,
-    infer,
-)
+from bayesrisk.risk.audit.adversaries import TargetQuestion
+from bayesrisk.risk.audit.place_beliefs import AuditTarget, PlaceReading, infer
 from bayesrisk.risk.audit.population import mean_errors
+from bayesrisk.risk.audit.reading import Reading
 from bayesrisk.tables import PublishedTables, Records
 
 WOMEN = np.array([0, 0, 0, 0.5, 0.3, 0.2])

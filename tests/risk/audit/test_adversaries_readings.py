@@ -12,7 +12,9 @@ from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import NoiseSpec, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
-from bayesrisk.risk.audit.adversaries import MECHANISM, audit_rng, prior_knowing, readings
+from bayesrisk.risk.audit.adversaries import prior_knowing
+from bayesrisk.risk.audit.reading import readings
+from bayesrisk.risk.audit.surroundings import MECHANISM, audit_rng
 from bayesrisk.risk.statements.counterfactual import is_additive
 from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
 

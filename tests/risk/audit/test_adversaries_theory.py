@@ -13,15 +13,11 @@ from bayesrisk import posterior_probability
 from bayesrisk.inference import RecordPrior
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import MechanismSpec, NoiseSpec, Release, RoundingSpec, TrueCounts
-from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, adversaries
-from bayesrisk.risk.audit.adversaries import (
-    AuditTarget,
-    PlaceReading,
-    Reading,
-    TargetQuestion,
-    infer,
-)
+from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, place_beliefs
+from bayesrisk.risk.audit.adversaries import TargetQuestion
 from bayesrisk.risk.audit.attacks import infer_by_attack
+from bayesrisk.risk.audit.place_beliefs import AuditTarget, PlaceReading, infer
+from bayesrisk.risk.audit.reading import Reading
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Records, Schema, Table, Workload
 
 SEX, RACE = (np.eye(size, dtype=int) for size in (2, 3))
@@ -88,7 +84,7 @@ def believed(histogram, laws, rng, *, known=True, others=None, taken=None, infer
 @pytest.mark.parametrize("unfinished", [(), (0,), (1,), (0, 1)])
 def test_beliefs_of_unfinished_chains_are_no_numbers(monkeypatch, unfinished):
     """Of either law, with the record and without it: no belief is told, where one is not done."""
-    calls, find = [], adversaries.record_law
+    calls, find = [], place_beliefs.record_law
 
     def found(system, **options):
         calls.append(system)
@@ -96,7 +92,7 @@ def test_beliefs_of_unfinished_chains_are_no_numbers(monkeypatch, unfinished):
         # Without the means by removed record that an exact law has, two laws are asked for.
         return replace(law, decided=len(calls) - 1 not in unfinished, reduced_means={})
 
-    monkeypatch.setattr(adversaries, "record_law", found)
+    monkeypatch.setattr(place_beliefs, "record_law", found)
     histogram = np.array([0, 0, 0, 4, 0, 0])
     (told,) = believed(
         histogram,

@@ -25,14 +25,10 @@ from bayesrisk.risk.audit import (
     available_methods,
     population,
 )
-from bayesrisk.risk.audit.adversaries import (
-    AuditTarget,
-    PlaceReading,
-    Reading,
-    TargetQuestion,
-    infer,
-)
+from bayesrisk.risk.audit.adversaries import TargetQuestion
 from bayesrisk.risk.audit.attacks import MajorityAttack, infer_by_attack, place_tables
+from bayesrisk.risk.audit.place_beliefs import AuditTarget, PlaceReading, infer
+from bayesrisk.risk.audit.reading import Reading
 from bayesrisk.tables import PublishedTables, Table, Workload
 
 NOBODY = np.zeros(0, np.int64)

@@ -19,15 +19,12 @@ from bayesrisk.risk.audit import (
     spot_checks,
     spot_comparisons,
 )
-from bayesrisk.risk.audit.adversaries import (
-    AuditTarget,
-    PlaceReading,
-    Reading,
-    TargetQuestion,
-    fit_place_concentration,
-)
+from bayesrisk.risk.audit.adversaries import TargetQuestion
+from bayesrisk.risk.audit.place_beliefs import AuditTarget, PlaceReading
+from bayesrisk.risk.audit.reading import Reading
 from bayesrisk.risk.audit.release_law import law_checks
 from bayesrisk.risk.audit.spot_checks import PUBLIC, SPOTS, plain_beliefs
+from bayesrisk.risk.audit.surroundings import fit_place_concentration
 
 
 def question(prior, rng):

@@ -1,14 +1,16 @@
 """Classes, sample uniques and special uniques against a look at every set of keys."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from oracles.microdata import minimal_uniques
 
 from bayesrisk import Records, Schema
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.risk import first_look, microdata, record_classes
+from bayesrisk.risk import first_look, record_classes
 
 ROWS = st.lists(
     st.tuples(*[st.integers(0, 2), st.sampled_from("xyz"), st.booleans(), st.integers(0, 4)]),
@@ -34,6 +36,20 @@ def test_uniques_are_those_of_the_slow_twin(rows, size):
         assert look.unique.tolist() == [bool(sets) for sets in own]
 
 
+@settings(max_examples=20)
+@given(ROWS)
+def test_uniques_by_chance_are_those_of_every_way_in_which_columns_may_meet(rows):
+    """Of 3 rows: over all 27 x 27 draws of each column by itself, with replacement."""
+    frame = pd.DataFrame(rows[:3], columns=NAMES)[["a", "b"]]
+    draws = list(itertools.product(range(len(frame)), repeat=len(frame)))
+    alone = []
+    for first, second in itertools.product(draws, draws):
+        pairs = list(zip(frame["a"].iloc[list(first)], frame["b"].iloc[list(second)], strict=True))
+        alone.append(sum(pairs.count(pair) == 1 for pair in pairs))
+    found = first_look(frame, keys=["a", "b"]).by_chance
+    assert found == pytest.approx(np.mean(alone), abs=1e-12)
+
+
 @given(ROWS)
 def test_values_in_a_class(rows):
     frame = pd.DataFrame(rows, columns=NAMES)
@@ -51,8 +67,8 @@ def test_sorting_and_counting_agree(monkeypatch):
     rng = np.random.default_rng(3)
     codes = [rng.integers(0, n, 500) for n in (3, 50, 7)]
     dense = record_classes.classes(codes)
-    monkeypatch.setattr(microdata, "_DENSE", 1)
-    monkeypatch.setattr(microdata, "_LARGEST", 100)
+    monkeypatch.setattr(record_classes, "DENSE", 1)
+    monkeypatch.setattr(record_classes, "_LARGEST", 100)
     for codes_now in (codes, codes[::-1]):
         flat, counts = record_classes.classes(codes_now)
         assert (counts[flat] == dense[1][dense[0]]).all()
@@ -79,8 +95,8 @@ def test_records_levels_and_missing_values():
 def test_it_says_what_it_found():
     frame = pd.DataFrame({"a": [1, 1, 2, 3], "b": [1, 1, 1, 2], "c": [1, 2, 1, 1]})
     text = repr(first_look(frame, keys=["a", "b"], sensitive="c")).replace("\n ", "")
-    assert "4 records are 1-anonymous in a, b" in text
-    assert "2 are unique (50.0 %), 2 of them on fewer keys already" in text
+    assert "2 of 4 records (50.0 %) are alone with their a, b" in text
+    assert "2 of them are on fewer of these" in text
     assert "2 records (50.0 %) are in one with a single value" in text
 
 

@@ -218,6 +218,43 @@ def variables_of(said):
                 "category 1": {"Alone", "Other"},
             },
         ),
+        # Numbers that repeat tell rows apart; what a row of percentages alone needs is no label.
+        (
+            "week,group,dose,form,n\n"
+            + "".join(
+                f"{w},{g},{d},{f},{n}\n"
+                for w, g, d, n in [
+                    ("7 May", "A", 1, 30),
+                    ("7 May", "A", 2, 4),
+                    ("7 May", "B", 1, 12),
+                    ("14 May", "A", 1, 25),
+                    ("14 May", "A", 2, 9),
+                    ("14 May", "B", 1, 17),
+                    ("21 May", "A", 1, 18),
+                    ("21 May", "B", 1, 22),
+                    ("21 May", "B", 2, 3),
+                ]
+                for f, n in (("Number", n), ("Percent", n / 7))
+            ),
+            {},
+            {
+                "week": {"7 May", "14 May", "21 May"},
+                "group": {"A", "B"},
+                "dose": {"1", "2"},
+                "form": {"Number"},
+            },
+        ),
+        # An age group by its short name; years without counts at the end.
+        (
+            "Age_Grp,Sex,n\n0,M,872\n1-4,M,91\n0,F,735\n1-4,F,80\n",
+            {},
+            {"age grp": {"0", "1-4"}, "sex": {"M", "F"}},
+        ),
+        (
+            "year,In,Out\n2020,4,5\n2021,6,7\n2022,,\n2023,,\n",
+            {},
+            {"year": {"2020", "2021"}, "category 1": {"In", "Out"}},
+        ),
         # A third row that says what each heading means, under a label that is merged.
         (
             "Area,Homes,,Ages,\nArea,Owned,Let,Young,Old\n"

@@ -25,26 +25,28 @@ from bayesrisk.constraints.implied import RowBasis, row_basis
 from bayesrisk.constraints.model import IntegerModel, Status
 from bayesrisk.constraints.rows import expand
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
-from bayesrisk.reconstruction.claims.search.exchange import Exchange
-from bayesrisk.reconstruction.claims.search.lattice import (
-    StatedClaims,
-    Subsets,
-    matches,
-    pattern_counts,
-    readable_bounds,
-    readable_everywhere,
-    readable_here,
-    supports,
-    universal,
-)
-from bayesrisk.reconstruction.claims.search.space import (
+from bayesrisk.reconstruction.claims.search.block_system import (
     AllowedCounts,
     BlockSystem,
-    ClaimSpace,
     Conflict,
     block_system,
     smallest_conflict,
 )
+from bayesrisk.reconstruction.claims.search.exchange import Exchange
+from bayesrisk.reconstruction.claims.search.lattice import (
+    Subsets,
+    matches,
+    pattern_counts,
+    supports,
+    universal,
+)
+from bayesrisk.reconstruction.claims.search.readable import (
+    StatedClaims,
+    readable_bounds,
+    readable_everywhere,
+    readable_here,
+)
+from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 from bayesrisk.reconstruction.records.kernels import HIDDEN
 from bayesrisk.reconstruction.records.problem import CountRanges
 from bayesrisk.tables.likelihoods import UNBOUNDED

@@ -153,7 +153,7 @@ class Exchange:
         self.load(solution)
         moved = solution
         if solution.sum(dtype=np.float64) > _MOVED:  # no sum of many large ones wraps around
-            moved = np.minimum(solution, max(1, _MOVED // np.count_nonzero(solution)))
+            moved = np.minimum(solution, max(1, _MOVED // int(np.count_nonzero(solution))))
         cells = np.repeat(self._classes.start[:-1], moved)
         base = self._count if self._base is None else self._base
         counts = ClaimCounts(self._count, base, self.settled)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.reconstruction import Persons, linkage as module
+from bayesrisk.reconstruction import Persons, persons as module
 from bayesrisk.reconstruction.linkage import Guesses, modal_cells, modal_guess, proportional_guess
 from bayesrisk.risk import (
     compare_with_truth,

@@ -1,0 +1,257 @@
+"""Beliefs about targets of one place: prior, without the own record, posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.exceptions import DataError
+from bayesrisk.inference import RecordPrior
+from bayesrisk.inference.microdata.posterior import RecordLaw, record_law
+from bayesrisk.inference.microdata.system import MicrodataSystem, make_system
+from bayesrisk.release import Release
+from bayesrisk.risk.audit.adversaries import (
+    Adversary,
+    TargetBelief,
+    TargetQuestion,
+    belief_without_record,
+    posterior_belief,
+    prior_belief,
+    prior_knowing,
+    prior_of_others,
+    reweighted_belief,
+)
+from bayesrisk.risk.audit.reading import Reading
+
+CALCULATED, SAMPLED, UNDECIDED, UNSTATED = "calculated", "sampled", "undecided", "unstated"
+
+
+@dataclass(frozen=True)
+class AuditTarget:
+    """A target: its record, the question, and the others whose records an insider knows."""
+
+    row: int  # Row in the population of a record like it, which counterfactuals leave out
+    cell: int  # Cell of its record in the schema
+    question: TargetQuestion
+    known_cells: IntArray  # Cells of the records of others that are known; empty if none are
+    all_others: bool  # Whether these are all the others
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """The law of the records of a place that are not known."""
+
+    prior: RecordPrior
+    other_prior: RecordPrior  # of these records without the target's
+    system: MicrodataSystem
+    law: RecordLaw
+
+
+# By what is known, laws of the rest, and of the others by a record or a row
+SharedLaws = tuple[dict[tuple[bytes, bool], _Rest], dict[tuple[bytes, int], RecordLaw]]
+
+
+@dataclass(frozen=True)
+class PlaceReading:
+    """A place as one adversary reads it in one release."""
+
+    release: Reading
+    level: str  # of the place, the finest of the release
+    code: str  # of the place
+    prior: RecordPrior  # of its records
+    additive: bool  # Whether the release without a record is the release less the record
+    # Returns the reading of a release of the data without the record of a row
+    counterfactual: Callable[[int], Reading]
+    seed: tuple[int, ...]  # Of the chains
+    # Numbers of known people with which exact laws of the place are too large, by earlier releases
+    # too: chains begin at once
+    too_large: set[int] = field(default_factory=set)
+    laws: SharedLaws = field(default_factory=lambda: ({}, {}))  # Of all readings of the release
+
+
+@dataclass(frozen=True)
+class TargetBeliefs:
+    """The three beliefs of an adversary about a target, and the engine that found them."""
+
+    row: int
+    prior: TargetBelief
+    without: TargetBelief
+    posterior: TargetBelief
+    engine: str
+    status: str
+
+
+def prior_of_rest(prior: RecordPrior, target: AuditTarget) -> RecordPrior:
+    """Return the prior of the records that are not known, the target's among them."""
+    if not target.known_cells.size and not target.all_others:
+        return prior
+    known_counts = np.bincount(target.known_cells, minlength=prior.schema.size)
+    return prior_knowing(prior, known_counts.astype(float), 1 if target.all_others else None)
+
+
+def infer(place: PlaceReading, targets: Iterable[AuditTarget]) -> Iterator[TargetBeliefs]:
+    """Yield the beliefs about each target, in order; laws that they share are found once."""
+    targets = list(targets)
+    laws = PlaceLaws(place, targets)
+    for target in targets:
+        try:
+            yield laws.beliefs(target)
+        except DataError:  # the release, as it is read, cannot be of such records
+            start = prior_belief(prior_of_rest(place.prior, target), target.question)
+            yield TargetBeliefs(target.row, start, start, start, "none", UNSTATED)
+
+
+class PlaceLaws:
+    """Laws of the records of a place, and shares of what is asked about, each found once."""
+
+    def __init__(self, place: PlaceReading, targets: Iterable[AuditTarget] = ()) -> None:
+        self._place = place
+        self._system = self._read(place.release.release)
+        self._position = int(np.searchsorted(self._system.places, place.code))
+        self._laws, self._laws_without = place.laws
+        self._priors: dict[tuple[bytes, ...], tuple[TargetBelief, FloatArray]] = {}
+        # Unknowns of whose records one is removed, of targets about whom the same is known
+        self._removed: dict[tuple[bytes, bool], list[int]] = {}
+        for one in targets:
+            self._removed.setdefault(_known_key(one), []).append(self._unknown(one))
+
+    def _read(self, release: Release) -> MicrodataSystem:
+        place = self._place
+        return make_system(release, level=place.level, place=place.code, prior=place.prior)
+
+    def beliefs(self, target: AuditTarget) -> TargetBeliefs:
+        """Return the beliefs about a target."""
+        rest, question = self._rest(target), target.question
+        # The belief before the release, and the shares of all values in every class.
+        key = target.known_cells.tobytes(), question.possible.tobytes(), question.value.tobytes()
+        if key not in self._priors:
+            shares = question.shares(rest.system.classes, rest.prior.shares_of_cells)
+            self._priors[key] = prior_belief(rest.prior, question), shares
+        start, shares = self._priors[key]
+        nothing = TargetBelief.exact(np.zeros(question.values))
+        if not rest.law.decided:
+            return TargetBeliefs(target.row, start, nothing, nothing, rest.law.engine, UNDECIDED)
+        posterior = posterior_belief(rest.law, self._position, shares)
+        without = start
+        status = CALCULATED if rest.law.draws is None else SAMPLED
+        if not target.all_others and rest.prior.concentration is not None:
+            other, without = self._without(target, rest, shares)
+            if other.draws is not None:
+                status = SAMPLED
+            if not other.decided:  # no number of unfinished chains is a belief
+                return TargetBeliefs(
+                    target.row, start, nothing, nothing, rest.law.engine, UNDECIDED
+                )
+        if np.isnan(posterior.probability).any():  # the tables have no record of its kind
+            posterior, without, status = start, start, UNSTATED
+        if (moved := self._place.release.moved) and status != UNSTATED:
+            # Who is counted elsewhere is one more of those who live here, (A theta + x) / (A + n);
+            # whoever knows all the others has nothing to learn from the tables about that one.
+            elsewhere = start
+            if not target.all_others:
+                elsewhere = belief_without_record(
+                    rest.law, self._position, shares, rest.prior, question
+                )
+            posterior = TargetBelief(
+                moved * elsewhere.probability + (1.0 - moved) * posterior.probability,
+                moved * elsewhere.error + (1.0 - moved) * posterior.error,  # of the same draws
+            )
+        return TargetBeliefs(target.row, start, without, posterior, rest.law.engine, status)
+
+    def _rest(self, target: AuditTarget) -> _Rest:
+        """Return the law of the records that are not known, the target's among them."""
+        if (key := _known_key(target)) not in self._laws:
+            prior = prior_of_rest(self._place.prior, target)
+            system = replace(self._system, prior=prior)
+            if target.known_cells.size:
+                known_counts = self._classes(system, target.known_cells)
+                system = system.without_records(self._position, known_counts)
+            other_prior = prior if target.all_others else prior_of_others(prior)
+            removed: Sequence[int] = ()
+            if self._place.additive and not target.all_others and prior.concentration is not None:
+                removed = self._removed.get(key, ())
+            law = self._solve(system, 0, target, removed)
+            self._laws[key] = _Rest(prior, other_prior, system, law)
+        return self._laws[key]
+
+    def _unknown(self, target: AuditTarget) -> int:
+        """Return the unknown that a target's record is one of."""
+        classes = self._system.classes
+        return self._position * classes.size + int(classes.labels(np.array([target.cell]))[0])
+
+    def _without(
+        self, target: AuditTarget, rest: _Rest, shares: FloatArray
+    ) -> tuple[RecordLaw, TargetBelief]:
+        prior, question, law = rest.prior, target.question, rest.law
+        record = self._unknown(target) % rest.system.classes.size
+        if self._place.additive:
+            means = law.reduced_means.get(int(law.group[self._unknown(target)]))
+            if means is not None:
+                law = replace(law, mean=means)
+                return law, belief_without_record(law, self._position, shares, prior, question)
+            belief = reweighted_belief(law, self._position, shares, prior, question, record)
+            if belief is not None:
+                return law, belief
+        key = (target.known_cells.tobytes(), record if self._place.additive else ~target.row)
+        if key not in self._laws_without:
+            system = self._counterfactual(target, rest, record)
+            self._laws_without[key] = self._solve(system, 1, target)
+        other = self._laws_without[key]
+        return other, belief_without_record(other, self._position, shares, prior, question)
+
+    def _counterfactual(self, target: AuditTarget, rest: _Rest, record: int) -> MicrodataSystem:
+        """Return the system of the release without the record of a target."""
+        if self._place.additive:
+            one = np.zeros(rest.system.classes.size, np.int64)
+            one[record] = 1
+            system = replace(rest.system, prior=rest.other_prior)
+            return system.without_records(self._position, one)
+        other = self._read(self._place.counterfactual(target.row).release)
+        other = replace(other, prior=rest.other_prior)
+        if target.known_cells.size:
+            other = other.without_records(self._position, self._classes(other, target.known_cells))
+        return other
+
+    def _classes(self, system: MicrodataSystem, cells: IntArray) -> IntArray:
+        index = system.classes.labels(cells)
+        return np.bincount(index, minlength=system.classes.size).astype(np.int64)
+
+    def _solve(
+        self, system: MicrodataSystem, kind: int, target: AuditTarget, removed: Sequence[int] = ()
+    ) -> RecordLaw:
+        seed = np.random.SeedSequence(
+            [*self._place.seed, kind, len(self._laws), len(self._laws_without)]
+        )
+        n_known, too_large = target.known_cells.size, self._place.too_large
+        limit = {"max_pairs": 0} if n_known in too_large else {}
+        law = record_law(system, removed=removed, rng=np.random.default_rng(seed), **limit)
+        if law.engine != "exact":
+            too_large.add(n_known)
+        return law
+
+
+def _known_key(target: AuditTarget) -> tuple[bytes, bool]:
+    """Return the key of the law of the records that are not known."""
+    # Whoever knows all others of a place of one person knows no record, and still its size.
+    return target.known_cells.tobytes(), target.all_others
+
+
+def known_others(
+    adversary: Adversary, cells: Mapping[int, int], rows: IntArray, rng: np.random.Generator
+) -> dict[int, tuple[IntArray, bool]]:
+    """Return for each target row the cells of the others that the adversary knows.
+
+    ``cells`` has the cell of every row of the place.  An insider knows the same people for every
+    target, but the target itself.
+    """
+    everybody = np.array(sorted(cells), np.int64)
+    number = int(np.floor(adversary.neighbours * everybody.size))
+    chosen = everybody if adversary.neighbours == 1.0 else rng.permutation(everybody)[:number]
+    knowledge = {}
+    for row in rows.tolist():
+        neighbours = np.sort(np.array([cells[r] for r in chosen.tolist() if r != row], np.int64))
+        knowledge[row] = neighbours, adversary.neighbours == 1.0
+    return knowledge

@@ -1,0 +1,49 @@
+"""Other places while one of them is looked at: for populations too large to hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesrisk._base.validation import IntArray
+from bayesrisk.inference.microdata.prior import fit_concentration
+
+_FIT_PLACES = 2000
+#: Streams of random numbers, apart from each other.
+MECHANISM, CHAINS, INSIDERS, _TARGETS, _FIT = range(5)
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """The population that a part is a part of."""
+
+    code: str  # of the part
+    first_row: int  # records of all parts before it
+    first_place: int  # places of all parts before it
+    composition: IntArray  # Records of all parts in each cell of the schema
+    largest: int  # Records of the largest place of all
+    concentration: float  # Dirichlet concentration: pseudo-records shared by a place
+
+
+def audit_rng(seed: int, *key: int) -> np.random.Generator:
+    """Return a stream of random numbers of its own."""
+    return np.random.default_rng(np.random.SeedSequence([seed, *key]))
+
+
+def drawn_targets(seed: int, everybody: int, number: int | None) -> IntArray:
+    """Return the rows of targets, drawn without replacement; of everybody if there is None."""
+    if number is None or number >= everybody:
+        return np.arange(everybody, dtype=np.int64)
+    rows = audit_rng(seed, _TARGETS).choice(everybody, number, replace=False)
+    return np.sort(rows).astype(np.int64)
+
+
+def sampled_places(seed: int, places: int) -> IntArray:
+    """Return the places that a concentration is fitted to."""
+    return audit_rng(seed, _FIT).permutation(places)[:_FIT_PLACES].astype(np.int64)
+
+
+def fit_place_concentration(counts: IntArray) -> float:
+    """Return the Dirichlet concentration of people of one place, from counts (places, values)."""
+    return fit_concentration(counts, counts.sum(axis=0) / counts.sum())
