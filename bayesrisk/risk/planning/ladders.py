@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class Ladder:
 
     def __post_init__(self) -> None:
         rules = check.texts(self.rules, "rules")
-        if not rules or len(set(rules)) < len(rules) or not self.tables:
+        if not rules or len(set(rules)) < len(rules):
             raise ArgumentError("rules", "must be at least one, each of them once", got=rules)
         for text in rules:
             Rule(text)
@@ -85,34 +86,35 @@ def _usual_rules(workload: Workload, key: Key) -> tuple[str, ...]:
     return (*rules, UNPUBLISHED)
 
 
-def read_ladders(entries: Sequence[Mapping[str, object]], workload: Workload) -> list[Ladder]:
+def read_ladders(entries: Sequence[Ladder | Mapping[str, Any]], workload: Workload) -> list[Ladder]:
     """Return stated ladders: ``tables``, ``levels`` (all by default) and ``rules`` of each.
 
     Every table at every level must be in one; those of which nothing is said are published as they
     are.
     """
     ladders: list[Ladder] = []
-    used: set[Key] = set()
     every_name = tuple(dict.fromkeys(name for _, name in workload.tables))
     for number, entry in enumerate(entries, 1):
         label = f"ladder {number}"
-        if not set(check.mapping(entry, label)) <= {"tables", "levels", "rules"}:
-            raise ArgumentError(label, "must have rules, and perhaps tables and levels",
-                                got=list(entry))  # fmt: skip
-        chosen = check.texts(entry.get("tables", every_name), f"{label}: tables")
-        levels = check.texts(entry.get("levels", workload.levels), f"{label}: levels")
-        for names, possible in ((chosen, every_name), (levels, workload.levels)):
-            for name in names:
-                check.choice(name, label, tuple(possible))
-        keys = [k for k in workload.tables if k[0] in levels and k[1] in chosen]
-        if not keys or used & set(keys):
-            twice = sorted(used & set(keys))
-            raise ArgumentError(label, "must be of tables that no other has", got=twice)
-        used |= set(keys)
-        rules = check.texts(entry.get("rules", ()), f"{label}: rules")
-        ladders.append(Ladder(tuple(keys), tuple(rules)))
-    rest = [Ladder((key,), (AS_IT_IS,)) for key in workload.tables if key not in used]
-    return ladders + rest
+        if not isinstance(entry, Ladder):
+            if not set(check.mapping(entry, label)) <= {"tables", "levels", "rules"}:
+                raise ArgumentError(label, "must have rules, and perhaps tables and levels",
+                                    got=list(entry))  # fmt: skip
+            chosen = check.texts(entry.get("tables", every_name), f"{label}: tables")
+            levels = check.texts(entry.get("levels", workload.levels), f"{label}: levels")
+            for names, possible in ((chosen, every_name), (levels, workload.levels)):
+                for name in names:
+                    check.choice(name, label, tuple(possible))
+            keys = [k for k in workload.tables if k[0] in levels and k[1] in chosen]
+            rules = check.texts(entry.get("rules", ()), f"{label}: rules")
+            entry = Ladder(tuple(keys), tuple(rules))
+        left = {*workload.tables}.difference(*(one.tables for one in ladders))
+        if not entry.tables or not {*entry.tables} <= left:
+            wrong = sorted({*entry.tables} - left)
+            raise ArgumentError(label, "must be of tables that no other has", got=wrong)
+        ladders.append(entry)
+    left = {*workload.tables}.difference(*(one.tables for one in ladders))
+    return ladders + [Ladder((key,), (AS_IT_IS,)) for key in workload.tables if key in left]
 
 
 class Publication:

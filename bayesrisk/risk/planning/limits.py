@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -63,15 +63,19 @@ class PlanLimits:
             )
 
     @classmethod
-    def parse(cls, texts: Iterable[str]) -> PlanLimits:
-        """Return limits of texts ``NAME=NUMBER``."""
-        names = tuple(one.name for one in fields(cls))
-        values: dict[str, Any] = {}
-        for text in texts:
-            name, _, number = text.partition("=")
-            check.choice(name.strip(), "limit", names)
+    def parse(cls, limits: PlanLimits | Mapping[str, float] | Iterable[str]) -> PlanLimits:
+        """Return limits of a mapping, or of texts ``NAME=NUMBER``."""
+        if isinstance(limits, PlanLimits):
+            return limits
+        is_mapping, values = isinstance(limits, Mapping), dict[str, Any]()
+        for text in limits if is_mapping else check.texts(limits, "limits"):
+            name, _, number = (part.strip() for part in str(text).partition("="))
+            check.choice(
+                name, "limits" if is_mapping else "limit", tuple(f.name for f in fields(cls))
+            )
             try:
-                values[name.strip()] = (float if name.strip() == "gain" else int)(number)
+                kind = float if name == "gain" else int
+                values[name] = limits[text] if isinstance(limits, Mapping) else kind(number)
             except ValueError:
                 raise ArgumentError("limit", "must be NAME=NUMBER", got=text) from None
         return cls(**values)

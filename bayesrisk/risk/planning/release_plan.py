@@ -267,10 +267,10 @@ def plan(
     """
     data = as_microdata(records)
     check.instance(workload, Workload, "workload")
-    limits = _limits(limits)
+    limits = PlanLimits.parse(limits)
     listed = public_places(data, workload) if places is None else places
     truth = tabulate(data, workload, geoids=listed)
-    chosen = _ladders(ladders, workload)
+    chosen = usual_ladders(workload) if ladders is None else read_ladders(ladders, workload)
     shares = _shares(workload, weights)
     publications = _publications(truth, chosen, data)
     rungs = [Rungs.make(one, publications, shares) for one in chosen]
@@ -417,34 +417,6 @@ def _digest(truth: PublishedTables, limits: PlanLimits) -> str:
         digest.update(np.ascontiguousarray(counts.toarray()).tobytes())
         digest.update(repr(truth.geoids[key[0]].tolist()).encode())
     return digest.hexdigest()
-
-
-def _limits(limits: PlanLimits | Mapping[str, float] | Iterable[str]) -> PlanLimits:
-    if isinstance(limits, PlanLimits):
-        return limits
-    if isinstance(limits, Mapping):
-        names = PlanLimits.__dataclass_fields__
-        for name in limits:
-            check.choice(name, "limits", tuple(names))
-        values: dict[str, Any] = dict(limits)
-        return PlanLimits(**values)
-    return PlanLimits.parse(check.texts(limits, "limits"))
-
-
-def _ladders(
-    ladders: Sequence[Ladder | Mapping[str, Any]] | None, workload: Workload
-) -> list[Ladder]:
-    if ladders is None:
-        return usual_ladders(workload)
-    entries = [
-        one if isinstance(one, Mapping) else {
-            "levels": list(dict.fromkeys(level for level, _ in one.tables)),
-            "tables": list(dict.fromkeys(name for _, name in one.tables)),
-            "rules": one.rules,
-        }
-        for one in ladders
-    ]  # fmt: skip
-    return read_ladders(entries, workload)
 
 
 def _shares(workload: Workload, weights: Mapping[str, float] | None) -> dict[Key, float]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -39,20 +39,9 @@ class Judge(Protocol):
         """Return True if a setting is shown unsafe by what showed the last one unsafe."""
 
 
-class Sets(NamedTuple):
-    """Settings that were shown unsafe, each with all from which it can be made."""
-
-    rungs: Sequence[Rungs]
-    unsafe: list[Choice]
-
-    def finer(self, choice: Choice, other: Choice) -> bool:
-        """Return whether the second of two settings can be made from the first."""
-        pairs = zip(self.rungs, choice, other, strict=True)
-        return all(rung.coarser[a, b] for rung, a, b in pairs)
-
-    def covers(self, choice: Choice) -> bool:
-        """Return whether a setting is unsafe by one that was shown so."""
-        return any(self.finer(choice, one) for one in self.unsafe)
+def is_finer(rungs: Sequence[Rungs], choice: Choice, other: Choice) -> bool:
+    """Return whether the second of two settings can be made from the first."""
+    return all(rung.coarser[a, b] for rung, a, b in zip(rungs, choice, other, strict=True))
 
 
 def cost(rungs: Sequence[Rungs], choice: Choice) -> float:
@@ -65,9 +54,9 @@ def coarsest(rungs: Sequence[Rungs]) -> Choice:
     return tuple(int(np.lexsort((rung.cost, -rung.coarser.sum(axis=0)))[0]) for rung in rungs)
 
 
-def widest(sets: Sets, choice: Choice, unsafe: Callable[[Choice], bool]) -> Choice:
+def widest(rungs: Sequence[Rungs], choice: Choice, unsafe: Callable[[Choice], bool]) -> Choice:
     """Return an unsafe setting as coarse as can be: no coarser rule of a ladder leaves it so."""
-    for ladder, rung in enumerate(sets.rungs):
+    for ladder, rung in enumerate(rungs):
         rule = choice[ladder]
         above = [j for j in np.flatnonzero(rung.coarser[rule]).tolist() if j != rule]
         # The coarsest first: from it the fewest others can be made.
@@ -85,7 +74,7 @@ def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choic
     And how many may still have to be looked at.  Settings that are unsafe by others are left out.
     Of equal costs the first by position comes.
     """
-    sets = Sets(rungs, [])
+    unsafe: list[Choice] = []  # each with all from which it can be made
     every = tuple(np.ones(rung.cost.size, np.bool_) for rung in rungs)
     waiting = [_entry(rungs, every)]
     queued: set[tuple[bytes, ...]] = set()
@@ -95,14 +84,14 @@ def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choic
     while waiting:
         _, choice, masks = heapq.heappop(waiting)
         allowed = tuple(np.frombuffer(m, np.bool_) for m in masks)
-        excluded = next((one for one in sets.unsafe if sets.finer(choice, one)), None)
+        excluded = next((one for one in unsafe if is_finer(rungs, choice, one)), None)
         if excluded is None:
             new = choice not in verdicts
             if new:
                 verdicts[choice] = judge.verdict(choice)
             if verdicts[choice] == UNSAFE:
-                excluded = widest(sets, choice, judge.still_unsafe)
-                sets.unsafe.append(excluded)
+                excluded = widest(rungs, choice, judge.still_unsafe)
+                unsafe.append(excluded)
             if left.shape == sizes:
                 pairs = zip(rungs, choice if excluded is None else excluded, strict=True)
                 rules = [[i] if excluded is None else rung.coarser[:, i] for rung, i in pairs]

@@ -171,12 +171,12 @@ class Tester:
                 tables.append((key, table))
             self._number[key, text] = number
         self.variants = [Variant.make(k[0], t, work.schema, self.kinds) for k, t in tables]
-        self.n_answer = len(work.tables)
+        self.n_asked = len(work.tables)
 
     def _small_counts(self, number: int) -> IntArray:
         """Return the positions of the counts of 1 and 2 of the tables asked for at a place."""
         fits = self.places[number]
-        counts = fits.base_counts[: fits.start[self.n_answer]]
+        counts = fits.base_counts[: fits.start[self.n_asked]]
         small: IntArray = np.flatnonzero(np.isin(counts, _SMALL))
         return small
 
