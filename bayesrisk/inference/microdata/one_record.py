@@ -17,13 +17,13 @@ def one_record_means(system: SmallSystem) -> FloatArray:
     # Column 0 has the sums A 0, column g + 1 the sums A e_g.
     sums = np.concatenate([np.zeros((len(matrix), 1), np.int64), matrix], axis=1)
     weight = np.array([0.0, *(p[1] if p.size > 1 else -np.inf for p in system.priors)])
-    for hard, given, soft, row in zip(system.hard, system.sums, system.soft, sums, strict=True):
+    for hard, value, soft, row in zip(system.hard, system.sums, system.soft, sums, strict=True):
         if hard:
-            weight = weight + np.where(row == given, 0.0, -np.inf)
+            weight = weight + np.where(row == value, 0.0, -np.inf)
         else:
             inside = row < soft.size
             weight = weight + np.where(inside, soft[np.where(inside, row, 0)], -np.inf)
     if not (weight > -np.inf).any():
         raise DataError("release contradicts itself or the prior: no counts agree with all of it")
-    mass: FloatArray = np.exp(weight - weight.max())
-    return mass[1:] / mass.sum()
+    mass = np.exp(weight - weight.max())
+    return np.asarray(mass[1:] / mass.sum(), np.float64)

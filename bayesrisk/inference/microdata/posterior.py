@@ -26,10 +26,10 @@ from bayesrisk.inference.microdata.chains import (
     no_observer,
 )
 from bayesrisk.inference.microdata.contraction import TooManyStatesError
-from bayesrisk.inference.microdata.one_record import one_record_means
 from bayesrisk.inference.microdata.exact import place_law, weigh
 from bayesrisk.inference.microdata.expected_counts import ExpectedCounts
 from bayesrisk.inference.microdata.knowledge import Knowledge, KnownGroup, KnownRecords
+from bayesrisk.inference.microdata.one_record import one_record_means
 from bayesrisk.inference.microdata.people_model import people_model, suits
 from bayesrisk.inference.microdata.prior import RecordPrior
 from bayesrisk.inference.microdata.questions import (
@@ -117,10 +117,10 @@ def record_law(
         numbers = system.map_unknowns(sp.csr_array(sp.kron(places, one)))
         small, group_functions = presolve(system, numbers)
         totals = list(group_functions.toarray()) if system.prior.size is None else []
-        if system.prior.size is not None and system.prior.size.size == 2 and not removed:
-            if len(system.places) == 1 and small.group.size == system.classes.size:
-                groups = small.group, small.weight, small.mass
-                return RecordLaw(*groups, one_record_means(small), None, "exact")
+        one_at_most = system.prior.size is not None and system.prior.size.size == 2
+        if one_at_most and not removed and system.size == system.classes.size:
+            groups = small.group, small.weight, small.mass
+            return RecordLaw(*groups, one_record_means(small), None, "exact")
         alive = sorted({int(g) for g in small.group[list(removed)] if g >= 0})
         try:
             law = weigh(small, max_pairs, totals, alive)
