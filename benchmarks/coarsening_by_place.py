@@ -20,7 +20,7 @@ import numpy as np
 from coarsening import RULES, UNITS, released, share
 
 import bayesrisk as br
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.experiments.by_place import select_rows
 from bayesrisk.reconstruction import count_bounds, reconstruct
 from bayesrisk.tables import PublishedTables

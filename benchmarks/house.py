@@ -66,8 +66,10 @@ IDEAS = {
     "searches with certificates": (
         "explore branch_and_bound find_at_least Refuter", "search_components",
     ),
-    # From tables: what is made of a system that was handed down (programs, models) is no other.
-    "systems built by one attack": ("published_problem", "place_classes", "make_system"),
+    # From tables: the rows of published cells over the cells that they tell apart, which the last
+    # workloads keep.  What is made of rows that were handed down, with counts or laws beside them
+    # (problems, classes of a place, laws of records, models), is no other: a test counts.
+    "systems built by one attack": ("Queries",),
     "forms between data and number, audit": (
         "read_audit_file", "AuditStudy", "Survey", "Release", "Microdata", "MicrodataPosterior",
         "audit_targets", "audit_measures", "chosen_settings",

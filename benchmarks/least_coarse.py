@@ -1,6 +1,8 @@
 """The least coarse safe rules of the ten towns of the coarsening study, and of a larger town.
 
     python benchmarks/least_coarse.py towns         the ten towns
+    python benchmarks/least_coarse.py towns 10 4    the same under the fourth set of limits alone
+    python benchmarks/least_coarse.py hospital      counts withheld from the hospital and resamples
     python benchmarks/least_coarse.py large         10,000 people, five tables, two levels
 
 Prints a line for each town and set of limits: the error of a count under the plan, what it proves,
@@ -15,6 +17,7 @@ import pandas as pd
 from coarsening import TOWN, town
 
 import bayesrisk as br
+from bayesrisk.reconstruction import count_bounds
 from bayesrisk.risk import Adversary, Ladder, PlanLimits
 from bayesrisk.tables import Records, Workload
 
@@ -35,14 +38,14 @@ LIMITS = {
 }
 
 
-def towns(number, first):
+def towns(number, limit=None):
     linker = Adversary.named("linker", known=["sex", "age"])
     lines = []
     for seed in range(1, number + 1):
         frame = town(seed)
         records = Records.from_frame(frame, schema=TOWN.schema)
         codes = sorted(set(frame["block"]))
-        for name, limits in [*LIMITS.items()][:first]:
+        for name, limits in [*LIMITS.items()][slice(limit and limit - 1, limit)]:
             begun = time.perf_counter()
             plan = br.plan(records, TOWN, limits=limits, ladders=LADDERS, adversaries=[linker],
                            stated=["race"], places=codes)  # fmt: skip
@@ -58,6 +61,27 @@ def towns(number, first):
             print(line, flush=True)
     frame = pd.DataFrame(lines)
     print(frame.drop(columns=["town", "rules"]).groupby("limits", sort=False).mean().to_string())
+
+
+def hospital():
+    """Plan for the hospital and twenty resamples of it: which counts are withheld, all together."""
+    from peers.linked import WORK, data_sets, records
+
+    withheld, back, seconds = [], 0, time.perf_counter()
+    ladder = {"rules": ["identity", "suppression:threshold=3,fewest=true", "unpublished"]}
+    for number, codes in enumerate(data_sets()):
+        people = records(codes)
+        plan = br.plan(people, WORK, limits={"recovered": 0}, ladders=[ladder])
+        tables = plan.release(people).tables
+        found = count_bounds(tables).counts
+        hidden = np.concatenate([tables.hidden(*key).toarray().ravel() for key in WORK.tables])
+        back += int((found["low"] == found["high"]).to_numpy()[hidden].sum())
+        withheld.append(int(hidden.sum()))
+        print(number, plan.rules["all"]["total"], withheld[-1], "withheld", flush=True)
+    print(
+        sum(withheld), "counts withheld,", back, "come back to who knows that zeros are published"
+    )
+    print(f"{time.perf_counter() - seconds:.0f} s")
 
 
 def large():
@@ -96,18 +120,18 @@ def large():
     print(len(frame), "people,", last, "blocks,", work, flush=True)
     begun = time.perf_counter()
 
-    def told(tried, settings, seconds):
-        print(f"{tried} of {settings} settings, {seconds:.0f} s", flush=True)
+    def told(tried, left, seconds):
+        print(f"{tried} settings, at most {left} left, {seconds:.0f} s", flush=True)
 
     plan = br.plan(records, work, limits=["recovered=0"], ladders=ladders,
                    places=sorted(home), workers=2, report=told)  # fmt: skip
     print(plan.sentence)
-    print(plan.frontier.drop(columns=["rule"]).to_string())
+    print(plan.frontier.drop(columns=["rule"]).T.to_string())
     print(f"{time.perf_counter() - begun:.0f} s")
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "towns":
-        towns(*map(int, sys.argv[2:4] if len(sys.argv) > 3 else (10, len(LIMITS))))
+        towns(*map(int, sys.argv[2:4] or (10,)))
     else:
-        large()
+        {"large": large, "hospital": hospital}[sys.argv[1]]()

@@ -205,14 +205,14 @@ MUTATIONS = (
         ("risk/test_intervals.py",),
     ),
     Mutation(
-        "everywhere but the target", "risk/statements/statements.py",
+        "everywhere but the target", "risk/statements/records.py",
         "everywhere, np.float64) - 1.0) / max(total - 1, 1)",
         "everywhere, np.float64)) / max(total, 1)",
         "the prior of a statement is taken from records that hold the target's",
         ("risk/statements/test_statements.py",),
     ),
     Mutation(
-        "ends of the residual risk", "risk/statements/statements.py",
+        "ends of the residual risk", "risk/statements/residual.py",
         "_residual(s_low, c_high), _residual(s_high, c_low)",
         "_residual(s_low, c_low), _residual(s_high, c_high)",
         "the interval of a difference takes like ends of both",

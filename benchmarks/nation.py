@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from bayesrisk.census.population import spec as national
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population import figures
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.reconstruction import find_claims, reconstruct, solution_variability
 from bayesrisk.tables import PublishedTables, Workload, tabulate
 
@@ -30,10 +30,10 @@ BLOCK = BOTH.select(levels=["block"])
 HOMES = Workload.named("household-dhc").select(levels=["block"])
 SINGLE = 100  # people from which on a block is a unit of its own when claims are looked for
 LIMIT = 120.0  # seconds for the claims of a block
-EMPTY = national.ALL_BLOCKS - sum(national.CLASS_BLOCKS)
-CLASSES = ["0", *(f"{a}-{b}" if b else f"{a}+" for a, b in national.SIZE_CLASSES)]
-IN_NATION = np.array([EMPTY, *national.CLASS_BLOCKS])
-STARTS = np.array([0, *(low for low, _ in national.SIZE_CLASSES)])
+EMPTY = figures.ALL_BLOCKS - sum(figures.CLASS_BLOCKS)
+CLASSES = ["0", *(f"{a}-{b}" if b else f"{a}+" for a, b in figures.SIZE_CLASSES)]
+IN_NATION = np.array([EMPTY, *figures.CLASS_BLOCKS])
+STARTS = np.array([0, *(low for low, _ in figures.SIZE_CLASSES)])
 
 
 @dataclass

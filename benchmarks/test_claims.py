@@ -14,9 +14,10 @@ from bayesrisk.constraints.highs import HighsWarm
 from bayesrisk.constraints.sifting import Sifted
 from bayesrisk.constraints.solvers import make_solver
 from bayesrisk.reconstruction import find_claims
-from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, encoded
+from bayesrisk.reconstruction.claims.options import ClaimOptions, claim_problem
+from bayesrisk.reconstruction.claims.result import encoded
+from bayesrisk.reconstruction.claims.search.block_system import block_system
 from bayesrisk.reconstruction.claims.search.lattice import matches
-from bayesrisk.reconstruction.claims.search.space import block_system
 from bayesrisk.tables import Workload
 
 

@@ -10,7 +10,7 @@ from targets import faster, lasting, seconds_each
 
 import bayesrisk as br
 from bayesrisk.census.occupancy import solutions as best
-from bayesrisk.census.occupancy.statistics import block_program
+from bayesrisk.census.occupancy.programs import block_program
 from bayesrisk.constraints.solvers import Limits, make_solver
 
 #: Seconds of the processor, as everywhere: a busy machine changes them less.

@@ -6,7 +6,7 @@ from targets import as_long, faster
 
 from bayesrisk import simulate_population
 from bayesrisk.census import population_spec
-from bayesrisk.census.population import spec as national
+from bayesrisk.census.population import figures
 from bayesrisk.census.population.spec import group_law, household_law, tenure_law
 
 TWIN = 300  # blocks
@@ -27,11 +27,11 @@ def one_by_one(blocks, seed):
         while target > 0:
             size, kind, age = np.unravel_index(rng.choice(flat.size, p=flat), law.shape)
             rng.choice(4, p=tenure[age])
-            members = [national.HOLDER, *([national.SPOUSE + kind // 2] if kind < 4 else [])]
+            members = [figures.HOLDER, *([figures.SPOUSE + kind // 2] if kind < 4 else [])]
             while len(members) < size + 1:
                 first = len(members) == 1 + (kind < 4)
-                table = national.FIRST_ROLES if first else national.FURTHER_ROLES
-                members.append(national.ROLES[rng.choice(6, p=table[kind])][0])
+                table = figures.FIRST_ROLES if first else figures.FURTHER_ROLES
+                members.append(figures.ROLES[rng.choice(6, p=table[kind])][0])
             for _ in members:
                 rng.integers(2), rng.integers(111), rng.choice(14, p=mix)
             roles += members

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from targets import as_long, faster
 
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.release import RangeSpec, RoundingSpec

@@ -1,27 +1,18 @@
 """Public names of the wing of census bureaus."""
 
-from .occupancy.detection import (
-    detect_occupancy as detect_occupancy,
-    occupancy_variability as occupancy_variability,
-)
+from .occupancy.detection import detect_occupancy as detect_occupancy
+from .occupancy.household_law import HouseholdLaw as HouseholdLaw
 from .occupancy.solutions import reconstruct_occupancy as reconstruct_occupancy
-from .occupancy.statistics import (
-    HouseholdLaw as HouseholdLaw,
-    occupancy_statistics as occupancy_statistics,
-)
+from .occupancy.statistics import occupancy_statistics as occupancy_statistics
+from .occupancy.variability import occupancy_variability as occupancy_variability
 from .population.households import (
     household_cells as household_cells,
     household_valid as household_valid,
 )
-from .population.simulate import (
-    SimulatedPopulation as SimulatedPopulation,
-    simulate_population as simulate_population,
-)
-from .population.spec import (
-    PopulationSpec as PopulationSpec,
-    occupancy_violation as occupancy_violation,
-    population_spec as population_spec,
-)
+from .population.nation import SimulatedPopulation as SimulatedPopulation
+from .population.simulate import simulate_population as simulate_population
+from .population.spec import PopulationSpec as PopulationSpec, population_spec as population_spec
+from .population.subsidies import occupancy_violation as occupancy_violation
 from .population.summary import population_summary as population_summary
 from .population.years import simulate_later as simulate_later, stylised_change as stylised_change
 from .readers.geocodes import block_geoid as block_geoid, is_tribal as is_tribal

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status
-from bayesrisk.constraints.rows import equal_rows, first_rows
+from bayesrisk.constraints.rows import equal_rows
 from bayesrisk.constraints.search import Questions
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 
@@ -91,7 +91,9 @@ class FormEnds:
             self._reach_many()
             self._prove_many(self._least(self.open))
         for end in self.open.tolist():
-            while self.reached[end] < self.goal[end] and not self._deadline.late:
+            while self.reached[end] < self.goal[end]:
+                if self._deadline.late:
+                    return
                 if not self._tighten(end):
                     break
 
@@ -204,8 +206,7 @@ def row_ends(
     They are the smallest and the largest, and the same of what is reached; the search begins at the
     solution ``star``.  No weight is negative.
     """
-    group = equal_rows(model.rows)
-    first = first_rows(group)
+    group, first = equal_rows(model.rows)
     rows, row_low, row_high = (
         sp.csr_array(model.rows[first]),
         model.row_low[first],
@@ -218,9 +219,7 @@ def row_ends(
     low, high = np.maximum(row_low, least), np.minimum(row_high, most)
     # Rows that their variables' bounds fill, or of one variable, bind nothing.
     binding = (np.diff(rows.indptr) > 1) & ((low > least) | (high < most))
-    lean = IntegerModel(
-        model.low, model.high, sp.csr_array(rows[binding]), row_low[binding], row_high[binding]
-    )
+    lean = model.part(np.flatnonzero(binding))
     begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
     from bayesrisk.constraints.sifting import Sifted  # loads a compiled solver
 

@@ -103,6 +103,13 @@ class IntegerModel:
         """The rows, transposed."""
         return sp.csr_array(self.rows.T)
 
+    def part(self, rows: IntArray, variables: IntArray | None = None) -> "IntegerModel":
+        """Return some of the rows over some of the variables, by default over all."""
+        low, high, matrix = self.low, self.high, sp.csr_array(self.rows[rows])
+        if variables is not None:
+            low, high, matrix = low[variables], high[variables], sp.csr_array(matrix[:, variables])
+        return IntegerModel(low, high, matrix, self.row_low[rows], self.row_high[rows])
+
     def beyond(self, objective: IntArray, least: int, most: int | None = None) -> "IntegerModel":
         """Return the model of the solutions whose objective is ``least`` or more."""
         if most is None:

@@ -47,16 +47,21 @@ def largest_alone(c: Columns, low: IntArray, high: IntArray) -> tuple[IntArray, 
     used = np.flatnonzero(np.diff(c.ptr))
     if used.size:
         # x_j <= H_r / a_rj in every row r of unknown j.
-        top = np.where(high[c.row] < UNBOUNDED, np.maximum(high[c.row], 0) // c.coef, UNBOUNDED)
-        most[used] = np.minimum.reduceat(top, c.ptr[used])
-        need[used] = np.maximum(np.maximum.reduceat(-(-low[c.row] // c.coef), c.ptr[used]), 0)
+        top, least = np.maximum(high, 0)[c.row], low[c.row]
+        if (c.coef > 1).any():  # a division takes longer than all the rest
+            top = np.where(top < UNBOUNDED, top // c.coef, UNBOUNDED)
+            least = -(-least // c.coef)
+        most[used] = np.minimum(np.minimum.reduceat(top, c.ptr[used]), UNBOUNDED)
+        need[used] = np.maximum(np.maximum.reduceat(least, c.ptr[used]), 0)
     return most, need
 
 
-def equal_rows(matrix: sp.csr_array | sp.csc_array, *marks: NDArray[np.generic]) -> IntArray:
+def equal_rows(
+    matrix: sp.csr_array | sp.csc_array, *marks: NDArray[np.generic]
+) -> tuple[IntArray, IntArray]:
     """Return a number for each row, the same for rows that are equal, and equally marked.
 
-    Numbers increase from 0 by the first row that has each.
+    Numbers increase from 0 by the first row that has each, and these are the second array.
     """
     rows = sp.csr_array(matrix)
     rows.sort_indices()
@@ -69,16 +74,12 @@ def equal_rows(matrix: sp.csr_array | sp.csc_array, *marks: NDArray[np.generic])
         label = _numbered(
             *marks, np.diff(rows.indptr), sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
         )
-        example = rows[first_rows(label)[label]]
+        first = np.unique(label, return_index=True)[1].astype(np.int64)
+        example = rows[first[label]]
         equal = np.array_equal(example.indices, rows.indices)
         if equal and np.array_equal(example.data, rows.data):
             break
-    return label
-
-
-def first_rows(label: IntArray) -> IntArray:
-    """Return where each of the numbers 0, 1, ... is first."""
-    return np.unique(label, return_index=True)[1].astype(np.int64)
+    return label, first
 
 
 def _numbered(*keys: NDArray[np.generic]) -> IntArray:

@@ -43,9 +43,7 @@ class Sifted(Questions):
     ) -> None:
         super().__init__(model, deadline)
         self._highs = new_highs(**FIXED, presolve="off")
-        nobody = IntegerModel(
-            model.low[:0], model.high[:0], model.rows[:, :0], model.row_low, model.row_high
-        )
+        nobody = model.part(np.arange(model.row_low.size), np.zeros(0, np.int64))
         self._highs.passModel(translated(nobody, model.low[:0], whole=False))
         self._objective: FloatArray = np.zeros(model.low.size)
         self._low, self._high = model.low, model.high

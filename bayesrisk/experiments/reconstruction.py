@@ -34,9 +34,10 @@ from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.experiments.runs.pilot import evenly
 from bayesrisk.experiments.table_reports import claims_page, reconstruction_page
-from bayesrisk.reconstruction.claims.result import ClaimOptions, claim_problem, one_record
+from bayesrisk.reconstruction.claims.options import ClaimOptions, claim_problem
+from bayesrisk.reconstruction.claims.result import one_record
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
-from bayesrisk.reconstruction.records.reconstruction import KINDS
+from bayesrisk.reconstruction.records.variability import KINDS
 from bayesrisk.release import Release
 from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
 from bayesrisk.tables import PublishedTables, Workload

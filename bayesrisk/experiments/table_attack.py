@@ -39,9 +39,9 @@ from bayesrisk.release import Release
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.reading.reading import TableReading
 
-#: Combinations of all variables that are bounded, records that are looked for, and places in which
-#: they are, at most.
-_MOST_CELLS, _MOST_RECORDS, _MOST_PLACES = 2**11, 20_000, 200
+#: Combinations of all variables that are bounded, and places in which records are looked for, at
+#: most; records with a row each (of more, those alike have one), and with an exact law.
+_MOST_CELLS, _MOST_PLACES, _MOST_LISTED, _MOST_LIKELY = 2**11, 200, 20_000, 2**20
 _MOST_KINDS = 2**9  # combinations of labels of which likely records are looked for
 _SAID, _LIKELY, _PILOT = 10, 200, 200
 _CAPTIONS = {
@@ -242,7 +242,7 @@ class _Attack:
         self.first, self.proved = list[str](), list[str]()
         self.rest: list[str] = []
         self.facts: Mapping[str, int] = {}
-        self.missing = list(_STEPS)
+        self.missing, self.total = list(_STEPS), 0
         self.level = self.tables.workload.levels[-1]
         self.names = [n for n in self.reading.cells.columns if n not in _CELL]
 
@@ -260,13 +260,8 @@ class _Attack:
             self.missing = []
             return
         many = len(self.tables.geoids[self.level]) > _MOST_PLACES
-        large = bounds.counts["published"].fillna(0).max() > _MOST_RECORDS
-        if large or many or not self.tables.workload.schema.names:
-            reason = (
-                f"more than {_MOST_RECORDS:,} records"
-                if large
-                else (f"more than {_MOST_PLACES} places" if many else "each count stands alone")
-            )
+        if many or not self.tables.workload.schema.names:
+            reason = f"more than {_MOST_PLACES} places" if many else "each count stands alone"
             self.rest.append(f"Counts are bounded, and records are not looked for: {reason}.")
             self.missing = []
             yield
@@ -375,12 +370,17 @@ class _Attack:
         """Find records that fit, and how many of them could be others."""
         tables, limit = self.tables, self.clock.share
         solution = reconstruction.reconstruct(self.problem, scope=self.level, time_limit=limit)
-        frame = tables.workload.schema.labelled(record_form(solution))
-        codes = np.repeat(solution.geoids[solution.block], solution.count)
+        total = self.total = int(solution.count.sum())
+        alike = total > _MOST_LISTED
+        rows = np.ones_like(solution.count) if alike else solution.count
+        frame = tables.workload.schema.labelled(record_form(replace(solution, count=rows)))
+        codes = np.repeat(solution.geoids[solution.block], rows)
         places = self._places(pd.Series(codes, frame.index))
         frame = pd.concat([places, frame.drop(columns=self.level)], axis=1)
+        frame = frame.assign(**({"records": solution.count} if alike else {}))
         text = f"Records that fit were not found ({solution.status[0]})."
-        if len(frame):
+        found = np.isin(solution.status, (Status.UNIQUE, Status.FEASIBLE))
+        if total:
             other = reconstruction.solution_variability(
                 self.problem, scope=self.level, solution=solution, time_limit=self.clock.share,
                 node_limit=1000,
@@ -388,21 +388,28 @@ class _Attack:
             size = np.bincount(solution.block, solution.count, minlength=len(solution.geoids))
             # Where the distance is not known, all records could be others.
             upper = np.nan_to_num(np.asarray(other.upper, dtype=np.float64), nan=1.0)
-            most = float((upper * size).sum() / size.sum())
-            text, group = f"{len(frame):,} records were found that fit; ", "them"
+            upper *= size > 0
+            most = float((upper * size).sum() / total)
+            text, group = f"{total:,} records were found that fit; ", "them"
             if self.reading.separate:  # labels may overlap: records of several are not added up
                 names = [", ".join(self.reading.places[code]) for code in solution.geoids]
-                sizes = [f"{n:,.0f} of {name}" for n, name in zip(size, names, strict=True)]
-                worst = int(np.argmax(upper * (size > 0)))
-                most, group = float(upper[worst]) if most else 0.0, f"those of {names[worst]}"
+                sizes = [f"{size[i]:,.0f} of {names[i]}" for i in np.flatnonzero(found)]
+                worst = int(np.argmax(upper))
+                most, group = float(upper[worst]), f"those of {names[worst]}"
                 text = f"Records were found that fit each label by itself: {first_of(sizes)}; "
+                if not found.all():
+                    text = (
+                        f"Records were found that fit {first_of(sizes)}, each by itself, and none "
+                    )
+                    text += f"for the {np.count_nonzero(~found):,} other labels; "
             text += (
                 f"at most {most:.0%} of {group} could be others."
                 if most
                 else ("no others fit: proved.")
             )
             if not most:
-                unique = replace(solution, status=(Status.UNIQUE,) * len(solution.status))
+                status = np.where(found, Status.UNIQUE, solution.status)
+                unique = replace(solution, status=tuple(status.tolist()))
                 text = pages.PageCell(text, href=self.certificates.add(tables, unique, 1)[0])
         self.rest.append(text)
         self.frames["records"] = frame
@@ -414,6 +421,12 @@ class _Attack:
             self.rest.append(
                 "Likely records are looked for where one place holds all, of at most "
                 f"{_MOST_KINDS} combinations of labels."
+            )
+            return
+        if self.total > _MOST_LIKELY:
+            self.rest.append(
+                f"Likely records are looked for among at most {_MOST_LIKELY:,} records, since "
+                f"their law has a step for each; here are {self.total:,}."
             )
             return
         prior, questions = RecordPrior.uniform_data_sets(schema), [RecordQuestion({})]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -15,6 +15,7 @@ from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import BaseMechanism, Protected, filled_mapping
 from bayesrisk.mechanisms.recode import Recode
 from bayesrisk.mechanisms.registry import make_mechanism, read_recipe
+from bayesrisk.mechanisms.suppression.mechanism import Suppression
 from bayesrisk.release import MechanismSpec, RangeSpec, RoundingSpec, SimulationOnly, TrueCounts
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.likelihoods import Likelihood
@@ -46,7 +47,8 @@ class Rule:
 
     Its text is ``identity``, ``nearest-5``, ``ranges:edges=[0,1,6]`` or another recipe of a
     mechanism that has no chance in it and looks at each count alone; ``recode:groups.age=[0,18]``;
-    the two with `` + `` between them, the recoding first; or ``unpublished``.
+    the two with `` + `` between them, the recoding first; or ``unpublished``.  ``suppression`` may
+    also be named: tables with the same one are protected together (``joint``).
 
     Examples
     --------
@@ -66,7 +68,7 @@ class Rule:
         if self.published:
             law = getattr(self.counts, "spec", MechanismSpec("none")).others
             plain = isinstance(law, TrueCounts | RangeSpec | RoundingSpec) and not law.random
-            if not plain or not isinstance(self.counts, BaseMechanism):
+            if not (plain or self.joint) or not isinstance(self.counts, BaseMechanism):
                 raise ArgumentError(
                     "rule",
                     "must have no chance in it, and look at each count alone: identity, nearest-5, "
@@ -98,13 +100,26 @@ class Rule:
         return cast(BaseMechanism, make_mechanism(name, **parameters))
 
     @property
+    def joint(self) -> bool:
+        """Whether what is published of a count depends on other counts, too."""
+        return self.published and isinstance(self.counts, Suppression)
+
+    @property
+    def recipe(self) -> str:
+        """The text of what is done to counts after a recoding."""
+        return self.text.rpartition(_AND)[2]
+
+    @property
     def words(self) -> str:
         """The rule in words: ``rounded to 5, by groups of 5 of age``."""
         if not self.published:
             return "not published"
         name, parameters = self.counts.spec.mechanism, self.counts.spec.parameters
-        text = _WORDS.get(self.text.rpartition(_AND)[2], _WORDS.get(name, ""))
-        if not text and "base" in parameters:
+        text = _WORDS.get(self.recipe, _WORDS.get(name, ""))
+        if self.joint:
+            text = f"without counts from 1 to {parameters['threshold'] - 1}"
+            text += " and those that give them away" * parameters["complementary"]
+        elif not text and "base" in parameters:
             text = f"rounded to {parameters['base']}"
         elif not text and "least" in parameters:
             text = f"with counts below {parameters['least']} as one range"
@@ -195,23 +210,37 @@ class RulesByTable(BaseMechanism):
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
         true = tabulate(microdata, self.published(workload))
-        counts, laws = dict(true.counts), {}
-        for key, one in self.tables(workload).items():
-            published = key[0], one.table.name
-            part = Workload(workload.schema, {published: one.table})
-            alone = PublishedTables(
-                part, {key[0]: true.geoids[key[0]]}, {published: true.counts[published]}
-            )
-            counts[published] = self.counted(key, alone, rng)
-            laws[published] = one.law
-        spec = replace(self.spec, tables=laws)
-        return Protected(replace(true, counts=counts), spec)
+        tables = self.protected(true, workload, microdata, rng)
+        return Protected(tables, replace(self.spec, tables=dict(tables.laws)))
 
-    def counted(self, key: Key, tables: PublishedTables, rng: np.random.Generator) -> Any:
-        """Return the counts that the rule of a table publishes of its true ones."""
-        mechanism = self._rules.get(key, Rule(AS_IT_IS)).counts
-        (counts,) = tables.counts.values()
-        if not hasattr(mechanism, "_protect_tables"):  # identity
-            return counts
-        (published,) = mechanism._protect_tables(tables, rng).tables.counts.values()
-        return published
+    def protected(
+        self, true: PublishedTables, workload: Workload, data: Microdata | Records,
+        rng: np.random.Generator,
+    ) -> PublishedTables:  # fmt: skip
+        """Return the tables of a workload as the rules publish them, with their laws.
+
+        ``true`` are the true counts of :meth:`published`, ``data`` the records.
+        """
+        counts, laws = dict(true.counts), dict[Key, Likelihood]()
+        hidden, joint_keys = dict[Key, Any](), dict[str, list[Key]]()
+        for key, one in self.tables(workload).items():
+            published, rule = (key[0], one.table.name), self._rules.get(key, Rule(AS_IT_IS))
+            laws[published] = one.law
+            if rule.joint:
+                joint_keys.setdefault(rule.recipe, []).append(published)
+            elif hasattr(rule.counts, "_protect_tables"):  # not as it is
+                one_table = rule.counts._protect_tables(_only(true, [published]), rng).tables
+                counts |= one_table.counts
+        for recipe, keys in joint_keys.items():
+            part = cast(Suppression, Rule(recipe).counts).suppress(_only(true, keys), data)
+            counts |= part.counts
+            hidden |= part.suppressed
+        return replace(true, counts=counts, suppressed=hidden, laws=laws)
+
+
+def _only(tables: PublishedTables, keys: Collection[Key]) -> PublishedTables:
+    """Return some of the tables alone."""
+    work = tables.workload
+    part = Workload(work.schema, {key: work.tables[key] for key in work.tables if key in keys})
+    geoids = {level: tables.geoids[level] for level in part.levels}
+    return PublishedTables(part, geoids, {key: tables.counts[key] for key in part.tables})

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 from bayesrisk._base.old_names import moved as _moved
 from bayesrisk.constraints.model import Status
 from bayesrisk.reconstruction.claims import Claims, claim_sentences, find_claims, verify_claims
-from bayesrisk.reconstruction.linkage import Persons, age_bin, match_records
+from bayesrisk.reconstruction.matching import match_records
+from bayesrisk.reconstruction.persons import Persons, age_bin
 from bayesrisk.reconstruction.proofs import Proofs, prove
 from bayesrisk.reconstruction.records.bounds import count_bounds
-from bayesrisk.reconstruction.records.reconstruction import (
-    Reconstruction,
-    reconstruct,
-    record_form,
-    solution_variability,
-)
+from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reconstruct, record_form
+from bayesrisk.reconstruction.records.variability import solution_variability
 from bayesrisk.reconstruction.registry import available_attacks, make_attack, register_attack
 
 __all__ = [

@@ -11,7 +11,7 @@ from bayesrisk._base.plugins import Registry
 from bayesrisk.interfaces import Attack
 
 _OWN = {
-    "claims": "bayesrisk.reconstruction.claims.result:ClaimsAttack",
+    "claims": "bayesrisk.reconstruction.claims.verification:ClaimsAttack",
     "reconstruction": "bayesrisk.reconstruction.records.reconstruction:ReconstructionAttack",
 }
 REGISTRY: Registry[Attack] = Registry(

@@ -6,7 +6,8 @@ Called, as ``bayesrisk.release(records, protection=...)``, it is :func:`bayesris
 import sys
 
 from bayesrisk._base.lazy import callable_room
-from bayesrisk.release.release import MechanismSpec, Release
+from bayesrisk.release.release import Release
+from bayesrisk.release.specification import MechanismSpec
 from bayesrisk.tables.likelihoods import (
     Likelihood,
     NoiseSpec,

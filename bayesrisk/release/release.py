@@ -6,189 +6,22 @@ It holds no seed, no record and no unprotected count.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.display import displayed, several, short
 from bayesrisk._version import __version__
-from bayesrisk.distributions.base import NoiseLaw
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
+from bayesrisk.release.specification import MechanismSpec
 from bayesrisk.release.words import PLACES, law_words
 from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
-from bayesrisk.tables.likelihoods import (
-    KINDS,
-    Likelihood,
-    NoiseSpec,
-    SimulationOnly,
-    TrueCounts,
-    plain,
-    read_likelihood,
-    same_keys,
-)
+from bayesrisk.tables.likelihoods import same_keys
 from bayesrisk.tables.linked import HouseholdLink
 from bayesrisk.tables.published import PublishedTables, by_release, under_laws
-
-# -----------------------------------------------------------------------------
-# Specifications of mechanisms: enough for anyone to write the likelihood of a release.
-#
-# A specification holds the likelihood of every published table as data, so that nobody has to know
-# a mechanism by name to read what it made.
-
-_SPEC_KEYS = {"mechanism", "parameters", "tables", "others", "places"}
-_PLACES = ("public", "occupied")
-
-#: A table at a level of the geography: ``(level, table)``.
-Key = tuple[str, str]
-
-
-@displayed
-@dataclass(frozen=True)
-class MechanismSpec:
-    """The specification of a mechanism, as public as the tables it made.
-
-    Attributes
-    ----------
-    mechanism : str
-        Name in the registry.
-    parameters : mapping
-        Keyword arguments that build the mechanism again, in the types of JSON; exact fractions
-        are strings such as ``"165/4099"``.
-    tables : mapping of (level, table) to Likelihood
-        What a count of the table says about the true one: :class:`TrueCounts`,
-        :class:`NoiseSpec`, :class:`RoundingSpec`, :class:`RangeSpec`, :class:`SuppressedCounts`
-        or :class:`SimulationOnly`.  The spec of a release names every published table.
-    others : Likelihood, default SimulationOnly()
-        The same, for every table that is not named.
-    places : {"public", "occupied"}, optional
-        Where the list of the published places comes from, of the spec of a release: a public list,
-        or who lives where.  The second is a fact about the records that is published exactly.
-
-    Examples
-    --------
-    >>> from bayesrisk.release import NoiseSpec, RoundingSpec
-    >>> spec = MechanismSpec(
-    ...     "mine", {"base": 5}, {("block", "total"): NoiseSpec("discrete-gaussian", 5)},
-    ...     others=RoundingSpec(5, "nearest"),
-    ... )
-    >>> spec.likelihood("block", "total")
-    NoiseSpec(law='discrete-gaussian', scale=Fraction(5, 1))
-    >>> spec.likelihood("block", "sex")
-    RoundingSpec(base=5, method='nearest')
-    >>> MechanismSpec.from_dict(spec.to_dict()) == spec
-    True
-    """
-
-    mechanism: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    tables: Mapping[Key, Likelihood] = field(default_factory=dict)
-    others: Likelihood = field(default_factory=SimulationOnly)
-    places: str | None = None
-
-    def __post_init__(self) -> None:
-        check.text(self.mechanism, "mechanism")
-        if self.places is not None:
-            check.choice(self.places, "places", _PLACES)
-        check.mapping(self.parameters, "parameters")
-        for key, entry in check.mapping(self.tables, "tables").items():
-            texts = isinstance(key, tuple) and all(isinstance(part, str) for part in key)
-            if not texts or len(key) != 2:
-                raise ArgumentTypeError("tables", "must name (level, table)", got=key)
-            _check_likelihood(entry, f"tables[{key!r}]")
-        _check_likelihood(self.others, "others")
-        object.__setattr__(self, "parameters", plain(self.parameters, "parameters"))
-        object.__setattr__(self, "tables", dict(self.tables))
-
-    @property
-    def noise(self) -> dict[Key, NoiseSpec]:
-        """Law of the noise of each named table that has independent noise in every cell."""
-        return {key: part for key, part in self.tables.items() if isinstance(part, NoiseSpec)}
-
-    @property
-    def invariants(self) -> tuple[Key, ...]:
-        """Named tables that are published as they are, with nothing withheld."""
-        return tuple(key for key, part in self.tables.items() if isinstance(part, TrueCounts))
-
-    @property
-    def true_counts(self) -> bool:
-        """Whether every count that is published, of whatever table, is the true one."""
-        return self.others.exact and all(part.exact for part in self.tables.values())
-
-    def likelihood(self, level: str, table: str) -> Likelihood:
-        """Return the likelihood of a published count of a table: its own, or ``others``."""
-        key = check.text(level, "level"), check.text(table, "table")
-        return self.tables.get(key, self.others)
-
-    def law(self, level: str, table: str) -> NoiseLaw | None:
-        """Return the law of released minus true count in the cells of a table.
-
-        None where the noise is not independent of the count or of other cells, or there is none.
-        """
-        likelihood = self.likelihood(level, table)
-        return likelihood.to_law() if isinstance(likelihood, NoiseSpec) else None
-
-    def for_tables(self, keys: Iterable[Key]) -> Self:
-        """Return the spec with the likelihood of these published tables, every one named."""
-        wanted = list(keys)
-        if set(wanted) == set(self.tables):
-            return self
-        return replace(self, tables={key: self.likelihood(*key) for key in wanted})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the spec in the types of JSON, as :meth:`from_dict` reads it."""
-        return {
-            "mechanism": self.mechanism,
-            "parameters": plain(self.parameters, "parameters"),
-            "tables": [
-                {"level": level, "table": table, **part.to_dict()}
-                for (level, table), part in self.tables.items()
-            ],
-            "others": self.others.to_dict(),
-            "places": self.places,
-        }
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any], *, source: str = "spec document") -> Self:
-        """Return the spec that :meth:`to_dict` wrote; messages call it ``source``."""
-        check.text(source, "source")
-        same_keys(document, _SPEC_KEYS, source)
-        try:
-            tables: dict[Key, Likelihood] = {}
-            for row in document["tables"]:
-                part = dict(row)
-                key = part.pop("level", None), part.pop("table", None)
-                if key in tables:
-                    raise DataError(f"{source}.tables: {key!r} is there twice")
-                tables[key] = read_likelihood(part, f"{source}.tables")
-            default = read_likelihood(document["others"], f"{source}.others")
-            mechanism, parameters = document["mechanism"], document["parameters"]
-            return cls(mechanism, parameters, tables, default, document["places"])
-        except (ArgumentError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(f"{source}: {error}") from error
-
-
-def _check_likelihood(value: object, name: str) -> None:
-    """Refuse what files cannot hold: what is written must be readable by anybody."""
-    if type(value) not in KINDS.values():
-        raise ArgumentTypeError(
-            name, "must be a likelihood, such as TrueCounts() or a NoiseSpec", got=value
-        )
-
-
-# -----------------------------------------------------------------------------
-# What ``_release.json`` says: of a release in one folder, and of one by place.
-#
-# In one folder, it names the manifest of the tables by its digest, and the manifest names what it
-# says: neither is read beside another.  By place, each part is an ordinary folder of a release.
-# ``_release.json`` beside them says the same of all, and names the index of the parts and the
-# ``_release.json`` of each by their digests: so a reader of one part can tell that it is whole, and
-# what protects it.
-
 
 #: Readers of Parquet folders pass over names that start with an underscore.
 RELEASE_FILE = "_release.json"

@@ -45,12 +45,10 @@ from .linkage.agreement import (
     compare_with_truth as compare_with_truth,
     inference_without_record as inference_without_record,
 )
-from .linkage.reidentification import (
-    majority_inference as majority_inference,
-    race_ethnicity_counts as race_ethnicity_counts,
-    reidentify as reidentify,
-    variability_quantiles as variability_quantiles,
-)
+from .linkage.majority import majority_inference as majority_inference
+from .linkage.race_counts import race_ethnicity_counts as race_ethnicity_counts
+from .linkage.reidentification import reidentify as reidentify
+from .linkage.variability import variability_quantiles as variability_quantiles
 from .mechanism.many import (
     compare_mechanisms as compare_mechanisms,
     mechanism_risk_of_many as mechanism_risk_of_many,
@@ -73,15 +71,13 @@ from .microdata import first_look as first_look, repeated_microdata as repeated_
 from .planning.ladders import Ladder as Ladder
 from .planning.limits import PlanLimits as PlanLimits
 from .planning.release_plan import ReleasePlan as ReleasePlan, plan as plan
+from .statements.about_people import statements_about_people as statements_about_people
+from .statements.claim_table import records_identified as records_identified
 from .statements.claims import (
     claim_precision as claim_precision,
     claim_priors as claim_priors,
     count_claims as count_claims,
-    records_identified as records_identified,
 )
-from .statements.statements import (
-    Statements as Statements,
-    residual_risk as residual_risk,
-    statements_about_people as statements_about_people,
-)
+from .statements.residual import residual_risk as residual_risk
+from .statements.statements import Statements as Statements
 from .two_levels.question import TwoLevels as TwoLevels

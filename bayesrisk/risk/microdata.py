@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import combinations
 from math import comb
@@ -13,103 +13,16 @@ import pandas as pd
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed, number
 from bayesrisk._base.validation import BoolArray, IntArray
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
-from bayesrisk.tables import Records
-
-# -----------------------------------------------------------------------------
-# Columns that an intruder may know, as small numbers, and how many records share them.
-
-
-Source = pd.DataFrame | Records
-_DENSE = 2**22  # combinations that are counted in a table of all of them
-_LARGEST = 2**62
-
-
-def _checked(source: Source, label: str) -> Source:
-    if not isinstance(source, (pd.DataFrame, Records)):
-        raise ArgumentTypeError(
-            label, "must be Records or a DataFrame", shown=type(source).__name__
-        )
-    return source
-
-
-def key_names(keys: Iterable[str]) -> list[str]:
-    """Return names of columns, at least one and each once."""
-    names = list(check.texts([keys] if isinstance(keys, str) else keys, "keys"))
-    if not names:
-        raise ArgumentError("keys", "must name a column", shown="none")
-    if len(set(names)) < len(names):
-        raise ArgumentError("keys", "must name every column once", shown=", ".join(names))
-    return names
-
-
-def coded(sources: Mapping[str, Source], names: Sequence[str], role: str) -> list[IntArray]:
-    """Return for each column the code of every record, of all sources one after the other.
-
-    Equal values have one code; codes count from 0.  Messages call the sources by their names, and
-    the columns by their ``role``, the argument that they come from.
-    """
-    columns = [
-        [_column(source, name, label, role) for label, source in sources.items()] for name in names
-    ]
-    return [
-        pd.factorize(pd.concat(parts, ignore_index=True), use_na_sentinel=False)[0].astype(np.int64)
-        for parts in columns
-    ]
-
-
-def _column(source: Source, name: str, label: str, role: str) -> pd.Series:
-    if isinstance(source, Records):
-        place = source.schema.geography
-        if name in place.levels and name not in source.columns:
-            return pd.Series(place.ancestors(source.geoids, name), dtype=object)
-        if name not in source.columns:
-            columns = ", ".join(dict.fromkeys((*source.columns, *place.levels)))
-            raise DataError(
-                f"{label}: must have a column {quote(name)} (named by {role}), got {columns}"
-            )
-        values: pd.Series = source.table.column(name).to_pandas()
-        return values
-    if (times := source.columns.tolist().count(name)) != 1:
-        raise DataError(
-            f"{label}: must have the column {quote(name)} (named by {role}) once, got {times}"
-        )
-    column: pd.Series = source[name]
-    try:
-        column.iloc[:0].map(hash)
-        pd.factorize(column)
-    except TypeError as error:
-        raise DataError(f"{label}: column {name!r}: must hold single values: {error}") from error
-    return column
-
-
-def _renumbered(codes: IntArray) -> IntArray:
-    """Return codes from 0 on without gaps."""
-    return np.unique(codes, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def classes(codes: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Return the class of every record by several columns, and how many records each class has.
-
-    Linear in the records where there are few combinations, else by sorting.
-    """
-    flat = np.zeros(len(codes[0]), dtype=np.int64)
-    span = 1
-    for column in codes:
-        size = int(column.max(initial=0)) + 1
-        if span * size >= _LARGEST:  # as many numbers as there are classes so far
-            flat = _renumbered(flat)
-            span = int(flat.max(initial=0)) + 1
-        flat = flat * size + column
-        span *= size
-    if span > max(_DENSE, 4 * len(flat)):
-        flat = _renumbered(flat)
-    return flat, np.bincount(flat, minlength=1)
-
-
-# -----------------------------------------------------------------------------
-# The cheap first look at microdata: who is unique on what, and how well classes hide values.
-
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.risk.record_classes import (
+    DENSE,
+    Source,
+    checked_source,
+    classes,
+    coded,
+    key_names,
+    renumbered,
+)
 
 _MOST_SUBSETS = 20_000
 _MOST_FLAGS = 2**31  # bytes that say who is unique on which columns
@@ -258,7 +171,7 @@ def first_look(
     >>> look.k, look.l, look.unique.tolist(), look.special.tolist()
     (1, 1, [False, False, True, True], [False, False, False, True])
     """
-    _checked(records, "records")
+    checked_source(records, "records")
     names = key_names(keys)
     size = min(check.integer(max_size, "max_size", lower=1, upper=len(names) + 64), len(names))
     sets = sum(comb(len(names), i) for i in range(1, size + 1))
@@ -305,7 +218,7 @@ def _independent_uniques(codes: Sequence[IntArray]) -> float:
     n, cells, times = len(codes[0]), np.ones(1), np.ones(1)
     for column in codes:
         counts, groups = np.unique(np.unique(column, return_counts=True)[1], return_counts=True)
-        if cells.size * counts.size > _DENSE:
+        if cells.size * counts.size > DENSE:
             return float("nan")
         cells, times = (np.outer(a, b).ravel() for a, b in ((cells, counts / n), (times, groups)))
     return float(n * (times * cells * (1.0 - cells) ** (n - 1)).sum()) if n else 0.0
@@ -313,7 +226,7 @@ def _independent_uniques(codes: Sequence[IntArray]) -> float:
 
 def _distinct(whole: IntArray, values: IntArray) -> IntArray:
     """Return the number of different values in the class of every record."""
-    owner = _renumbered(whole)
+    owner = renumbered(whole)
     first = np.unique(classes([owner, values])[0], return_index=True)[1]
     number: IntArray = np.bincount(owner[first], minlength=1)
     return number[owner] if len(owner) else np.zeros(0, np.int64)
@@ -419,11 +332,11 @@ def repeated_microdata(
     """
     pair = {"original": original, "protected": protected}
     for label, source in pair.items():
-        if not len(_checked(source, label)):
+        if not len(checked_source(source, label)):
             raise ArgumentError(label, "must have at least one record", shown="none")
     names = key_names(keys)
     n = len(original)
-    key = _renumbered(classes(coded(pair, names, "keys"))[0])
+    key = renumbered(classes(coded(pair, names, "keys"))[0])
     d, s = _by_class(key, n)
     q = key[:n]
     measures: dict[str, float] = {
@@ -435,7 +348,7 @@ def repeated_microdata(
     if target is not None:
         if check.text(target, "target") in names:
             raise ArgumentError("target", "must be none of the keys", got=target)
-        cell = _renumbered(classes([key, coded(pair, [target], "target")[0]])[0])
+        cell = renumbered(classes([key, coded(pair, [target], "target")[0]])[0])
         dt, st = _by_class(cell, n)
         single = np.zeros(len(s), np.bool_)  # one value of the target, in the protected data
         single[key[n:][st[cell[n:]] == s[key[n:]]]] = True

@@ -32,6 +32,8 @@ MOST_WEIGHTS = 2**24
 LABELS = "labels"
 _NAME = 100  # digits in the name of a cell
 Groups = tuple[tuple[int, ...], ...]
+#: Level and name of a table.
+Key = tuple[str, str]
 
 _ITEM = re.compile(r"(-?\d+)(?:-(-?\d+)?(?::(\d+))?)?")
 _NAMES = re.compile(r"([^{}]*)\{([0-9,-]+)\}")
@@ -259,6 +261,8 @@ def code_weights(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.
     used = {name for part in parts for name in part.names}
     total = sum(len(part.cells) for part in parts)
     factors = {}
+    scopes = [dict(part.scope) for part in parts]
+    alone = all(len(part.cells) == 1 and not (part.cross or part.weight) for part in parts)
     for attribute in schema.attributes:
         if attribute.name not in used:
             continue
@@ -267,6 +271,16 @@ def code_weights(parts: Sequence[Part], schema: Schema) -> dict[str, NDArray[np.
                 f"cells times codes of {attribute.name!r} must be at most {MOST_WEIGHTS}, got "
                 f"{total * attribute.size}"
             )
+        if alone:  # one cell each, and the same groups in many of them
+            groups = [scope.get(attribute.name) for scope in scopes]
+            row = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+            members = np.ones((len(row), attribute.size), dtype=np.int64)
+            for group, i in row.items():
+                if group is not None:
+                    members[i] = 0
+                    members[i, np.asarray(group) - attribute.first] = 1
+            factors[attribute.name] = members[[row[group] for group in groups]]
+            continue
         matrix = np.ones((total, attribute.size), dtype=np.int64)
         start = 0
         for part in parts:
@@ -416,110 +430,3 @@ class Table:
         if not pieces:
             return sparse.csc_array((len(self.cells), 0), dtype=np.int64)
         return sparse.csc_array(sparse.hstack(pieces, format="csc"))
-
-
-# -----------------------------------------------------------------------------
-# Workloads in the compact grammar: from the definition files and manifests, and back.
-
-
-#: Level and name of a table.
-Key = tuple[str, str]
-
-
-def parsed(values: Mapping[str, Any]) -> tuple[Schema, dict[Key, Table]]:
-    """Return the schema and the tables by level and name."""
-    try:
-        schema = Schema.from_dict(values["schema"])
-        recodes = values.get("recodes", {})
-        tables: dict[Key, Table] = {}
-        weights = 0
-        for entry in values["tables"]:
-            for table in _expanded(entry, schema, recodes, values.get("iterations", {})):
-                weights += sum(factor.size for factor in table.factors.values())
-                if weights > MOST_WEIGHTS:
-                    raise ArgumentError(
-                        "tables",
-                        f"must have at most {MOST_WEIGHTS} weights of codes in cells",
-                        shown=f"more at {quote(table.name)}",
-                    )
-                for level in entry.get("levels", values.get("levels", ())):
-                    if (level, table.name) in tables:
-                        raise ArgumentError(
-                            "table", f"{table.name!r} must be defined once at {level!r}"
-                        )
-                    tables[level, table.name] = table
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, ArgumentError):
-            raise
-        raise ArgumentError(
-            f"workload, or measurements, must follow the grammar of tables: {error!r}"
-        ) from error
-    return schema, tables
-
-
-def distinct_tables(tables: Mapping[Key, Table]) -> list[tuple[Table, list[str]]]:
-    """Return the different tables, each with the levels that have it, in order."""
-    distinct: list[tuple[Table, list[str]]] = []
-    by_name: dict[str, list[tuple[Table, list[str]]]] = {}
-    for (level, name), table in tables.items():
-        versions = by_name.setdefault(name, [])
-        entry = next((e for e in versions if e[0] is table or e[0] == table), None)
-        if entry is None:
-            entry = table, []
-            versions.append(entry)
-            distinct.append(entry)
-        entry[1].append(level)
-    return distinct
-
-
-def described(schema: Schema, tables: Mapping[Key, Table]) -> list[dict[str, Any]]:
-    """Return the tables in the grammar, each once with its levels."""
-    entries = []
-    for table, levels in distinct_tables(tables):
-        parts = table.parts or _cell_parts(table, schema)
-        grammars = [part_to_dict(part, schema) for part in parts]
-        entries.append({"name": table.name, "levels": levels, "parts": grammars})
-    return entries
-
-
-def _expanded(
-    entry: Mapping[str, Any],
-    schema: Schema,
-    recodes: Mapping[str, Any],
-    iterations: Mapping[str, Any],
-) -> Iterable[Table]:
-    """Yield the table of an entry, or one for each iteration of it."""
-    rest = {k: v for k, v in entry.items() if k not in ("name", "levels", "iterate", "parts")}
-    parts = entry.get("parts", [rest])
-    if "parts" in entry and rest:
-        raise ArgumentError("table", f"{entry['name']!r} must have parts or {sorted(rest)[0]!r}")
-    if "iterate" not in entry:
-        yield _table(entry["name"], parts, schema, recodes)
-        return
-    for key, scope in iterations[entry["iterate"]].items():
-        entries = [
-            {**p, "cells": p["cells"].replace("*", key), "where": {**p.get("where", {}), **scope}}
-            for p in parts
-        ]
-        yield _table(entry["name"].replace("*", key), entries, schema, recodes)
-
-
-def _table(name: str, entries: Iterable[Any], schema: Schema, recodes: Mapping[str, Any]) -> Table:
-    parts = tuple(parse_part(entry, schema, recodes, name) for entry in entries)
-    cells = tuple(cell for part in parts for cell in part.cells)
-    return Table(name, cells, code_weights(parts, schema), parts)
-
-
-def _cell_parts(table: Table, schema: Schema) -> tuple[Part, ...]:
-    """Return parts of one cell each, for a table that was made from factors."""
-    parts = []
-    for row, cell in enumerate(table.cells):
-        scope, weight = [], []
-        for name, values in table.factors.items():
-            codes = np.flatnonzero(values[row]) + schema.attribute(name).first
-            if np.all((values[row] == 0) | (values[row] == 1)) and len(codes):
-                scope.append((name, tuple(codes.tolist())))
-            else:
-                weight.append((name, tuple(values[row].tolist())))
-        parts.append(Part((cell,), (), tuple(scope), tuple(weight)))
-    return tuple(parts)

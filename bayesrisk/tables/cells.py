@@ -6,6 +6,7 @@ same kinds are one cell of a :class:`CellSpace`.
 """
 
 import math
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -141,6 +142,19 @@ class CellSpace:
         matrix.sort_indices()
         return matrix
 
+    def queries(self, tables: Iterable[Table]) -> "Queries":
+        """Return the published cells of tables over these cells, made once."""
+        tables = tuple(tables)
+        for queries in self._last_queries:
+            if queries.tables == tables:
+                return queries
+        self._last_queries.append(Queries(self, tables))
+        return self._last_queries[-1]
+
+    @cached_property
+    def _last_queries(self) -> "deque[Queries]":
+        return deque(maxlen=16)
+
     def mass(
         self, values: FloatArray | None, factors: Mapping[str, IntArray] | None = None
     ) -> FloatArray:
@@ -173,3 +187,65 @@ def coarsest_cells(schema: Schema, tables: Iterable[Table]) -> CellSpace:
     """Return the coarsest cells of a schema on which every cell of some tables is constant."""
     one = CellSpace(schema, {a.name: np.zeros(a.size, np.int64) for a in schema.attributes})
     return one.refined(tables)
+
+
+#: The last cells: what a workload tells apart is asked for again and again.
+_KEPT: deque[tuple[Schema, tuple[Table, ...], CellSpace]] = deque(maxlen=16)
+
+
+def table_cells(schema: Schema, tables: Iterable[Table]) -> CellSpace:
+    """Return the same as :func:`coarsest_cells`, of the last few sets of tables made once."""
+    tables = tuple(tables)
+    for other, kept_tables, space in _KEPT:
+        if kept_tables == tables and other == schema:
+            return space
+    cells = coarsest_cells(schema, tables)
+    # Other tables may tell the same cells apart, whose rows then stand already.
+    equal = (
+        space
+        for other, _, space in _KEPT
+        if other == schema and all(np.array_equal(b, space.bins[n]) for n, b in cells.bins.items())
+    )
+    _KEPT.append((schema, tables, next(equal, cells)))
+    return _KEPT[-1][2]
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Published cells of some tables, table after table, over cells.
+
+    No table tells apart what the cells of the space do not.
+    """
+
+    space: CellSpace
+    tables: tuple[Table, ...]
+
+    @cached_property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """Table and cell of every query."""
+        return tuple((table.name, cell) for table in self.tables for cell in table.cells)
+
+    @cached_property
+    def table(self) -> IntArray:
+        """The number of the table of every query."""
+        return np.repeat(np.arange(len(self.tables)), [len(t.cells) for t in self.tables])
+
+    @cached_property
+    def factors(self) -> Mapping[str, IntArray]:
+        """The weight of every bin of each attribute in the queries, (queries, bins)."""
+        return self.space.weights(self.tables)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the cells, after their table's where another table has a cell of this name."""
+        often = Counter(cell for _, cell in self.names)
+        return tuple(c if often[c] == 1 else f"{table}: {c}" for table, c in self.names)
+
+    @cached_property
+    def matrix(self) -> sp.csr_array:
+        """The incidence, one row for each query and one column for each cell."""
+        return self.space.incidence(self.tables)
+
+    def key(self, query: int) -> tuple[bytes, ...]:
+        """Return the identity of the set of cells that a query counts."""
+        return tuple(self.factors[name][query].tobytes() for name in self.space.schema.names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from itertools import pairwise
 from math import prod
@@ -247,7 +247,7 @@ class Schema:
             ),
         ]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the attributes."""
         return tuple(a.name for a in self.attributes)

@@ -87,14 +87,22 @@ def cell_keys_ons() -> Case:
 
 
 def intervals_tau_argus() -> Case:
+    return _intervals((6, 8), 120)
+
+
+def many_intervals_tau_argus() -> Case:
+    return _intervals((25, 40), 3000)
+
+
+def _intervals(sizes: tuple[int, int], number: int) -> Case:
     from pytauargus import protect
 
-    rng, names, sizes = np.random.default_rng(1), ("industry", "region"), (6, 8)
+    rng, names = np.random.default_rng(1), ("industry", "region")
     people: dict[str, list] = {
-        name: [f"{code:02d}" for code in rng.integers(size, size=120)]
+        name: [f"{code:02d}" for code in rng.integers(size, size=number)]
         for name, size in zip(names, sizes, strict=True)
     }
-    people["one"] = [1.0] * 120
+    people["one"] = [1.0] * number
     with tempfile.TemporaryDirectory() as folder:
         # Counts below 3 are withheld, and as few others as it takes.
         made = protect(people, list(names), response="one", safety_rules="FREQ(3,30)",
@@ -150,14 +158,20 @@ ALL = [
         "theirs also withholds counts below a threshold; ours makes any number of tables together",
         cell_keys_ons,
     ),
-    Comparison(
-        "Intervals of the cells withheld from a table of 6 by 8 counts",
-        "reconstruction.count_bounds",
-        "tau-Argus, `OPT` and then its audit",
-        ("pytauargus",),
-        "both ends of every withheld cell",
-        "theirs audits one table by linear programs, and chose the cells; ours bounds the counts "
-        "of any tables together, in whole numbers, and checks every end",
-        intervals_tau_argus,
+    *(
+        Comparison(
+            f"Intervals of the {number} cells withheld from a table of {size} counts",
+            "reconstruction.count_bounds",
+            "tau-Argus, `OPT` and then its audit",
+            ("pytauargus",),
+            "both ends of every withheld cell",
+            "theirs audits one table by linear programs, and chose the cells; ours bounds the "
+            "counts of any tables together, in whole numbers, and checks every end",
+            make,
+        )
+        for number, size, make in (
+            (23, "6 by 8", intervals_tau_argus),
+            (374, "25 by 40", many_intervals_tau_argus),
+        )
     ),
 ]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -250,14 +251,32 @@ def test_withheld_counts_without_a_total_prove_nothing(run, tmp_path):
     assert bounds["high"].isna().all()
 
 
-def test_large_counts_are_only_bounded(run, tmp_path):
-    file = tmp_path / "table.csv"
-    file.write_text("sex,count\nF,40000\nM,*\nTotal,40002\n", encoding="utf-8")
-    words = ["--set", "counts=exact", "--set", "marks.*=1-4", "--set", "totals=complete"]
-    assert run("attack", file, "-o", tmp_path / "out", *words)[0] == 0
-    bounds = pd.read_csv(tmp_path / "out" / "bounds.csv")
-    assert bounds.loc[bounds["stated"] == "*", ["low", "high"]].to_numpy().tolist() == [[2, 2]]
-    assert not (tmp_path / "out" / "records.csv").exists()
+def test_large_counts_are_answered_as_small_ones(run, tmp_path):
+    """The same table with all counts times a prime: the same sentences about as many times more."""
+    rows = ["North,F,*", "North,M,*", "North,Total,31", "South,F,14", "South,M,*", "South,Total,25",
+            "Total,F,30", "Total,M,26", "Total,Total,56"]  # fmt: skip
+    found = {}
+    for times in (1, 99_999_989):
+        text = "\n".join(re.sub(r"\d+", lambda m, t=times: str(int(m[0]) * t), row) for row in rows)
+        file = tmp_path / f"times-{times}.csv"
+        file.write_text(f"region,sex,count\n{text}\n", encoding="utf-8")
+        words = ["--set", "counts=exact", "--set", "totals=complete", "--accept"]
+        assert run("attack", file, "-o", tmp_path / f"out-{times}", *words)[0] == 0
+        frames = {n: pd.read_csv(tmp_path / f"out-{times}" / f"{n}.csv")
+                  for n in ("bounds", "claims", "records")}  # fmt: skip
+        bounds, claims, records = frames.values()
+        labels = ["region", "sex"]
+        if times == 1:
+            records = records.value_counts().rename("records").reset_index()
+        found[times] = (
+            bounds[[*labels, "low", "high"]],
+            claims[[*labels, "records"]],
+            records.sort_values(labels)[[*labels, "records"]].reset_index(drop=True),
+        )
+    for small, large in zip(*found.values(), strict=True):
+        numbers = small.select_dtypes("number").columns
+        pd.testing.assert_frame_equal(small.assign(**small[numbers] * 99_999_989), large)
+    assert found[1][1]["records"].tolist() == [16, 15, 11]
 
 
 @needs_browser

@@ -11,7 +11,7 @@ from studies import contents, run_reconstruction
 from bayesrisk import Release, make_mechanism, run
 from bayesrisk._base.randomness import named_stream
 from bayesrisk.census import population_spec
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.exceptions import (
     ArgumentError,

@@ -9,6 +9,7 @@ import pytest
 import bayesrisk as br
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables.cells import CellSpace
 
 
 def test_nothing_is_written_without_a_folder(tmp_path, monkeypatch):
@@ -53,6 +54,19 @@ def test_tables_without_texts_are_refused_with_what_to_write(tmp_path):
         assert set(br.find_claims(tables).blocks["records"]) <= set(range(16, 25))
         solution = br.reconstruct(tables, scope=tables.workload.levels[-1])
         assert 16 <= int(solution.count.sum()) <= 24
+
+
+def test_nothing_is_said_of_records_of_labels_for_which_none_were_found():
+    """Of age 12 only some of the counts are there, so that any number of others may be, too."""
+    rows = [("Total", g, n) for g, n in (("F", 11), ("M", 9), ("Total", 20))]
+    rows += [("12", "F", 3), ("13", "F", 4), ("14", "M", 5)]
+    frame = pd.DataFrame(rows, columns=["code", "sex", "n"])
+    found = br.attack(frame, accept=True, counts="exact", totals={"code": "separate"})
+    text = next(str(t) for t in found.sentences if str(t).startswith("Records were found"))
+    assert "0 of 1" not in text
+    assert "20 of Total" in text
+    assert "3 other labels" in text
+    assert set(found.frames["records"]["code"]) == {"Total"}
 
 
 def test_a_reading_is_a_setting_of_tables():
@@ -180,3 +194,26 @@ def test_hidden_counts_are_those_that_the_file_hides(seed):
         fits = [n for n in itertools.product(range(1, 5), repeat=int(own.sum())) if sum(n) == rest]
         unique += sum(len(set(column)) == 1 for column in zip(*fits, strict=True))
     assert found.facts["recovered"] == unique
+
+
+def test_rows_of_tables_over_cells_are_made_once_for_all_steps(monkeypatch):
+    """Bounds, claims, records, likely records and combinations share those of their tables."""
+    made, make = [], CellSpace.incidence
+
+    def counted(space, tables):
+        made.append([t.name for t in tables])
+        return make(space, tables)
+
+    monkeypatch.setattr(CellSpace, "incidence", counted)
+    rows = [(a, b) for a in ("F", "M", "Total") for b in ("no", "yes", "Total")]
+    frame = pd.DataFrame(rows, columns=["sex", "ill"])
+    frame["count"] = ["*", "3", "7", "6", "*", "8", "10", "5", "15"]
+    reading = br.tables.TableReading.from_frame(
+        frame, counts="exact", marks={"*": "1-4"}, totals={"ill": "complete"}
+    )
+    found = br.attack(reading.accepted())
+    assert {"bounds", "claims", "records", "likely"} <= found.frames.keys()
+    assert len(found.frames["likely"]) > 0
+    published = sorted(t for names in made[:1] for t in names)
+    assert len(published) > 3
+    assert [names for names in made if sorted(names) == published] == made[:1]

@@ -64,3 +64,22 @@ def test_a_table_that_is_not_there_is_named():
     _, work, *_ = small_world(np.random.default_rng(0))
     with pytest.raises(ArgumentError, match="'P99'"):
         RulesByTable(rules={"block": {"P99": "identity"}}).published(work)
+
+
+def test_tables_with_one_suppression_are_protected_together():
+    suppressed = 0
+    for seed in range(20):
+        records, work, codes, *_ = small_world(np.random.default_rng(seed))
+        first, *rest = work.tables
+        rules = {first[0]: {first[1]: "nearest-5"}}
+        for level, name in rest:
+            rules.setdefault(level, {})[name] = "suppression:threshold=3"
+        made = RulesByTable(rules=rules).release(records, workload=work, places=codes).tables
+        part = Workload(work.schema, {key: work.tables[key] for key in rest})
+        alone = make_mechanism("suppression", threshold=3)
+        expected = alone.release(records, workload=part, places=codes).tables
+        for key in rest:
+            assert (made.counts[key] != expected.counts[key]).nnz == 0
+            assert (made.hidden(*key) != expected.hidden(*key)).nnz == 0
+            suppressed += made.hidden(*key).nnz
+    assert suppressed > 20

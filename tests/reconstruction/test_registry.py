@@ -15,9 +15,9 @@ from bayesrisk.reconstruction import (
     register_attack,
     registry,
 )
-from bayesrisk.reconstruction.linkage import AGE_BIN_STARTS
 from bayesrisk.reconstruction.records.reconstruction import ReconstructionAttack
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
+from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 
 @pytest.fixture(autouse=True)

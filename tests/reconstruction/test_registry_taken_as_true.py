@@ -16,7 +16,7 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.by_place import ReleaseStudy, select_levels, split_by_place
 from bayesrisk.experiments.reconstruction import open_tables
 from bayesrisk.reconstruction import find_claims, make_attack, verify_claims
-from bayesrisk.reconstruction.claims.result import generate_claims
+from bayesrisk.reconstruction.claims.verification import generate_claims
 from bayesrisk.release import MechanismSpec, RoundingSpec, SimulationOnly, TrueCounts
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
 from bayesrisk.tables.published import joined

@@ -13,7 +13,7 @@ import pytest
 from printed import compare, falls, interval, surely_less
 
 import bayesrisk as br
-from bayesrisk.risk.linkage.reidentification import unique_sums, unique_table
+from bayesrisk.risk.linkage.variability import unique_sums, unique_table
 
 pytestmark = pytest.mark.slow
 HERE = "tests/reference/test_contrasts.py"

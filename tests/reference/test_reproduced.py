@@ -14,7 +14,7 @@ import pytest
 from printed import ROWS, number, rounded
 
 import bayesrisk as br
-from bayesrisk.reconstruction.linkage import AGE_BIN_STARTS
+from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 HERE = "tests/reference/test_reproduced.py"
 EXACT = "test_the_package_gives_the_printed_number"

@@ -15,8 +15,8 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskErro
 from bayesrisk.experiments import Protection
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.experiments.sweep_document import parse_config
-from bayesrisk.reconstruction.claims.result import ClaimOptions
-from bayesrisk.reconstruction.linkage import Persons
+from bayesrisk.reconstruction.claims.options import ClaimOptions
+from bayesrisk.reconstruction.persons import Persons
 
 PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))
 SEX = br.tables.Attribute("sex", 2)

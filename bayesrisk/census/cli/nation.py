@@ -24,7 +24,7 @@ def nation(
     claims: Annotated[int, "Blocks of each county in which claims are looked for."] = 1,
 ) -> None:
     """Attack tables of a made-up nation, county by county."""
-    from bayesrisk.census.population.simulate import Nation
+    from bayesrisk.census.population.nation import Nation
     from bayesrisk.census.studies.nation_attack import RULES, NationAttackStudy
 
     with renamed({"scale": "--scale"}):

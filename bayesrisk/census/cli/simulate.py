@@ -138,7 +138,7 @@ def _nation(
     runner: RunOptions,
 ) -> None:
     """Make a nation by county, as a run in shards."""
-    from bayesrisk.census.population.simulate import Nation
+    from bayesrisk.census.population.nation import Nation
     from bayesrisk.census.studies.nation import NationStudy
 
     with renamed({"scale": "--scale"}):

@@ -14,13 +14,9 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.randomness import Seed, generator, seeded
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.census.occupancy.statistics import (
-    UNIT,
-    BlockProgram,
-    HouseholdLaw,
-    OccupancyStatistics,
-    block_program,
-)
+from bayesrisk.census.occupancy.household_law import UNIT, HouseholdLaw
+from bayesrisk.census.occupancy.programs import BlockProgram, block_program
+from bayesrisk.census.occupancy.statistics import OccupancyStatistics
 from bayesrisk.constraints.certificates import proves_infeasible, reduced_values
 from bayesrisk.constraints.model import IntegerModel, Status
 from bayesrisk.constraints.search import LinearSolver

@@ -1,8 +1,5 @@
 """Synthetic microdata of people, housing units and blocks."""
 
-import hashlib
-import json
-from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,336 +7,22 @@ import pandas as pd
 import pyarrow as pa
 from scipy.special import ndtr
 
-from bayesrisk._base import validation as check
-from bayesrisk._base.display import displayed
 from bayesrisk._base.randomness import Seed, generator, seeded
-from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
-from bayesrisk.census.population import spec as national
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
+from bayesrisk._base.validation import IntArray
+from bayesrisk.census.population import figures, race_ethnicity, spec as national, subsidies
+from bayesrisk.census.population.people import (
+    Compositions,
+    fill_blocks,
+    household_columns,
+    make_members,
+    make_residents,
+    quarters_people,
+)
+from bayesrisk.census.population.places import Places, make_places
+from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.tables.microdata import Microdata
 from bayesrisk.tables.records import Records
 from bayesrisk.tables.schema import Schema
-
-# -----------------------------------------------------------------------------
-# Where blocks are and how many people they are meant to have.
-
-
-_BLOCK_SIDE = 0.2  # kilometres: the nation's mean block, about 0.8 square kilometres, is far larger
-
-
-class Places(NamedTuple):
-    """Blocks in order of their codes: code, tract, planar coordinates, target population."""
-
-    geoids: TextArray
-    tracts: IntArray
-    x: FloatArray
-    y: FloatArray
-    target: IntArray
-
-
-def _padded(numbers: IntArray, width: int) -> TextArray:
-    return np.char.zfill(numbers.astype(f"U{width}"), width)
-
-
-def _cell(index: IntArray, count: int) -> tuple[IntArray, IntArray, int]:
-    """Return column and row of each index on the smallest square grid with ``count`` cells."""
-    side = int(np.ceil(np.sqrt(count)))
-    return index % side, index // side, side
-
-
-def make_places(
-    spec: national.PopulationSpec,
-    rng: np.random.Generator,
-    first: int = 0,
-    counties: int | None = None,
-) -> Places:
-    """Draw the blocks: nested codes, places on nested grids, target populations.
-
-    They begin with county number ``first`` of ``counties``, by default of those that there are.
-    """
-    number = np.arange(spec.n_blocks)
-    group, block = np.divmod(number, spec.blocks_per_group)
-    tract, group_in_tract = np.divmod(group, spec.groups_per_tract)
-    county, tract_in_county = np.divmod(tract, spec.tracts_per_county)
-    county = county + first
-    codes = [
-        _padded(2 * (county % national.COUNTIES) + 1, 3),  # counties have odd numbers
-        _padded(100 * (tract_in_county + 1), 6),
-        _padded(1000 * (group_in_tract + 1) + block, 4),
-    ]
-    geoids = np.full(spec.n_blocks, spec.state)
-    for part in codes:
-        geoids = np.char.add(geoids, part)
-    counts = (
-        (block, spec.blocks_per_group),
-        (group_in_tract, spec.groups_per_tract),
-        (tract_in_county, spec.tracts_per_county),
-        (county, int(county[-1]) + 1 if counties is None else counties),
-    )
-    xy = rng.random((2, spec.n_blocks))
-    side = 1
-    for index, count in counts:
-        column, row, cells = _cell(index, count)
-        xy += side * np.stack([column, row])
-        side *= cells
-    occupied = rng.random(spec.n_blocks) < spec.occupied_blocks
-    cumulative = np.cumsum(national.block_law())
-    size = np.searchsorted(cumulative / cumulative[-1], rng.random(spec.n_blocks), side="right")
-    x, y = np.round(_BLOCK_SIDE * xy, 4)
-    return Places(geoids, tract, x, y, np.where(occupied, size, 0))
-
-
-# -----------------------------------------------------------------------------
-# Households, composition first: size, type and householder's age, then everybody else.
-
-
-ADULT = 18
-_OLDEST = 110
-_YOUNGEST_PARENT, _OLDEST_PARENT = 15, 45
-_OLDEST_KIN = 90
-
-
-class Compositions(NamedTuple):
-    """One entry for each household: block, people, type (0..11) and class of householder's age."""
-
-    block: IntArray
-    people: IntArray
-    kind: IntArray
-    age_class: IntArray
-
-
-class Members(NamedTuple):
-    """One entry for each person in a household, householder first."""
-
-    household: IntArray
-    relationship: IntArray
-    sex: IntArray
-    age: IntArray
-
-
-def _draw(count: int, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
-    """Draw people, type and age class of independent households from the national law."""
-    law = national.household_law()
-    flat = national.draw_categories(law.reshape(-1), count, rng)
-    size, kind, age_class = np.unravel_index(flat, law.shape)
-    people = size.astype(np.int64) + 1
-    large = np.flatnonzero(people == 7)
-    # the geometric law of numpy starts at 1
-    people[large] += rng.geometric(1.0 / (1.0 + national.extra_mean()), large.size) - 1
-    return people, kind, age_class
-
-
-def fill_blocks(target: IntArray, rng: np.random.Generator) -> Compositions:
-    """Draw households into each block until its target population is reached.
-
-    A stopping rule that looks only at what is already drawn leaves the law of the households as it
-    is (Wald's identity); the target is first lowered by what the last household is expected to add
-    beyond it.  Every block with a positive target gets at least one household.
-    """
-    overshoot = national.draw_categories(national.overshoot_law(), target.size, rng)
-    missing = np.where(target > 0, np.maximum(target - overshoot, 1), 0)
-    rounds: list[tuple[IntArray, ...]] = []
-    mean = national.HOUSEHOLD_PEOPLE / national.HOUSEHOLDS
-    while missing.any():  # ends: each round gives every open block somebody at least
-        open_ = np.flatnonzero(missing)
-        wanted = np.ceil(missing[open_] / mean + 2.0 * np.sqrt(missing[open_])).astype(np.int64)
-        block = np.repeat(open_, wanted)
-        people, kind, age_class = _draw(block.size, rng)
-        before = np.cumsum(people) - people
-        first = np.cumsum(wanted) - wanted
-        added = before - np.repeat(before[first], wanted) < missing[block]
-        rounds.append((block[added], people[added], kind[added], age_class[added]))
-        missing -= np.bincount(block[added], people[added], missing.size).astype(np.int64)
-        missing = np.maximum(missing, 0)
-    empty = np.empty(0, dtype=np.int64)
-    columns = [np.concatenate(c) for c in zip(*rounds, strict=True)] if rounds else [empty] * 4
-    order = np.argsort(columns[0], kind="stable")
-    return Compositions(*(c[order] for c in columns))
-
-
-def _holders(homes: Compositions, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return sex and age of householders."""
-    starts = np.append(national.HOLDER_STARTS, 85)
-    starts[0] = ADULT
-    low = starts[homes.age_class]
-    width = np.where(homes.age_class < 8, starts[np.minimum(homes.age_class + 1, 8)] - low, 1)
-    share = rng.random(low.size)
-    # householders under 25: the older, the more of them; 85 and over: 18% fewer every year
-    share = np.where(homes.age_class == 0, np.sqrt(share), share)
-    oldest = (rng.geometric(0.18, low.size) - 1) % (_OLDEST - 84)  # no heap at the oldest age
-    age = low + np.where(homes.age_class == 8, oldest, (share * width).astype(np.int64))
-    coin = rng.integers(0, 2, low.size)
-    sex = np.where(homes.kind < 4, coin, (homes.kind < 8).astype(np.int64))
-    return sex, age
-
-
-def _interpolate(low: IntArray, high: IntArray, share: FloatArray) -> IntArray:
-    """Return the whole numbers at ``share`` of the way from low to high, both included."""
-    return low + (share * (high - low + 1)).astype(np.int64)
-
-
-def _roles(
-    homes: Compositions,
-    household: IntArray,
-    place: IntArray,
-    age: IntArray,
-    rng: np.random.Generator,
-) -> tuple[IntArray, BoolArray]:
-    """Return relationship to a householder of the age given, and whether a minor, by place."""
-    kind = homes.kind[household]
-    couple = kind < 4
-    first = place == couple + 1
-    laws = np.array([*national.FIRST_ROLES, *national.FURTHER_ROLES])
-    roles = np.array(national.ROLES)
-    role = national.pick(laws, kind + 12 * ~first, rng)
-    relationship, minor = roles[role, 0], roles[role, 1].astype(bool)
-    # too young for a child of age: a brother or sister instead
-    young = (relationship == national.CHILD) & ~minor & (age < ADULT + _YOUNGEST_PARENT)
-    relationship = np.where(young, national.RELATIVE, relationship)
-    second = np.where(kind < 2, national.SPOUSE, national.PARTNER)
-    couple_member = couple & (place == 1)
-    relationship = np.where(couple_member, second, relationship)
-    relationship = np.where(place == 0, national.HOLDER, relationship)
-    return relationship, minor & ~couple_member & (place > 0)
-
-
-def _ages(
-    relationship: IntArray,
-    minor: BoolArray,
-    holder: IntArray,
-    man: IntArray,
-    rng: np.random.Generator,
-) -> IntArray:
-    """Return ages that fit the householder's: see the explanation of the generator."""
-    share = rng.random(holder.size)
-    parent = rng.random(holder.size) < national.PARENTS
-    normal = rng.standard_normal(holder.size)
-    low = np.clip(holder - _OLDEST_PARENT, 0, ADULT - 1)
-    high = np.clip(holder - _YOUNGEST_PARENT, 0, ADULT - 1)
-    holder_child = relationship == national.CHILD
-    child = _interpolate(
-        np.where(holder_child, low, 0), np.where(holder_child, high, ADULT - 1), share
-    )
-    top = np.maximum(holder - _YOUNGEST_PARENT, ADULT)
-    grown = _interpolate(np.clip(holder - _OLDEST_PARENT, ADULT, top), top, share**2)
-    gap, spread = national.COUPLE_GAP
-    mate = holder + np.rint(np.where(man == 0, -gap, gap) + spread * normal).astype(np.int64)
-    peer = holder + np.rint(national.PEER_SPREAD * normal).astype(np.int64)
-    elder = holder + _interpolate(np.full_like(holder, 18), np.full_like(holder, 40), share)
-    kin = np.where(parent & (elder < _OLDEST_KIN), elder, peer - national.YOUNGER)
-    adult = np.select(
-        [
-            holder_child,
-            np.isin(relationship, (national.SPOUSE, national.PARTNER)),
-            relationship == national.RELATIVE,
-        ],
-        [grown, mate, kin],
-        default=peer,
-    )
-    folded = np.where(adult < ADULT, 2 * ADULT - adult, adult)  # no heap at 18
-    return np.where(minor, child, np.clip(folded, ADULT, _OLDEST))
-
-
-def _sexes(
-    relationship: IntArray, holder: IntArray, minor: BoolArray, rng: np.random.Generator
-) -> IntArray:
-    """Return sexes: spouses of the other sex, some partners of the same, boys as at birth."""
-    share = rng.random(holder.size)
-    child_like = np.isin(relationship, (national.CHILD, national.NONRELATIVE))
-    men = np.where(minor, national.BOYS, np.where(child_like, national.GROWN_MEN, 0.5))
-    sex = (share >= men).astype(np.int64)
-    same_sex = (relationship == national.PARTNER) & (share < national.SAME_SEX)
-    mate = np.isin(relationship, (national.SPOUSE, national.PARTNER))
-    return np.where(mate, np.where(same_sex, holder, 1 - holder), sex)
-
-
-def make_members(homes: Compositions, rng: np.random.Generator) -> Members:
-    """Draw relationship, sex and age of everybody who lives in the households."""
-    holder_sex, holder_age = _holders(homes, rng)
-    household = np.repeat(np.arange(homes.people.size), homes.people)
-    first = np.cumsum(homes.people) - homes.people
-    place = np.arange(household.size) - first[household]
-    around, man = holder_age[household], holder_sex[household]
-    relationship, minor = _roles(homes, household, place, around, rng)
-    age = np.where(place == 0, around, _ages(relationship, minor, around, man, rng))
-    sex = np.where(place == 0, man, _sexes(relationship, man, minor, rng))
-    return Members(household, relationship, sex, age)
-
-
-# -----------------------------------------------------------------------------
-# People who live in group quarters.
-
-
-class Residents(NamedTuple):
-    """One entry for each person in group quarters: block, type 1..7, sex and age."""
-
-    block: IntArray
-    kind: IntArray
-    sex: IntArray
-    age: IntArray
-
-
-def quarters_people(
-    target: IntArray, spec: national.PopulationSpec, rng: np.random.Generator
-) -> IntArray:
-    """Return the number of each block's people who live in group quarters.
-
-    A block has them with probability ``quarters_blocks``; then any number from 0 to all of its
-    people is equally likely, so that half of them do on average, whatever the block's size.
-    """
-    selected = rng.random(target.size) < spec.quarters_blocks
-    return np.where(selected, rng.integers(0, target + 1), 0)
-
-
-def make_residents(count: IntArray, rng: np.random.Generator) -> Residents:
-    """Draw the people: one type of group quarters for each block."""
-    block = np.repeat(np.arange(count.size), count)
-    kind = national.draw_categories(
-        np.array(national.GROUP_QUARTERS, dtype=float), count.size, rng
-    )[block]
-    low, high = np.array(national.QUARTERS_AGES).T
-    age = rng.integers(low[kind], high[kind] + 1)
-    sex = rng.random(block.size) >= np.array(national.QUARTERS_MEN)[kind]
-    return Residents(block, kind + 1, sex.astype(np.int64), age)
-
-
-# -----------------------------------------------------------------------------
-# Columns of housing units, taken from the people who live in them.
-
-
-def household_columns(
-    homes: Compositions, people: Members, mask: IntArray, hispanic: IntArray
-) -> dict[str, IntArray]:
-    """Return the columns that follow from the people, one entry for each household."""
-    count, household = homes.people.size, people.household
-
-    def any_member(flag: BoolArray) -> BoolArray:
-        """Return for each household whether a member has the flag."""
-        return np.bincount(household, flag, count) > 0
-
-    first = np.cumsum(homes.people) - homes.people
-    relatives = np.isin(people.relationship, (national.CHILD, national.RELATIVE))
-    minors = np.bincount(household, people.age < 18, count).astype(np.int64)
-    # Relatives are those besides a spouse; partners are none.
-    kind, sex = homes.kind, people.sex[first]
-    nonfamily = np.where(np.isin(kind, (4, 8)), 4, 5) + 2 * sex
-    return {
-        "size": np.minimum(homes.people, 7),
-        "type": np.where(kind < 2, 1, np.where(any_member(relatives), 2 + sex, nonfamily)),
-        "detailed_type": homes.kind + 1,
-        "under_18": 1 + (minors > 0),
-        "over_65": 1 + any_member(people.age >= 65),
-        "hispanic": 1 + hispanic[first],
-        "hhage": np.searchsorted(national.HOLDER_STARTS, people.age[first], side="right"),
-        "race": national.race_class(mask[first]),
-        "children": minors,
-        "people": homes.people,
-    }
-
-
-# -----------------------------------------------------------------------------
-# The whole population as arrays: people, housing units, blocks.
-
 
 Columns = dict[str, IntArray]
 NO_HOUSEHOLD = -1  # people in group quarters
@@ -369,8 +52,8 @@ def _units(
     score = ndtr(np.sqrt(r) * shared + np.sqrt(1.0 - r) * individual)
     cumulative = np.cumsum(national.tenure_law(), axis=1)[homes.age_class]
     tenure = np.asarray(1 + np.minimum((score[:, None] >= cumulative).sum(axis=1), 3))
-    wanted = national.property_sizes(occupied, quarters > 0, spec, rng)
-    subsidised, bedrooms = national.subsidise(homes.block, columns, wanted, spec, rng)
+    wanted = subsidies.property_sizes(occupied, quarters > 0, spec, rng)
+    subsidised, bedrooms = subsidies.subsidise(homes.block, columns, wanted, spec, rng)
     filled = {
         "tenure": np.where(subsidised, 3, tenure),
         "vacancy": np.zeros_like(tenure),
@@ -380,10 +63,12 @@ def _units(
     }
     # Units are taken one after the other, each vacant with the nation's probability, until the
     # occupied ones are there: a negative binomial number of vacant ones.
-    share = national.HOUSEHOLDS / (national.HOUSEHOLDS + sum(national.VACANT))
+    share = figures.HOUSEHOLDS / (figures.HOUSEHOLDS + sum(figures.VACANT))
     vacant = rng.negative_binomial(np.maximum(occupied, 1), share)
     block = np.repeat(np.arange(occupied.size), np.where(occupied > 0, vacant, 0))
-    status = 1 + national.draw_categories(np.array(national.VACANT, dtype=float), block.size, rng)
+    status = 1 + race_ethnicity.draw_categories(
+        np.array(figures.VACANT, dtype=float), block.size, rng
+    )
     absent = np.zeros_like(block)
     units = {
         name: np.concatenate([values, status if name == "vacancy" else absent])
@@ -407,13 +92,15 @@ def make_arrays(
     residents = make_residents(quarters, rng)
     blocks = homes.block[members.household]
     total = np.bincount(blocks, minlength=quarters.size) + quarters
-    laws = national.block_mixes(places.tracts, total, spec, rng)
-    mask, hispanic = national.member_groups(
+    laws = race_ethnicity.block_mixes(places.tracts, total, spec, rng)
+    mask, hispanic = race_ethnicity.member_groups(
         laws, blocks, members.household, members.relationship, spec, rng
     )
     columns = household_columns(homes, members, mask, hispanic)
     units = _units(homes, columns, quarters, spec, rng)
-    other_mask, other_hispanic = national.race_masks(national.pick(laws, residents.block, rng), rng)
+    other_mask, other_hispanic = race_ethnicity.race_masks(
+        race_ethnicity.pick(laws, residents.block, rng), rng
+    )
     zero = np.zeros_like(blocks)
     people = {
         "block": (blocks, residents.block),
@@ -422,7 +109,7 @@ def make_arrays(
         "race": (mask, other_mask),
         "hisp": (hispanic, other_hispanic),
         "gq": (zero, residents.kind),
-        "relationship": (members.relationship, np.full_like(residents.block, national.IN_QUARTERS)),
+        "relationship": (members.relationship, np.full_like(residents.block, figures.IN_QUARTERS)),
         "household": (members.household, np.full_like(residents.block, NO_HOUSEHOLD)),
     }
     joined = {name: np.concatenate(parts) for name, parts in people.items()}
@@ -517,132 +204,3 @@ def _table(arrays: Arrays, columns: Columns, names: tuple[str, ...]) -> pa.Table
     }
     codes = pa.array(arrays.places.geoids.tolist(), pa.string())
     return pa.table({**parts, "block": codes.take(pa.array(columns["block"]))})
-
-
-# -----------------------------------------------------------------------------
-# A synthetic nation, county by county: each drawn by itself, so that none is held but one.
-
-
-_FIRST_STATE = 80  # no state or territory has 80 to 99
-_STATES = 20
-#: Numbers of people and households of one county: beyond those of any.
-_NUMBERS = 2**32
-
-
-@dataclass(frozen=True)
-class Nation:
-    """A synthetic nation of so many blocks, in counties that are drawn one by one.
-
-    Blocks have the sizes of the published table of the nation's blocks; the counties are all of
-    one size but the last.  What a county holds depends on the seed, the settings, the number of
-    counties and its own number, on nothing else.  ``blocks`` include those without people;
-    ``n_blocks`` and ``state`` of the settings are not used.
-
-    Examples
-    --------
-    >>> nation = Nation.scaled(1e-3)
-    >>> nation.blocks, nation.counties, nation.code(0)
-    (11078, 4, '80001')
-    >>> len(nation.county(3, seed=1).blocks)
-    521
-    """
-
-    blocks: int
-    spec: national.PopulationSpec
-
-    def __post_init__(self) -> None:
-        check.integer(self.blocks, "blocks", lower=1)
-        check.instance(self.spec, national.PopulationSpec, "spec")
-        if self.counties > _STATES * national.COUNTIES:
-            raise ArgumentError(
-                "blocks",
-                f"must fit into {_STATES * national.COUNTIES} counties of {self._size}",
-                shown=self.blocks,
-            )
-
-    @classmethod
-    def scaled(cls, scale: float, spec: national.PopulationSpec | None = None) -> "Nation":
-        """Return a nation of a share of the 11,078,297 blocks of 2010, at least one."""
-        share = check.scalar(scale, "scale", lower=0.0, upper=2.0, bounds="(]")
-        settings = national.population_spec("county") if spec is None else spec
-        return cls(max(1, round(share * national.ALL_BLOCKS)), settings)
-
-    @property
-    def _size(self) -> int:
-        spec = self.spec
-        return spec.blocks_per_group * spec.groups_per_tract * spec.tracts_per_county
-
-    @property
-    def counties(self) -> int:
-        """Number of counties."""
-        return -(-self.blocks // self._size)
-
-    def code(self, county: int) -> str:
-        """Return the code of a county, two digits of the state and three of its own."""
-        state, inside = divmod(self._number(county), national.COUNTIES)
-        return f"{_FIRST_STATE + state}{2 * inside + 1:03}"
-
-    def _number(self, county: int) -> int:
-        return check.integer(county, "county", lower=0, upper=self.counties - 1)
-
-    def county(self, county: int, *, seed: int) -> Microdata:
-        """Return the people, housing units and blocks of a county.
-
-        Its number is in [0, counties); the seed is that of the nation.
-        """
-        number = self._number(county)
-        source = np.random.SeedSequence(check.integer(seed, "seed", lower=0), spawn_key=(number,))
-        spec = replace(
-            self.spec,
-            n_blocks=min(self._size, self.blocks - number * self._size),
-            state=self.code(number)[:2],
-        )
-        arrays = make_arrays(spec, np.random.default_rng(source), number, self.counties)
-        for columns in (arrays.people, arrays.units):
-            for name in {"household", "person"} & set(columns):
-                ids = columns[name]
-                columns[name] = np.where(ids == NO_HOUSEHOLD, ids, ids + number * _NUMBERS)
-        return as_microdata(arrays)
-
-
-@displayed
-@dataclass(frozen=True)
-class SimulatedPopulation:
-    """A synthetic population of an audit, made anew from its seed wherever it is needed.
-
-    Attributes
-    ----------
-    spec : PopulationSpec or str
-        Settings, or the name of ready ones, as for :func:`~bayesrisk.simulate_population`.
-    seed : int
-        The same seed gives the same population; >= 0.
-    """
-
-    spec: national.PopulationSpec | str
-    seed: int
-    made_up = True
-
-    def __post_init__(self) -> None:
-        spec = self.spec
-        if isinstance(spec, str):
-            object.__setattr__(self, "spec", national.population_spec(spec))
-        else:
-            check.instance(spec, national.PopulationSpec, "spec")
-        check.integer(self.seed, "seed", lower=0)
-
-    def microdata(self) -> Microdata:
-        """Return the population."""
-        return simulate_population(self.spec, rng=self.seed)
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the settings and the seed."""
-        text = json.dumps(asdict(self), sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-def seeded_population(
-    simulate: str, *, seed: int, blocks: int | None = None
-) -> SimulatedPopulation:
-    """Return the population that the settings of an audit name: ``simulate = "tract"``."""
-    changes = {} if blocks is None else {"n_blocks": blocks}
-    return SimulatedPopulation(national.population_spec(simulate, **changes), seed)

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.census.population import spec as national
-from bayesrisk.census.population.spec import occupancy_violation
+from bayesrisk.census.population import figures
+from bayesrisk.census.population.subsidies import occupancy_violation
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.microdata import Microdata, read_microdata
 from bayesrisk.tables.records import Records
@@ -21,7 +21,7 @@ from bayesrisk.tables.schema import AGE_BIN_STARTS
 if TYPE_CHECKING:
     import pandas as pd
 
-_LOWS = np.array([low for low, _ in national.SIZE_CLASSES])
+_LOWS = np.array([low for low, _ in figures.SIZE_CLASSES])
 
 
 @displayed
@@ -65,20 +65,20 @@ class PopulationSummary(Tabular):
             values = np.asarray(part, dtype=float)
             return np.asarray(100.0 * values / values.sum())
 
-        ranges = [f"{low}-{high}" if high else f"{low}+" for low, high in national.SIZE_CLASSES]
+        ranges = [f"{low}-{high}" if high else f"{low}+" for low, high in figures.SIZE_CLASSES]
         return pd.DataFrame(
             {
                 "population": ranges,
                 "blocks": per_cent(self.blocks),
-                "published_blocks": per_cent(national.CLASS_BLOCKS),
+                "published_blocks": per_cent(figures.CLASS_BLOCKS),
                 "people": per_cent(self.people),
-                "published_people": per_cent(national.CLASS_PEOPLE),
+                "published_people": per_cent(figures.CLASS_PEOPLE),
                 "unique": 100.0 * self.unique,
-                "published_unique": np.array(national.CLASS_UNIQUE),
+                "published_unique": np.array(figures.CLASS_UNIQUE),
                 "modal": 100.0 * self.modal,
-                "published_modal": np.array(national.CLASS_MODAL),
+                "published_modal": np.array(figures.CLASS_MODAL),
                 "proportional": 100.0 * self.proportional,
-                "published_proportional": np.array(national.CLASS_PROPORTIONAL),
+                "published_proportional": np.array(figures.CLASS_PROPORTIONAL),
             }
         )
 

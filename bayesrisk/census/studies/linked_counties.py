@@ -28,14 +28,17 @@ from bayesrisk.census.readers import record_form
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import DataError
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
-from bayesrisk.reconstruction.linkage import Guesses, Persons, cell_counts, person_frame
-from bayesrisk.risk.linkage import reidentification as linkage
+from bayesrisk.reconstruction.linkage import Guesses, cell_counts
+from bayesrisk.reconstruction.persons import Persons, person_frame
+from bayesrisk.risk.linkage import reidentification as linkage, variability
 from bayesrisk.risk.linkage.agreement import (
     AgreementSums,
     ReidentificationSums,
     compare_with_truth,
     inference_without_record,
 )
+from bayesrisk.risk.linkage.majority import condensed, majority_inference
+from bayesrisk.risk.linkage.race_counts import race_ethnicity_counts
 from bayesrisk.tables.exchange import Partitions
 
 SOURCE = "reconstruction"
@@ -243,7 +246,7 @@ class LinkageSums:
             self.links.plus(other.links),
             self.agreement.plus(other.agreement),
             self.alone + other.alone,
-            linkage.condensed(pd.concat([self.majority, other.majority], ignore_index=True)),
+            condensed(pd.concat([self.majority, other.majority], ignore_index=True)),
             bounds,
             uniques,
         )
@@ -387,9 +390,9 @@ def _link(
     )
     bounds = uniques = None
     if rows.variability is not None and "block" in rows.variability:
-        bounds = linkage.checked_variability(rows.variability)[["population", "lower", "upper"]]
+        bounds = variability.checked_variability(rows.variability)[["population", "lower", "upper"]]
         if not (rows.blocks["population"] != rows.variability["population"]).any():
-            uniques = linkage.unique_sums(records, variability=rows.variability)
+            uniques = variability.unique_sums(records, variability=rows.variability)
     return LinkageSums(
         1,
         len(rows.records),
@@ -409,11 +412,11 @@ def county_rng(seed: int, number: int) -> np.random.Generator:
 
 
 def _majority(records: Persons, truth: Persons) -> pd.DataFrame:
-    true = linkage.race_ethnicity_counts(truth)
+    true = race_ethnicity_counts(truth)
     if true.empty:
         names = {"release": "str", "true": "int64", "precision": "float64", "population": "int64"}
         return pd.DataFrame({name: pd.Series([], dtype=kind) for name, kind in names.items()})
-    read = linkage.race_ethnicity_counts(records)
+    read = race_ethnicity_counts(records)
     # No records of a county are counts of zero.
     read = true[:1] * 0 if read.empty else read
-    return linkage.condensed(linkage.majority_inference({SOURCE: read}, truth=true).blocks)
+    return condensed(majority_inference({SOURCE: read}, truth=true).blocks)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import arrow_table
 from bayesrisk._version import __version__
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.census.population.summary import population_sums, summary_of_sums
 from bayesrisk.experiments.by_place import PLACES, PlaceFolder, PlacePart
 from bayesrisk.experiments.runs.engine import Study

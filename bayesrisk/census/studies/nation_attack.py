@@ -22,7 +22,7 @@ from scipy.stats import t as student
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import arrow_table
 from bayesrisk._version import __version__
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.mechanisms import BaseMechanism, make_mechanism

@@ -24,12 +24,14 @@ from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import arrow_table, displayed
 from bayesrisk.accounting.budget import exact_number
-from bayesrisk.census.occupancy.detection import detect_occupancy, occupancy_variability
+from bayesrisk.census.occupancy.detection import detect_occupancy
+from bayesrisk.census.occupancy.household_law import HouseholdLaw
 from bayesrisk.census.occupancy.solutions import reconstruct_occupancy
-from bayesrisk.census.occupancy.statistics import HouseholdLaw, occupancy_statistics
+from bayesrisk.census.occupancy.statistics import occupancy_statistics
+from bayesrisk.census.occupancy.variability import occupancy_variability
 from bayesrisk.census.population.simulate import simulate_population
 from bayesrisk.census.population.spec import population_spec
-from bayesrisk.census.studies import occupancy_risk as risk
+from bayesrisk.census.studies import occupancy_households, occupancy_risk as risk
 from bayesrisk.census.studies.linkage_words import (
     occupancy_lead,
     occupancy_quotes,
@@ -209,10 +211,10 @@ def _rankings(ranking: Callable[..., pd.DataFrame], seed: int) -> pd.DataFrame:
     """Return rankings by every match key as one frame: columns that one lacks are missing."""
     frames = [
         ranking(key=columns).astype(dict.fromkeys(columns, "Int64")).assign(ranking=name)
-        for name, columns in risk.MATCH_KEYS.items()
+        for name, columns in occupancy_households.MATCH_KEYS.items()
     ]
     frame = pd.concat(frames, ignore_index=True)
-    return frame[["ranking", "block", *risk.KEY_COLUMNS, "score"]].assign(seed=seed)
+    return frame[["ranking", "block", *occupancy_households.KEY_COLUMNS, "score"]].assign(seed=seed)
 
 
 # -----------------------------------------------------------------------------
@@ -346,7 +348,7 @@ def pooled_results(
         ),
         ignore_index=True,
     )
-    truth["breach"] = risk.household_frame(truth, source="truth")["violation"]
+    truth["breach"] = occupancy_households.household_frame(truth, source="truth")["violation"]
     violations = truth.groupby(["seed", "place"])["breach"].sum()
     blocks = frames["blocks"]
     keys = pd.MultiIndex.from_arrays([blocks["seed"], blocks["block"]])
@@ -418,7 +420,7 @@ def _curves(
     rankings = rankings.assign(block=_names(rankings["seed"], rankings["block"]))
     curves, ends = [], []
     for name in (*study.protections, _SAMPLING):
-        for key, columns in risk.MATCH_KEYS.items():
+        for key, columns in occupancy_households.MATCH_KEYS.items():
             mine = rankings[(rankings["protection"] == name) & (rankings["ranking"] == key)]
             ranking = mine.astype(dict.fromkeys(columns, np.int64)).reset_index(drop=True)
             for unique in (False, True):

@@ -23,12 +23,9 @@ from bayesrisk._base.disk.text import named
 from bayesrisk._base.display import arrow_table
 from bayesrisk._base.validation import FloatArray
 from bayesrisk.census.occupancy.detection import detect_occupancy
+from bayesrisk.census.occupancy.household_law import HouseholdLaw
 from bayesrisk.census.occupancy.solutions import OccupancyReconstruction, reconstruct_occupancy
-from bayesrisk.census.occupancy.statistics import (
-    HouseholdLaw,
-    OccupancyStatistics,
-    occupancy_statistics,
-)
+from bayesrisk.census.occupancy.statistics import OccupancyStatistics, occupancy_statistics
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables

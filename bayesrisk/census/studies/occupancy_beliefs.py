@@ -10,7 +10,7 @@ import pandas as pd
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.census.occupancy.detection import OccupancyDetection, detect_occupancy
 from bayesrisk.census.occupancy.statistics import TABLES, occupancy_statistics
-from bayesrisk.census.studies.occupancy_risk import LIMITED, household_weights, occupancy_cells
+from bayesrisk.census.studies.occupancy_law import LIMITED, household_weights, occupancy_cells
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import Attack

@@ -1,4 +1,4 @@
-"""Linking reconstructed violations to known households: rankings, precision and recall."""
+"""Reconstructed violations held against true households: rankings, precision and recall."""
 
 from __future__ import annotations
 
@@ -11,152 +11,18 @@ from numpy.typing import NDArray
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
-from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.validation import BoolArray, FloatArray
 from bayesrisk.census.occupancy.detection import OccupancyDetection
 from bayesrisk.census.occupancy.solutions import OccupancyReconstruction
-from bayesrisk.census.population.spec import occupancy_violation
+from bayesrisk.census.studies.occupancy_households import (
+    Key,
+    checked_key,
+    household_frame,
+    key_codes,
+)
 from bayesrisk.constraints.model import Status
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
-from bayesrisk.inference import RecordPrior
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.risk.intervals import binomial_interval, block_moments, moment_intervals
-from bayesrisk.tables import Schema
-
-# -----------------------------------------------------------------------------
-# The confidential households that occupancy attacks are held against.
-
-
-#: What a match key is made of.
-Key = str | tuple[str, ...] | list[str]
-#: What a match key may hold.
-KEY_COLUMNS = ("subsidised", "bedrooms", "race_ethnicity", "child")
-#: Match keys of the reference: HUD's variables; the same without bedrooms; and what a data broker
-#: sells, with no knowledge of who is subsidised.
-MATCH_KEYS = {
-    "hud": ("subsidised", "bedrooms", "race_ethnicity", "child"),
-    "subsidised": ("subsidised", "race_ethnicity", "child"),
-    "broker": ("race_ethnicity", "child"),
-}
-_BASE = (2, 4, 14, 2)
-_BOUNDS = {
-    "size": (1, 7),
-    "race_ethnicity": (0, 13),
-    "children": (0, 6),
-    "bedrooms": (0, 3),
-    "subsidised": (0, 1),
-}
-
-
-def household_frame(households: pd.DataFrame, *, source: str) -> pd.DataFrame:
-    """Return checked households with what is derived: ``child`` and ``violation``."""
-    households = check.frame(households, source, ("block", *_BOUNDS))
-    columns = {}
-    for name, (low, high) in _BOUNDS.items():
-        values = pd.to_numeric(households[name], errors="coerce").to_numpy(dtype=float)
-        bad = ~((values >= low) & (values <= high) & (values == np.floor(values)))
-        if bad.any():
-            row = int(bad.argmax())
-            raise DataError(
-                f"{source}: row {row + 1}, column {name!r}: must be a whole number in "
-                f"[{low}, {high}], got {quote(households[name].iloc[row])}"
-            )
-        columns[name] = values.astype(np.int64)
-    breach = occupancy_violation(columns["size"], columns["bedrooms"])
-    return pd.DataFrame(
-        {
-            "block": households["block"].astype("str").to_numpy(),
-            **columns,
-            "child": (columns["children"] > 0).astype(np.int64),
-            "violation": breach & (columns["subsidised"] == 1),
-        }
-    )
-
-
-def checked_key(key: object) -> tuple[str, ...]:
-    """Return the columns of a match key, those of the reference by their names."""
-    if isinstance(key, str) and key in MATCH_KEYS:
-        return MATCH_KEYS[key]
-    if isinstance(key, str) or not isinstance(key, tuple | list) or not key:
-        raise ArgumentTypeError(
-            f"key must be columns of {', '.join(KEY_COLUMNS)}, or one of {', '.join(MATCH_KEYS)}, "
-            f"got {quote(key)}"
-        )
-    for name in key:
-        if name not in KEY_COLUMNS or list(key).count(name) > 1:
-            raise DataError(f"key: must be columns of {', '.join(KEY_COLUMNS)}, got {quote(name)}")
-    return tuple(key)
-
-
-def key_codes(frame: pd.DataFrame, key: tuple[str, ...]) -> IntArray:
-    """Return a number for the values of the key of each row."""
-    code = np.zeros(len(frame), dtype=np.int64)
-    for name, base in zip(KEY_COLUMNS, _BASE, strict=True):
-        code *= base
-        if name in key:
-            code += frame[name].to_numpy(np.int64)
-    return code
-
-
-# -----------------------------------------------------------------------------
-# The law of a household of a block, given that a subsidised one there is over the limit.
-
-
-#: Attributes that decide whether a household is over its occupancy limit.
-LIMITED = ("size", "bedrooms", "subsidised")
-
-
-def occupancy_cells(schema: Schema) -> tuple[BoolArray, BoolArray]:
-    """Return which cells are subsidised households, and which of these are over the limit."""
-    index = schema.indices(np.arange(schema.size, dtype=np.int64))
-    code = {name: index[name] + schema.attribute(name).first for name in LIMITED}
-    subsidised = code["subsidised"] == 1
-    return subsidised, subsidised & occupancy_violation(code["size"], code["bedrooms"])
-
-
-def none_over(prior: RecordPrior, households: int, n_within: int = 0) -> float:
-    r"""Return the probability that none of some subsidised households is over the limit.
-
-    .. math:: \prod_{i=0}^{m-1} \frac{A \theta_N + w + i}{A \theta_S + w + i}
-
-    for m households, of whose block w others are known to be within the limit; S are the subsidised
-    ones of the composition, N those of them within the limit.  Without a concentration A every
-    factor is :math:`\theta_N / \theta_S`.
-    """
-    subsidised, violating = occupancy_cells(prior.schema)
-    shares = prior.shares_of_cells
-    every, least = float(shares[subsidised].sum()), float(shares[subsidised & ~violating].sum())
-    if prior.concentration is None:
-        return float((least / every) ** households)
-    number = n_within + np.arange(households)
-    a = prior.concentration
-    return float(np.prod((a * least + number) / (a * every + number)))
-
-
-def household_weights(prior: RecordPrior, households: int, subsidised: int) -> FloatArray:
-    """Return the law of one household of a block where a subsidised one is over the limit.
-
-    A weight for each cell of the schema, with sum P(one is over the limit); ``households`` live in
-    the block, ``subsidised`` of them in subsidised units.
-    """
-    assisted, violating = occupancy_cells(prior.schema)
-    shares = prior.shares_of_cells
-    weights = np.zeros(shares.size)
-    # The household is subsidised with n of N, and then of cell c with theta_c / theta_S.  One over
-    # the limit is enough; else it is up to the n - 1 others; of one without subsidy to all n.
-    for cells, part, neighbours, n_within in (
-        (assisted, subsidised, subsidised - 1, 1),
-        (~assisted, households - subsidised, subsidised, 0),
-    ):
-        whole = float(shares[cells].sum())
-        if part > 0 and whole > 0:
-            rest = 1.0 - none_over(prior, neighbours, n_within) if shares[assisted].any() else 0.0
-            chance = np.where(violating, 1.0, rest)
-            weights[cells] = (part / households * shares * chance / whole)[cells]
-    return weights
-
-
-# -----------------------------------------------------------------------------
-# Whether blocks said to hold a violation of the occupancy limit do hold one.
-
 
 #: How a block without any reconstruction is read.
 INFEASIBLE_AS = ("apart", "violation")

@@ -31,7 +31,7 @@ from bayesrisk.experiments import pages
 from bayesrisk.experiments.pages import Figure, Part, marked
 from bayesrisk.experiments.reconstruction import FinishedReconstruction
 from bayesrisk.experiments.runs.folder import config_digest
-from bayesrisk.risk.linkage import reidentification as linkage
+from bayesrisk.risk.linkage import variability
 from bayesrisk.risk.linkage.agreement import (
     MODAL,
     PANELS,
@@ -41,6 +41,7 @@ from bayesrisk.risk.linkage.agreement import (
     agreement_rates,
     without_record_means,
 )
+from bayesrisk.risk.linkage.majority import MajorityInference
 from bayesrisk.tables.exchange import MADE_UP, made_up_mark
 
 _GUESSERS = (MODAL, PROPORTIONAL)
@@ -119,7 +120,7 @@ def _agreement(agreed: pd.DataFrame) -> pd.DataFrame:
 
 def report_tables(sums: LinkageSums, rates: pd.DataFrame, seed: int) -> dict[str, pd.DataFrame]:
     """Return every table by file name; layouts follow the published tables."""
-    links, inferred = sums.links, linkage.MajorityInference(sums.majority, (SOURCE,))
+    links, inferred = sums.links, MajorityInference(sums.majority, (SOURCE,))
     agreed = agreement_rates(sums.agreement, confidence=links.confidence)
     proved = links.to_panels(panels=("nonmodal", "nonmodal-unique"), zero_variability=True)
     shares = ["Putative Percentage", "Confirmed Percentage"]
@@ -138,11 +139,11 @@ def report_tables(sums: LinkageSums, rates: pd.DataFrame, seed: int) -> dict[str
         "majority": pd.concat(majority),
     }
     if sums.bounds is not None:
-        tables["variability"] = linkage.quantile_table(
+        tables["variability"] = variability.quantile_table(
             sums.bounds, rng=county_rng(seed, sums.counties)
         )
     if sums.uniques is not None:
-        tables["uniques"] = linkage.unique_table(sums.uniques)
+        tables["uniques"] = variability.unique_table(sums.uniques)
     return tables
 
 
@@ -410,7 +411,7 @@ def _attacker(
 
 def _figures(sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path) -> list[Figure]:
     """Return the figures of the records and the truth."""
-    inferred = linkage.MajorityInference(sums.majority, (SOURCE,))
+    inferred = MajorityInference(sums.majority, (SOURCE,))
     points = pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS)
     curves = functools.partial(plotting.plot_majority, points)
     caption = "Majority inference from the reconstructed records: precision over the population"

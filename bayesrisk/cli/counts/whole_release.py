@@ -18,7 +18,8 @@ _PRIORS = (1 / 2, 1 / 10, 1 / 2016)
 
 def release_law(source: str) -> "br.accounting.PrivacyLoss":
     """Return the law of a budget by name, or of the release in a folder."""
-    from bayesrisk.release.release import MechanismSpec, ReleaseIndex
+    from bayesrisk.release.release import ReleaseIndex
+    from bayesrisk.release.specification import MechanismSpec
 
     if source in BUDGETS:
         return br.accounting.PrivacyLoss.of(source)

@@ -1,6 +1,7 @@
 """``bayesrisk plan``: the most detailed release that keeps limits, with its proof."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -121,27 +122,32 @@ def plan(
 
 
 class _Progress:
-    """Lines about the settings that were looked at, and at first how long each takes."""
+    """Lines about the settings that were looked at, how many are left, and about how long."""
 
     def __init__(self) -> None:
-        self._next = 0.0
+        self._next, self._first = 0.0, 0
 
-    def __call__(self, tried: int, settings: int, seconds: float) -> None:
+    def __call__(self, tried: int, left: int, seconds: float) -> None:
         if tried == 1:
-            say(
-                f"plan: {settings:,} settings; the first took {seconds:.1f} s. Most are left out "
-                f"unseen; all would take {tried_time(settings, seconds)}"
-            )
-        elif seconds >= self._next:
-            rate = seconds / tried
-            left = tried_time(settings - tried, rate)
-            say(f"plan: {tried:,} of {settings:,} settings looked at, at most {left} left")
-            self._next = seconds + _SECONDS
+            self._first = left
+            say(f"plan: the first setting took {seconds:.1f} s; up to {left:,} more settings, "
+                "most of which go unseen with others")  # fmt: skip
+        elif seconds >= self._next and left:
+            time = time_left(tried, left, self._first, seconds)
+            say(f"plan: {tried:,} settings looked at, up to {left:,} left, about {time} left")
+        else:
+            return
+        self._next = seconds + _SECONDS
 
 
-def tried_time(settings: int, seconds: float) -> str:
-    """Return the time that settings take, in words."""
-    total = settings * seconds
+def time_left(tried: int, left: int, first: int, seconds: float) -> str:
+    """Return the time that the rest takes, in words.
+
+    As many looks go by until n settings are one as went by until ``first`` were n, by the share
+    that each look has left so far.
+    """
+    looks = left if left >= first else min(left, tried * math.log(left) / math.log(first / left))
+    total = looks * seconds / tried
     return f"{total:.0f} s" if total < 120 else f"{total / 60:,.0f} minutes"
 
 

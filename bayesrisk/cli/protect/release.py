@@ -449,7 +449,8 @@ def verify(
 def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
     from bayesrisk.experiments.release_report import cost
-    from bayesrisk.release.release import MechanismSpec, ReleaseIndex
+    from bayesrisk.release.release import ReleaseIndex
+    from bayesrisk.release.specification import MechanismSpec
     from bayesrisk.release.words import law_words
 
     places: Counter[str] = Counter()

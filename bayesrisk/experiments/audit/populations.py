@@ -39,7 +39,7 @@ from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
 from bayesrisk.risk.audit.spot_checks import NO_SPOTS
 from bayesrisk.risk.microdata import FirstLook, first_look
-from bayesrisk.risk.statements.results import is_additive
+from bayesrisk.risk.statements.counterfactual import is_additive
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
 from bayesrisk.tables.microdata import as_microdata

@@ -30,7 +30,7 @@ from bayesrisk.inference.microdata.people_model import (
     put,
 )
 from bayesrisk.inference.microdata.people_moves import sweep
-from bayesrisk.inference.microdata.system import SmallSystem
+from bayesrisk.inference.microdata.system import GroupSystem
 from bayesrisk.inference.sampling.chains import (
     ChainNumbers,
     Step,
@@ -359,11 +359,12 @@ def _combined_moves(basis: bytes, soft: bytes, groups: int) -> IntArray:
     return make_moves(one, small_moves(one, changes, rng, tries), rng, tries)
 
 
-def lattice(system: SmallSystem, moves: IntArray) -> Lattice:
+def lattice(system: GroupSystem, moves: IntArray) -> Lattice:
     """Return the arrays of the kernel."""
-    soft = [s if not h else np.zeros(0) for s, h in zip(system.soft, system.hard, strict=True)]
+    pairs = zip(system.row_weights, system.hard, strict=True)
+    soft = [np.zeros(0) if hard else weights for weights, hard in pairs]
     z = sp.csr_array(moves)
-    changed = sp.csr_array(z @ system.matrix.T)
+    changed = sp.csr_array(z @ system.model.rows.T)
     changed = sp.csr_array(changed.multiply(~system.hard[None, :]))
     changed.eliminate_zeros()
     return Lattice(
@@ -385,12 +386,12 @@ _FEWEST = 200
 _SOLVER_SECONDS = 30.0
 
 
-def check_kinds(system: SmallSystem) -> None:
+def check_kinds(system: GroupSystem) -> None:
     """Refuse a system that is too large for chains on its points."""
-    if system.matrix.shape[1] > MAX_GROUPS:
+    if system.mass.size > MAX_GROUPS:
         raise ArgumentError(
             f"place must have at most {MAX_GROUPS} kinds of records that its counts tell apart "
-            f"for chains, got {system.matrix.shape[1]}, and is too large for an exact law: "
+            f"for chains, got {system.mass.size}, and is too large for an exact law: "
             "leave tables out, or take a prior whose shares make tables independent of each other"
         )
 
@@ -398,16 +399,16 @@ def check_kinds(system: SmallSystem) -> None:
 class LatticeChains:
     """Starts and moves of several chains."""
 
-    def __init__(self, system: SmallSystem, chains: int, rng: np.random.Generator) -> None:
-        self._system = system
+    def __init__(self, system: GroupSystem, chains: int, rng: np.random.Generator) -> None:
+        self._system, matrix = system, system.model.rows
         check_kinds(system)
-        hard = system.matrix[np.flatnonzero(system.hard), :].toarray().astype(np.int64)
+        hard = matrix[np.flatnonzero(system.hard), :].toarray().astype(np.int64)
         self.basis = kernel_basis(hard)
         self.starts = _distant_states(system, chains, rng)
         differences = np.array([a - b for i, a in enumerate(self.starts) for b in self.starts[:i]])
-        more = differences.reshape(-1, system.matrix.shape[1]).astype(np.int64)
-        soft = system.matrix[np.flatnonzero(~system.hard), :].toarray().astype(np.int64)
-        shared = _combined_moves(self.basis.tobytes(), soft.tobytes(), system.matrix.shape[1])
+        more = differences.reshape(-1, system.mass.size).astype(np.int64)
+        soft = matrix[np.flatnonzero(~system.hard), :].toarray().astype(np.int64)
+        shared = _combined_moves(self.basis.tobytes(), soft.tobytes(), system.mass.size)
         self.moves = make_moves(self.basis, np.concatenate([more, shared]), rng, 0)
 
     def begin(self, generators: Sequence[np.random.Generator]) -> list[LatticeChain]:
@@ -417,7 +418,7 @@ class LatticeChains:
         longest = max((p.size for p in system.priors), default=1)
         return [
             LatticeChain(
-                moves, x.copy(), system.matrix @ x, soft, np.zeros(longest + 1), sweep, rng
+                moves, x.copy(), system.model.rows @ x, soft, np.zeros(longest + 1), sweep, rng
             )
             for x, rng in zip(self.starts, generators, strict=True)
         ]
@@ -455,7 +456,7 @@ class LatticeChain:
         return counts, density
 
 
-def _distant_states(system: SmallSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
+def _distant_states(system: GroupSystem, count: int, rng: np.random.Generator) -> list[IntArray]:
     """Return solutions at the ends of random directions, checked in whole numbers.
 
     Where sums have several runs, the first of them is in the first ones if that can be, and so on.
@@ -464,7 +465,7 @@ def _distant_states(system: SmallSystem, count: int, rng: np.random.Generator) -
         raise DataError("release contradicts itself or the prior: a count cannot be as it is")
     states = []
     for i in range(count):
-        direction = rng.normal(size=system.matrix.shape[1])
+        direction = rng.normal(size=system.mass.size)
         wanted = [i * len(runs) // count for runs in system.runs]
         x = _solution(system, direction, wanted)
         if x is None and any(len(runs) > 1 for runs in system.runs):
@@ -478,20 +479,21 @@ def _distant_states(system: SmallSystem, count: int, rng: np.random.Generator) -
     return states
 
 
-def _solution(system: SmallSystem, direction: FloatArray, wanted: Sequence[int]) -> IntArray | None:
+def _solution(system: GroupSystem, direction: FloatArray, wanted: Sequence[int]) -> IntArray | None:
     """Return a solution at the end of a direction, with sums in the wanted runs, or in any.
 
     Where a sum has several runs, a variable of 0 or 1 says of each whether the sum is in it.
     """
+    matrix, top = system.model.rows, system.model.high
     low, high = np.array([(runs[0, 0], runs[-1, 1]) for runs in system.runs], float).T
     broken = [r for r, runs in enumerate(system.runs) if len(runs) > 1]
     width = np.array([len(system.runs[r]) for r in broken], np.int64)
     ends = np.concatenate([np.zeros((0, 2), np.int64), *(system.runs[r] for r in broken)])
     chosen = sp.csr_array(np.repeat(np.eye(width.size), width, axis=1))
-    sums = system.matrix[broken, :]
+    sums = matrix[broken, :]
     rows = sp.block_array(
         [
-            [system.matrix.astype(float), sp.csr_array((low.size, len(ends)))],
+            [matrix.astype(float), sp.csr_array((low.size, len(ends)))],
             [sums, -chosen * ends[:, 0]],  # at least the first of the run
             [sums, -chosen * ends[:, 1]],  # at most the last
             [sp.csr_array(sums.shape), chosen],  # one run
@@ -509,19 +511,19 @@ def _solution(system: SmallSystem, direction: FloatArray, wanted: Sequence[int])
         integrality=np.ones(rows.shape[1], np.int64),
         bounds=Bounds(
             np.concatenate([np.zeros(direction.size), lower]),
-            np.concatenate([system.top, np.ones(len(ends))]),
+            np.concatenate([top, np.ones(len(ends))]),
         ),
         options={"time_limit": _SOLVER_SECONDS},
     )
     if answer.x is None:
         return None
     x: IntArray = np.rint(answer.x[: direction.size]).astype(np.int64)
-    counts = system.matrix @ x
+    counts = matrix @ x
     inside = [
         np.any((runs[:, 0] <= n) & (n <= runs[:, 1]))
         for n, runs in zip(counts, system.runs, strict=True)
     ]
-    if np.any(x < 0) or np.any(x > system.top) or not all(inside):
+    if np.any(x < 0) or np.any(x > top) or not all(inside):
         raise DataError("the solver's counts do not agree with the release")
     return x
 

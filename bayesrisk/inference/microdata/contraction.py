@@ -22,11 +22,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from bayesrisk._base.compiling import kernel, step
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk.constraints.model import IntegerModel
 from bayesrisk.constraints.narrow import narrow_dense
-from bayesrisk.inference.microdata.system import SmallSystem
 
 _CHOICES = 12  # parts that are compared when many are joined
 _MAX_STATES = 2**22  # of one join: half a GiB
@@ -326,23 +327,58 @@ class _Join:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
-    """Unknown whole numbers, and what is known of weighted sums of them.
+class WeighedModel:
+    """Whole numbers from 0 on with a log weight each, and rows with a log weight of each sum.
 
-    ``matrix`` (rows, unknowns) has the weights of the sums, whole numbers >= 0; ``weights`` for
-    each row the log weights of the sums ``low[r]``, ``low[r] + 1``, ...; ``priors`` the log weights
-    of the values 0, 1, ... of every unknown.
+    ``priors`` has the weights of 0, 1, ... of every unknown, ``row_weights`` those of the sums of
+    every row between its ends.  No coefficient is negative; rows that are ``noisy`` are counts with
+    noise, which every sum may have led to.
     """
 
-    matrix: IntArray
-    low: IntArray
-    weights: tuple[FloatArray, ...]
+    model: IntegerModel
+    row_weights: tuple[FloatArray, ...]
     priors: tuple[FloatArray, ...]
+    noisy: BoolArray
 
-    @property
-    def high(self) -> IntArray:
-        """Largest sum of every row that has a weight."""
-        return self.low + np.array([w.size - 1 for w in self.weights], np.int64)
+    def part(self, rows: IntArray, unknowns: IntArray, reach: float) -> WeighedModel:
+        """Return some rows over some unknowns, of noisy ones what is likely.
+
+        That is the sums within ``reach`` of the largest weight of the row.
+        """
+        low, weights = [], []
+        for r in rows.tolist():
+            weight, least = self.row_weights[r], -math.inf
+            if self.noisy[r]:
+                least = weight.max() - reach
+            inside = np.flatnonzero((weight > -math.inf) & (weight >= least))
+            low.append(int(self.model.row_low[r] + inside[0]) if inside.size else 0)
+            weights.append(weight[inside[0] : inside[-1] + 1] if inside.size else weight[:1])
+        matrix = self.model.rows[rows][:, unknowns]
+        priors = [self.priors[g] for g in unknowns]
+        return weighed_model(matrix, np.array(low, np.int64), weights, priors, self.noisy[rows])
+
+    def with_sums(self, functions: IntArray, most: IntArray | None = None) -> WeighedModel:
+        """Return it with more rows, whose sums 0 to ``most`` all have weight 1: all by default."""
+        most = functions @ self.model.high if most is None else most
+        matrix = sp.vstack([self.model.rows, sp.csr_array(functions)], format="csr")
+        low, nothing = np.append(self.model.row_low, np.zeros_like(most)), np.zeros(most.size, bool)
+        weights = [*self.row_weights, *(np.zeros(int(end) + 1) for end in most)]
+        return weighed_model(matrix, low, weights, self.priors, np.append(self.noisy, nothing))
+
+
+def weighed_model(
+    rows: IntArray | sp.csr_array,
+    low: IntArray,
+    weights: Sequence[FloatArray],
+    priors: Sequence[FloatArray],
+    noisy: BoolArray | None = None,
+) -> WeighedModel:
+    """Return unknowns with these priors, and rows with weights of the sums from ``low`` on."""
+    top = np.array([p.size - 1 for p in priors], np.int64)
+    high = low + np.array([w.size - 1 for w in weights], np.int64)
+    model = IntegerModel(np.zeros_like(top), top, sp.csr_array(rows), low, high)
+    noise = np.zeros(low.size, np.bool_) if noisy is None else noisy
+    return WeighedModel(model, tuple(weights), tuple(priors), noise)
 
 
 class Contraction:
@@ -352,27 +388,27 @@ class Contraction:
     probabilities and of the log weight are those of sums of double precision, some 1e-13.
     """
 
-    def __init__(self, sums: Sums, limit: int, keep: Sequence[int] = ()) -> None:
+    def __init__(self, weighed: WeighedModel, limit: int, keep: Sequence[int] = ()) -> None:
         self.pairs = 0  # of states that were joined
         self._planned = 0  # numbers that were looked at to find the order of joins
-        self._sums, self._limit, self._keep = sums, limit, frozenset(keep)
-        self._high = sums.high
-        self._least = np.zeros(sums.matrix.shape[1], np.int64)
-        self._most = np.array([p.size - 1 for p in sums.priors], np.int64)
-        if not narrow_dense(sums.matrix, sums.low, self._high, self._least, self._most):
+        self._limit, self._keep, model = limit, frozenset(keep), weighed.model
+        self._low, self._high, self._matrix = model.row_low, model.row_high, model.rows.toarray()
+        self._row_weights, self._priors = weighed.row_weights, weighed.priors
+        self._least, self._most = model.low.copy(), model.high.copy()
+        if not narrow_dense(self._matrix, self._low, self._high, self._least, self._most):
             raise NoStateError
-        self._reach = sums.matrix * self._most
-        self._start = starts([w.size for w in sums.weights])
-        self._weights = np.concatenate([*sums.weights, np.zeros(1)])
-        self._members = [frozenset(np.flatnonzero(row).tolist()) for row in sums.matrix]
-        many = np.count_nonzero(sums.matrix, axis=1)
-        many[list(keep)] = sums.matrix.shape[1] + 1  # which no part has: these stay open
+        self._reach = self._matrix * self._most
+        self._start = starts([w.size for w in self._row_weights])
+        self._weights = np.concatenate([*self._row_weights, np.zeros(1)])
+        self._members = [frozenset(np.flatnonzero(row).tolist()) for row in self._matrix]
+        many = np.count_nonzero(self._matrix, axis=1)
+        many[list(keep)] = self._most.size + 1  # which no part has: these stay open
         self._ends = RowEnds(many, self._high)
         self._sizes: dict[frozenset[int], float] = {}
         self._costs: dict[tuple[_Part, ...], float] = {}
         self._joins: list[tuple[_Part, _Join]] = []
         self._values: list[IntArray] = []
-        self._leaves = [self._leaf(g) for g in range(sums.matrix.shape[1])]
+        self._leaves = [self._leaf(g) for g in range(self._most.size)]
         parts = self._leaves
         while chosen := self._cheapest(parts):
             parts = [*(p for p in parts if p not in chosen), self._joined(chosen)]
@@ -439,7 +475,7 @@ class Contraction:
             left, right = join.shared(probability.pop(part), mean(join.left), mean(join.right))
             probability |= {join.left: left, join.right: right}
         laws = []
-        for leaf, values, prior in zip(self._leaves, self._values, self._sums.priors, strict=True):
+        for leaf, values, prior in zip(self._leaves, self._values, self._priors, strict=True):
             law = np.zeros((prior.size, root_law.shape[1]))
             law[values] = probability[leaf] * mean(leaf)
             laws.append(law)
@@ -450,21 +486,20 @@ class Contraction:
         weight = 0.0
         for r, members in enumerate(self._members):
             if not members and r not in self._keep:
-                inside = self._sums.low[r] <= 0 <= self._high[r]
-                weight += float(self._sums.weights[r][-self._sums.low[r]]) if inside else -math.inf
+                inside = self._low[r] <= 0 <= self._high[r]
+                weight += float(self._row_weights[r][-self._low[r]]) if inside else -math.inf
         if weight == -math.inf:
             raise NoStateError
         return weight
 
     def _leaf(self, g: int) -> _Part:
-        sums, alone = self._sums, frozenset([g])
-        rows = np.flatnonzero(sums.matrix[:, g]).astype(np.int64)
+        alone, rows = frozenset([g]), np.flatnonzero(self._matrix[:, g]).astype(np.int64)
         x = np.arange(self._least[g], self._most[g] + 1)
-        weight, values = sums.priors[g][x], x[:, None] * sums.matrix[rows, g]
+        weight, values = self._priors[g][x], x[:, None] * self._matrix[rows, g]
         is_open = np.array([self._is_open(int(r), alone) for r in rows], np.bool_)
         for r, s in zip(rows[~is_open], values[:, ~is_open].T, strict=True):
-            inside = (s >= sums.low[r]) & (s <= self._high[r])
-            row_weight = sums.weights[r][np.where(inside, s - sums.low[r], 0)]
+            inside = (s >= self._low[r]) & (s <= self._high[r])
+            row_weight = self._row_weights[r][np.where(inside, s - self._low[r], 0)]
             weight = weight + np.where(inside, row_weight, -np.inf)
         supported = np.flatnonzero(weight > -np.inf)
         if not supported.size:
@@ -513,7 +548,7 @@ class Contraction:
         if cells in self._sizes:
             return self._sizes[cells]
         inside = np.sort(np.fromiter(cells, np.int64, len(cells)))
-        size, work = _independent_states(self._sums.matrix, inside, self._most, self._ends)
+        size, work = _independent_states(self._matrix, inside, self._most, self._ends)
         self._planned += work
         if self._planned > _PLANNED * self._limit:
             raise TooManyStatesError
@@ -547,7 +582,7 @@ class Contraction:
             _position(left.rows, names),
             _position(right.rows, names),
             closed,
-            self._sums.low[names],
+            self._low[names],
             self._high[names],
             self._reach[names][:, outside].sum(axis=1).astype(np.int64),
             self._start[names],
@@ -632,34 +667,3 @@ def _with_room(states: States, more: int) -> States:
     larger.number[0] = n
     _index(larger)
     return larger
-
-
-def row_sums(
-    system: SmallSystem,
-    rows: IntArray,
-    members: IntArray,
-    reach: float,
-    functions: IntArray | None = None,
-) -> Sums:
-    """Return rows as sums, of noisy ones what lies within ``reach`` of the largest weight.
-
-    ``functions`` (functions, members) are more rows, whose sums all have weight 1.
-    """
-    matrix = system.matrix[rows, :][:, members].toarray()
-    low, weights = [], []
-    for r in rows:
-        if system.hard[r]:
-            low.append(int(system.sums[r]))
-            weights.append(np.zeros(1))
-            continue
-        soft = system.soft[r]
-        least = soft.max() - reach if system.noisy[r] else -np.inf
-        inside = np.flatnonzero((soft > -np.inf) & (soft >= least))
-        low.append(int(inside[0]) if inside.size else 0)
-        weights.append(soft[inside[0] : inside[-1] + 1] if inside.size else soft[:1])
-    if functions is not None:
-        matrix = np.vstack([matrix, functions])
-        low += [0] * len(functions)
-        weights += [np.zeros(int(most) + 1) for most in functions @ system.top[members]]
-    priors = tuple(system.priors[g] for g in members)
-    return Sums(matrix, np.array(low, np.int64), tuple(weights), priors)

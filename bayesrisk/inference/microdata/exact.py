@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations, pairwise, product
 from typing import Any, NamedTuple
@@ -44,11 +44,11 @@ from bayesrisk.inference.microdata.contraction import (
     Contraction,
     NoStateError,
     TooManyStatesError,
-    row_sums,
+    weighed_model,
 )
 from bayesrisk.inference.microdata.system import (
+    GroupSystem,
     MicrodataSystem,
-    SmallSystem,
     log_prior,
     log_priors,
     log_size,
@@ -85,7 +85,7 @@ class ExactLaw:
 
 
 def weigh(
-    system: SmallSystem,
+    system: GroupSystem,
     limit: int,
     functions: Sequence[IntArray] = (),
     removed: Sequence[int] = (),
@@ -116,23 +116,23 @@ def weigh(
 
 
 def _whole(
-    system: SmallSystem, limit: int, functions: Sequence[IntArray], removed: Sequence[int] = ()
+    system: GroupSystem, limit: int, functions: Sequence[IntArray], removed: Sequence[int] = ()
 ) -> ExactLaw:
-    n_groups = system.matrix.shape[1]
-    blocks: Any = [[None, system.matrix.T], [system.matrix, None]]
+    n_groups, matrix = system.mass.size, system.model.rows
+    blocks: Any = [[None, matrix.T], [matrix, None]]
     label = connected_components(sp.block_array(blocks), directed=False)[1][:n_groups]
     laws: list[FloatArray] = [np.ones(1)] * n_groups
     function_laws = [np.ones(1) for _ in functions]
-    pairs, columns = 0, sp.csc_array(system.matrix)
+    pairs, columns = 0, sp.csc_array(matrix)
     weighed: dict[int, tuple[IntArray, FloatArray]] = {}
-    for part in np.unique(label):
-        members = np.flatnonzero(label == part)
+    for number in np.unique(label):
+        members = np.flatnonzero(label == number)
         rows = np.unique(columns[:, members].indices).astype(np.int64)
         contraction, reach = _contracted(system, rows, members, limit - pairs)
         pairs += contraction.pairs
         for group, law in zip(members, contraction.laws(), strict=True):
             laws[group] = law
-        inside = [g for g in removed if label[g] == part]
+        inside = [g for g in removed if label[g] == number]
         weighed |= _less_one(system, contraction, members, inside)
         for f, function in enumerate(functions):
             weights = function[members]
@@ -142,8 +142,8 @@ def _whole(
                 law = np.zeros(int(weights.max()) * (laws[members[weights.argmax()]].size - 1) + 1)
                 law[:: int(weights.max())] = laws[members[weights.argmax()]]
             else:
-                sums = row_sums(system, rows, members, reach, weights[None])
-                joint = Contraction(sums, limit - pairs, [rows.size])
+                part = system.part(rows, members, reach).with_sums(weights[None])
+                joint = Contraction(part, limit - pairs, [rows.size])
                 pairs += joint.pairs
                 values, probability = joint.root_states()
                 law = np.bincount(values[:, 0], probability).astype(np.float64)
@@ -157,7 +157,7 @@ def _whole(
 
 
 def _less_one(
-    system: SmallSystem, contraction: Contraction, members: IntArray, removed: Sequence[int]
+    system: GroupSystem, contraction: Contraction, members: IntArray, removed: Sequence[int]
 ) -> dict[int, tuple[IntArray, FloatArray]]:
     """Return the members, and the mean numbers of their other records, for each removed group.
 
@@ -178,23 +178,24 @@ def _less_one(
 
 
 def _contracted(
-    system: SmallSystem, rows: IntArray, members: IntArray, limit: int
+    system: GroupSystem, rows: IntArray, members: IntArray, limit: int
 ) -> tuple[Contraction, float]:
     """Return the contraction of a component, and how far below their largest weights are kept."""
     noisy = rows[system.noisy[rows]]
-    most = sum(float(system.soft[r].max()) for r in noisy)
+    weights = system.row_weights
+    most = sum(float(weights[r].max()) for r in noisy)
     reach, needed = _REACH, math.inf if noisy.size else 0.0
     while True:
         try:
-            contraction = Contraction(row_sums(system, rows, members, reach), limit)
+            contraction = Contraction(system.part(rows, members, reach), limit)
         except NoStateError:
-            if all(system.soft[r].min() >= system.soft[r].max() - reach for r in noisy):
+            if all(weights[r].min() >= weights[r].max() - reach for r in noisy):
                 raise DataError(_CONTRADICTION) from None
             reach *= 4.0
             continue
         if noisy.size:
             prior = np.setdiff1d(rows[~system.hard[rows]], noisy)
-            every = Contraction(row_sums(system, prior, members, math.inf), limit).log_weight
+            every = Contraction(system.part(prior, members, math.inf), limit).log_weight
             needed = math.log(noisy.size) + every + most + _LEFT_OUT - contraction.log_weight
         if needed <= reach:
             return contraction, reach
@@ -230,7 +231,7 @@ class Sides:
         return _sees(self.one, function) or _sees(self.other, function)
 
 
-def split_sides(system: SmallSystem, functions: Sequence[IntArray] = ()) -> Sides | None:
+def split_sides(system: GroupSystem, functions: Sequence[IntArray] = ()) -> Sides | None:
     """Return two sides with fewer cells than half the groups; None where there are none.
 
     ``functions`` of the groups are seen by a side, too.
@@ -238,7 +239,7 @@ def split_sides(system: SmallSystem, functions: Sequence[IntArray] = ()) -> Side
     groups = system.mass.size
     if system.noisy.any() or not _multinomial(system):
         return None
-    rows = sp.csr_array(sp.vstack([system.matrix, *(sp.csr_array(f[None]) for f in functions)]))
+    rows = sp.csr_array(sp.vstack([system.model.rows, *(sp.csr_array(f[None]) for f in functions)]))
     parts = list(_partitions(rows))
     cells = dict(enumerate(cell for cell in parts if cell.any()))
     if not 2 <= len(cells) <= _TABLES:
@@ -260,7 +261,7 @@ def split_sides(system: SmallSystem, functions: Sequence[IntArray] = ()) -> Side
     return best
 
 
-def _multinomial(system: SmallSystem) -> bool:
+def _multinomial(system: GroupSystem) -> bool:
     """Return whether groups have weights m^x / x!; where all x <= 1, others are equal to these."""
     several = [g for g, prior in enumerate(system.priors) if prior.size > 2]
     two = np.array([system.priors[g][2] for g in several])
@@ -324,10 +325,10 @@ def _sees(cell: IntArray, function: IntArray) -> bool:
 class SideSums:
     """The laws of a system by its two sides.  Errors are those of sums, some 1e-12 a record."""
 
-    def __init__(self, system: SmallSystem, sides: Sides, limit: int) -> None:
+    def __init__(self, system: GroupSystem, sides: Sides, limit: int) -> None:
         self.pairs = 0  # of states that were joined
         self._system, self._sides, self._limit = system, sides, limit
-        dense = system.matrix.toarray()
+        dense = system.model.rows.toarray()
         cells = (sides.separator, sides.one, sides.other)
         self._first = [np.unique(cell, return_index=True)[1] for cell in cells]
         involved = [
@@ -337,16 +338,13 @@ class SideSums:
         self._rows = [np.flatnonzero(np.argmax(involved, axis=0) == k) for k in range(3)]
         self._weights = [dense[:, first] for first in self._first]
         self._mass = np.bincount(sides.separator, system.mass)
-        bounds = [
-            int(system.sums[r]) if system.hard[r] else int(np.flatnonzero(w > -np.inf)[-1])
-            for r, w in enumerate(system.soft)
-        ]
-        self._bounds = np.array(bounds, np.int64)
+        last = [int(np.flatnonzero(w > -np.inf)[-1]) for w in system.row_weights]
+        self._bounds = system.model.row_low + np.array(last, np.int64)
         self._most = np.full(self._mass.size, np.iinfo(np.int64).max)
         self._lower(self._most, 0)
         self._tops = []
         for k, cell in ((1, sides.one), (2, sides.other)):
-            top = np.bincount(cell, system.top).astype(np.int64)
+            top = np.bincount(cell, system.model.high).astype(np.int64)
             self._lower(top, k)
             room = np.bincount(sides.separator[self._first[k]], top).astype(np.int64)
             self._most = np.minimum(self._most, room)
@@ -366,15 +364,13 @@ class SideSums:
         cell = self._sides.one if k == 1 else self._sides.other
         top = np.minimum(self._tops[k - 1], self._most[separator])
         priors = log_priors(np.bincount(cell, system.mass).astype(np.float64), top, dirichlet=False)
-        side_system = replace(system, matrix=sp.csr_array(self._weights[k]), priors=priors)
+        side = weighed_model(self._weights[k], system.model.row_low, system.row_weights, priors)
         indicators = (separator == np.arange(self._most.size)[:, None]).astype(np.int64)
         more = np.vstack([indicators, *(f[first] for f in functions)])
-        sums = row_sums(side_system, self._rows[k], np.arange(first.size), np.inf, more)
-        n, weights = self._rows[k].size, list(sums.weights)
-        for s, most in enumerate(self._most):
-            weights[n + s] = weights[n + s][: most + 1]
-        sums = replace(sums, weights=tuple(weights))
-        contraction = Contraction(sums, self._limit - self.pairs, range(n, n + len(more)))
+        most, n = more @ top, self._rows[k].size
+        most[: self._most.size] = np.minimum(most[: self._most.size], self._most)
+        side = side.part(self._rows[k], np.arange(first.size), np.inf).with_sums(more, most)
+        contraction = Contraction(side, self._limit - self.pairs, range(n, n + len(more)))
         self.pairs += contraction.pairs
         return contraction
 
@@ -402,13 +398,10 @@ class SideSums:
             weight = np.log(p[one_row]) + np.log(q[other_row])
         weight += (gammaln(n + 1.0) - n * np.log(self._mass)).sum(axis=1)
         for r in self._rows[0]:
-            total = n @ self._weights[0][r]
-            if self._system.hard[r]:
-                weight[total != self._system.sums[r]] = -np.inf
-            else:
-                soft = self._system.soft[r]
-                inside = total < soft.size
-                weight += np.where(inside, soft[np.where(inside, total, 0)], -np.inf)
+            row_weight = self._system.row_weights[r]
+            total = n @ self._weights[0][r] - self._system.model.row_low[r]
+            inside = (total >= 0) & (total < row_weight.size)
+            weight += np.where(inside, row_weight[np.where(inside, total, 0)], -np.inf)
         if not weight.size or weight.max() == -np.inf:
             raise NoStateError
         probability = np.exp(weight - weight.max())
@@ -561,7 +554,7 @@ def place_law(system: MicrodataSystem, limit: int) -> PlaceLaw | None:
         return None
     if knowledge.settled.nnz or system.classes.size > _CLASSES or prior.size.size > _NUMBERS:
         return None
-    mass = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
+    mass = system.mass
     readings = [layer.read(0) for layer in system.layers]
     full = np.concatenate(
         [

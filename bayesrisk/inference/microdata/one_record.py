@@ -4,26 +4,25 @@ import numpy as np
 
 from bayesrisk._base.validation import FloatArray
 from bayesrisk.exceptions import DataError
-from bayesrisk.inference.microdata.system import SmallSystem
+from bayesrisk.inference.microdata.contraction import WeighedModel
 
 
-def one_record_means(system: SmallSystem) -> FloatArray:
+def one_record_means(system: WeighedModel) -> FloatArray:
     """Return the probability that each group has the one record.
 
     The points are x = 0 and x = e_g for every group g, with the weight of all rows r,
     w(x) = prior(x) prod_r weight_r((A x)_r).
     """
-    matrix = system.matrix.toarray()
+    matrix = system.model.rows.toarray()
     # Column 0 has the sums A 0, column g + 1 the sums A e_g.
     sums = np.concatenate([np.zeros((len(matrix), 1), np.int64), matrix], axis=1)
     weight = np.array([0.0, *(p[1] if p.size > 1 else -np.inf for p in system.priors)])
-    for hard, value, soft, row in zip(system.hard, system.sums, system.soft, sums, strict=True):
-        if hard:
-            weight = weight + np.where(row == value, 0.0, -np.inf)
-        else:
-            inside = row < soft.size
-            weight = weight + np.where(inside, soft[np.where(inside, row, 0)], -np.inf)
+    for row_weights, first, row in zip(system.row_weights, system.model.row_low, sums, strict=True):
+        place = row - first
+        inside = (place >= 0) & (place < row_weights.size)
+        weight = weight + np.where(inside, row_weights[np.where(inside, place, 0)], -np.inf)
     if not (weight > -np.inf).any():
         raise DataError("release contradicts itself or the prior: no counts agree with all of it")
-    mass = np.exp(weight - weight.max())
-    return np.asarray(mass[1:] / mass.sum(), np.float64)
+    mass: FloatArray = np.exp(weight - weight.max())
+    means: FloatArray = mass[1:] / mass.sum()
+    return means

@@ -18,7 +18,6 @@ from bayesrisk.inference.microdata.system import (
     Layer,
     MicrodataSystem,
     Stratum,
-    make_strata,
 )
 from bayesrisk.release import Likelihood, NoiseSpec
 
@@ -135,7 +134,7 @@ def suits(system: MicrodataSystem) -> bool:
         for cell, law in enumerate(layer.likelihoods):
             if not isinstance(law, NoiseSpec) and not (law.exact and _counts_all(layer, cell)):
                 return False
-    return make_strata(system) is not None
+    return system.strata is not None
 
 
 def _counts_all(layer: Layer, cell: int) -> bool:
@@ -145,7 +144,7 @@ def _counts_all(layer: Layer, cell: int) -> bool:
 
 def people_model(system: MicrodataSystem) -> PeopleModel:
     """Return the arrays of the chain."""
-    place_strata = make_strata(system)
+    place_strata = system.strata
     if place_strata is None:
         raise ArgumentError("known", "must not overlap for this chain")
     strata = [s for part in place_strata for s in part]
@@ -328,7 +327,7 @@ def _log_sizes(
     system: MicrodataSystem, strata: list[Stratum], fixed: IntArray, capacity: IntArray
 ) -> tuple[IntArray, FloatArray]:
     """Return the log prior of the number of people of every part, one after another."""
-    shares = system.classes.mass(system.prior.shares) * (system.prior.concentration or 1.0)
+    shares = system.mass
     settled = np.asarray(system.knowledge.settled.sum(axis=1)).ravel()
     if system.prior.concentration is None:
         settled = np.zeros_like(settled)

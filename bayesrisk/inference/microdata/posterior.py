@@ -47,10 +47,9 @@ from bayesrisk.inference.microdata.questions import (
     ratio,
 )
 from bayesrisk.inference.microdata.system import (
+    GroupSystem,
     MicrodataSystem,
-    SmallSystem,
     TooLargeError,
-    make_strata,
     make_system,
     presolve,
 )
@@ -117,8 +116,8 @@ def record_law(
         numbers = system.map_unknowns(sp.csr_array(sp.kron(places, one)))
         small, group_functions = presolve(system, numbers)
         totals = list(group_functions.toarray()) if system.prior.size is None else []
-        one_at_most = system.prior.size is not None and system.prior.size.size == 2
-        if one_at_most and not removed and system.size == system.classes.size:
+        single = system.prior.size is not None and system.prior.size.size == 2 and not removed
+        if single and len(system.places) == 1 and small.group.size == system.classes.size:
             groups = small.group, small.weight, small.mass
             return RecordLaw(*groups, one_record_means(small), None, "exact")
         alive = sorted({int(g) for g in small.group[list(removed)] if g >= 0})
@@ -138,8 +137,7 @@ def record_law(
         starts = _people(system, generators[:-1], _FEWEST_TOGETHER)
         initial: Sequence[Chain] = starts
         doublings += _first_doublings(starts)
-        shares = system.classes.mass(system.prior.shares)
-        mass = np.tile(shares * (system.prior.concentration or 1.0), len(system.places))
+        mass = np.tile(system.mass, len(system.places))
         group, weight = np.arange(system.size, dtype=np.int64), np.ones(system.size)
     else:
         initial = LatticeChains(small, chains, generators[-1]).begin(generators[:-1])
@@ -369,7 +367,7 @@ def _exact(
     answers = pd.DataFrame(
         {
             "question": [str(q) for q in questions],
-            "prior": prior_answers(questions, functions, system, make_strata(system)),
+            "prior": prior_answers(questions, functions, system),
             "posterior": values,
             "error": 0.0,
             "lower": values,
@@ -386,7 +384,7 @@ def _exact(
 
 
 def _group_law(
-    system: MicrodataSystem, small: SmallSystem, laws: list[list[FloatArray]], agreed: bool = True
+    system: MicrodataSystem, small: GroupSystem, laws: list[list[FloatArray]], agreed: bool = True
 ) -> PosteriorLaw:
     """Return the law of every unknown from laws of groups, with the known people that it is of."""
     dirichlet = system.prior.concentration is not None
@@ -447,13 +445,13 @@ def _lattice_chains(
     settings: _Settings,
 ) -> MicrodataPosterior:
     small, group_functions = presolve(system, system.map_unknowns(functions.cells))
-    if not small.matrix.shape[1]:
+    if not small.mass.size:
         return _exact(system, questions, functions)
     generators, origin = spawn(settings.rng, settings.chains + 1)
     sampler = LatticeChains(small, settings.chains, generators[-1])
     if not len(sampler.moves):  # the exact counts leave one point
         return _exact(system, questions, functions)
-    identity = sp.csr_array(sp.eye_array(small.matrix.shape[1], dtype=np.int64))
+    identity = sp.csr_array(sp.eye_array(small.mass.size, dtype=np.int64))
     functions_and_counts = sp.csr_array(sp.vstack([group_functions, identity], format="csr"))
     draws, frame = _draw_answers(
         sampler.begin(generators[:-1]), functions_and_counts, questions, functions, settings
@@ -531,9 +529,7 @@ def _make_posterior(
         expected = expected.assign(expected=np.nan)
     labels = [str(question) for question in questions]
     frame.insert(0, "question", labels)
-    frame.insert(
-        1, "prior", prior_answers(questions, functions, law.system, make_strata(law.system))
-    )
+    frame.insert(1, "prior", prior_answers(questions, functions, law.system))
     samples, counts = None, draws.counts
     if counts.shape[0] * counts.shape[1] * 2 * len(labels) <= _MAX_SAMPLES:
         samples = Samples(

@@ -219,12 +219,10 @@ def question_functions(
 
 
 def prior_answers(
-    questions: Sequence[RecordQuestion],
-    functions: QuestionFunctions,
-    system: MicrodataSystem,
-    strata: list[list[Stratum]] | None,
+    questions: Sequence[RecordQuestion], functions: QuestionFunctions, system: MicrodataSystem
 ) -> FloatArray:
     """Return the answers given what is known alone; NaN where that does not say."""
+    strata = system.strata
     if strata is None:
         return np.full(len(questions), np.nan)
     width = system.classes.size

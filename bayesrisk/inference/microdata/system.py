@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,8 +19,10 @@ from scipy.special import gammaln
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.constraints.implied import row_basis
-from bayesrisk.constraints.rows import by_columns, equal_rows, first_rows, largest_alone
+from bayesrisk.constraints.model import ENDLESS, IntegerModel
+from bayesrisk.constraints.rows import by_columns, equal_rows, largest_alone
 from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.inference.microdata.contraction import WeighedModel, weighed_model
 from bayesrisk.inference.microdata.knowledge import (
     Knowledge,
     KnownGroup,
@@ -30,9 +32,8 @@ from bayesrisk.inference.microdata.knowledge import (
 from bayesrisk.inference.microdata.prior import RecordPrior, pieces
 from bayesrisk.release import Likelihood, NoiseSpec, Release
 from bayesrisk.tables import Table
-from bayesrisk.tables.cells import CellSpace, coarsest_cells
+from bayesrisk.tables.cells import CellSpace, table_cells
 from bayesrisk.tables.likelihoods import UNBOUNDED
-from bayesrisk.tables.workload import Workload
 
 #: Most unknowns, and most values of a sum whose weights are kept.
 MAX_UNKNOWNS = 2**22
@@ -108,6 +109,29 @@ class MicrodataSystem:
         """Number of unknowns."""
         return self.cells + sum(group.classes.size for group in self.knowledge.groups)
 
+    @cached_property
+    def mass(self) -> FloatArray:
+        """Share, or Dirichlet parameter, of every class of a place."""
+        return self.classes.mass(self.prior.shares) * (self.prior.concentration or 1.0)
+
+    @cached_property
+    def strata(self) -> list[list[Stratum]] | None:
+        """The strata of every place, the others last; None where conditions overlap."""
+        knowledge, mass = self.knowledge, self.mass
+        settled = knowledge.settled.toarray()
+        plain = not settled.any() or self.prior.concentration is None
+        strata = []
+        for place in range(len(self.places)):
+            shares = mass if plain else mass + settled[place] * (mass > 0.0)
+            exact_groups = [g for g in knowledge.exact_groups if g.place == place]
+            groups = [g for g in knowledge.groups if g.place == place]
+            conditions = _disjoint(exact_groups, groups, mass.size)
+            if conditions is None:
+                return None
+            people = int(knowledge.people[place])
+            strata.append(_place_strata(place, conditions, groups, settled[place], shares, people))
+        return strata
+
     @property
     def unknown_cell(self) -> IntArray:
         """Place and class of every unknown, as ``p * classes.size + c``."""
@@ -141,50 +165,6 @@ class MicrodataSystem:
             layers.append(replace(layer, counts=counts, removals=removals))
         return replace(self, layers=tuple(layers))
 
-    def rows(self) -> RowSystem:
-        """Return every published cell as a row over the unknowns."""
-        matrices, hard, published, removals, names = [], [], [], [], []
-        laws: list[Likelihood | None] = []
-        for layer in self.layers:
-            for i, geoid in enumerate(layer.geoids):
-                member = sp.csr_array((layer.belongs == i).astype(np.int64)[None, :])
-                # What rounding does depends on the whole count.
-                cells, likelihoods, counts = layer.read(i)
-                matrices.append(sp.kron(member, layer.weights[cells, :], format="csr"))
-                hard.append(np.array([law.exact for law in likelihoods], np.bool_))
-                published.append(counts)
-                removals.append(layer.removals[i, cells])
-                laws += likelihoods
-                names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in cells]
-        matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
-        constants = self.settled(matrix) + np.concatenate(removals)
-        sums = np.concatenate(hard), np.concatenate(published), constants
-        return RowSystem(self.map_unknowns(matrix), *sums, laws, names)
-
-
-@dataclass
-class RowSystem:
-    """Published cells, and other sums: hard where the sum is given, soft where it has weights."""
-
-    matrix: sp.csr_array  # weight of a record in every row
-    hard: BoolArray  # whether the sum is given
-    counts: IntArray  # the published count
-    constants: IntArray  # what known people add to the sum of the unknowns
-    # what it says about the sum; None for the number of records of a place, which has a prior
-    laws: list[Likelihood | None]
-    names: list[str]  # how messages call the rows
-
-    def keep(self, rows: IntArray) -> RowSystem:
-        """Return some of the rows."""
-        return RowSystem(
-            sp.csr_array(self.matrix[rows, :]),
-            self.hard[rows],
-            self.counts[rows],
-            self.constants[rows],
-            [self.laws[r] for r in rows],
-            [self.names[r] for r in rows],
-        )
-
 
 def make_system(
     release: Release,
@@ -211,16 +191,15 @@ def make_system(
     top, low = geography.rank(level), geography.rank(bottom)
     levels = [other for other in workload.levels if top <= geography.rank(other) <= low]
     places = _descendants(tables.geoids[bottom], place)
-    shared = _Shared(workload)
     conditions = [*conditions, *(t for item in known_people for t in item.tables(schema))]
-    published = _classes(shared, tuple(levels))
+    published = table_cells(schema, [t for name in levels for t in workload.at(name).values()])
     classes = published.refined(conditions)
     if classes.size * len(places) > MAX_UNKNOWNS:
         raise ArgumentError(
             f"place must have at most {MAX_UNKNOWNS} unknown counts, got "
             f"{classes.size} classes in {len(places)} places"
         )
-    matrices = [_weights(shared, other, published) for other in levels]
+    matrices = [published.queries(workload.at(name).values()).matrix for name in levels]
     if classes is not published:  # a part of a class has its weights
         parent = published.labels(classes.representatives())
         matrices = [sp.csr_array(sp.csc_array(weights)[:, parent]) for weights in matrices]
@@ -230,30 +209,6 @@ def make_system(
     ]
     knowledge = make_knowledge(known_people, classes, places.tolist(), prior)
     return MicrodataSystem(classes, places, prior, tuple(layers), knowledge)
-
-
-@dataclass(frozen=True, eq=False)
-class _Shared:
-    """A workload, the same only as itself: what depends on nothing else is made once."""
-
-    workload: Workload
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shared) and self.workload is other.workload
-
-    def __hash__(self) -> int:
-        return id(self.workload)
-
-
-@lru_cache(maxsize=16)
-def _classes(shared: _Shared, levels: tuple[str, ...]) -> CellSpace:
-    tables = [t for level in levels for t in shared.workload.at(level).values()]
-    return coarsest_cells(shared.workload.schema, tables)
-
-
-@lru_cache(maxsize=16)
-def _weights(shared: _Shared, level: str, classes: CellSpace) -> sp.csr_array:
-    return classes.incidence(shared.workload.at(level).values())
 
 
 def _layer(
@@ -331,80 +286,96 @@ class TooLargeError(ArgumentError):
 
 
 @dataclass(frozen=True)
-class SmallSystem:
-    """The system over groups of unknowns whose columns are equal."""
+class PublishedRows:
+    """Published cells, and other sums, over the unknowns, less what known people add to them.
+
+    A *hard* row has the sum that is given; a soft one, which has weights, ends where its law does.
+    """
+
+    model: IntegerModel
+    hard: BoolArray  # whether the sum is given
+    counts: IntArray  # the published count
+    constants: IntArray  # what known people add to the sum of the unknowns
+    # what it says about the sum; None for the number of records of a place, which has a prior
+    laws: list[Likelihood | None]
+    names: list[str]  # how messages call the rows
+
+    def part(self, rows: IntArray, unknowns: IntArray | None = None) -> PublishedRows:
+        """Return some of the rows over some of the unknowns, by default over all."""
+        return PublishedRows(
+            self.model.part(rows, unknowns),
+            self.hard[rows],
+            self.counts[rows],
+            self.constants[rows],
+            [self.laws[r] for r in rows],
+            [self.names[r] for r in rows],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSystem(WeighedModel):
+    """Groups of unknowns whose columns are equal, and rows over them.
+
+    Hard rows, whose sum is given, are independent of each other; the sums of soft rows begin at 0.
+    """
 
     group: IntArray  # the group of every unknown of the system; -1 where the count is 0 for certain
     # share of every unknown in its group: inside a group records are exchangeable
     weight: FloatArray
-    matrix: sp.csr_array  # rows by groups; hard rows are independent of each other
-    hard: BoolArray  # which rows have a given sum, and the sum
-    sums: IntArray
-    noisy: BoolArray  # which rows are counts with noise, that every sum may have led to
-    # log weight of the sums 0, 1, ... of every row; empty where it is hard
-    soft: tuple[FloatArray, ...]
+    mass: FloatArray  # share, or Dirichlet parameter, of every group
+    hard: BoolArray
     # (runs, 2): first and last sum of the runs of every row that most of its weight is on
     # (:func:`~bayesrisk.inference.microdata.prior.pieces`)
     runs: tuple[IntArray, ...]
-    # log weight of the counts 0, 1, ... of every group, up to the largest that rows leave
-    priors: tuple[FloatArray, ...]
-    mass: FloatArray  # share, or Dirichlet parameter, of every group
-
-    @property
-    def top(self) -> IntArray:
-        """Largest count of every group."""
-        return np.array([p.size - 1 for p in self.priors], np.int64)
 
 
-def presolve(system: MicrodataSystem, functions: sp.csr_array) -> tuple[SmallSystem, sp.csr_array]:
-    """Return the small system, and functions of the unknowns (functions, unknowns) over groups."""
-    prior = system.prior
-    mass = _mass(system)
-    rows = _all_rows(system)
-    for bad in np.flatnonzero(rows.hard & (rows.counts < rows.constants)):
+def presolve(system: MicrodataSystem, functions: sp.csr_array) -> tuple[GroupSystem, sp.csr_array]:
+    """Return the system of groups, and functions of the unknowns (functions, unknowns) over them.
+
+    Dead unknowns and implied rows are left out, and equal columns put together.
+    """
+    prior, mass, rows = system.prior, _mass(system), _published_rows(system)
+    model = rows.model
+    for bad in np.flatnonzero(rows.hard & (model.row_high < 0)):
         raise DataError(
             f"release contradicts what is known: {rows.names[bad]} is {rows.counts[bad]}, and "
             f"{rows.constants[bad]} are known"
         )
-    zero = rows.hard & (rows.counts == rows.constants)
+    zero = rows.hard & (model.row_high == 0)
     alive = mass > 0.0
-    alive[np.unique(rows.matrix[np.flatnonzero(zero), :].indices)] = False
-    matrix = sp.csr_array(sp.vstack([rows.matrix, functions], format="csr"))
+    alive[np.unique(model.rows[np.flatnonzero(zero), :].indices)] = False
+    matrix = sp.csr_array(sp.vstack([model.rows, functions], format="csr"))
     # Unknowns with equal columns are one group: the rows of the transpose.
     living = np.flatnonzero(alive)
-    label, group = equal_rows(sp.csc_array(matrix)[:, living].T), np.full(mass.size, -1, np.int64)
-    group[living], first = label, living[first_rows(label)]
+    label, first = equal_rows(sp.csc_array(matrix)[:, living].T)
+    group, first = np.full(mass.size, -1, np.int64), living[first]
+    group[living] = label
     total = np.bincount(group[alive], mass[alive], minlength=first.size).astype(float)
     weight = np.zeros(mass.size)
     weight[alive] = mass[alive] / total[group[alive]]
-    rows.matrix = sp.csr_array(sp.csc_array(rows.matrix)[:, first])
-    rows = rows.keep(np.flatnonzero(~zero))
-    rows = _drop_implied_rows(rows, prior)
-    bounds = _bounds(rows, prior)
-    top = _tops(rows, bounds)
-    soft, runs = [], []
-    for r in range(len(rows.laws)):
-        part = slice(rows.matrix.indptr[r], rows.matrix.indptr[r + 1])
-        reach = int(np.sum(rows.matrix.data[part] * top[rows.matrix.indices[part]]))
+    rows = _drop_implied_rows(rows.part(np.flatnonzero(~zero), first), prior)
+    top, high = _tops(rows)
+    weights, runs = [], []
+    for r, reach in enumerate(rows.model.rows @ top):
         if rows.hard[r]:
-            soft.append(np.zeros(0))
-            runs.append(np.full((1, 2), rows.counts[r] - rows.constants[r]))
-            if reach < rows.counts[r] - rows.constants[r]:
+            weights.append(np.zeros(1))
+            runs.append(np.full((1, 2), high[r]))
+            if reach < high[r]:
                 raise DataError(
                     f"release contradicts itself or the prior: {rows.names[r]} is "
                     f"{rows.counts[r]}, and other counts leave at most {reach + rows.constants[r]}"
                 )
             continue
-        soft.append(_log_weights(rows, r, min(reach, int(bounds[r])), prior))
+        weights.append(_log_weights(rows, r, min(int(reach), int(high[r])), prior))
         size = prior.size if rows.laws[r] is None else None
-        law = soft[r] > -np.inf if size is None else size[rows.constants[r] :][: soft[r].size]
+        law = weights[r] > -np.inf if size is None else size[rows.constants[r] :][: weights[r].size]
         runs.append(pieces(law.astype(float)))
     priors = log_priors(total, top, dirichlet=prior.concentration is not None)
-    sums, laws = rows.counts - rows.constants, (tuple(soft), tuple(runs))
-    noise = [isinstance(law, NoiseSpec) for law in rows.laws]
-    noisy = np.array(noise, np.bool_) & ~rows.hard
-    small = SmallSystem(group, weight, rows.matrix, rows.hard, sums, noisy, *laws, priors, total)
-    return small, sp.csr_array(sp.csc_array(functions)[:, first].astype(np.int64))
+    noise = np.array([isinstance(law, NoiseSpec) for law in rows.laws], np.bool_) & ~rows.hard
+    small = weighed_model(rows.model.rows, rows.model.row_low, weights, priors, noise)
+    terms = group, weight, total, rows.hard, tuple(runs)
+    groups = GroupSystem(small.model, small.row_weights, small.priors, noise, *terms)
+    return groups, sp.csr_array(sp.csc_array(functions)[:, first].astype(np.int64))
 
 
 def log_prior(mass: FloatArray, top: int, *, dirichlet: bool) -> FloatArray:
@@ -435,48 +406,73 @@ def log_priors(mass: FloatArray, top: IntArray, *, dirichlet: bool) -> tuple[Flo
 
 
 def _mass(system: MicrodataSystem) -> FloatArray:
-    prior, n_places = system.prior, len(system.places)
-    shares = system.classes.mass(prior.shares)
-    mass = np.tile(shares * (prior.concentration or 1.0), n_places)
-    if prior.concentration is not None:  # known people of a place say what others are like
+    mass = np.tile(system.mass, len(system.places))
+    if system.prior.concentration is not None:  # known people of a place say what others are like
         mass += system.knowledge.settled.toarray().ravel() * (mass > 0.0)
     return np.concatenate([mass, *(group.mass for group in system.knowledge.groups)])
 
 
-def _all_rows(system: MicrodataSystem) -> RowSystem:
+def _published_rows(system: MicrodataSystem) -> PublishedRows:
+    """Return a row for each published cell, for the people of each place, and for what is known."""
+    matrices, hard, published, removals, names = [], [], [], [], list[str]()
+    laws: list[Likelihood | None] = []
+    for layer in system.layers:
+        for i, geoid in enumerate(layer.geoids):
+            member = sp.csr_array((layer.belongs == i).astype(np.int64)[None, :])
+            # What rounding does depends on the whole count.
+            cells, likelihoods, counts = layer.read(i)
+            matrices.append(sp.kron(member, layer.weights[cells, :], format="csr"))
+            hard.append(np.array([law.exact for law in likelihoods], np.bool_))
+            published.append(counts)
+            removals.append(layer.removals[i, cells])
+            laws += likelihoods
+            names += [" ".join((layer.level, str(geoid), *layer.names[c])) for c in cells]
+    matrix = sp.csr_array(sp.vstack(matrices, format="csr"), dtype=np.int64)
+    constants = [system.settled(matrix) + np.concatenate(removals)]
     n_places, n_classes, knowledge = len(system.places), system.classes.size, system.knowledge
-    rows = system.rows()
-    settled = np.asarray(knowledge.settled.sum(axis=1), np.int64).ravel()
     # The number of others: its law is that of all records, less those that are known.
-    ones = sp.kron(
-        sp.eye_array(n_places, dtype=np.int64), np.ones((1, n_classes), np.int64), format="csr"
-    )
-    ones = sp.hstack([ones, sp.csr_array((n_places, system.size - system.cells))], format="csr")
-    parts, start = [], system.cells
+    ones = sp.csr_array(np.ones((1, n_classes), np.int64))
+    every = sp.kron(sp.eye_array(n_places, dtype=np.int64), ones, format="csr")
+    nobody = sp.csr_array((n_places, system.size - system.cells), dtype=np.int64)
+    numbers = sp.csr_array(sp.hstack([every, nobody], format="csr"))
+    parts, start = [system.map_unknowns(matrix), numbers], system.cells
     for group in knowledge.groups:
         parts.append(_ones(np.arange(start, start + group.classes.size), system.size))
         start += group.classes.size
-    exact_rows = [
-        _ones(g.place * n_classes + g.classes, system.cells) for g in knowledge.exact_groups
-    ]
-    sums = sp.csr_array(sp.vstack(exact_rows, format="csr")) if exact_rows else None
-    extra = [*parts] + ([system.map_unknowns(sums)] if sums is not None else [])
-    constant = system.settled(sums) if sums is not None else np.zeros(0, np.int64)
-    counts = [g.count for g in (*knowledge.groups, *knowledge.exact_groups)]
-    return RowSystem(
-        sp.csr_array(sp.vstack([rows.matrix, ones, *extra], format="csr"), dtype=np.int64),
-        np.concatenate([rows.hard, np.zeros(n_places, np.bool_), np.ones(len(counts), np.bool_)]),
-        np.concatenate([rows.counts, settled, np.array(counts, np.int64)]),
-        np.concatenate(
-            [rows.constants, knowledge.people, np.zeros(len(parts), np.int64), constant]
-        ),
-        [*rows.laws, *[None] * (n_places + len(counts))],
-        [
-            *rows.names,
-            *(f"number of records of {p}" for p in system.places),
-            *(f"number of {g.name}" for g in (*knowledge.groups, *knowledge.exact_groups)),
-        ],
-    )
+    stated = [_ones(g.place * n_classes + g.classes, system.cells) for g in knowledge.exact_groups]
+    constants += [knowledge.people, np.zeros(len(knowledge.groups), np.int64)]
+    if stated:
+        sums = sp.csr_array(sp.vstack(stated, format="csr"))
+        parts.append(system.map_unknowns(sums))
+        constants.append(system.settled(sums))
+    groups = [*knowledge.groups, *knowledge.exact_groups]
+    exact = np.concatenate([*hard, np.zeros(n_places, np.bool_), np.ones(len(groups), np.bool_)])
+    settled = np.asarray(knowledge.settled.sum(axis=1), np.int64).ravel()
+    counts = np.concatenate([*published, settled, np.array([g.count for g in groups], np.int64)])
+    known_counts, laws = np.concatenate(constants), [*laws, *[None] * (n_places + len(groups))]
+    names += [f"number of records of {p}" for p in system.places]
+    names += [f"number of {g.name}" for g in groups]
+    high = _largest_counts(exact, counts, laws, system.prior)
+    high = np.where(high < UNBOUNDED, high - known_counts, high)
+    none = np.zeros(system.size, np.int64)
+    matrix = sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
+    model = IntegerModel(none, none + ENDLESS, matrix, np.where(exact, high, 0), high)
+    return PublishedRows(model, exact, counts, known_counts, laws, names)
+
+
+def _largest_counts(
+    hard: BoolArray, counts: IntArray, laws: list[Likelihood | None], prior: RecordPrior
+) -> IntArray:
+    """Return the largest count of every row that has a weight."""
+    high = np.where(hard, counts, UNBOUNDED)
+    for r in np.flatnonzero(~hard).tolist():
+        law = laws[r]
+        if law is None:
+            if prior.size is not None:
+                high[r] = int(np.flatnonzero(prior.size)[-1])
+        elif (most := int(law.support(counts[r])[1])) < UNBOUNDED:
+            high[r] = max(most, 0)
+    return high
 
 
 def _ones(columns: IntArray, width: int) -> sp.csr_array:
@@ -485,25 +481,26 @@ def _ones(columns: IntArray, width: int) -> sp.csr_array:
     )
 
 
-def _drop_implied_rows(rows: RowSystem, prior: RecordPrior) -> RowSystem:
+def _drop_implied_rows(rows: PublishedRows, prior: RecordPrior) -> PublishedRows:
     """Return the rows whose sum the hard rows before them do not fix."""
-    if np.prod(rows.matrix.shape, dtype=float) > _MAX_ENTRIES:
+    matrix, right = rows.model.rows, rows.counts - rows.constants
+    if np.prod(matrix.shape, dtype=float) > _MAX_ENTRIES:
         raise TooLargeError(
             f"place must have at most {_MAX_ENTRIES} pairs of a published count and a kind of "
-            f"record, got {rows.matrix.shape[0]} * {rows.matrix.shape[1]}"
+            f"record, got {matrix.shape[0]} * {matrix.shape[1]}"
         )
     # Hard rows are kept as long as they are independent, those of few unknowns first.
-    order = np.lexsort((np.diff(rows.matrix.indptr), ~rows.hard))
-    hard, right = order[rows.hard[order]], rows.counts - rows.constants
-    independent, step = hard[:0], max(_AT_ONCE, rows.matrix.shape[1])
+    order = np.lexsort((np.diff(matrix.indptr), ~rows.hard))
+    hard = order[rows.hard[order]]
+    independent, step = hard[:0], max(_AT_ONCE, matrix.shape[1])
     # Some at a time, beside the independent ones of those before: all of them need a square.
     for begin in range(0, max(hard.size, 1), step):
         chosen = np.append(independent, hard[begin : begin + step])
-        basis = row_basis(sp.csc_array(rows.matrix[chosen]), right[chosen])
+        basis = row_basis(sp.csc_array(matrix[chosen]), right[chosen])
         independent = chosen[basis.rows]
     rest = order[~np.isin(order, independent)]
     keep = np.ones(order.size, np.bool_)
-    totals = zip(*basis.totals(rows.matrix[rest].toarray()), strict=True)
+    totals = zip(*basis.totals(matrix[rest].toarray()), strict=True)
     for r, (total, part) in zip(rest.tolist(), totals, strict=True):
         if not part:
             continue
@@ -525,46 +522,33 @@ def _drop_implied_rows(rows: RowSystem, prior: RecordPrior) -> RowSystem:
                 f"release contradicts itself or the prior: {rows.names[r]} cannot be "
                 f"{value:.0f}, as other counts say"
             )
-    return rows.keep(np.flatnonzero(keep))
+    return rows.part(np.flatnonzero(keep))
 
 
-def _bounds(rows: RowSystem, prior: RecordPrior) -> IntArray:
-    """Return the largest sum of every row that has a weight."""
-    bounds = np.full(len(rows.laws), UNBOUNDED, np.int64)
-    for r, law in enumerate(rows.laws):
-        if rows.hard[r]:
-            bounds[r] = rows.counts[r]
-        elif law is None:
-            size = prior.size
-            if size is not None:
-                bounds[r] = int(np.flatnonzero(size)[-1])
-        elif (most := int(law.support(rows.counts[r])[1])) < UNBOUNDED:
-            bounds[r] = max(most, 0)
-    limited = bounds < UNBOUNDED
-    bounds[limited] -= rows.constants[limited]
-    return bounds
+def _tops(rows: PublishedRows) -> tuple[IntArray, IntArray]:
+    """Return the largest count of every group, and sum of every row.
 
-
-def _tops(rows: RowSystem, bounds: IntArray) -> IntArray:
-    """Return the largest count of every group: by exact bounds, or else by noisy sums."""
-    columns, nothing = by_columns(rows.matrix), np.zeros_like(bounds)
-    top = largest_alone(columns, nothing, bounds)[0]
+    By exact bounds, or else by noisy sums.
+    """
+    columns, high = by_columns(rows.model.rows), rows.model.row_high
+    nothing = np.zeros_like(high)
+    top = largest_alone(columns, nothing, high)[0]
     if np.any(top == UNBOUNDED):
-        noisy = bounds.copy()
+        noisy = high.copy()
         for r, law in enumerate(rows.laws):
             if isinstance(law, NoiseSpec):
                 noisy[r] = max(0, int(rows.counts[r])) + int(law.to_law().isf(TAIL))
                 noisy[r] -= rows.constants[r]
         top = np.where(top == UNBOUNDED, largest_alone(columns, nothing, noisy)[0], top)
-        bounds[:] = np.minimum(bounds, noisy)
+        high = np.minimum(high, noisy)
     if np.any(top == UNBOUNDED):
         raise ArgumentError(
             "size must be given in the prior: no published count bounds the number of records"
         )
-    return top
+    return top, high
 
 
-def _log_weights(rows: RowSystem, r: int, most: int, prior: RecordPrior) -> FloatArray:
+def _log_weights(rows: PublishedRows, r: int, most: int, prior: RecordPrior) -> FloatArray:
     if most > MAX_SUM:
         raise ArgumentError(
             f"release must leave at most {MAX_SUM} records to each kind and each sum, got {most}"
@@ -572,7 +556,7 @@ def _log_weights(rows: RowSystem, r: int, most: int, prior: RecordPrior) -> Floa
     return _log_weight(rows, r, np.arange(most + 1), prior)
 
 
-def _log_weight(rows: RowSystem, r: int, sums: IntArray, prior: RecordPrior) -> FloatArray:
+def _log_weight(rows: PublishedRows, r: int, sums: IntArray, prior: RecordPrior) -> FloatArray:
     """Return the log weight of sums of a soft row."""
     law = rows.laws[r]
     if law is None:
@@ -649,25 +633,6 @@ class Stratum:
             else:
                 value[1:] = -np.inf
         return value + prior.log_size(r + self.complement)
-
-
-def make_strata(system: MicrodataSystem) -> list[list[Stratum]] | None:
-    """Return the strata of every place, the others last; None where conditions overlap."""
-    prior, knowledge, n_places = system.prior, system.knowledge, len(system.places)
-    shares = system.classes.mass(prior.shares) * (prior.concentration or 1.0)
-    settled = knowledge.settled.toarray()
-    plain = not settled.any() or prior.concentration is None
-    strata = []
-    for place in range(n_places):
-        mass = shares if plain else shares + settled[place] * (shares > 0.0)
-        exact_groups = [g for g in knowledge.exact_groups if g.place == place]
-        groups = [g for g in knowledge.groups if g.place == place]
-        conditions = _disjoint(exact_groups, groups, shares.size)
-        if conditions is None:
-            return None
-        people = int(knowledge.people[place])
-        strata.append(_place_strata(place, conditions, groups, settled[place], mass, people))
-    return strata
 
 
 def _place_strata(

@@ -17,7 +17,7 @@ from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.distributions.sums import transform_convolution
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.tree import _kernels as kernels
-from bayesrisk.inference.tree.leaf_prior import Plan
+from bayesrisk.inference.tree.plan import Plan
 
 
 class Factors(NamedTuple):

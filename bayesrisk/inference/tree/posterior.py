@@ -15,7 +15,7 @@ from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.distributions import FiniteLaw
 from bayesrisk.exceptions import ArgumentTypeError
 from bayesrisk.inference.tree import _sum_product as engine
-from bayesrisk.inference.tree.leaf_prior import LeafPriors, plan_tree
+from bayesrisk.inference.tree.plan import LeafPriors, plan_tree
 from bayesrisk.inference.tree.structure import SeveralTrees, Tree
 from bayesrisk.tables.published import by_release
 

@@ -12,7 +12,8 @@ from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.tree import _sum_product as engine
-from bayesrisk.inference.tree.leaf_prior import LeafPrior, LeafPriors, Plan, plan_tree
+from bayesrisk.inference.tree.leaf_prior import LeafPrior
+from bayesrisk.inference.tree.plan import LeafPriors, Plan, plan_tree
 from bayesrisk.inference.tree.posterior import tree_posterior
 from bayesrisk.inference.tree.structure import Tree
 

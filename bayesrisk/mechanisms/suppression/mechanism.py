@@ -13,9 +13,10 @@ from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.rows import equal_rows, first_rows
+from bayesrisk.constraints.rows import equal_rows
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.base import BaseMechanism, Dial, Protected
+from bayesrisk.mechanisms.suppression.fewest import fewest_withheld
 from bayesrisk.mechanisms.suppression.groups import (
     Cliques,
     PlaceGroup,
@@ -66,8 +67,7 @@ class _Choice:
         self._protection = protection
         counted = np.flatnonzero(~group.tie)
         # Cells that the same variables make up have one count, and are withheld together.
-        self._row_class = equal_rows(sparse.csr_array(group.model.rows[counted]))
-        first = first_rows(self._row_class)
+        self._row_class, first = equal_rows(sparse.csr_array(group.model.rows[counted]))
         self._rows = sparse.csr_array(group.model.rows[counted[first]])
         self._ties = sparse.csr_array(group.model.rows[np.flatnonzero(group.tie)])
         self._columns = sparse.csc_array(self._rows)
@@ -78,11 +78,16 @@ class _Choice:
         self._least, self._most = self._count.copy(), self._count.copy()
         self._room = np.maximum(0, (self._count - LEAST) // protection)
 
-    def widen(self, hidden: BoolArray) -> BoolArray:
+    def widen(self, hidden: BoolArray, *, fewest: bool) -> BoolArray:
         """Return the withheld rows with what gives each a range of at least ``protection``."""
         withheld = np.zeros(len(self._count), dtype=np.bool_)
         counted = np.flatnonzero(~self._group.tie)
         withheld[self._row_class[hidden[counted]]] = True
+        if fewest:
+            withheld = fewest_withheld(
+                self._rows, self._ties, self._count, np.bincount(self._row_class), withheld,
+                self._protection,
+            )  # fmt: skip
         self._note_endless(withheld)
         exposed = self._exposed(withheld)
         if exposed.any():
@@ -268,6 +273,9 @@ class Suppression(BaseMechanism):
     protection : int, default 1
         Smallest difference between the largest and the smallest count that a withheld cell may
         have, >= 1; 1 means that no count can be recovered.
+    fewest : bool, default False
+        Whether the fewest further cells are looked for, rather than small counts one after the
+        other: slower, and with fewer cells withheld in most tables.
 
     Notes
     -----
@@ -276,10 +284,10 @@ class Suppression(BaseMechanism):
     are primary, and nobody's record.  Whoever knows more, such as people of the place or how the
     cells were chosen, may recover more.
 
-    The cells are sufficient, not the fewest possible.  The choice is deterministic: nothing is
-    drawn.  Which cells are withheld depends on the records and is published;
-    ``diagnostics["suppressed_cells"]`` of a release is their number.  Tables may tell at most
-    4,194,304 kinds of records apart, and counts are below 2**31.
+    The cells are sufficient, not the fewest possible, which ``fewest`` comes near.  The choice is
+    deterministic: nothing is drawn.  Which cells are withheld depends on the records and is
+    published; ``diagnostics["suppressed_cells"]`` of a release is their number.  Tables may tell at
+    most 4,194,304 kinds of records apart, and counts are below 2**31.
 
     Examples
     --------
@@ -291,7 +299,10 @@ class Suppression(BaseMechanism):
     grain = 0  # cells are protected together below each place
     totals = ("suppressed_cells",)
 
-    def __init__(self, *, threshold: int, complementary: bool = True, protection: int = 1) -> None:
+    def __init__(
+        self, *, threshold: int, complementary: bool = True, protection: int = 1,
+        fewest: bool = False,
+    ) -> None:  # fmt: skip
         self._threshold = check.integer(threshold, "threshold", lower=2)
         self._complementary = check.flag(complementary, "complementary")
         self._protection = check.integer(protection, "protection", lower=1)
@@ -300,16 +311,21 @@ class Suppression(BaseMechanism):
             "complementary": self._complementary,
             "protection": self._protection,
         }
+        self._fewest = check.flag(fewest, "fewest")
+        if fewest:
+            parameters["fewest"] = True
         # Of a cell that the rule alone withholds everybody knows that it is below the threshold.
         law = SuppressedCounts(LEAST, None if self._complementary else self._threshold - 1)
         super().__init__(MechanismSpec("suppression", parameters, others=law))
 
-    def suppress(self, tables: PublishedTables) -> PublishedTables:
+    def suppress(
+        self, tables: PublishedTables, data: Microdata | Records | None = None
+    ) -> PublishedTables:
         """Return true tables with cells withheld, whose counts are gone.
 
-        Protection is proved from records that have the counts.  :meth:`release` has them; here some
-        are looked for first, which is harder than all the rest, and other records may lead to other
-        cells.
+        Protection is proved from records that have the counts.  :meth:`release` has them; without
+        ``data`` some are looked for first, which is harder than all the rest, and other records may
+        lead to other cells.
 
         Raises
         ------
@@ -317,15 +333,17 @@ class Suppression(BaseMechanism):
             If counts are negative or 2**31 or more, no records have them, or none were found.
         """
         check.instance(tables, PublishedTables, "tables")
-        return self._suppress(tables, None)
+        histogram = None
+        if data is not None:
+            work = tables.workload
+            records = as_microdata(data).for_schema(work.schema)
+            histogram = Histogram.from_records(records, level=work.levels[-1])
+        return self._suppress(tables, histogram)
 
     def _protect(
         self, microdata: Microdata | Records, workload: Workload, rng: np.random.Generator
     ) -> Protected:
-        tables = tabulate(microdata, workload)
-        records = as_microdata(microdata).for_schema(workload.schema)
-        histogram = Histogram.from_records(records, level=workload.levels[-1])
-        tables = self._suppress(tables, histogram)
+        tables = self.suppress(tabulate(microdata, workload), microdata)
         cells = sum(part.nnz for part in tables.suppressed.values())
         return Protected(tables, diagnostics={"suppressed_cells": float(cells)})
 
@@ -356,7 +374,9 @@ class Suppression(BaseMechanism):
                 counts = some_histogram(group)
             else:
                 counts = np.asarray(records[group.finest, group.column]).reshape(-1)
-            mask = _Choice(group, plan.cliques, counts, self._protection).widen(mask)
+            mask = _Choice(group, plan.cliques, counts, self._protection).widen(
+                mask, fewest=self._fewest
+            )
             for level, pairs in enumerate(cells):
                 rows = np.flatnonzero(mask & (group.level == level))
                 pairs.append((group.place[rows], group.cell[rows]))

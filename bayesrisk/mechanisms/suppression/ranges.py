@@ -13,7 +13,7 @@ from bayesrisk.constraints.components import components
 from bayesrisk.constraints.ends import FormEnds
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
 from bayesrisk.constraints.narrow import narrowed
-from bayesrisk.constraints.rows import equal_rows, first_rows
+from bayesrisk.constraints.rows import equal_rows
 from bayesrisk.exceptions import DataError
 from bayesrisk.mechanisms.suppression.groups import PlaceGroup, endless_variables
 
@@ -48,8 +48,7 @@ def group_ranges(
     """
     model, hidden = group.model, group.hidden
     # Cells that the same variables make up have one count.
-    row_class = equal_rows(model.rows, hidden, group.tie)
-    first = first_rows(row_class)
+    row_class, first = equal_rows(model.rows, hidden, group.tie)
     if np.any(model.row_low != model.row_low[first][row_class]):
         raise DataError(f"{_CONTRADICT}: equal cells differ")
     rows, wanted, tie = sparse.csr_array(model.rows[first]), hidden[first], group.tie[first]

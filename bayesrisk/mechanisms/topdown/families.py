@@ -14,7 +14,7 @@ from scipy import sparse
 
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget, split_rho
-from bayesrisk.constraints.rows import equal_rows, first_rows
+from bayesrisk.constraints.rows import equal_rows
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import census_level
 from bayesrisk.tables import Workload
@@ -133,8 +133,8 @@ def _cell_classes(family: Family, rows: sparse.csr_array) -> tuple[IntArray, Int
     kinds = np.array([ahead.classes for _, ahead in family.lookahead]).reshape(-1, rows.shape[1])
     parts = [rows, family.sets, sparse.csr_array(family.live.astype(np.float64))]
     columns = sparse.csc_array(sparse.vstack(parts, format="csc"), dtype=np.float64)
-    label = equal_rows(columns.T, *kinds)
-    return first_rows(label), label
+    label, first = equal_rows(columns.T, *kinds)
+    return first, label
 
 
 def _one_query(family: Family, rows: sparse.csr_array) -> Query:
@@ -145,8 +145,7 @@ def _one_query(family: Family, rows: sparse.csr_array) -> Query:
     """
     weight = np.concatenate([np.broadcast_to(q.weight, q.rows.shape[0]) for q in family.queries])
     answers = np.hstack([query.noisy for query in family.queries]).astype(np.float64)
-    label = equal_rows(rows)
-    first = first_rows(label)
+    label, first = equal_rows(rows)
     total: FloatArray = np.bincount(label, weight).astype(np.float64)
     sums = np.array([np.bincount(label, weight * answer) for answer in answers])
     return Query(sparse.csc_array(rows[first]), total, sums / total)
@@ -277,7 +276,7 @@ def distinct(sets: Rows) -> tuple[Rows, IntArray]:
     """Return the sets that are not empty, each once, and where they were."""
     whole = sparse.csr_array(sets)
     filled = np.flatnonzero(np.diff(whole.indptr))
-    rows: IntArray = filled[first_rows(equal_rows(whole[filled].astype(np.bool_)))]
+    rows: IntArray = filled[equal_rows(whole[filled].astype(np.bool_))[1]]
     return sparse.csr_array(whole[rows]), rows
 
 

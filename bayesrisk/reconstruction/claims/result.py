@@ -1,10 +1,10 @@
-"""Claims and what is proved of each: options, the attack, and its answer as frames."""
+"""Claims of places and what is proved of each, as frames."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from math import prod
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, CodeArray
 from bayesrisk.constraints.model import Status
-from bayesrisk.constraints.solvers import SolverBackend, make_solver
-from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
+from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction.claims.search.decide import (
     REFUTED,
@@ -26,11 +25,8 @@ from bayesrisk.reconstruction.claims.search.decide import (
     BlockClaims,
     ClaimProblem,
 )
-from bayesrisk.reconstruction.claims.search.lattice import matches, subsets
-from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
-from bayesrisk.reconstruction.records.problem import Problem, stated_counts
-from bayesrisk.release import Release
-from bayesrisk.tables.published import SeveralTables, read_tables, under_laws
+from bayesrisk.reconstruction.claims.search.lattice import matches
+from bayesrisk.reconstruction.records.problem import check_records
 from bayesrisk.tables.schema import Schema
 
 STATUS = {
@@ -60,8 +56,9 @@ class Claims(AttackResult, Tabular):
         ``infeasible``; ``unknown`` where a limit left no solution; ``empty``), ``records`` that
         claims can be about (of the data set in ``rows``), ``live_cells``, ``verified``,
         ``undecided``, ``conflict`` (the published cells that contradict).
-    rows : pandas.DataFrame
-        Records of one data set that fits the tables, in the same codes.
+    kinds : pandas.DataFrame
+        Records of one data set that fits the tables, in the same codes: a row for those alike, with
+        how many they are, ``multiplicity``.
     level : str
         Level of the places.
     columns : tuple of str
@@ -81,7 +78,7 @@ class Claims(AttackResult, Tabular):
 
     claims: pd.DataFrame
     blocks: pd.DataFrame
-    rows: pd.DataFrame
+    kinds: pd.DataFrame
     level: str
     columns: tuple[str, ...]
     grouped: Mapping[str, tuple[tuple[int, ...], ...]]
@@ -107,6 +104,14 @@ class Claims(AttackResult, Tabular):
 
     def _shown_frame(self) -> pd.DataFrame:
         return self.to_frame()
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """The records of that data set, a row each."""
+        times = self.kinds["multiplicity"].to_numpy()
+        check_records(times, "a frame")
+        rows = self.kinds.drop(columns="multiplicity")
+        return rows.loc[rows.index.repeat(times)].reset_index(drop=True)
 
     def to_frame(
         self, *, status: str | None = Status.VERIFIED, readable: str | None = None
@@ -160,7 +165,9 @@ class Claims(AttackResult, Tabular):
         frame = self.to_frame(readable=readable)
         if singletons:
             frame = frame[one_record(frame)]
-        records = check.frame(self.rows if rows is None else rows, "rows")
+        records, times = self.kinds, self.kinds["multiplicity"].to_numpy()
+        if rows is not None:
+            records, times = check.frame(rows, "rows"), np.ones(len(rows), np.int64)
         missing = [c for c in (self.level, *self.columns) if c not in records]
         if missing:
             raise ArgumentError(f"rows must have the column {missing[0]!r}")
@@ -175,8 +182,8 @@ class Claims(AttackResult, Tabular):
             hit, columns = matches(people[part], claims[members]), width[members]
             for k in most:
                 chosen = hit[columns == k]
-                covered = int(chosen.any(axis=0).sum()) if len(chosen) else 0
-                lines.append((place, k, len(part), covered, len(chosen)))
+                covered = int(times[part] @ chosen.any(axis=0)) if len(chosen) else 0
+                lines.append((place, k, int(times[part].sum()), covered, len(chosen)))
         names = [self.level, "columns", "records", "covered", "claims"]
         return pd.DataFrame(lines, columns=names)
 
@@ -203,7 +210,8 @@ def one_record(claims: pd.DataFrame) -> BoolArray:
     return np.asarray((claims["multiplicity"] == 1).to_numpy() & ~several(claims))
 
 
-def _collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
+def collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
+    """Return the claims of all places as one answer."""
     level, places = problem.level, problem.places.astype(object)
     patterns, decision = _joined(studies, "patterns"), _joined(studies, "decision")
     frame = _decoded(problem, np.repeat(places, [len(f.patterns) for f in studies]), patterns)
@@ -221,7 +229,7 @@ def _collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
         {
             level: places,
             "status": [f.status for f in studies],
-            "records": [len(f.rows) for f in studies],
+            "records": [int(f.times.sum()) for f in studies],
             "live_cells": [f.live for f in studies],
             "verified": [int((f.decision == VERIFIED).sum()) for f in studies],
             "undecided": [int((f.decision == UNDECIDED).sum()) for f in studies],
@@ -229,9 +237,10 @@ def _collected(problem: ClaimProblem, studies: Sequence[BlockClaims]) -> Claims:
         }
     )
     per_row = np.repeat(places, [len(f.rows) for f in studies])
-    rows = _decoded(problem, per_row, _joined(studies, "rows"))
+    kinds = _decoded(problem, per_row, _joined(studies, "rows"))
+    kinds["multiplicity"] = _joined(studies, "times")
     return Claims(
-        frame, blocks, rows, level, problem.columns, _grouped(problem), problem.among,
+        frame, blocks, kinds, level, problem.columns, _grouped(problem), problem.among,
         problem.space.schema, problem.taken_as_true,
     )  # fmt: skip
 
@@ -299,306 +308,3 @@ def encoded(problem: ClaimProblem, frame: pd.DataFrame) -> list[AskedClaims]:
     parts = (index == place for place in range(len(problem.places)))
     more = several(frame)
     return [AskedClaims(patterns[rows], times[rows], more[rows]) for rows in parts]
-
-
-# -----------------------------------------------------------------------------
-# Options of claims, checked once by themselves and once against tables.
-
-
-_MOST_COLUMNS = 14
-#: Partial assignments have a number each.
-_MOST_CLAIMS = 2**62
-_OCCUPIED = {"vacancy": [0]}
-
-
-@dataclass(frozen=True)
-class ClaimOptions:
-    """Options of the search for claims and their verification, checked once.
-
-    Attributes
-    ----------
-    level : str, optional
-        Level of the places, by default the finest; tables of other levels are not used.
-    columns : sequence of str, optional
-        Columns that claims are about; all by default.
-    max_columns : int, optional
-        Most columns of a claim; no limit by default.
-    structural_rules : bool, default True
-        For households whether only combinations that can exist count, see
-        :func:`household_valid`; False for every combination of the codes, as in the paper.
-    tenure : {"merged", "cash", "four-way"}
-        How tables that publish renters together are read: ``merged`` makes claims about renters
-        with and without payment of rent together; ``cash`` assumes that all pay; ``four-way``
-        makes claims about each, which the tables then cannot verify.
-    cells : sequence of int, optional
-        Cells of the schema that records can lie in, instead of those of the rules.
-    among : mapping of str to sequence of int, optional
-        Codes of the records that claims are about; by default occupied units of household
-        schemas, and all records of others.
-    refuted : bool, default False
-        Whether refuted candidates are kept in the answer.
-    n_solutions : int, default 1
-        Data sets that candidates must hold in (K of the paper, which has 100); the verified claims
-        do not depend on it.
-    solver : str or SolverBackend, default "highs"
-        For what linear relaxations do not settle, see :func:`make_solver`.
-    time_limit : float, optional
-        Seconds for a place, in all stages together; claims left open are ``undecided``, never
-        verified.  It is kept to within the stage that runs when the time is over: well under a
-        second with HiGHS.
-    taken_as_true : bool, default False
-        Whether counts of a release that need not be true (``tables.laws``) are read as if they
-        were, as somebody naive reads them.  Without it a count that was rounded, or stands for a
-        range, is read as all counts that it allows, and noisy ones are refused.
-    known_rule : bool, default True
-        Whether the rule by which counts are withheld (:class:`SuppressedCounts`) is known and used.
-    rng : int, default 0
-        Seed of the objectives near whose optima data sets are looked for; no decision depends on
-        it.
-
-    Examples
-    --------
-    >>> ClaimOptions(columns=["sex", "age"], max_columns=2).tenure
-    'merged'
-    """
-
-    level: str | None = None
-    columns: Sequence[str] | None = None
-    max_columns: int | None = None
-    structural_rules: bool = True
-    tenure: str = "merged"
-    cells: Sequence[int] | None = None
-    among: Mapping[str, Sequence[int]] | None = None
-    refuted: bool = False
-    n_solutions: int = 1
-    solver: str | SolverBackend = "highs"
-    time_limit: float | None = None
-    taken_as_true: bool = False
-    known_rule: bool = True
-    rng: int = 0
-
-    def __post_init__(self) -> None:
-        flags = ("structural_rules", "refuted", "taken_as_true", "known_rule")
-        values: dict[str, Any] = {name: check.flag(getattr(self, name), name) for name in flags}
-        values |= {
-            "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
-            "rng": check.integer(self.rng, "rng", lower=0),
-            "time_limit": check.time_limit(self.time_limit),
-        }
-        check.choice(self.tenure, "tenure", TENURES)
-        if self.columns is not None:
-            values["columns"] = check.texts(self.columns, "columns")
-        if self.max_columns is not None:
-            values["max_columns"] = check.integer(self.max_columns, "max_columns", lower=1)
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-    def schema_columns(self, schema: Schema) -> tuple[str, ...]:
-        """Return the columns of claims in the order of the schema, all by default."""
-        names = schema.names if self.columns is None else self.columns
-        for name in names:
-            check.choice(name, "columns", schema.names)
-        if len(set(names)) < len(names):
-            raise ArgumentError("columns", "must differ", shown=", ".join(names))
-        if not 1 <= len(names) <= _MOST_COLUMNS:
-            raise ArgumentError(
-                "columns", f"must be from 1 to {_MOST_COLUMNS} names", shown=len(names)
-            )
-        return tuple(name for name in schema.names if name in names)
-
-    def schema_codes(self, schema: Schema) -> dict[str, tuple[int, ...]]:
-        """Return the codes of the records that claims can be about."""
-        among = self.among
-        if among is None:
-            among = _OCCUPIED if schema.name == HOUSEHOLD else {}
-        chosen = {}
-        for name, codes in check.mapping(among, "among").items():
-            attribute = schema.attribute(check.choice(name, "among", schema.names))
-            values = check.items(codes, f"among[{name!r}]")
-            array = check.count_array(
-                values, f"among[{name!r}]", lower=attribute.first, upper=attribute.last
-            )
-            chosen[name] = tuple(array.tolist())
-        return chosen
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> ClaimOptions:
-        """Return options by name; one that does not exist is refused."""
-        names = [field.name for field in fields(cls)]
-        for option in check.mapping(options, "options"):
-            if option not in names:
-                raise ArgumentTypeError(
-                    f"options must be those of find_claims ({', '.join(names)}), "
-                    f"got {quote(option)}"
-                )
-        return cls(**options)
-
-
-def claim_problem(tables: SeveralTables | Problem, options: ClaimOptions) -> ClaimProblem:
-    """Return the claims that options ask of tables, both checked, with the space they are in."""
-    posed, source = (tables, tables.tables) if isinstance(tables, Problem) else (None, tables)
-    tables, (level,), assumed = read_tables(
-        source, options.level, taken_as_true=options.taken_as_true, alone=True
-    )
-    workload, schema = tables.workload, tables.workload.schema
-    keys = [key for key in workload.tables if key[0] == level]
-    # Of tables that are taken as true only those laws count that say no less.
-    laws = {
-        key: law
-        for key, law in tables.laws.items()
-        if key in keys and not law.plain and (law.exact or not assumed)
-    }
-    coarsened = any(options.known_rule or not law.exact for law in laws.values())
-    question = level, False, options.known_rule
-    if posed and not assumed and (posed.level, *posed.question[1:3]) == question:
-        stated = posed.published, posed.ranges
-    else:
-        stated = stated_counts(
-            under_laws(tables, laws), level, coarsened=coarsened, known_rule=options.known_rule
-        )
-    if schema.name != HOUSEHOLD and options.tenure != "merged":
-        raise ArgumentError(
-            "tenure", f"must be merged for schema {schema.name!r}", got=options.tenure
-        )
-    columns, eligible = options.schema_columns(schema), options.schema_codes(schema)
-    listed = None
-    if options.cells is not None:
-        cells = check.count_array(options.cells, "cells", lower=0, upper=schema.size - 1)
-        listed = np.unique(cells)
-    rules = Rules(options.structural_rules, options.tenure, tuple(eligible.items()))
-    space = claim_space(schema, tuple(workload.tables[key] for key in keys), rules, cells=listed)
-    values = prod(int(space.sizes[schema.names.index(name)]) + 1 for name in columns)
-    if values > _MOST_CLAIMS:
-        raise ArgumentError("columns", "must have at most 2**62 partial assignments", shown=values)
-    most = len(columns) if options.max_columns is None else options.max_columns
-    sets = subsets([schema.names.index(name) for name in columns], min(most, len(columns)))
-    return ClaimProblem(
-        level, tables.geoids[level], columns, eligible, space, *stated, sets,
-        make_solver(options.solver), options.time_limit, options.n_solutions, options.rng,
-        options.refuted, assumed, coarsened,
-    )  # fmt: skip
-
-
-# -----------------------------------------------------------------------------
-# Claims that must be true: generate candidates from the tables, then verify each (Liu et al.).
-#
-# A claim R(a, m) says that exactly m records of a place agree with the partial assignment a.  It is
-# verified when it holds in every data set that fits the published tables.
-
-
-def find_claims(tables: SeveralTables | Problem, **options: object) -> Claims:
-    """Return every claim about records that must be true, given published tables.
-
-    Candidates are all partial assignments of the records of one data set that fits the tables:
-    what holds in every data set holds in that one.  Each is then decided exactly.  Where counts
-    are rounded, published in ranges or withheld by a rule, it is the strongest claim of its
-    columns: exactly so many records where that is proved, else at least so many.
-
-    Parameters
-    ----------
-    tables : PublishedTables, or sequence of them, or mapping by name
-        Tables of any schema and workload, of true counts or of such that limit the true ones; of
-        one release, or of several of the same people; or their problem, as a reconstruction has it.
-    **options : object
-        Those of :class:`ClaimOptions`, by name.
-
-    Notes
-    -----
-    A claim is verified by a whole-numbered combination of published counts (row space), by bounds
-    of the linear relaxation proved in integer arithmetic, or by an integer program without a
-    solution, confirmed a second way.  It is refuted by a data set that fits every count.  A count
-    that may be one of several makes a row of two sides, which the bounds and programs take as it
-    is; only rows with one count are combined.
-    Memory grows with the published cells that count each live cell, and with the claims.
-
-    Source: T. Liu, E. Xiao, P. Thaker, A. Smith, Z. S. Wu, "Generate-then-Verify: Reconstructing
-    Data from Limited Published Statistics", section 2 (definitions) and 3 (which decides by a
-    program over one-hot records; here by one over counts of cells, with the same answers).
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
-    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
-    ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> found = find_claims(tabulate(records, Workload.named("sf1-block")), max_columns=2)
-    >>> len(found.to_frame()), found.blocks["status"].tolist()
-    (17, ['decided'])
-    """
-    problem = claim_problem(tables, ClaimOptions.from_options(options))
-    return _collected(problem, [problem.study(block) for block in problem.blocks()])
-
-
-def generate_claims(tables: SeveralTables | Problem, **options: object) -> Claims:
-    """Return candidates: claims that hold in every data set that was found.
-
-    Tables and options are as for :func:`find_claims`; :func:`verify_claims` decides on each.
-    """
-    problem = claim_problem(tables, ClaimOptions.from_options(options))
-    problem = replace(problem, verify=False, refuted=False)
-    return _collected(problem, [problem.study(block) for block in problem.blocks()])
-
-
-def verify_claims(
-    tables: SeveralTables | Problem, candidates: Claims | pd.DataFrame, **options: object
-) -> Claims:
-    """Return some claims, place after place, with a decision on each.
-
-    Parameters
-    ----------
-    tables : PublishedTables
-        Tables as for :func:`find_claims`.
-    candidates : Claims or pandas.DataFrame
-        Place, code of each column (missing for any) and ``multiplicity`` of each claim, which may
-        be 0; perhaps ``at_least``, whether it is about so many records or more.
-    **options : object
-        Those of :class:`ClaimOptions`, by name; columns default to those of the candidates.
-
-    Examples
-    --------
-    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
-    >>> people = pd.DataFrame({"block": ["500010101001000"] * 2, "sex": [0, 1], "age": [7, 31],
-    ...                        "race": 1, "hisp": 0})
-    >>> records = Records.from_frame(people, schema=Schema.named("sf1-person"))
-    >>> tables = tabulate(records, Workload.named("sf1-block"))
-    >>> one = pd.DataFrame({"block": ["500010101001000"] * 2, "age": 7, "multiplicity": [1, 2]})
-    >>> verify_claims(tables, one).claims["status"].tolist()
-    ['verified', 'refuted']
-    >>> candidates = generate_claims(tables, columns=["sex", "age"], n_solutions=3)
-    >>> verify_claims(tables, candidates).claims["status"].value_counts().to_dict()
-    {'verified': 6}
-    """
-    frame = candidates.claims if isinstance(candidates, Claims) else candidates
-    frame = check.frame(frame, "candidates")
-    if isinstance(candidates, Claims):
-        options = {"level": candidates.level, "columns": candidates.columns, **options}
-    problem = replace(claim_problem(tables, ClaimOptions.from_options(options)), refuted=True)
-    problem = replace(problem, bounds=problem.bounds or bool(several(frame).any()))
-    pairs = zip(problem.blocks(), encoded(problem, frame), strict=True)
-    return _collected(problem, [problem.study(block, claims) for block, claims in pairs])
-
-
-# -----------------------------------------------------------------------------
-# Verified claims as an attack on a release: what the registry knows it by.
-
-
-class ClaimsAttack:
-    """Claims that hold in whatever has the published counts of a release.
-
-    The options are those of :class:`ClaimOptions`, by name.
-
-    Examples
-    --------
-    >>> ClaimsAttack(max_columns=3).name
-    'claims'
-    """
-
-    name = "claims"
-
-    def __init__(self, **options: object) -> None:
-        self.options = ClaimOptions.from_options(options)
-
-    def run(self, release: Release) -> Claims:
-        """Return the claims that the tables of a release prove; nothing else is read."""
-        check.instance(release, Release, "release")
-        return find_claims(release.tables, **vars(self.options))

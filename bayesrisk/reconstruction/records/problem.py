@@ -15,9 +15,9 @@ from bayesrisk.constraints.rows import Columns, by_columns, expand, largest_alon
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN
-from bayesrisk.reconstruction.records.system import CellSystem, Coupling, Queries, cell_systems
+from bayesrisk.reconstruction.records.system import CellSystem, Coupling, cell_systems
 from bayesrisk.tables import Table
-from bayesrisk.tables.cells import CellSpace
+from bayesrisk.tables.cells import CellSpace, Queries
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import PublishedTables, SeveralTables, read_tables
 from bayesrisk.tables.workload import Workload

@@ -140,6 +140,8 @@ def _parts(spec: MechanismSpec, workload: Workload) -> list[_Published | _Whole]
         return [_Published(rank(key[0]), table, TrueCounts()) for key, table in published.items()]
     if isinstance(mechanism, RulesByTable):
         ruled = mechanism.tables(workload)
+        if any(isinstance(one.law, SuppressedCounts) for one in ruled.values()):
+            return [_Whole(spec, workload, random=False)]
         return [_Published(rank(key[0]), *one) for key, one in ruled.items()]
     laws = {key: spec.likelihood(*key) for key in workload.tables}
     if spec.parameters.get("complementary") is False:  # the rule alone withholds a range

@@ -45,8 +45,8 @@ from bayesrisk.risk.audit.attacks import (
     stated_values,
 )
 from bayesrisk.risk.audit.measures import empty_frame
-from bayesrisk.risk.mechanism.question import Drawing
-from bayesrisk.risk.statements.results import counted_unit, is_additive, microdata_without
+from bayesrisk.risk.mechanism.simulation import Drawing
+from bayesrisk.risk.statements.counterfactual import counted_unit, is_additive, microdata_without
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.microdata import as_microdata

@@ -17,15 +17,9 @@ from bayesrisk._base.randomness import Seed, generator
 from bayesrisk._base.validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.reconstruction.linkage import (
-    CELLS,
-    Guesses,
-    Persons,
-    cells_of_modes,
-    match_records,
-    person_frame,
-    race_ethnicity,
-)
+from bayesrisk.reconstruction.linkage import Guesses, cells_of_modes
+from bayesrisk.reconstruction.matching import match_records
+from bayesrisk.reconstruction.persons import CELLS, Persons, person_frame, race_ethnicity
 from bayesrisk.risk.intervals import (
     block_moments,
     group_sums,

@@ -9,24 +9,23 @@ Francis 2022).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.display import Tabular, displayed, number
+from bayesrisk._base.display import displayed, number
 from bayesrisk._base.randomness import Seed, generator, seeded
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
-from bayesrisk.interfaces import AttackResult
 from bayesrisk.reconstruction import linkage
+from bayesrisk.reconstruction.matching import match_records
+from bayesrisk.reconstruction.persons import Persons, person_frame, race_ethnicity
 from bayesrisk.risk.intervals import stratified_rates
 from bayesrisk.risk.linkage import agreement
-from bayesrisk.tables import PublishedTables
-from bayesrisk.tables.recoding import CENRACE
 
 _KNOWN = ("block", "sex", "age", "person")
 _KIND = ["size_class", "in_truth", "modal", "unique", "zero_variability"]
@@ -166,7 +165,7 @@ def reidentify(
     sources: agreement.Sources,
     attackers: agreement.Sources,
     *,
-    truth: pd.DataFrame | linkage.Persons,
+    truth: pd.DataFrame | Persons,
     baseline_from: str | linkage.Guesses,
     rng: Seed,
     zero_variability_blocks: pd.Series | list[str] | None = None,
@@ -205,14 +204,13 @@ def reidentify(
     targets = panel_targets(truth, proved)
     guesses = agreement.read_guesses(baseline_from, sources, random)
     files = {
-        name: linkage.person_frame(file, columns=_KNOWN, source=name)
-        for name, file in attackers.items()
+        name: person_frame(file, columns=_KNOWN, source=name) for name, file in attackers.items()
     }
     return link_targets(sources, files, targets, guesses, random, confidence=confidence)
 
 
 def panel_targets(
-    truth: pd.DataFrame | linkage.Persons,
+    truth: pd.DataFrame | Persons,
     proved: set[str] | None,
     everywhere: IntArray | None = None,
 ) -> pd.DataFrame:
@@ -311,11 +309,11 @@ def _targets(
 
 def _outcome(records: pd.DataFrame, target: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Return for each target whether a record was linked to it, and whether it was right."""
-    links = linkage.match_records(
+    links = match_records(
         records, target, keys=[("block", "sex", "age"), ("block", "sex", "agebin")], rng=rng
     )
     attached: IntArray = np.full(len(target), -2, np.int64)  # -2: nothing was linked
-    attached[links.right] = linkage.race_ethnicity(records)[links.left]
+    attached[links.right] = race_ethnicity(records)[links.left]
     exact = np.zeros(len(target), dtype=bool)
     exact[links.right[links.match_pass == 0]] = True
     confirmed = (attached == target["true_cell"].to_numpy()) & (target["in_truth"].to_numpy() == 1)
@@ -331,433 +329,3 @@ def _outcome(records: pd.DataFrame, target: pd.DataFrame, rng: np.random.Generat
             name: np.where(judged, target[name].to_numpy(float), 0.0) for name in agreement.LEFT_OUT
         },
     )
-
-
-# -----------------------------------------------------------------------------
-# Counts of race by Hispanic origin: the form in which majority inference compares releases.
-
-
-_ADULT = 18
-#: Tables of races, and of races of those who are not Hispanic; of everybody and of adults.
-_SF1 = {False: ("P8", "P9"), True: ("P10", "P11")}
-_PL94 = {False: "hispanic * cenrace", True: "votingage * hispanic * cenrace"}
-
-
-def race_ethnicity_counts(
-    source: PublishedTables | pd.DataFrame | linkage.Persons,
-    *,
-    level: str = "block",
-    adults: bool = False,
-) -> pd.DataFrame:
-    """Return counts of race by Hispanic origin for each place, from tables or from records.
-
-    Parameters
-    ----------
-    source : PublishedTables, pandas.DataFrame or Persons
-        Tables P8 and P9 (for adults P10 and P11) of the 2010 Summary File 1, or the redistricting
-        tables with Hispanic origin by race; noisy ones too.  Or records with ``block``, ``race``
-        and ``hisp`` (for adults also ``age``).
-    level : str, default "block"
-        Level of the places; for records ``block``.
-    adults : bool, default False
-        Whether only people of 18 years and over count.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row for each place, in order, and 126 columns of int64: cell ``2 (race - 1) + hisp``, race
-        the mask 1 to 63.  Withheld counts are zero; Hispanics of a race are everybody of the race
-        (P8) less those who are not Hispanic (P9).
-
-    Examples
-    --------
-    >>> records = pd.DataFrame(
-    ...     {"block": "010010201001000", "race": [1, 1, 2], "hisp": [0, 0, 1]}
-    ... )
-    >>> counts = race_ethnicity_counts(records)
-    >>> counts.loc["010010201001000", [0, 3]].tolist(), int(counts.to_numpy().sum())
-    ([2, 1], 3)
-    """
-    adults = check.flag(adults, "adults")
-    if isinstance(source, PublishedTables):
-        places, counts = _published(source, level, adults=adults)
-    elif isinstance(source, pd.DataFrame | linkage.Persons):
-        check.choice(level, "level", ("block",))
-        places, counts = _counted(source, adults=adults)
-    else:
-        raise ArgumentTypeError("source", "must be PublishedTables or a DataFrame", got=source)
-    return pd.DataFrame(counts, index=pd.Index(places, name=level), columns=range(linkage.CELLS))
-
-
-def _counted(
-    records: pd.DataFrame | linkage.Persons, *, adults: bool
-) -> tuple[list[str], IntArray]:
-    columns = ("block", *(("age",) if adults else ()), "race", "hisp")
-    frame = linkage.person_frame(records, columns=columns, source="source" + ", adults" * adults)
-    # A block where only children live stays in the list of places, with counts of zero.
-    block, blocks = pd.factorize(frame["block"], sort=True)
-    cells = block * linkage.CELLS + linkage.race_ethnicity(frame)
-    if adults:
-        cells = cells[frame["age"].to_numpy() >= _ADULT]
-    counts = np.bincount(cells, minlength=len(blocks) * linkage.CELLS).astype(np.int64)
-    return list(blocks), counts.reshape(-1, linkage.CELLS)
-
-
-def _published(tables: PublishedTables, level: str, *, adults: bool) -> tuple[list[str], IntArray]:
-    check.choice(level, "level", tables.workload.levels)
-    published = tables.workload.at(level)
-    places = tables.geoids[level].tolist()
-    if set(_SF1[adults]) <= set(published):
-        races, by_origin = _SF1[adults]
-        everybody = _by_race(tables, level, races)
-        not_hispanic = _by_race(tables, level, by_origin)
-        return places, np.stack([not_hispanic, everybody - not_hispanic], axis=2).reshape(
-            len(places), linkage.CELLS
-        )
-    if _PL94[adults] in published:
-        dense = tables.counts[level, _PL94[adults]].toarray()
-        by_origin_and_race = dense.reshape(len(places), -1, 2, 63)[:, -1]
-        counts = np.empty((len(places), 63, 2), np.int64)
-        counts[:, CENRACE - 1] = by_origin_and_race.transpose(0, 2, 1)
-        return places, counts.reshape(len(places), linkage.CELLS)
-    wanted = f"{' and '.join(_SF1[adults])}, or {_PL94[adults]!r}"
-    raise ArgumentError(
-        "source", f"must have tables {wanted} at level {level!r}", shown=", ".join(published)
-    )
-
-
-def _by_race(tables: PublishedTables, level: str, name: str) -> IntArray:
-    """Return the counts of the 63 races: the cells of a table that count one race each."""
-    table = tables.workload.tables[level, name]
-    weights = np.asarray(table.factors["race"])
-    races = np.flatnonzero(weights.sum(axis=1) == 1)
-    counts = np.zeros((len(tables.geoids[level]), 63), np.int64)
-    counts[:, weights[races].argmax(axis=1)] = tables.counts[level, name].toarray()[:, races]
-    return counts
-
-
-# -----------------------------------------------------------------------------
-# The majority of a block, read from a protected release: the race and ethnicity with the highest
-# released count is inferred of everybody there (Francis 2022).  No record is linked to anybody, so
-# this is what a release is for; an attack has to be compared with it.
-
-
-@displayed
-@dataclass(frozen=True)
-class MajorityInference(AttackResult, Tabular):
-    """Majority inference from several releases of one truth, a row for each block.
-
-    Attributes
-    ----------
-    blocks : pandas.DataFrame
-        ``release``, ``block``, ``population`` (true), ``majority`` (column of the released counts
-        with the highest one, the first of equal ones), ``released`` and ``true`` count of it, and
-        ``precision`` (true count over population, no threshold applied).  Blocks in which nobody
-        lives are left out: nobody there can be guessed.
-    releases, version : tuple of str, str
-        Names of the releases, in order, and the version of bayesrisk.
-    """
-
-    stated_by = "bayesrisk.risk.statements.results:stated_by_majority"
-
-    blocks: pd.DataFrame
-    releases: tuple[str, ...]
-    version: str = __version__
-
-    def curve(self, *, threshold: int) -> pd.DataFrame:
-        """Return recall against precision for every release.
-
-        Recall at a precision is the share of all records in blocks of at least that precision.
-        A block whose true majority count is below the threshold (the paper: 5) has precision zero.
-        Columns ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
-        """
-        parts = []
-        for release in self.releases:
-            rows = self._release_blocks(release, threshold)
-            people = rows.groupby("precision")["population"].sum().sort_index(ascending=False)
-            curve = (people.cumsum() / people.sum()).rename("recall").reset_index()
-            parts.append(curve.astype(float).assign(release=release, threshold=threshold))
-        names = ["release", "threshold", "precision", "recall"]
-        return pd.concat(parts, ignore_index=True)[names]
-
-    def summary(self, *, threshold: int, precisions: Sequence[float]) -> pd.DataFrame:
-        """Return mean precision, and recall at given precisions (Table 1 of the paper).
-
-        Columns ``release, threshold, mean_precision`` (over the inferred records),
-        ``inferred_share`` (records in blocks at or above the threshold), and ``recall_at_P`` for
-        each precision P.
-        """
-        wanted = check.real_array(list(precisions), "precisions", lower=0.0, upper=1.0)
-        rows = []
-        for release in self.releases:
-            blocks = self._release_blocks(release, threshold)
-            people = blocks["population"].to_numpy(float)
-            inferred = blocks["true"].to_numpy() >= threshold
-            total, reached = people.sum(), people[inferred].sum()
-            hits = (blocks["precision"].to_numpy() * people).sum()
-            row = {
-                "release": release,
-                "threshold": threshold,
-                "mean_precision": hits / reached if reached else np.nan,
-                "inferred_share": reached / total,
-            }
-            for p in wanted:
-                sure = inferred & (blocks["precision"] >= p)
-                row[f"recall_at_{p:g}"] = people[sure].sum() / total
-            rows.append(row)
-        return pd.DataFrame(rows)
-
-    def by_block_size(self, *, threshold: int) -> pd.DataFrame:
-        """Return precision and error of the majority count by size of the block.
-
-        For every release and class: ``blocks``, ``population``, ``precision`` (weighted by people;
-        0 below the threshold), and of the error released minus true count ``mean_error``,
-        ``sd_error`` and ``mean_absolute_error`` over blocks.
-        """
-        rows = []
-        for release in self.releases:
-            blocks = self._release_blocks(release, threshold)
-            classes = agreement.size_class(blocks["population"])
-            for place in np.unique(classes):
-                part = blocks[classes == place]
-                error = (part["released"] - part["true"]).to_numpy(float)
-                row = {
-                    "release": release,
-                    "block_size": agreement.SIZE_CLASSES[place],
-                    "blocks": len(part),
-                    "population": int(part["population"].sum()),
-                    "precision": np.average(part["precision"], weights=part["population"]),
-                    "mean_error": error.mean(),
-                    "sd_error": error.std(),
-                    "mean_absolute_error": np.abs(error).mean(),
-                }
-                rows.append(row)
-        return pd.DataFrame(rows)
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a row for each release and block."""
-        return self.blocks
-
-    def _release_blocks(self, release: str, threshold: int) -> pd.DataFrame:
-        check.integer(threshold, "threshold", lower=1)
-        rows = self.blocks[self.blocks["release"] == release]
-        return rows.assign(precision=rows["precision"].where(rows["true"] >= threshold, 0.0))
-
-
-def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
-    """Return blocks of one kind as one row: of one release, true count and precision.
-
-    Their ``population`` is that of all of them.  :meth:`MajorityInference.curve` and
-    :meth:`MajorityInference.summary` of the rows of any number of areas, put under each other and
-    condensed again, are those of the blocks.
-    """
-    names = ["release", "true", "precision"]
-    return blocks.groupby(names, sort=True)["population"].sum().reset_index()
-
-
-def majority_inference(
-    releases: Mapping[str, pd.DataFrame], *, truth: pd.DataFrame
-) -> MajorityInference:
-    """Return the rate at which the most common race and ethnicity of a block is right.
-
-    Parameters
-    ----------
-    releases : mapping of str to pandas.DataFrame
-        Released counts by name: a row for each block (the index), a column for each race and
-        ethnicity.  Noisy counts may be negative; a block or column that is absent counts zero.
-    truth : pandas.DataFrame
-        True counts in the same form.
-
-    Examples
-    --------
-    >>> truth = pd.DataFrame({"white": [8, 1], "black": [2, 9]}, index=["a", "b"])
-    >>> noisy = pd.DataFrame({"white": [7, 6], "black": [3, 5]}, index=["a", "b"])
-    >>> found = majority_inference({"exact": truth, "noisy": noisy}, truth=truth)
-    >>> found.blocks["precision"].tolist()
-    [0.8, 0.9, 0.8, 0.1]
-    """
-    if not isinstance(releases, Mapping) or not releases:
-        raise ArgumentError("releases", "must map at least one name to its counts", got=releases)
-    true = _counts(truth, "truth", lower=0)
-    people = true.sum(axis=1)
-    true, people = true[people > 0], people[people > 0]
-    matrix = true.to_numpy()
-    parts = []
-    for name, release in releases.items():
-        counts = _counts(release, name, lower=None)
-        strange = counts.columns.difference(true.columns)
-        if len(strange):
-            raise DataError(f"{name}: column {strange[0]!r} must be a column of the truth")
-        values = counts.reindex(index=true.index, columns=true.columns, fill_value=0).to_numpy()
-        best = values.argmax(axis=1)
-        rows = np.arange(len(best))
-        columns = {
-            "release": name,
-            "block": true.index,
-            "population": people.to_numpy(),
-            "majority": true.columns.to_numpy()[best],
-            "released": values[rows, best],
-            "true": matrix[rows, best],
-            "precision": matrix[rows, best] / people.to_numpy(),
-        }
-        parts.append(pd.DataFrame(columns))
-    return MajorityInference(pd.concat(parts, ignore_index=True), tuple(releases))
-
-
-def _counts(table: pd.DataFrame, source: str, *, lower: int | None) -> pd.DataFrame:
-    """Return a table of counts as int64, after checking it."""
-    table = check.frame(table, source)
-    if table.empty:
-        raise DataError(f"{source}: must be a table of counts with blocks and columns")
-    for axis, labels in (("block", table.index), ("column", table.columns)):
-        if not labels.is_unique:
-            raise DataError(f"{source}: {axis} {labels[labels.duplicated()][0]!r} occurs twice")
-    for name in table.columns:
-        if not pd.api.types.is_integer_dtype(table[name].dtype) or table[name].isna().any():
-            raise DataError(
-                f"{source}: column {name!r} must hold whole numbers, got {table[name].dtype}"
-            )
-    counts: pd.DataFrame = table.astype("int64")
-    values: IntArray = counts.to_numpy()
-    if lower is not None and (values < lower).any():
-        row, column = (int(i) for i in np.argwhere(values < lower)[0])
-        raise DataError(
-            f"{source}: block {table.index[row]!r}, column {table.columns[column]!r}: must be "
-            f">= {lower}, got {values[row, column]}"
-        )
-    return counts
-
-
-# -----------------------------------------------------------------------------
-# Solution variability by population and by block size, in the layouts of the published tables.
-
-
-_NEEDED = ("block", "population", "lower", "upper")
-
-
-def checked_variability(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the blocks with people of a table of bounds, checked."""
-    table = check.frame(table, "variability", _NEEDED)
-    for name in _NEEDED[1:]:
-        if not pd.api.types.is_numeric_dtype(table[name].dtype):
-            raise DataError(f"variability: column {name!r} must hold numbers")
-    bad = (table["lower"] > table["upper"]) | (table["lower"] < 0) | (table["upper"] > 1)
-    if bad.any():
-        row = int(np.argmax(bad.to_numpy()))
-        raise DataError(
-            f"variability: row {row + 1}: lower and upper must satisfy 0 <= lower <= upper <= 1, "
-            f"got {table['lower'].iloc[row]} and {table['upper'].iloc[row]}"
-        )
-    return table[table["population"] > 0].assign(
-        block=lambda t: t["block"].astype("str").str.zfill(15)
-    )
-
-
-def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
-    """Return quantiles of solution variability weighted by population (compare Table S4).
-
-    Blocks are put in order of their upper bounds, ties in random order, and cut where the
-    cumulative population reaches each percentage.  The printed table is cut into equal numbers of
-    blocks, names each row by its lower end, and counts a record twice, as removed and as added.
-
-    Parameters
-    ----------
-    variability : pandas.DataFrame
-        For each block ``block, population, lower, upper``: bounds of its solution variability.
-    rng : Generator or int
-        Order of blocks of equal variability.
-    step : int, default 5
-        Percentages between quantiles; divides 100.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``cumulative_percentage``, the ``quantile_lower`` and ``quantile_upper`` in percent (equal
-        where every block is proved), ``population`` and ``cumulative_population``,
-        ``variable_records`` (population times upper bound) and ``cumulative_variability``, their
-        cumulative share of the population in percent.
-
-    Examples
-    --------
-    >>> blocks = pd.DataFrame({"block": ["1", "2"], "population": [3, 1], "lower": [0, 0.5]})
-    >>> table = variability_quantiles(blocks.assign(upper=blocks["lower"]), rng=1, step=50)
-    >>> table["quantile_upper"].tolist(), table["cumulative_variability"].tolist()
-    ([0.0, 50.0], [0.0, 12.5])
-    """
-    step = check.integer(step, "step", lower=1, upper=100)
-    if 100 % step:
-        raise ArgumentError("step", "must divide 100", shown=step)
-    return quantile_table(checked_variability(variability), rng=rng, step=step)
-
-
-def quantile_table(table: pd.DataFrame, *, rng: Seed, step: int = 5) -> pd.DataFrame:
-    """Return the quantiles of blocks with people: ``population, lower, upper``, checked."""
-    tie = generator(rng).random(len(table))
-    table = table.iloc[np.lexsort((tie, table["upper"].to_numpy()))]
-    lower = np.sort(table["lower"].to_numpy(float), kind="stable")
-    upper, people = table["upper"].to_numpy(float), table["population"].to_numpy(np.int64)
-    by_lower = np.argsort(table["lower"].to_numpy(float), kind="stable")
-    cumulative = np.cumsum(people)
-    total = int(cumulative[-1]) if people.size else 0
-    percentages = np.arange(step, 101, step)
-    # The block in which the cumulative population reaches the percentage.
-    index = np.searchsorted(cumulative, percentages * total / 100.0)
-    lower_index = np.searchsorted(np.cumsum(people[by_lower]), percentages * total / 100.0)
-    reached = cumulative[index]
-    records = np.cumsum(people * upper)[index]
-    return pd.DataFrame(
-        {
-            "cumulative_percentage": percentages,
-            "quantile_lower": 100.0 * lower[lower_index],
-            "quantile_upper": 100.0 * upper[index],
-            "population": np.diff(reached, prepend=0),
-            "cumulative_population": reached,
-            "variable_records": np.diff(records, prepend=0.0),
-            "cumulative_variability": 100.0 * records / total,
-        }
-    )
-
-
-def unique_sums(
-    records: pd.DataFrame | linkage.Persons, *, variability: pd.DataFrame
-) -> pd.DataFrame:
-    """Return for each class of block size the sums that :func:`unique_table` is made of.
-
-    ``records`` have ``block, sex, age`` of everybody; unique means alone in block, sex and age bin.
-    Zero variability is an upper bound of 0.
-    """
-    people = linkage.person_frame(records, columns=("block", "sex", "age"), source="records")
-    group_size = people.groupby(["block", "sex", "agebin"])["age"].transform("size")
-    blocks = (
-        people.assign(unique=group_size == 1)
-        .groupby("block")
-        .agg(population=("sex", "size"), uniques=("unique", "sum"))
-    )
-    bounds = checked_variability(variability).set_index("block")
-    stated = bounds["population"].reindex(blocks.index)
-    if stated.isna().any() or (stated != blocks["population"]).any():
-        block = blocks.index[(stated != blocks["population"]).to_numpy()][0]
-        raise DataError(
-            f"variability: block {block}: population must be {blocks['population'][block]}, "
-            f"got {stated[block]}"
-        )
-    blocks["zero"] = bounds["upper"].reindex(blocks.index).to_numpy() == 0
-    blocks["zero_population"] = blocks["population"].where(blocks["zero"], 0)
-    label = np.asarray(agreement.SIZE_CLASSES)[agreement.size_class(blocks["population"])]
-    return (
-        blocks.assign(blocks=1).groupby(label).sum().reindex(agreement.SIZE_CLASSES, fill_value=0)
-    )
-
-
-def unique_table(sums: pd.DataFrame) -> pd.DataFrame:
-    """Return population uniques and blocks of zero variability by block size (Table S5)."""
-    sums = sums[sums["blocks"] > 0]
-    table = sums[["blocks", "population"]].astype("int64")
-    table["unique_percentage"] = 100.0 * sums["uniques"] / sums["population"]
-    table["zero_blocks"] = sums["zero"].astype("int64")
-    table["zero_population"] = sums["zero_population"].astype("int64")
-    table["zero_block_percentage"] = 100.0 * sums["zero"] / sums["blocks"]
-    table["zero_population_percentage"] = 100.0 * sums["zero_population"] / sums["population"]
-    shares = [name for name in table if str(name).endswith("percentage")]
-    table = table.astype(dict.fromkeys(shares, "float64"))
-    return table.rename_axis("block_size").reset_index()

@@ -23,6 +23,15 @@ from bayesrisk.answers import Estimate
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
+from bayesrisk.risk.mechanism.hypotheses import (
+    UNITS,
+    Target,
+    TargetHypotheses,
+    ask,
+    hypothesis,
+    target_rows,
+    unit_records,
+)
 from bayesrisk.risk.mechanism.posterior import (
     Assessment,
     MechanismRisk,
@@ -30,19 +39,8 @@ from bayesrisk.risk.mechanism.posterior import (
     exact_average,
     mechanism_risk,
 )
-from bayesrisk.risk.mechanism.question import (
-    UNITS,
-    MechanismOptions,
-    MechanismQuestion,
-    Target,
-    TargetHypotheses,
-    TruthDraws,
-    ask,
-    hypothesis,
-    read_options,
-    target_rows,
-    unit_records,
-)
+from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion, read_options
+from bayesrisk.risk.mechanism.simulation import TruthDraws
 from bayesrisk.tables import Microdata, Records, Workload
 from bayesrisk.tables.microdata import read_microdata
 

@@ -26,18 +26,10 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.simulated import SimulatedLikelihood, prior_vector, simulated_likelihood
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk.mechanism.question import (
-    Cell,
-    MechanismOptions,
-    MechanismQuestion,
-    ReleaseSimulation,
-    Target,
-    TargetHypotheses,
-    TruthDraws,
-    ask,
-    read_options,
-    utility_and_spec,
-)
+from bayesrisk.risk.mechanism.hypotheses import Cell, Target, TargetHypotheses, ask
+from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion, read_options
+from bayesrisk.risk.mechanism.simulation import ReleaseSimulation, TruthDraws
+from bayesrisk.risk.mechanism.utility import utility_and_spec
 from bayesrisk.tables import Microdata, Records, Workload
 
 # Average risk from a simulated likelihood: a bracket whose ends err in known directions.

@@ -13,29 +13,40 @@ none; it is given the published ends, and one data set that fits to start from.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
 from bayesrisk.constraints.narrow import narrowed
+from bayesrisk.risk.planning.exchanges import (
+    MOVES,
+    CountLayout,
+    Reached,
+    as_changes,
+    find_moves,
+    replay,
+)
 from bayesrisk.tables import Schema, Table
 
 if TYPE_CHECKING:
     from bayesrisk.constraints.highs import HighsWarm
 
 #: Nodes of a search; unknowns of a program that is solved whole; data sets kept of a place.
-_NODES, _WHOLE, _MOST_SETS = 400, 20_000, 600
+_NODES, _WHOLE, _MOST_SETS = 400, 20_000, 20_000
 _PASSES = 20  # of bounds through the rows
 _PARTNERS = 4  # other places that an exchange of records is tried with
 #: The most records of a kind, and how many more than there are, where nothing limits them.
 _MANY, _MORE = 2**30, 10
-_ROUNDS = 12  # of looks for a data set that moves many questions at once
+#: A question: of a count ("c") by its position or a record ("r") by its number; and a direction.
+Key: TypeAlias = tuple[str, int]
+Step: TypeAlias = tuple[str, int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +87,7 @@ class LeakQuestion(NamedTuple):
     sentences: int | None
     proved: int | None
     in_full: bool = False
+    quick: bool = False  # only what was proved last
 
     def exceeded(self, leaks: Sequence[Sequence[int]]) -> bool:
         """Return whether more is proved than is allowed, and no more is asked."""
@@ -125,13 +137,6 @@ class _Program:
         nothing = np.zeros(self._wide.size, np.int64)
         return [HighsWarm(model, nothing, primal=True) for model in self._models]
 
-    def form_ends(self, form: IntArray) -> tuple[int, int]:
-        """Return the least and the most that the ends of the unknowns leave a form of weights."""
-        if not self.possible:
-            return 0, 0
-        base, inner, last = int(form @ self._base), form[self._wide], self._models[-1]
-        return base + int(inner @ last.low), base + int(inner @ last.high)
-
     def find(self, form: IntArray, least: int | None) -> tuple[str, IntArray | None]:
         """Look for records (blocks, kinds) whose form is at least a number, or any at its most."""
         if not self.possible:
@@ -159,6 +164,13 @@ def _less(ends: IntArray, part: IntArray) -> IntArray:
     return np.where(np.abs(ends) >= ENDLESS, ends, ends - part)
 
 
+def _inside(parent: IntArray, blocks: IntArray) -> IntArray:
+    """Return the places of a level that have no other finest places than some."""
+    inside = np.bincount(parent[blocks], minlength=int(parent.max()) + 1)
+    whole: IntArray = np.flatnonzero((inside > 0) & (inside == np.bincount(parent)))
+    return whole
+
+
 def _form(blocks: IntArray, item: Item) -> IntArray:
     """Return the weights of an item over the unknowns of some blocks."""
     return np.outer(np.isin(blocks, item.blocks), item.weights).ravel()
@@ -184,62 +196,75 @@ class PlaceFits:
         self.shape = [(int(parents[v.level].max()) + 1, v.weights.shape[0]) for v in self.variants]
         sizes = [a * b for a, b in self.shape]
         self.start = np.cumsum([0, *sizes])
-        self._records = np.nonzero(base)  # a record is proved if it is in every data set
-        every = np.arange(base.shape[0])
+        self.records = np.nonzero(base)  # a record is proved if it is in every data set
         #: The counts of the base.
-        self.base_counts = self.counts(base, every)
-        #: Counts, and records of the kinds of the base, of each data set; those that are new apart.
-        self._sets = self.base_counts[None, :], base[self._records][None, :]
-        self._new: list[tuple[IntArray, IntArray]] = []
+        self.base_counts = self.counts(base, np.arange(base.shape[0]))
+        #: Data sets as changes of the base: rows of place, kind, number.
+        self.changes: list[IntArray] = []
+        self.answers: dict[tuple[object, ...], str] = {}  # about some blocks alone
+        self.leaked: dict[tuple[str, int], None] = {}  # what was proved last, the latest at the end
 
-    def data_sets(self) -> tuple[IntArray, IntArray]:
-        """Return the counts of all data sets that are kept, and their records of the base."""
-        if self._new:
-            parts = zip(self._sets, zip(*self._new, strict=True), strict=True)
-            counts, records = (np.vstack([old, *new]) for old, new in parts)
-            if len(counts) > _MOST_SETS:  # the base stays
-                chosen = np.r_[0, np.arange(len(counts) - _MOST_SETS // 2, len(counts))]
-                counts, records = counts[chosen], records[chosen]
-            self._sets, self._new = (counts, records), []
-        return self._sets
+    @cached_property
+    def layout(self) -> CountLayout:
+        """Where each kind of record counts."""
+        parent = np.stack([self.parents[v.level] for v in self.variants])
+        return CountLayout.make([v.weights for v in self.variants], parent, self.start)
+
+    def reached(self, low: IntArray, high: IntArray) -> Reached:
+        """Return the ends of counts in the data sets that are kept and fit published ends."""
+        reached = Reached(
+            low, high, self.base_counts.copy(), self.base_counts.copy(), self.base.copy()
+        )
+        self.note(reached, self.changes)
+        return reached
+
+    def note(self, reached: Reached, changes: Sequence[IntArray]) -> None:
+        """Note what data sets come to, if they fit."""
+        ptr = np.cumsum([0, *map(len, changes)])
+        rows = np.concatenate([np.zeros((0, 3), np.int64), *changes])
+        replay(self.layout, self.base, self.base_counts, reached, ptr, rows)
 
     def counts(self, records: IntArray, blocks: IntArray) -> IntArray:
         """Return the counts of all variants, as one vector, of records (blocks, kinds)."""
         total = np.zeros(int(self.start[-1]), np.int64)
         for number, v in enumerate(self.variants):
-            part = total[self.start[number] : self.start[number + 1]].reshape(self.shape[number])
+            part = total[self.rows(number)].reshape(self.shape[number])
             np.add.at(part, self.parents[v.level][blocks], np.asarray(records @ v.weights.T))
         return total
 
-    def keep(self, blocks: IntArray, records: IntArray) -> tuple[IntArray, IntArray]:
-        """Keep a data set, the base but for the records of some blocks; return it as it is kept."""
-        change = self.counts(records - self.base[blocks], blocks)
-        whole = self.base.copy()
-        whole[blocks] = records
-        row = self.base_counts + change, whole[self._records]
-        self._new.append(row)
-        self.note(blocks, records)
-        return row
+    def keep(self, changes: IntArray) -> None:
+        """Keep a data set that fits."""
+        self.changes.append(changes)
+        if len(self.changes) > _MOST_SETS:
+            del self.changes[: _MOST_SETS // 2]
+
+    @property
+    def large(self) -> bool:
+        """Whether a program of all unknowns is large."""
+        return self.base.shape[0] > 1 and self.base.size > _WHOLE // 8
+
+    def rows(self, number: int) -> slice:
+        """Return where the counts of a variant stand in the vector of counts."""
+        return slice(*self.start[number : number + 2])
 
     @property
     def n_records(self) -> int:
         """Number of kinds of records of the base, at each place."""
-        return int(self._records[0].size)
-
-    def note(self, blocks: IntArray, records: IntArray) -> None:
-        """Take note of a data set that is kept."""
+        return int(self.records[0].size)
 
     def item(self, position: int) -> Item:
         """Return the form of a count, by its position in the vector of counts."""
         number = int(np.searchsorted(self.start, position, side="right")) - 1
         place, cell = divmod(position - int(self.start[number]), self.shape[number][1])
-        v = self.variants[number]
-        weights = v.weights[[cell], :].toarray()[0]
-        return Item(np.flatnonzero(self.parents[v.level] == place), weights)
+        rows = self.variants[number].weights
+        weights, part = np.zeros(rows.shape[1], np.int64), slice(*rows.indptr[cell : cell + 2])
+        weights[rows.indices[part]] = rows.data[part]
+        parent = self.parents[self.variants[number].level]
+        return Item(np.flatnonzero(parent == place), weights)
 
     def record_item(self, index: int) -> Item:
         """Return the form of a kind of record of the base at a place, by its number."""
-        block, kind = (int(axis[index]) for axis in self._records)
+        block, kind = (int(axis[index]) for axis in self.records)
         weights = np.zeros(self.base.shape[1], np.int64)
         weights[kind] = 1
         return Item(np.array([block]), weights)
@@ -268,131 +293,164 @@ class _Answer:
     def __init__(self, fits: PlaceFits, low: IntArray, high: IntArray) -> None:
         self.fits, self.low, self.high = fits, low, high
         self._programs: dict[tuple[bool, bytes], _Program] = {}
-        self._stuck: set[tuple[str, int, int]] = set()  # proved ends
-        self._unknown: set[tuple[str, int, int]] = set()
+        self._stuck: set[Step] = set()  # proved ends
+        self._unknown: set[Step] = set()
+        self._digests: dict[bytes, bytes] = {}
 
     def run(self, question: LeakQuestion) -> tuple[Open, ...]:
         """Return the numbers of counts recovered, sentences proved, and records proved."""
-        self._question, counts = question, question.counts
-        self.counts = counts
-        self.records = np.arange(self.fits.n_records * (question.proved is not None))
-        leaks = [[0, 0], [0, 0], [0, 0]]  # at least and at most
-        quick = [(0, 0)] * 3 if question.in_full else self._propagated()
-        exceeded = question.exceeded(quick)
-        if not exceeded:
-            self._move_many()
-        for i, position in enumerate(counts.tolist()):
-            if exceeded:
+        fits, self._question = self.fits, question
+        width = self.high[question.counts] - self.low[question.counts]
+        stated = int((width <= question.spread).sum()) if question.recovered is not None else 0
+        if question.exceeded([(stated,), (0,), (0,)]):
+            return Open(stated, UNSEEN), Open(0, UNSEEN), Open(0, UNSEEN)
+        self._reached = fits.reached(self.low, self.high)
+        counts = [("c", p) for p in question.counts.tolist()]
+        every = counts + [("r", i) for i in range(fits.n_records * (question.proved is not None))]
+        first = [key for key in [*fits.leaked][::-1] if key in set(every)]
+        # What was proved last, then all by a look at their own places alone, then in full.
+        for keys, moves, thorough in ((first, False, False), (every, True, False),
+                                      (every, False, True)):  # fmt: skip
+            if moves and question.quick:
                 break
-            item = self.fits.item(position)
-            if question.sentences is not None:
-                end = self._end("c", i, item, -1, stop=0)
-                leaks[1][0] += end is not None and end > 0
-                leaks[1][1] += end is None or end > 0
-            if question.recovered is not None:
-                narrow = self._is_narrow(i, item, question.spread)
-                leaks[0][0] += narrow is True
-                leaks[0][1] += narrow is not False
-            exceeded = question.exceeded(leaks)
-        for i in self.records.tolist():
-            if exceeded:
+            if moves:
+                self._make_moves(every)
+            leaks = self._counted(keys, thorough)
+            if question.exceeded(leaks):
                 break
-            end = self._end("r", i, self.fits.record_item(i), -1, stop=0)
-            leaks[2][0] += end or 0
-            leaks[2][1] += self._now("r", i)[0] if end is None else end
-            exceeded = question.exceeded(leaks)
-        if exceeded:  # the rest was not looked at
-            pairs = zip(leaks, quick, strict=True)
-            return tuple(Open(max(leak[0], first[0]), UNSEEN) for leak, first in pairs)
+        if question.quick or question.exceeded(leaks):  # the rest was not looked at
+            leaks[0][0] = max(leaks[0][0], stated)
+            return tuple(Open(leak[0], UNSEEN) for leak in leaks)
         return tuple(Open(*pair) for pair in leaks)
 
-    def _propagated(self) -> list[tuple[int, int]]:
-        """Return the numbers that ends of unknowns prove, until a limit is exceeded."""
-        question = self._question
-        width = self.high[self.counts] - self.low[self.counts]
-        stated = width <= question.spread  # by what is published of them alone
-        proved = [int(stated.sum()) * (question.recovered is not None), 0, 0]
-        if question.exceeded([(n,) for n in proved]):
-            return [(n, 0) for n in proved]
-        for i, position in enumerate(self.counts.tolist()):
-            item = self.fits.item(position)
-            if item.blocks.size > 1:
-                continue
-            low, high = self.program(item.blocks, alone=True).form_ends(item.weights)
-            proved[0] += question.recovered is not None and high - low <= question.spread
-            proved[0] -= bool(stated[i]) and question.recovered is not None
-            proved[1] += question.sentences is not None and low > 0
-            if question.exceeded([(n,) for n in proved]):
-                break
-        for i in self.records.tolist():
-            if question.exceeded([(n,) for n in proved]):
-                break
-            item = self.fits.record_item(i)
-            proved[2] += self.program(item.blocks, alone=True).form_ends(item.weights)[0]
-        return [(n, 0) for n in proved]
+    def _counted(self, keys: Sequence[Key], thorough: bool) -> list[list[int]]:
+        """Return the numbers proved at least and at most, until a limit is exceeded."""
+        question, self._thorough = self._question, thorough
+        leaks = [[0, 0], [0, 0], [0, 0]]
+        for key in keys:
+            kind, before = key[0], sum(leak[0] for leak in leaks)
+            if kind == "c" and question.sentences is not None:
+                end = self._end(key)
+                leaks[1][0] += end is not None and end > 0
+                leaks[1][1] += end is None or end > 0
+            if kind == "c" and question.recovered is not None:
+                narrow = self._is_narrow(key, question.spread)
+                leaks[0][0] += narrow is True
+                leaks[0][1] += narrow is not False
+            if kind == "r":
+                end = self._end(key)
+                leaks[2][0] += end or 0
+                leaks[2][1] += self._now(key)[0] if end is None else end
+            if sum(leak[0] for leak in leaks) > before:
+                self.fits.leaked.pop(key, None)
+                self.fits.leaked[key] = None
+                if question.exceeded(leaks):
+                    break
+        return leaks
 
-    def _refresh(self) -> None:
-        """Take the ends of all questions from the data sets that fit."""
-        counts, records = self.fits.data_sets()
-        inside: BoolArray = (counts >= self.low) & (counts <= self.high)
-        fit = np.flatnonzero(np.logical_and.reduce(inside, axis=1))
-        chosen, rows = counts[np.ix_(fit, self.counts)], records[fit]
-        self._count_ends = chosen.min(axis=0, initial=ENDLESS), chosen.max(axis=0, initial=0)
-        self._record_ends = rows.min(axis=0), rows.max(axis=0)
+    def _make_moves(self, keys: Sequence[Key]) -> None:
+        """Look for moves of records that show what is not proved."""
+        fits, question, reached = self.fits, self._question, self._reached
+        for key in keys:
+            item = None
+            for direction in (-1, 1):
+                low, high = self._now(key)
+                down = low > 0 and (key[0] == "r" or question.sentences is not None)
+                more = question.recovered is not None and high - low <= question.spread
+                if not (down and direction < 0) and not (key[0] == "c" and more):
+                    break
+                item = item or self._item(key)
+                weights, steps = np.r_[item.weights, 0], high if down else question.spread + 1
+                moves = find_moves(
+                    fits.layout, fits.base, fits.base_counts, reached, item.blocks, weights,
+                    key[1] if key[0] == "c" else -1, direction, min(steps, MOVES),
+                )  # fmt: skip
+                for number in range(1, len(moves) + 1):
+                    self._keep(as_changes(moves[:number], fits.base.shape[1]))
 
-    def _now(self, kind: str, i: int) -> tuple[int, int]:
+    def _item(self, key: Key) -> Item:
+        return self.fits.item(key[1]) if key[0] == "c" else self.fits.record_item(key[1])
+
+    def _now(self, key: Key) -> tuple[int, int]:
         """Return the ends that data sets reach."""
-        low, high = self._count_ends if kind == "c" else self._record_ends
-        return int(low[i]), int(high[i])
+        reached, (kind, i) = self._reached, key
+        if kind == "c":
+            return int(reached.least[i]), int(reached.most[i])
+        block, record = (axis[i] for axis in self.fits.records)
+        return int(reached.fewest[block, record]), int(self.fits.base[block, record])
 
-    def _is_narrow(self, i: int, item: Item, spread: int) -> bool | None:
+    def _is_narrow(self, key: Key, spread: int) -> bool | None:
         """Return whether a count is known spread a number; None where that was not decided."""
+        statuses = []
         for direction in (1, -1):
-            while True:
-                low, high = self._now("c", i)
+            status = "found"
+            while status == "found":
+                low, high = self._now(key)
                 if high - low > spread:
                     return False
-                if self._move("c", i, item, direction) != "found":
-                    break
-        return None if {("c", i, 1), ("c", i, -1)} & self._unknown else True
+                status = self._move(key, direction)
+            statuses.append(status)
+        return None if "unknown" in statuses else True
 
-    def _end(self, kind: str, i: int, item: Item, direction: int, *, stop: int) -> int | None:
-        """Return the smallest number of an item, or ``stop``; None where that was not decided."""
-        while (least := self._now(kind, i)[0]) > stop:
-            status = self._move(kind, i, item, direction)
+    def _end(self, key: Key) -> int | None:
+        """Return the smallest number of an item; None where it was not decided."""
+        while (least := self._now(key)[0]) > 0:
+            status = self._move(key, -1)
             if status != "found":
                 return least if status == "none" else None
         return least
 
-    def _move(self, kind: str, i: int, item: Item, direction: int) -> str:
+    def _move(self, key: Key, direction: int) -> str:
         """Look for a data set with one more of an item, or one less: found, none or unknown."""
-        key = kind, i, direction
-        if key in self._stuck or key in self._unknown:
-            return "none" if key in self._stuck else "unknown"
-        low, high = self._now(kind, i)
+        step = *key, direction
+        if step in self._stuck or step in self._unknown:
+            return "none" if step in self._stuck else "unknown"
+        low, high = self._now(key)
         least = high + 1 if direction > 0 else 1 - low  # of the form, times the direction
-        status = self._search(item, direction, least)
+        status = self._search(key, direction, least)
         if status == "none":
-            self._stuck.add(key)
-        elif status == "unknown":
-            self._unknown.add(key)
+            self._stuck.add(step)
+        elif status == "unknown" and self._thorough:
+            self._unknown.add(step)
         return status
 
-    def _search(self, item: Item, direction: int, least: int) -> str:
-        every = np.arange(self.fits.base.shape[0])
-        if every.size == 1 or every.size * self.fits.base.shape[1] <= _WHOLE // 8:
+    def _search(self, key: Key, direction: int, least: int) -> str:
+        every, item = np.arange(self.fits.base.shape[0]), self._item(key)
+        if not self.fits.large:
             return self._reach(every, item, direction, least)
         # Nothing outside of the places of the item: what is impossible then is impossible at all.
-        if item.blocks.size * self.fits.base.shape[1] <= _WHOLE:
-            outer = self.program(item.blocks, alone=True)
-            if outer.find(direction * _form(item.blocks, item), least)[0] == "none":
-                return "none"
+        is_whole = item.blocks.size * self.fits.base.shape[1] <= _WHOLE
+        if is_whole and self._alone(key, item, direction, least) == "none":
+            return "none"
+        if not self._thorough:
+            return "unknown"
         for blocks in self._neighbourhoods(item):
             if self._reach(blocks, item, direction, least) == "found":
                 return "found"
         if every.size * self.fits.base.shape[1] <= _WHOLE:
             return self._reach(every, item, direction, least)
         return "unknown"
+
+    def _alone(self, key: Key, item: Item, direction: int, least: int) -> str:
+        """Return whether an item goes so far under the rows of its own places: found, none, ..."""
+        digest, answers = self._digest(item.blocks), self.fits.answers
+        question = (digest, *key, direction, least)
+        if question not in answers:
+            form = direction * _form(item.blocks, item)
+            answers[question] = self.program(item.blocks, alone=True).find(form, least)[0]
+        return answers[question]
+
+    def _digest(self, blocks: IntArray) -> bytes:
+        """Return a digest of the ends of the counts of some places."""
+        key = blocks.tobytes()
+        if key not in self._digests:
+            digest = hashlib.sha256(key)
+            for number, v in enumerate(self.fits.variants):
+                places, rows = _inside(self.fits.parents[v.level], blocks), self.fits.rows(number)
+                for ends in (self.low, self.high):
+                    digest.update(ends[rows].reshape(self.fits.shape[number])[places].tobytes())
+            self._digests[key] = digest.digest()
+        return self._digests[key]
 
     def _neighbourhoods(self, item: Item) -> list[IntArray]:
         """Return sets of blocks spread which records may come, go or be exchanged."""
@@ -414,16 +472,15 @@ class _Answer:
         program = self.program(blocks)
         status, records = program.find(direction * _form(blocks, item), least)
         if records is not None:
-            self._keep(blocks, records)
+            change = records - self.fits.base[blocks]
+            rows, kinds = np.nonzero(change)
+            self._keep(np.stack([blocks[rows], kinds, change[rows, kinds]], axis=1))
         return status
 
-    def _keep(self, blocks: IntArray, records: IntArray) -> None:
-        """Keep a data set that fits, and note how far it moves the ends of questions."""
-        counts, rest = self.fits.keep(blocks, records)
-        pairs = ((self._count_ends, counts[self.counts]), (self._record_ends, rest))
-        for (low, high), row in pairs:
-            np.minimum(low, row, out=low)
-            np.maximum(high, row, out=high)
+    def _keep(self, changes: IntArray) -> None:
+        """Keep a data set that fits, and note the ends that it comes to."""
+        self.fits.keep(changes)
+        self.fits.note(self._reached, [changes])
 
     def program(self, blocks: IntArray, *, alone: bool = False) -> _Program:
         """Return the program of blocks; ``alone`` drops the rows that others have a part in."""
@@ -437,16 +494,14 @@ class _Answer:
         inner = None if alone else fits.counts(fits.base[blocks], blocks)
         parts, ends = [], []
         for number, v in enumerate(fits.variants):
-            parent, rows = fits.parents[v.level], slice(*fits.start[number : number + 2])
+            parent, rows = fits.parents[v.level], fits.rows(number)
             low = self.low[rows].reshape(fits.shape[number])
             high = self.high[rows].reshape(fits.shape[number])
             if not (low.any() or (high < ENDLESS).any()):
                 continue  # it is not published
             places = np.unique(parent[blocks])
             if inner is None:
-                size = np.bincount(parent, minlength=fits.shape[number][0])
-                inside = np.bincount(parent[blocks], minlength=fits.shape[number][0])
-                places = places[inside[places] == size[places]]
+                places = _inside(parent, blocks)
                 rest = np.zeros((places.size, 1), np.int64)
             else:  # counts of the other blocks stay
                 whole = fits.base_counts[rows] - inner[rows]
@@ -464,37 +519,3 @@ class _Answer:
             row_low, row_high = (np.concatenate(side) for side in zip(*ends, strict=True))
             matrix = sp.csr_array(sp.vstack(parts, format="csr"))
         return narrowed(IntegerModel(nothing, free, matrix, row_low, row_high), _PASSES)
-
-    def _move_many(self) -> None:
-        """Look for data sets that move many questions at once; each may serve many."""
-        self._refresh()
-        rng = np.random.default_rng(0)
-        fits, every = self.fits, np.arange(self.fits.base.shape[0])
-        for _ in range(_ROUNDS):
-            low, high = self._count_ends
-            open_counts = np.zeros(self.counts.size, np.bool_)
-            if self._question.recovered is not None:
-                open_counts |= high - low <= self._question.spread
-            if self._question.sentences is not None:
-                open_counts |= low > 0
-            open_records = np.flatnonzero(self._record_ends[0][self.records] > 0)
-            number = int(open_counts.sum()) + open_records.size
-            if number < 2:
-                return
-            weight = np.zeros(fits.base.shape, np.int64)
-            for position in self.counts[open_counts].tolist():
-                item = fits.item(position)
-                weight[item.blocks] += item.weights * (int(rng.integers(4)) - 2)
-            for i in open_records.tolist():
-                weight[tuple(axis[i] for axis in fits._records)] -= int(rng.integers(1, 3))
-            moved = False
-            step = max(1, min(_WHOLE // 8 // fits.base.shape[1], every.size))
-            for blocks in np.array_split(every, -(-every.size // step)):
-                program = self.program(blocks)
-                records = program.find(weight[blocks].ravel(), None)[1]
-                if records is not None and (records != fits.base[blocks]).any():
-                    self._keep(blocks, records)
-                    moved = True
-            low, high = self._count_ends
-            if not moved:
-                return

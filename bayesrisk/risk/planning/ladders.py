@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
+from bayesrisk._base.validation import BoolArray, FloatArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.rules import AS_IT_IS, UNPUBLISHED, USUAL_RULES, Rule, RulesByTable
-from bayesrisk.release import Release
+from bayesrisk.release import MechanismSpec, Release
 from bayesrisk.risk.audit.constructions import table_can_be_made
 from bayesrisk.risk.audit.population import error_sums
 from bayesrisk.tables import Microdata, PublishedTables, Workload, tabulate
@@ -118,25 +118,19 @@ def read_ladders(entries: Sequence[Mapping[str, object]], workload: Workload) ->
 class Publication:
     """A table as a rule publishes it: the table, and the ends of each count at each place."""
 
-    def __init__(self, truth: PublishedTables, key: Key, text: str, data: Microdata) -> None:
+    def __init__(
+        self, truth: PublishedTables, key: Key, text: str, tables: PublishedTables | None
+    ) -> None:
         self.key, self.text = key, text
         work = Workload(truth.workload.schema, {key: truth.workload.tables[key]})
         self.ruled = Rule(text).table(work, key)
-        true = truth.counts[key].toarray()
-        if self.ruled is None:
-            self.error, self.withheld = float(np.abs(true).mean()), 1.0
+        if self.ruled is None or tables is None:
+            self.error, self.withheld = float(np.abs(truth.counts[key].toarray()).mean()), 1.0
             return
-        mechanism = RulesByTable(rules={key[0]: {key[1]: text}})
         only = PublishedTables(work, {key[0]: truth.geoids[key[0]]}, {key: truth.counts[key]})
-        places = truth.geoids[key[0]]
-        exact = tabulate(data, mechanism.published(work), geoids=places)
-        counts = mechanism.counted(key, exact, np.random.default_rng(0))
-        (name,) = exact.counts
-        laws = {name: self.ruled.law}
-        tables = PublishedTables(exact.workload, exact.geoids, {name: counts}, laws=laws)
-        spec = replace(mechanism.spec, tables=laws)
-        self.true: IntArray = exact.counts[name].toarray().astype(np.int64)
+        name = key[0], self.ruled.table.name
         self.low, self.high = tables.support(*name)
+        spec = MechanismSpec(RulesByTable.name, tables=dict(tables.laws))
         sums = error_sums(Release(spec, tables), only).iloc[0]
         self.error = float(sums["absolute"] / max(sums["cells"], 1))
         self.withheld = 1.0 - float(sums["seen"] / max(sums["cells"], 1))
@@ -150,7 +144,33 @@ class Publication:
         """Return whether this can be made from another publication of the table."""
         if self.ruled is None or other.ruled is None:
             return self.ruled is None
+        if Rule(self.text).joint:  # which counts are withheld depends on all, of true ones on none
+            return other.text == AS_IT_IS and other.ruled.table == self.ruled.table
+        if Rule(other.text).joint:
+            return False
         return table_can_be_made(other.ruled, self.ruled)
+
+
+def publish(
+    truth: PublishedTables, keys: Sequence[Key], text: str, data: Microdata
+) -> dict[tuple[Key, str], Publication]:
+    """Return the publication by a rule of each of some tables, which are protected together."""
+    tables = None
+    if text != UNPUBLISHED:
+        work = Workload(truth.workload.schema, {key: truth.workload.tables[key] for key in keys})
+        mechanism = RulesByTable(rules=as_rules(dict.fromkeys(keys, text)))
+        places = truth.geoids[work.levels[-1]]
+        exact = tabulate(data, mechanism.published(work), geoids=places)
+        tables = mechanism.protected(exact, work, data, np.random.default_rng(0))
+    return {(key, text): Publication(truth, key, text, tables) for key in keys}
+
+
+def as_rules(setting: Mapping[Key, str]) -> dict[str, dict[str, str]]:
+    """Return the rules of tables by level and name."""
+    rules: dict[str, dict[str, str]] = {}
+    for (level, name), text in setting.items():
+        rules.setdefault(level, {})[name] = text
+    return rules
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,20 +17,28 @@ from bayesrisk._base import disk, validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import TextArray
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.mechanisms.rules import AGENCY_RULES, UNPUBLISHED, RulesByTable
+from bayesrisk.mechanisms.rules import AGENCY_RULES, UNPUBLISHED, Rule, RulesByTable
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import Adversary
 from bayesrisk.risk.planning import search, words
 from bayesrisk.risk.planning.beliefs import Beliefs, usual_adversaries
 from bayesrisk.risk.planning.fits import UNSEEN
-from bayesrisk.risk.planning.ladders import Ladder, Publication, Rungs, read_ladders, usual_ladders
+from bayesrisk.risk.planning.ladders import (
+    Ladder,
+    Publication,
+    Rungs,
+    as_rules,
+    publish,
+    read_ladders,
+    usual_ladders,
+)
 from bayesrisk.risk.planning.limits import BELIEVED, PROVEN, PlanLimits
 from bayesrisk.risk.planning.tester import Leak, PlaceMemory, Setting, Tester, summed
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
 from bayesrisk.tables.workload import Key
 
-#: Told how many settings were looked at, how many there are, and the seconds that were needed.
+#: Told how many settings were looked at, how many may still be, and the seconds that were needed.
 Report = Callable[[int, int, float], None]
 Rules = dict[str, dict[str, str]]
 _WIDENED = 6  # places, the worst, by which coarser settings are shown unsafe, too
@@ -174,7 +182,7 @@ class _Judge:
         """Return whether the places that showed the last setting unsafe show this one so."""
         setting, total = self.setting(choice), Leak()
         for number in self._deciding[:_WIDENED]:
-            total = total.plus(self._tester.leak(number, setting))
+            total = total.plus(self._tester.least_leak(number, setting))
             if total.verdict(self._tester.limits) == "unsafe":
                 return True
         return False
@@ -184,14 +192,6 @@ def _exceeding(leak: Leak, limits: PlanLimits) -> int:
     """Return the number of things, of those that are limited, that a place proves."""
     stated = (getattr(leak, n).least for n in PROVEN if getattr(limits, n) is not None)
     return sum(stated)
-
-
-def as_rules(setting: Setting) -> Rules:
-    """Return the rules of tables by level and name."""
-    rules: Rules = {}
-    for (level, name), text in setting.items():
-        rules.setdefault(level, {})[name] = text
-    return rules
 
 
 def plan(
@@ -236,7 +236,7 @@ def plan(
     seed : int, default 1
         Of the people who are asked about, where there are many.
     report : callable, optional
-        Told after each setting how many were looked at, how many there are, and the seconds.
+        Told after each setting how many were looked at, how many may still be, and the seconds.
     folder : path, optional
         Where what each place proves under each setting is kept, line by line, in
         ``places.jsonl``: a run that was ended goes on from there.
@@ -272,11 +272,7 @@ def plan(
     truth = tabulate(data, workload, geoids=listed)
     chosen = _ladders(ladders, workload)
     shares = _shares(workload, weights)
-    texts = {(key, text) for one in chosen for key in one.tables for text in one.rules}
-    texts |= {(key, text) for key in workload.tables for text in AGENCY_RULES}
-    publications = {
-        pair: Publication(truth, *pair, data) for pair in sorted(texts, key=lambda p: (p[0], p[1]))
-    }
+    publications = _publications(truth, chosen, data)
     rungs = [Rungs.make(one, publications, shares) for one in chosen]
     memory = None
     if folder is not None:
@@ -292,6 +288,27 @@ def plan(
     return replace(result, occupied=listed is None and data.blocks is None)
 
 
+def _publications(
+    truth: PublishedTables, ladders: Sequence[Ladder], data: Microdata
+) -> dict[tuple[Key, str], Publication]:
+    """Return the publication of each table by each rule of its ladder, and of agencies."""
+    publications: dict[tuple[Key, str], Publication] = {}
+    for one in ladders:
+        for text in one.rules:
+            if Rule(text).joint:
+                if any(Rule(other).recipe == Rule(text).recipe for _, other in publications):
+                    raise ArgumentError(
+                        "ladders", "must have a rule that protects tables together in one ladder, "
+                        "once", got=text,
+                    )  # fmt: skip
+                publications |= publish(truth, one.tables, text, data)
+    texts = [(key, text) for one in ladders for key in one.tables for text in one.rules]
+    texts += [(key, text) for key in truth.workload.tables for text in AGENCY_RULES]
+    for key, text in sorted(set(texts) - set(publications)):
+        publications |= publish(truth, [key], text, data)
+    return publications
+
+
 def _searched(
     judge: _Judge,
     truth: PublishedTables,
@@ -303,35 +320,36 @@ def _searched(
     settings, begun, tried = int(np.prod([r.cost.size for r in rungs])), time.monotonic(), 0
     roles: dict[tuple[str, ...], str] = {}
 
-    def note(setting: Setting, role: str) -> None:
+    def note(setting: Setting, role: str, left: int) -> None:
         nonlocal tried
         tried += tuple(setting.values()) not in roles
         if role != "tried" or tuple(setting.values()) not in roles:
             roles[tuple(setting.values())] = role
         if report is not None:
-            report(tried, settings, time.monotonic() - begun)
+            report(tried, left, time.monotonic() - begun)
 
     last = search.coarsest(rungs)
     coarse = judge.setting(last)
     hopeless = judge.judged(coarse, whole=True) == search.UNSAFE
     # Only where all others say as much or more.
     hopeless &= all(rung.coarser[:, i].all() for rung, i in zip(rungs, last, strict=True))
-    note(coarse, "coarsest")
+    note(coarse, "coarsest", settings + len(AGENCY_RULES))
     best: search.Choice | None = None
-    for choice, verdict in () if hopeless else search.cheapest_first(rungs, judge):
-        note(judge.setting(choice), "tried")
+    for choice, verdict, left in () if hopeless else search.cheapest_first(rungs, judge):
+        note(judge.setting(choice), "tried", left + len(AGENCY_RULES))
         best = choice if verdict == search.SAFE else None
     if best is not None:
-        for finer in _one_step_finer(rungs, best):
+        every = _one_step_finer(rungs, best)
+        for number, finer in enumerate(every, 1):
             judge.judged(judge.setting(finer), whole=True)
-            note(judge.setting(finer), "finer")
-    for text in AGENCY_RULES:
+            note(judge.setting(finer), "finer", len(every) - number + len(AGENCY_RULES))
+    for number, text in enumerate(AGENCY_RULES, 1):
         uniform = dict.fromkeys(truth.workload.tables, text)
         if tuple(uniform.values()) not in roles:
             judge.judged(uniform, whole=True)
-            note(uniform, "agency")
+            note(uniform, "agency", len(AGENCY_RULES) - number)
     if best is not None:
-        note(judge.setting(best), "chosen")
+        note(judge.setting(best), "chosen", 0)
     lines = []
     for texts, role in roles.items():
         setting = dict(zip(truth.workload.tables, texts, strict=True))

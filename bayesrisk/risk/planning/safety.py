@@ -19,7 +19,7 @@ from bayesrisk._base import disk
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import check_proof, check_safety
-from bayesrisk.reconstruction.proofs import count_entry, label_sets
+from bayesrisk.reconstruction.prover import count_entry, label_sets
 from bayesrisk.risk.planning.fits import LeakQuestion, PlaceFits, Variant, first_records
 from bayesrisk.risk.planning.limits import PROVEN, PlanLimits
 from bayesrisk.tables import PublishedTables, Workload
@@ -28,25 +28,6 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 
 #: Counts that must not be known.
 _SMALL = 2
-
-
-class _Sets(PlaceFits):
-    """Data sets of a place that are kept as changes of the first."""
-
-    def __init__(self, *arguments: Any) -> None:
-        self.changes: list[list[list[int]]] = []
-        super().__init__(*arguments)
-
-    def note(self, blocks: IntArray, records: IntArray) -> None:
-        """List a data set as changes of the first one."""
-        change = records - self.base[blocks]
-        rows, kinds = np.nonzero(change)
-        self.changes.append(
-            [
-                [int(blocks[row]), int(kind), int(change[row, kind])]
-                for row, kind in zip(rows, kinds, strict=True)
-            ]
-        )
 
 
 def safety_certificates(
@@ -108,7 +89,7 @@ def safety_certificates(
         if base is None:
             yield code, None
             continue
-        sets = _Sets(variants, parents, base)
+        sets = PlaceFits(variants, parents, base)
         counts = sets.base_counts[: sets.start[len(workload.tables)]]
         # Only counts that may be 1 or 2 if they are known within so many.
         wanted = np.flatnonzero((counts > 0) & (counts <= _SMALL + limits.within))
@@ -122,13 +103,14 @@ def safety_certificates(
 
 
 def _document(
-    tables: PublishedTables, workload: Workload, limits: PlanLimits, sets: _Sets, blocks: Any,
+    tables: PublishedTables, workload: Workload, limits: PlanLimits, sets: PlaceFits, blocks: Any,
     kinds: IntArray, places: Mapping[str, Any],
 ) -> dict[str, Any] | None:  # fmt: skip
     """Return the certificate of a place with the limits that it shows, None if there are none."""
     schema, geography = workload.schema, workload.schema.geography
     start = [[int(b), int(k), int(sets.base[b, k])] for b, k in np.argwhere(sets.base).tolist()]
-    used = sorted({entry[1] for change in [start, *sets.changes] for entry in change}) or [0]
+    changes = [_summed(rows) for rows in sets.changes]
+    used = sorted({entry[1] for change in [start, *changes] for entry in change}) or [0]
     number = {kind: i for i, kind in enumerate(used)}
     codes = schema.indices(kinds[used])
     labels = {
@@ -158,7 +140,7 @@ def _document(
         "within": limits.within,
         "kinds": [{n: column[i] for n, column in labels.items()} for i in range(len(used))],
         "start": [[b, number[k], n] for b, k, n in start],
-        "changes": [[[b, number[k], n] for b, k, n in one] for one in sets.changes],
+        "changes": [[[b, number[k], n] for b, k, n in one] for one in changes],
     }  # fmt: skip
     width = len(document["places"][0])
     document["levels"] = {n: w for n, w in document["levels"].items() if w <= width}
@@ -171,6 +153,13 @@ def _document(
         if most is not None and numbers[name] <= most:
             document["limits"][name] = most
     return document if document["limits"] else None
+
+
+def _summed(rows: IntArray) -> list[list[int]]:
+    """Return changes of records, each place and kind once."""
+    keys, inverse = np.unique(rows[:, :2], axis=0, return_inverse=True)
+    numbers = np.bincount(inverse.ravel(), rows[:, 2], len(keys)).astype(np.int64)
+    return [[*key, n] for key, n in zip(keys.tolist(), numbers.tolist(), strict=True) if n]
 
 
 def write_certificates(

@@ -11,6 +11,7 @@ what is left to look at.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -19,6 +20,8 @@ import numpy as np
 from bayesrisk._base.validation import BoolArray
 from bayesrisk.risk.planning.ladders import Rungs
 
+#: Settings of which those that are left are counted.
+_COUNTED = 2**24
 #: A rule of each ladder, by its position.
 Choice = tuple[int, ...]
 #: Verdicts about a setting: all limits are kept; proved that one is not; left open, or a limit that
@@ -76,37 +79,47 @@ def widest(sets: Sets, choice: Choice, unsafe: Callable[[Choice], bool]) -> Choi
     return choice
 
 
-def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choice, str]]:
+def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choice, str, int]]:
     """Yield settings that are looked at with what became of each, the cheapest safe one last.
 
-    Settings that are unsafe by others are left out.  Of equal costs the first by position comes.
+    And how many may still have to be looked at.  Settings that are unsafe by others are left out.
+    Of equal costs the first by position comes.
     """
     sets = Sets(rungs, [])
     every = tuple(np.ones(rung.cost.size, np.bool_) for rung in rungs)
     waiting = [_entry(rungs, every)]
     queued: set[tuple[bytes, ...]] = set()
     verdicts: dict[Choice, str] = {}
+    sizes = tuple(mask.size for mask in every)
+    left = np.ones(sizes if math.prod(sizes) <= _COUNTED else (1,) * len(sizes), np.bool_)
     while waiting:
         _, choice, masks = heapq.heappop(waiting)
         allowed = tuple(np.frombuffer(m, np.bool_) for m in masks)
         excluded = next((one for one in sets.unsafe if sets.finer(choice, one)), None)
         if excluded is None:
-            if choice not in verdicts:
+            new = choice not in verdicts
+            if new:
                 verdicts[choice] = judge.verdict(choice)
-                yield choice, verdicts[choice]
-            if verdicts[choice] == SAFE:
-                return
             if verdicts[choice] == UNSAFE:
                 excluded = widest(sets, choice, judge.still_unsafe)
                 sets.unsafe.append(excluded)
+            if left.shape == sizes:
+                pairs = zip(rungs, choice if excluded is None else excluded, strict=True)
+                rules = [[i] if excluded is None else rung.coarser[:, i] for rung, i in pairs]
+                left[np.ix_(*rules)] = False
+            if new:
+                safe = verdicts[choice] == SAFE
+                yield choice, verdicts[choice], 0 if safe else int(left.sum())
+                if safe:
+                    return
         for ladder, rung in enumerate(rungs):
             # All from which the unsafe rule can be made; of a single setting the rule alone.
             alone = np.arange(rung.cost.size) == choice[ladder]
             excluded_rules = alone if excluded is None else rung.coarser[:, excluded[ladder]]
-            left = allowed[ladder] & ~excluded_rules
-            if not left.any():
+            rest = allowed[ladder] & ~excluded_rules
+            if not rest.any():
                 continue
-            child = (*allowed[:ladder], left, *allowed[ladder + 1 :])
+            child = (*allowed[:ladder], rest, *allowed[ladder + 1 :])
             key = tuple(mask.tobytes() for mask in child)
             if key not in queued:
                 queued.add(key)

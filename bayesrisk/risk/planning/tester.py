@@ -171,12 +171,12 @@ class Tester:
                 tables.append((key, table))
             self._number[key, text] = number
         self.variants = [Variant.make(k[0], t, work.schema, self.kinds) for k, t in tables]
-        self.n_asked = len(work.tables)
+        self.n_answer = len(work.tables)
 
     def _small_counts(self, number: int) -> IntArray:
         """Return the positions of the counts of 1 and 2 of the tables asked for at a place."""
         fits = self.places[number]
-        counts = fits.base_counts[: fits.start[self.n_asked]]
+        counts = fits.base_counts[: fits.start[self.n_answer]]
         small: IntArray = np.flatnonzero(np.isin(counts, _SMALL))
         return small
 
@@ -198,14 +198,25 @@ class Tester:
         key = number, tuple(setting.values())
         leak = self._leaks.get(key)
         if leak is None or (in_full and leak.proved.most >= UNSEEN):
-            low, high = self.ends(number, setting)
-            limits = self.limits
-            question = LeakQuestion(
-                self._small[number], limits.within, limits.recovered, limits.sentences,
-                limits.proved, in_full,
-            )  # fmt: skip
-            leak = self._leaks[key] = Leak(*self.places[number].leaks(low, high, question))
+            question = self._question(number)._replace(in_full=in_full)
+            leak = self._leaks[key] = self._answer(number, setting, question)
         return leak
+
+    def least_leak(self, number: int, setting: Setting) -> Leak:
+        """Return the least leak of a place, of a large one by the questions that leaked last."""
+        key, fits = (number, tuple(setting.values())), self.places[number]
+        if key in self._leaks or not fits.large:
+            return self.leak(number, setting)
+        return self._answer(number, setting, self._question(number)._replace(quick=True))
+
+    def _answer(self, number: int, setting: Setting, question: LeakQuestion) -> Leak:
+        return Leak(*self.places[number].leaks(*self.ends(number, setting), question))
+
+    def _question(self, number: int) -> LeakQuestion:
+        limits, small = self.limits, self._small[number]
+        return LeakQuestion(
+            small, limits.within, limits.recovered, limits.sentences, limits.proved
+        )  # fmt: skip
 
     def leaks(
         self, setting: Setting, order: Sequence[int], *, whole: bool = False

@@ -45,12 +45,16 @@ class _SheetCells(SheetColumns):
         """Yield the cells of the sheet."""
         names, counts, flags = self.roles()
         sheet, choices = self.sheet, self.rules.choices
-        units = {i: 1000 if UNIT.search(sheet.heads[i]) else 1 for i in counts}
+        units = {i: 1000 if sheet.thousands or UNIT.search(sheet.heads[i]) else 1 for i in counts}
         keys: dict[tuple[tuple[str, str], ...], None] = {}
         absent = choices.get("absent") == "zero"
+        plain = self.trees.keys().isdisjoint(names)
+        every = list(zip(*(self.columns[i] for i in names), strict=True)) if plain else []
         for position, (row, texts) in enumerate(sheet.rows):
             labels: dict[str, str] = {}
-            for column, name in names.items():
+            if every and all(every[position]):
+                labels = dict(zip(names.values(), every[position], strict=True))
+            for column, name in names.items() if not labels else ():
                 label = self.columns[column][position]
                 if not label and (choices.get("blank") or any(total_word(t) == 2 for t in texts)):
                     label = "Total"
@@ -65,11 +69,10 @@ class _SheetCells(SheetColumns):
                 text, flag = texts[column], next((texts[f] for f in flags if texts[f]), "")
                 if flag:
                     text = f"{text} {flag}" if WHOLE.fullmatch(text) else flag
-                if POINTS.fullmatch(text) and self.points:
+                if self.points and POINTS.fullmatch(text):
                     text = text.replace(".", "")
-                cell = Cell(
-                    sheet.name, row, sheet.heads[column], labels | more, text, units[column]
-                )
+                every_label = labels | more if more else labels
+                cell = Cell(sheet.name, row, sheet.heads[column], every_label, text, units[column])
                 if absent:
                     keys[tuple(cell.labels.items())] = None
                 yield cell
@@ -78,7 +81,7 @@ class _SheetCells(SheetColumns):
 
     def _label(self, column: int, name: str, label: str) -> dict[str, str]:
         """Return a label of rows, or those of a path that its indentation makes."""
-        if PATH not in label and column not in self.trees:
+        if column not in self.trees:
             return {name: label}
         parts = [p.rstrip(":") for p in label.split(PATH)][self.trees.get(column, 0) :]
         kinds = [heading_kind(p, d, name) for d, p in enumerate(parts, 1)]
@@ -89,8 +92,8 @@ class _SheetCells(SheetColumns):
     def trees(self) -> dict[int, int]:
         """Columns whose labels are paths, with the number of first parts that all have."""
         results = {}
-        for i, column in enumerate(self.columns):
-            paths = [t.split(PATH) for t in column if t]
+        for i, texts in enumerate(self.row_counts):
+            paths = [t.split(PATH) for t in texts if t]
             if i not in self.reasons and any(len(p) > 1 for p in paths):
                 common = 0
                 while all(len(p) > common for p in paths) and len({p[common] for p in paths}) == 1:

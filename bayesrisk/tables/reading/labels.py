@@ -15,7 +15,7 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sums import Ends, Groups, LabelSums
+from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import interval, is_date, key, listing, sex, span, total_word
 
 REST = "others"  # the label of records that a total counts and no other row does
@@ -124,11 +124,11 @@ def variables(
             texts.setdefault(name, {}).setdefault(cell.file, {})[label] = None
     labels = {n: list(dict.fromkeys(x for f in fs.values() for x in f)) for n, fs in texts.items()}
     choices = {name: _label_rules(name, rules) for name in texts}
-    spellings: list[Mapping[str, str]] = [cell.labels for cell in cells]
-    evidence, sums = _all_evidence(labels, choices, spellings, ends, {})
+    coded = CodedLabels([cell.labels for cell in cells], ends)
+    evidence, sums = _all_evidence(labels, choices, coded, {})
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
         totals = {name: one.totals for name, one in evidence.items()}
-        evidence, sums = _all_evidence(labels, choices, spellings, ends, totals)
+        evidence, sums = _all_evidence(labels, choices, coded, totals)
     results = {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
@@ -144,11 +144,10 @@ def variables(
 def _all_evidence(
     labels: Mapping[str, list[str]],
     choices: Mapping[str, tuple[dict[str, str], dict[str, list[str]]]],
-    spellings: Sequence[Mapping[str, str]],
-    ends: Sequence[Ends], totals: Mapping[str, Sequence[str]],
+    coded: CodedLabels, totals: Mapping[str, Sequence[str]],
 ) -> tuple[dict[str, _Evidence], dict[str, LabelSums]]:  # fmt: skip
     """Return the evidence on each variable, and its sums."""
-    sums = {name: LabelSums(name, spellings, ends, totals) for name in labels}
+    sums = {name: LabelSums(name, coded, totals) for name in labels}
     return {n: _evidence(n, x, *choices[n], sums[n]) for n, x in labels.items()}, sums
 
 
@@ -333,6 +332,8 @@ def _totals_rule(name: str, one: TableVariable, groups: Groups, rules: ReadingRu
         return rules.choices.get(plain, rules.choices.get("totals", ""))
     if one.exclusive and short and not groups.above:  # the total counts others: that is sure
         return "partial"
+    if groups.above and not one.exclusive:  # more than the total: some are counted twice
+        return "separate"
     if one.exhaustive and not short:
         text = (
             "the labels of each variable make up its totals, and all files count the same records"

@@ -1,6 +1,7 @@
 """Readings of published tables: what was understood, what is asked, and the tables made of it."""
 
 import hashlib
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from scipy import sparse
 from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.tables._grammar import group_text
+from bayesrisk.tables._grammar import Part
 from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
@@ -127,7 +128,7 @@ class TableReading:
         if not names or not len(self.cells):
             return []
         across = names[-1] if len(names) > 1 else None
-        frame = self.cells.assign(**{n: self.cells[n].map(lambda x: x[:24]) for n in names})
+        frame = self.cells.assign(**{n: self.cells[n].map(_short(self.cells[n])) for n in names})
         if across is None:
             table = frame[[*names, "stated"]].drop_duplicates(names).head(_ROWS)
         else:
@@ -157,6 +158,16 @@ class TableReading:
     def to_toml(self) -> str:
         """Return the text of the file that ``assume`` reads."""
         return to_toml(self.rules)
+
+
+def _short(labels: pd.Series) -> dict[str, str]:
+    """Return labels that are different still when they are cut."""
+    texts: dict[str, str] = {}
+    for label in dict.fromkeys(labels):
+        same = (f"{label[:20]}…{k}" for k in itertools.count(2))
+        text = next(t for t in itertools.chain([label[:24]], same) if t not in texts)
+        texts[text] = label
+    return {label: text for text, label in texts.items()}
 
 
 def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
@@ -211,7 +222,7 @@ class _Entry(NamedTuple):
     """A cell in its place, with the group of codes of each variable, and its value."""
 
     cell: Cell
-    place: tuple[str, ...]
+    place: tuple[str, ...]  # as labels are compared
     margin: tuple[tuple[str, tuple[int, ...]], ...]
     value: Value
 
@@ -222,10 +233,12 @@ def _entries(
     separate = [name for name, variable in variables_.items() if variable.separate]
     joint = [name for name in variables_ if name not in separate]
     entries = []
+    groups = {name: variables_[name].groups for name in joint}
     for cell, value in zip(cells, meanings, strict=True):
-        place = tuple(cell.labels.get(name, "all") for name in separate)
-        keys = ((n, key(cell.labels[n])) for n in joint if n in cell.labels)
-        margin = tuple((n, g) for n, k in keys if (g := variables_[n].groups.get(k)))
+        labels = cell.labels
+        place = tuple([key(labels.get(name, "all")) for name in separate])
+        keys = [(n, key(labels[n])) for n in joint if n in labels]
+        margin = tuple([(n, g) for n, k in keys if (g := groups[n].get(k))])
         entries.append(_Entry(cell, place, margin, value))
     return entries
 
@@ -239,15 +252,17 @@ def _tables(
     inside = {name: v for name, v in variables_.items() if name not in separate}
     spelled: dict[tuple[str, ...], tuple[str, ...]] = {}
     for entry in entries:
-        spelled.setdefault(tuple(map(key, entry.place)), entry.place)
+        if entry.place not in spelled:
+            labels_of = entry.cell.labels
+            spelled[entry.place] = tuple(labels_of.get(name, "all") for name in separate)
     level, codes = _level(separate), _codes(len(spelled), bool(separate))
     code_by_place = dict(zip(spelled, codes, strict=True))
     # The cells of each table, and in each place the value of a cell.
     tables: dict[str, dict[Any, dict[str, tuple[Cell, Value]]]] = {}
     laws: dict[str, Likelihood] = {}
     for entry in entries:
-        place = code_by_place[tuple(map(key, entry.place))]
-        title = " * ".join(n for n in inside if n in dict(entry.margin)) or "total"
+        place = code_by_place[entry.place]
+        title = " * ".join(n for n, _ in entry.margin) or "total"
         title += f" ({entry.value.kind})" * bool(entry.value.kind)
         for name in _numbered(title):  # what two files say of a cell is of two tables
             table, law = tables.setdefault(name, {}), laws.setdefault(name, entry.value.law)
@@ -259,6 +274,7 @@ def _tables(
     rows_by_code = {code: i for i, code in enumerate(codes)}
     rows, described, counts, hidden, laws_by_table = [], [], {}, {}, {}
     names = dict(zip(codes, spelled.values(), strict=True))
+    apart = [list(variables_).index(name) for name in separate]
     files = {file: Path(file).name for file in dict.fromkeys(cell.file for cell in cells)}
     for name, table in tables.items():
         parts, used = [], set[str]()
@@ -269,14 +285,14 @@ def _tables(
             title = ", ".join(labels.values()) or "total"
             text = next(t for t in _numbered(title) if t not in used)
             used.add(text)
-            parts.append({"cells": [text], "where": {n: group_text(g) for n, g in margin}})
+            parts.append(Part((text,), (), margin, ()))
+            here = [labels.get(n, "all") for n in variables_]
             for place, (cell, value) in places.items():
-                numbers[rows_by_code[place], column] = value.number
-                covered[rows_by_code[place], column] = value.hidden
-                labels_here = dict(zip(separate, names[place], strict=True))
-                every = {n: labels_here.get(n) or labels.get(n, "all") for n in variables_}
-                source = {"stated": cell.text, "file": files[cell.file], "row": cell.row}
-                rows.append({"place": place, "table": name, "cell": text, **every, **source})
+                row, every = rows_by_code[place], [*here]
+                numbers[row, column], covered[row, column] = value.number, value.hidden
+                for position, label in zip(apart, names[place], strict=True):
+                    every[position] = label
+                rows.append((place, name, text, *every, cell.text, files[cell.file], cell.row))
         described.append({"name": name, "parts": parts})
         counts[level, name] = sparse.csr_array(numbers)
         if covered.any():
@@ -292,7 +308,7 @@ def _tables(
     schema = {"name": "published", "attributes": columns, "geography": geography}
     work = Workload.from_dict({"schema": schema, "levels": [level], "tables": described})
     return (
-        pd.DataFrame(rows),
+        pd.DataFrame(rows, columns=[*_CELL[:3], *variables_, *_CELL[3:]]),
         (work, {level: np.array(codes)}, counts, hidden, laws_by_table),
         names,
     )

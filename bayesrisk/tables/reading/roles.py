@@ -4,7 +4,7 @@ import functools
 import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,12 +38,12 @@ _COUNT = re.compile(
 )
 _FLAG = re.compile(r"(.* )?(flags?|symbols?|annotations?)|((obs|observation) )?status( code)?")
 _NO_COUNT = re.compile(
-    r".*(%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|average age|index|"
-    r"uptake|coverage|prevalence|"
-    r"per 1[0 ,]*00|per capita)\b).*"
+    r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
+    r"average age|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
+    r"per capita)\b).*"
 )
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
-_GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|band|range))?")
+_GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _IDENTIFIER = re.compile(
     r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
     r"postcode)( \d+)?( .*)?"
@@ -84,16 +84,17 @@ class SheetColumns:
         self.sheet, self.rules = _counting(sheet), rules
         sheet = self.sheet
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
-        self.columns = [[row[i] for _, row in sheet.rows] for i in range(len(self.heads))]
+        rows = [row for _, row in sheet.rows]
+        self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
         if rules.choices.get("blank") == "above":
             self.columns = [_filled(column) for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
         self.fixed = {
-            i: len({row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
-                    for _, row in s.rows}) == 1
-            and all(head in map(key, s.heads) for s in sheets)
+            i: all(head in map(key, s.heads) for s in sheets)
+            and _constant(row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
+                          for _, row in s.rows)
             for i, head in enumerate(self.heads)
         }  # fmt: skip
 
@@ -126,8 +127,10 @@ class SheetColumns:
 
     def paired(self, i: int, j: int) -> bool:
         """Return whether two columns say the same: each text of one has one of the other."""
-        pairs = set(zip(self.columns[i], self.columns[j], strict=True))
-        return len(pairs) == len({*self.columns[i]}) == len({*self.columns[j]}) > 1
+        size = len(self.row_counts[i])
+        if not size == len(self.row_counts[j]) > 1:
+            return False
+        return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
     def doubt(self, i: int, words: Sequence[int]) -> str:
         """Return why numbers are no counts of records while other columns may be; empty if not."""
@@ -135,7 +138,7 @@ class SheetColumns:
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        if _PERIOD.fullmatch(head) or (
+        if (_PERIOD.fullmatch(head) and all(map(_may_be_period, plain))) or (
             plain and len(plain) == len(texts) and not head and all(1800 < n < 2100 for n in plain)
         ):
             return "a period"
@@ -212,10 +215,11 @@ class SheetColumns:
         else:
             self.reasons |= dict.fromkeys(numeric, "other counts were named")
         if not counts:
+            unused = "".join(f"; {self.sheet.heads[i]}: {r}" for i, r in self.reasons.items())
             raise DataError(
-                f"{self.sheet.name}: must have a column of counts, got {quote(self.sheet.heads)}; "
-                "columns.HEADING=count names it (records of people are no table: tabulate them, or "
-                "use audit)"
+                f"{self.sheet.name}: must have a column of counts, got {quote(self.sheet.heads)}"
+                f"{unused[:200]}; columns.HEADING=count names it (records of people are no table: "
+                "tabulate them, or use audit)"
             )
         self._refuse_same(counts)
         self._drop(names, choices)
@@ -254,7 +258,9 @@ class SheetColumns:
             return False
         wrong = [t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
-        rows = self.row_counts[i]
+        rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, texts)))
+        if below > 1:  # one alone may be a code for what is withheld
+            return True
         return 3 * sum(rows[t] for t in wrong) >= sum(rows[t] for t in texts if t[-1].isdigit()) > 0
 
     def _refuse_estimates(self, choices: Mapping[int, str]) -> None:
@@ -296,17 +302,26 @@ class SheetColumns:
         return chosen
 
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
-        """Return whether rows are told apart by a column, and not without it."""
+        """Return whether rows are told apart by a column, and not without it.
+
+        It repeats its texts, or most rows are told apart by it alone: counts that happen to differ
+        where a label stands twice are none.
+        """
         columns, size = [self.columns[j] for j in names], len(self.columns[i])
         without = len({*zip(*columns, strict=True)}) if columns else 1
-        return without < size == len({*zip(*columns, self.columns[i], strict=True)})
+        few = 4 * len(self.row_counts[i]) <= size and 10 * without <= 9 * size
+        return (few or 2 * without <= size) and without < size == len(
+            {*zip(*columns, self.columns[i], strict=True)}
+        )
 
     def _counts_rows(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether a column has another number in each row, which nothing else needs."""
         column = self.columns[i]
+        if len(self.row_counts[i]) < len(column):
+            return False
         rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
         numbers = all(map(str.isdecimal, column))
-        return len(names) > 1 and numbers and len({*column}) == len(column) == len(rest)
+        return len(names) > 1 and numbers and len(column) == len(rest)
 
     def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
         """Take out columns that say nothing, and those that another one spells."""
@@ -356,16 +371,20 @@ class SheetColumns:
         choices: Mapping[int, str],
     ) -> None:
         """Refuse rows of the same labels with other counts, which nothing tells apart."""
+        every = list(zip(*(self.columns[i] for i in names), strict=True))
+        if len({*every}) == len(self.sheet.rows):
+            return
         first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
         for position, (number, row) in enumerate(self.sheet.rows):
-            labels = tuple(self.columns[i][position] for i in names)
+            labels = every[position] if every else ()
             texts = [row[i] for i in counts]
             other = first.setdefault(labels, (number, texts))
             if other[1] != texts and all(labels):
                 raise DataError(
                     f"{self.sheet.name}: rows {other[0]} and {number}: must have different labels "
                     f"where their counts differ, got {quote(', '.join(labels))} twice: "
-                    "columns.HEADING=NAME names the column that tells them apart"
+                    "columns.HEADING=NAME names the column that tells them apart; if none does, "
+                    "call one otherwise"
                 )
 
     def _titled(
@@ -390,6 +409,11 @@ class SheetColumns:
             for i, name in names.items()
         }
         names = short if len({*short.values()}) == len(short) else names
+        seen = Counter[tuple[str, str]]()
+        for i, name in names.items():  # of one heading: told apart by their position
+            same = (name, sheet.heads[i])
+            seen[same] += 1
+            names[i] = f"{name} {seen[same]}" if seen[same] > 1 and i not in choices else name
         titles = [*names.values(), *dict.fromkeys(n for labels in counts.values() for n in labels)]
         wrong = [name for name in titles if titles.count(name) > 1 or _RESERVED.fullmatch(name)]
         if wrong:
@@ -412,13 +436,25 @@ def _counting(sheet: Sheet) -> Sheet:
         for _, row in sheet.rows
         if not changed.isdisjoint(row)
         for text in row
-        if text and not text[0].isdigit() and _NO_COUNT.fullmatch(key(text))
+        if any(map(str.isalpha, text)) and not text[0].isdigit() and _NO_COUNT.fullmatch(key(text))
     }
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
     if not labels or not rows:
         return sheet
     left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
     return sheet._replace(rows=rows, left=[*sheet.left, *left])
+
+
+def _constant(texts: Iterable[str]) -> bool:
+    """Return whether all of some texts are the same one."""
+    rest = iter(texts)
+    first = next(rest, None)
+    return first is not None and all(text == first for text in rest)
+
+
+def _may_be_period(number: int) -> bool:
+    """Return whether a number may be a month, a week, a year, or a date as a number."""
+    return number <= 53 or 1000 <= number < 3000 or number > 9999
 
 
 def _filled(column: Sequence[str]) -> list[str]:

@@ -26,10 +26,17 @@ _NOTE = re.compile(
     r"[*†‡©].*",
     re.IGNORECASE,
 )
+#: A title or a note on the unit of all counts.
+_THOUSANDS = re.compile(
+    r"[(\[]([\w ]+ )?(in |en )?(thousands|['’`]000s?|1[ ,]?000s|tausend|tsd\.?|milliers)[)\]]|"
+    r"\b(numbers|figures|data|persons|people|counts|values|levels|zahlen|angaben|chiffres|effectifs)"
+    r"( \w+){0,2} (in|en) (thousands|['’`]000s?|tausend|tsd\.?|milliers)\b",
+    re.IGNORECASE,
+)
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
 _FORMS = {
-    "{": "JSON", "[": "JSON of an API", "<": "a web page or XML",
+    "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
 }  # fmt: skip
 #: Levels of a tree of labels or headings are apart by this.
@@ -39,7 +46,8 @@ PATH = "!!"
 class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
-    ``part`` says which sheet of a workbook it is.
+    ``part`` says which sheet of a workbook it is, ``thousands`` whether a title or a note says that
+    all counts are in units of 1,000.
     """
 
     name: str
@@ -47,6 +55,7 @@ class Sheet(NamedTuple):
     rows: list[tuple[int, list[str]]]
     left: list[tuple[int, str, str]]
     part: str = ""
+    thousands: bool = False
 
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
@@ -78,7 +87,8 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
         text = raw.decode(coding)
     except UnicodeError:
         text = raw.decode("cp1252", errors="replace")
-    form = next((f for start, f in _FORMS.items() if text.lstrip().startswith(start)), None)
+    first = "".join(text[:1024].split())
+    form = next((f for start, f in _FORMS.items() if first.startswith(start)), None)
     if form:
         raise DataError(
             f"{name}: must be a table with headings and rows, got {form}: save or download it as "
@@ -214,18 +224,16 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     numbers = any(_countlike(row[j]) for _, row, _, _ in full for j in numeric)
 
     def data(row: Sequence[str]) -> bool:
-        return sum(map(bool, row)) > 1 and any(
+        return _filled(row) > 1 and any(
             _countlike(row[j]) or (not numbers and is_mark(row[j])) for j in numeric
         )
 
     def stated(row: Sequence[str]) -> bool:
-        return data(row) or (
-            sum(map(bool, row)) > 1 and any(row[j] and is_mark(row[j]) for j in numeric)
-        )
+        return data(row) or (_filled(row) > 1 and any(row[j] and is_mark(row[j]) for j in numeric))
 
     block, start = list[int](), None  # the first rows side by side of which one has a number
     for position, (_, row, size, _) in enumerate(full):
-        if sum(map(bool, row)) > 1 and size <= width:
+        if _filled(row) > 1 and size <= width:
             block.append(position)
             if data(row) and (len(block) > 1 or not any(map(_countlike, row))):
                 start = block[0]
@@ -253,10 +261,11 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
         head, first = joined, first + 1
     left = [(i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
     heads = [row for _, row, _, _ in full[start:first]] + [head]
-    last = max((i for i in range(first, len(full)) if stated(full[i][1])), default=first - 1)
+    backwards = range(len(full) - 1, first - 1, -1)
+    last = next((i for i in backwards if stated(full[i][1])), first - 1)
     inner = [row for _, row, _, _ in full[first : last + 1]]
     sections = _sections(inner, heads, labels)
-    lone = [position for position, row in enumerate(inner) if sum(map(bool, row)) == 1]
+    lone = [position for position, row in enumerate(inner) if _filled(row) == 1]
     if lone == [0] and inner[0][0]:  # the name of the labels, in a row of its own
         head, first = [inner[0][0], *head[1:]], first + 1
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
@@ -269,7 +278,9 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
         if row in heads:
             left.append((i, _short(row), "the headings again"))
             continue
-        alone = sum(map(bool, row)) < 2
+        alone = _filled(row) < 2
+        if alone and not any(map(str.isalnum, "".join(row))) and position < last:
+            continue  # a line between rows
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
         if closed:
             left.append((i, _short(row), "a note below the table"))
@@ -281,6 +292,9 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
         complete = labels and all(row[j] for j in labels if head[j])
         if position > last and alone:  # no label: a title of notes, or a sentence
             beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
+        if position > last and alone and 0 in numeric and number_range(row[0]):
+            left.append((i, _short(row), "a row without counts"))
+            continue
         if position > last and (beyond or not complete or _is_note(row)):
             if not row[0] or number_range(row[0]) or _split_otherwise(row[0], width):
                 raise DataError(
@@ -303,7 +317,9 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     head = ["section", *head] if sections else head
     keep = [j for j in range(len(head)) if head[j] or any(row[j] for _, row in body)]
     body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
-    return Sheet(name, [head[j] for j in keep], body, left)
+    apart = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
+    thousands = any(_THOUSANDS.search(text) for _, row, _, _ in apart for text in row)
+    return Sheet(name, [head[j] for j in keep], body, left, thousands=thousands)
 
 
 def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:
@@ -358,7 +374,7 @@ def _sections(
             continue
         if row in heads:
             continue
-        if sum(map(bool, row)) < 2:
+        if _filled(row) < 2:
             if before and section:  # no row below it
                 return False
             gaps, section, before = gaps and empty, row[0], True
@@ -397,6 +413,11 @@ def _depth(row: Sequence[str]) -> int:
     return len(row[0]) - len(row[0].lstrip()) if row else 0
 
 
+def _filled(row: Sequence[str]) -> int:
+    """Return how many texts of a row are not empty."""
+    return len(row) - row.count("")
+
+
 def _trimmed(row: Sequence[str]) -> Sequence[str]:
     """Return a row without the empty texts at its end."""
     size = len(row)
@@ -407,7 +428,7 @@ def _trimmed(row: Sequence[str]) -> Sequence[str]:
 
 def _width(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of fields that most rows with several texts have, and none has more."""
-    sizes = Counter(len(row) for row in rows if sum(map(bool, row)) > 1)
+    sizes = Counter(len(row) for row in rows if _filled(row) > 1)
     return sizes.most_common(1)[0][0] if sizes else 0
 
 
@@ -449,7 +470,8 @@ def _joined(
         mark = is_mark(text) and (text in marks or not (any(map(str.isalpha, text)) or text == "%"))
         wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
         if text:
-            words += -1 if WHOLE.fullmatch(text) or noted(text) or mark or wide else 1
+            number = WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) or noted(text)
+            words += -1 if number or mark or wide else 1
     if words <= 0:
         return []
     code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
@@ -458,9 +480,10 @@ def _joined(
     ):
         return list(row)  # a row of codes, and the row of their labels
     gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
-    if not gaps and (row[0] or not all(b for a, b in zip(head, row, strict=True) if a)):
+    over_all = words == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
+    if not gaps and (row[0] not in ("", head[0]) or not over_all):
         return []
-    if len({*filter(None, row)}) == 1 < sum(map(bool, row)):  # it says the same of all
+    if len({*filter(None, row)}) == 1 < _filled(row):  # it says the same of all
         return list(head)
     above = list(head)
     for j in range(1, len(above)):

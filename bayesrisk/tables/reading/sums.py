@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from bayesrisk._base.validation import BoolArray, IntArray
@@ -44,6 +45,29 @@ class Groups(NamedTuple):
         return self.good > 1 or (self.good > 0 and self.bits >= _ALONE)
 
 
+class CodedLabels:
+    """The labels of counts as numbers, a column for each variable: 0 where a count has none.
+
+    ``spellings`` are those of each variable by their number, in the order in which they stand;
+    ``labels`` its different labels as they are written.
+    """
+
+    def __init__(self, labels: Sequence[Mapping[str, str]], ends: Sequence[Ends]) -> None:
+        self.names = list(dict.fromkeys(name for entry in labels for name in entry))
+        self.spellings: dict[str, list[str]] = {}
+        self.labels: dict[str, list[str]] = {}
+        self.codes = np.zeros((len(labels), len(self.names)), np.int64)
+        for column, name in enumerate(self.names):
+            texts = np.array([entry.get(name, "") for entry in labels], dtype=object)
+            places, written = pd.factorize(texts)
+            number = {"": 0}
+            codes = np.array([number.setdefault(key(x), len(number)) for x in written])
+            self.codes[:, column] = codes[places]
+            self.spellings[name] = list(number)
+            self.labels[name] = list(filter(None, written))
+        self.low, self.high = np.array(ends, np.int64).reshape(-1, 2).T
+
+
 class LabelSums:
     """Counts by the labels of one variable, in groups that have all other labels in common.
 
@@ -52,33 +76,35 @@ class LabelSums:
     labels of each variable that count all, and tell no groups apart.
     """
 
-    def __init__(
-        self, name: str, labels: Sequence[Mapping[str, str]], ends: Sequence[Ends],
-        totals: Mapping[str, Sequence[str]],
-    ) -> None:  # fmt: skip
+    def __init__(self, name: str, labels: CodedLabels, totals: Mapping[str, Sequence[str]]) -> None:
         every = next(iter(totals.get(name, ())), "")
-        groups: dict[frozenset[tuple[str, str]], int] = {}
-        self.column: dict[str, int] = {}
-        both_ends: dict[tuple[int, int], Ends] = {}
-        for entry, end in zip(labels, ends, strict=True):
-            spelled = [(n, key(x)) for n, x in entry.items() if n != name]
-            context = frozenset((n, k) for n, k in spelled if k not in totals.get(n, ()))
-            label = key(entry.get(name, every))
-            positions = (
-                groups.setdefault(context, len(groups)),
-                self.column.setdefault(label, len(self.column)),
-            )
-            low, high = both_ends.get(positions, (0, UNBOUNDED))
-            both_ends[positions] = (max(low, end[0]), min(high, end[1]))
+        group, own = np.zeros(len(labels.codes), np.int64), np.zeros(len(labels.codes), np.int64)
+        texts = [""]
+        for column, other in enumerate(labels.names):
+            spelled = labels.spellings[other]
+            if other == name:
+                own, texts = labels.codes[:, column], spelled
+                continue
+            apart = np.arange(len(spelled))
+            apart[[i for i, k in enumerate(spelled) if k in totals.get(other, ())]] = 0
+            # Groups are numbered again, so that the numbers stay small.
+            group = np.unique(group * len(spelled) + apart[labels.codes[:, column]],
+                              return_inverse=True)[1].ravel()  # fmt: skip
+        present = np.unique(own)
+        spelled_here = [texts[code] or every for code in present]
+        self.column = {k: i for i, k in enumerate(dict.fromkeys(spelled_here))}
+        own = np.array([self.column[k] for k in spelled_here], np.int64)[
+            np.searchsorted(present, own)
+        ]
         # Where few labels have a count in each group, sums say nothing, and there is no room.
-        shape = (len(groups), len(self.column))
+        shape = (int(group.max(initial=-1)) + 1, len(self.column))
         shape = shape if shape[0] * shape[1] <= _MOST_ENTRIES else (0, shape[1])
         self.low, self.high = np.zeros(shape, np.int64), np.full(shape, UNBOUNDED)
         self.present = np.zeros(shape, np.bool_)
         if shape[0]:
-            rows, columns = np.array(list(both_ends)).T
-            self.low[rows, columns], self.high[rows, columns] = np.array(list(both_ends.values())).T
-            self.present[rows, columns] = True
+            np.maximum.at(self.low, (group, own), labels.low)
+            np.minimum.at(self.high, (group, own), labels.high)
+            self.present[group, own] = True
         self.bounded = self.present & (self.high < UNBOUNDED)
         self.largest = np.where(self.bounded, self.high, 0)  # the largest counts, 0 where unknown
 

@@ -28,6 +28,7 @@ _NOTED = re.compile(
     rf"{_NUMBER} ?(?:[(\[]((?:note )?[\w*†‡#^~]{{1,8}})[)\]]|([A-Za-z*†‡#^~{_RAISED}]{{1,3}}))",
     re.IGNORECASE,
 )
+_MONTH = re.compile("jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec", re.IGNORECASE)
 _MARK = re.compile(
     r"[^\w\s]{0,4}[a-z]{0,2}[^\w\s]{0,2}|: [a-z]{1,2}|[a-z]\.[a-z]\.?|n/a|\[?low\]?|nan|null|none|"
     r"missing|nil|masked|msk|conf\.?|unreliable|(?:\w+ ){0,2}(?:suppressed|withheld|redacted|"
@@ -49,7 +50,7 @@ _WHOM = (
 )
 _TOTALS = re.compile(
     rf"(?:grand |sub)?totals?(?: of)?(?:[^\w ].*| ?[-–—:(\[,].*| (?:all )?{_WHOM})?|"
-    r"_t|tot(?:al)?e?|overall|all|both(?: sexes| genders)?|"
+    r"_t|tot(?:al)?e?|overall|all|both(?: sexes| genders)?|\w{3,}wide|"
     r"insgesamt|gesamt|zusammen|summe|ensemble|totaal|totalt|in totale|i alt|yhteensä|samtals|"
     r"celkem|spolu|og[oó]łem|razem|összesen|toplam|ukupno|skupaj|iš viso|kopā|kokku|общо|всего|"
     r"всього|итого|σ[υύ]νολο|cyfanswm|iomlán|jumlah|所有|合计|总计|計|総数",
@@ -58,7 +59,7 @@ _TOTALS = re.compile(
 _ALL = re.compile(rf"(?:all|both|total of all)(?: the)? {_WHOM}", re.IGNORECASE)
 _PERHAPS = re.compile(
     r"(?:all|both)(?! other)(?: [\w-]+){1,2}|.* totals?|totals? .*|persons|people|everybody|"
-    r"everyone|population|\\w{3,}wide|t|9+",
+    r"everyone|population|t|9+",
     re.IGNORECASE,
 )
 _SEXES = {
@@ -94,10 +95,13 @@ def sex(label: str) -> str | None:
 def total_word(label: str, variable: str = "") -> int:
     """Return 2 for a word that says a total, 1 for one that may, and 0 for others.
 
-    "All" with the name of its variable is a total: "All schools" among schools.
+    "All" with the name of its variable is a total: "All schools" among schools; so are ages from 0
+    on, which may count people of unknown age.
     """
     plain = " ".join(label.split()).rstrip(":").casefold()
     if label.strip().casefold() == "_t" or _TOTALS.fullmatch(plain) or _ALL.fullmatch(plain):
+        return 2
+    if interval(label) == (0, UNBOUNDED):
         return 2
     noun = plain.partition("all ")[2] if plain.startswith("all ") else ""
     if noun and len(variable) > 2 and noun.startswith(key(variable)[:-1]):
@@ -154,7 +158,9 @@ class Noted(NamedTuple):
 def noted(text: str) -> Noted | None:
     """Return a count and the note beside it, for a text such as ``5(a)`` or ``12 [note 1]``."""
     match = _NOTED.fullmatch(text)
-    return Noted(match[1], match[2] or match[3]) if match else None
+    if not match or _MONTH.fullmatch(match[3] or ""):  # 7 May
+        return None
+    return Noted(match[1], match[2] or match[3])
 
 
 def is_date(text: str) -> bool:

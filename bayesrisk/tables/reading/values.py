@@ -11,7 +11,7 @@ from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, SuppressedCounts
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.sums import LabelSums
+from bayesrisk.tables.reading.sums import CodedLabels, LabelSums
 from bayesrisk.tables.reading.texts import (
     WHOLE,
     is_mark,
@@ -148,19 +148,17 @@ def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:
         if WHOLE.fullmatch(cell.text) and (end := number_range(cell.text)):
             ends.append(end)
             spelled.append(cell.labels)
-    words: dict[str, dict[str, int]] = {}
-    for labels in spelled:
-        for name, label in labels.items():
-            words.setdefault(name, {})[key(label)] = total_word(label)
+    coded = CodedLabels(spelled, ends)
+    words = {name: {key(x): total_word(x) for x in labels} for name, labels in coded.labels.items()}
     totals = {
         name: sorted(filter(labels.get, labels), key=lambda k: -labels[k])
         for name, labels in words.items()
     }
     off = []
-    for name, every in totals.items():
-        if not every and all(name in labels for labels in spelled):
+    for column, (name, every) in enumerate(totals.items()):
+        if not every and coded.codes[:, column].all():
             continue  # there is no total
-        sums = LabelSums(name, spelled, ends, totals)
+        sums = LabelSums(name, coded, totals)
         off += sums.missed(every[0] if every else "")
     return off
 

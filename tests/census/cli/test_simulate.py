@@ -7,7 +7,7 @@ import numpy as np
 
 from bayesrisk import Release, Workload, make_mechanism, simulate_population, tabulate
 from bayesrisk.census import population_spec, stylised_change
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.tables import Microdata
 
 COMMAND = (

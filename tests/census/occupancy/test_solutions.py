@@ -16,7 +16,7 @@ from bayesrisk.census import (
     occupancy_variability,
     reconstruct_occupancy,
 )
-from bayesrisk.census.occupancy.statistics import UNIT
+from bayesrisk.census.occupancy.household_law import UNIT
 from bayesrisk.constraints import solvers as model
 from bayesrisk.constraints.highs import HighsWarm
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError

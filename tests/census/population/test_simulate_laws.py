@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import chi2, norm
 
 from bayesrisk.census import population_spec, population_summary, simulate_population
-from bayesrisk.census.population import spec as laws, spec as national
-from bayesrisk.census.population.simulate import fill_blocks
-from bayesrisk.census.population.spec import race_class
+from bayesrisk.census.population import figures, spec as laws
+from bayesrisk.census.population.people import fill_blocks
+from bayesrisk.census.population.race_ethnicity import race_class
 
 FEW = 1e-6  # how rarely a test of a true law may fail
 
@@ -51,12 +51,12 @@ def test_large_households(plain):
 
 def test_vacant_units(plain):
     status = plain.households.codes("vacancy")
-    rate = sum(national.VACANT) / (national.HOUSEHOLDS + sum(national.VACANT))
+    rate = sum(figures.VACANT) / (figures.HOUSEHOLDS + sum(figures.VACANT))
     occupied = (status == 0).sum()
     # negative binomial: vacant units before that many occupied ones
     error = np.sqrt(occupied * rate) / (1 - rate)
     assert abs((status > 0).sum() - occupied * rate / (1 - rate)) < norm.isf(FEW) * error
-    law = np.array(national.VACANT) / sum(national.VACANT)
+    law = np.array(figures.VACANT) / sum(figures.VACANT)
     seen = np.bincount(status, minlength=8)[1:]
     statistic, freedom = chi_square(seen, seen.sum() * law)
     assert statistic < chi2.isf(FEW, freedom)
@@ -74,9 +74,9 @@ def test_tenure_is_the_nations_on_average(plain):
     occupied = units.codes("vacancy") == 0
     block = units.places()[1][occupied]
     tenure = units.codes("tenure")[occupied]
-    for code, count in enumerate(national.TENURE, 1):
+    for code, count in enumerate(figures.TENURE, 1):
         mean, error = by_block_error((tenure == code).astype(float), block)
-        assert abs(mean - count / national.HOUSEHOLDS) < norm.isf(FEW) * error
+        assert abs(mean - count / figures.HOUSEHOLDS) < norm.isf(FEW) * error
 
 
 def test_tenure_is_alike_in_blocks(plain):
@@ -158,10 +158,10 @@ def test_block_sizes_are_those_of_the_published_table(state):
     within one household's reach of that end, for which the law gives a bound.
     """
     summary = population_summary(state)
-    law, total = laws.block_law(), sum(national.CLASS_BLOCKS)
+    law, total = laws.block_law(), sum(figures.CLASS_BLOCKS)
     number = summary.blocks.sum()
-    ends = [low for low, _ in national.SIZE_CLASSES] + [law.size]
-    for i, count in enumerate(national.CLASS_BLOCKS):
+    ends = [low for low, _ in figures.SIZE_CLASSES] + [law.size]
+    for i, count in enumerate(figures.CLASS_BLOCKS):
         share = count / total
         near = (
             law[max(ends[i] - 3, 0) : ends[i] + 3].sum()
@@ -180,7 +180,7 @@ def test_uniques_and_homogeneity_are_in_the_published_range(state):
     """
     frame = population_summary(state).to_frame()
     defined = np.array([7_373, 61_820, 62_760, 71_410, 37_660, 23_270, 11_670])
-    defined = defined / (np.array(national.CLASS_PEOPLE) / 1000)
+    defined = defined / (np.array(figures.CLASS_PEOPLE) / 1000)
     low, high = frame["published_unique"], frame["published_unique"] / defined
     assert ((frame["unique"] > low - 4) & (frame["unique"] < high + 4)).all()
     for name in ("modal", "proportional"):
@@ -198,11 +198,11 @@ def test_ages_and_relationships_are_near_the_census(state):
     census = np.array([20_201_362 + 20_348_657 + 20_677_194, 22_040_343 + 21_585_999, 82_134_554])
     census = np.append(census, [45_006_716 + 36_482_729, 21_713_429 + 13_061_122 + 5_493_433])
     seen = np.histogram(age, [0, 15, 25, 45, 65, 111])[0] / age.size
-    assert seen == pytest.approx(census / national.PEOPLE, abs=0.03)
+    assert seen == pytest.approx(census / figures.PEOPLE, abs=0.03)
     role = persons.table.column("relationship").to_numpy()
     role = np.bincount(role[role < 6], minlength=6) / (role < 6).sum()
     published = np.array([116_716_292, 56_510_377, 7_744_711, 88_820_256, 20_462_877, 10_503_702])
-    assert role == pytest.approx(published / national.HOUSEHOLD_PEOPLE, abs=0.01)
+    assert role == pytest.approx(published / figures.HOUSEHOLD_PEOPLE, abs=0.01)
 
 
 def test_children_are_of_either_parent(state):

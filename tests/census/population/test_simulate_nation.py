@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import chi2
 
 from bayesrisk.census import population_spec, population_summary
-from bayesrisk.census.population import spec as national
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population import figures
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 
 FEW = 1e-6  # how rarely a test of a true law may fail
@@ -55,8 +55,8 @@ def test_counties_lie_beside_each_other():
 
 def test_blocks_have_the_published_sizes():
     nation = Nation.scaled(2e-3)
-    shares = np.array(national.CLASS_BLOCKS, dtype=float)
-    shares = np.append(shares, national.ALL_BLOCKS - shares.sum()) / national.ALL_BLOCKS
+    shares = np.array(figures.CLASS_BLOCKS, dtype=float)
+    shares = np.append(shares, figures.ALL_BLOCKS - shares.sum()) / figures.ALL_BLOCKS
     seen = np.zeros(shares.size)
     for county in range(nation.counties):
         found = population_summary(nation.county(county, seed=4))

@@ -15,8 +15,8 @@ from bayesrisk.census import (
     population_summary,
     simulate_population,
 )
-from bayesrisk.census.population import spec as national
-from bayesrisk.census.population.spec import (
+from bayesrisk.census.population import figures
+from bayesrisk.census.population.subsidies import (
     draw_bedrooms,
     largest_in_block,
     property_sizes,
@@ -97,7 +97,7 @@ def test_weights_are_the_heuristic_likelihood():
     for b, f, value in zip(block.tolist(), flags.tolist(), got, strict=True):
         expected = sum(
             log(p) if flag else log(1 - p)
-            for p, flag in zip(national.SUBSIDISED_PROFILE, f, strict=True)
+            for p, flag in zip(figures.SUBSIDISED_PROFILE, f, strict=True)
         )
         expected -= log(seen[(b, *f)] / size[b])
         assert value == pytest.approx(expected, rel=1e-12)
@@ -166,7 +166,7 @@ def test_one_household_of_each_block_is_drawn_by_its_weight():
         block, tiled, np.ones(blocks, dtype=np.int64), spec, np.random.default_rng(2)
     )
     assert ((bedrooms > 0) == chosen).all()
-    profile = national.SUBSIDISED_PROFILE
+    profile = figures.SUBSIDISED_PROFILE
     weight = []
     for group, minors in ((0, False), (1, True), (4, True)):
         flags = [i == group for i in range(5)] + [minors]

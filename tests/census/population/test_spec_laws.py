@@ -6,27 +6,27 @@ from hypothesis import given, strategies as st
 from oracles.population import combinations, renewal_overshoot
 from scipy.stats import chi2
 
-from bayesrisk.census.population import spec as laws, spec as national
-from bayesrisk.census.population.spec import dirichlet_rows, pick, race_class, race_masks
+from bayesrisk.census.population import figures, spec as laws, spec as national
+from bayesrisk.census.population.race_ethnicity import dirichlet_rows, pick, race_class, race_masks
 from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 
 def test_published_totals_add_up():
-    assert sum(national.SIZES) == sum(national.KINDS) == sum(national.HOLDER_AGES)
-    assert sum(national.SIZES) == national.HOUSEHOLDS
-    assert sum(map(sum, national.RACE_ETHNICITY)) == national.PEOPLE
-    assert sum(national.GROUP_QUARTERS) + national.HOUSEHOLD_PEOPLE == national.PEOPLE
-    assert sum(national.TENURE) == national.HOUSEHOLDS
-    assert sum(national.RACE_ETHNICITY[6]) == national.TWO_OR_MORE_TOTAL
+    assert sum(figures.SIZES) == sum(figures.KINDS) == sum(figures.HOLDER_AGES)
+    assert sum(figures.SIZES) == figures.HOUSEHOLDS
+    assert sum(map(sum, figures.RACE_ETHNICITY)) == figures.PEOPLE
+    assert sum(figures.GROUP_QUARTERS) + figures.HOUSEHOLD_PEOPLE == figures.PEOPLE
+    assert sum(figures.TENURE) == figures.HOUSEHOLDS
+    assert sum(figures.RACE_ETHNICITY[6]) == figures.TWO_OR_MORE_TOTAL
     # Table S5 rounds to thousands: at most half of one in each of seven rows
-    assert abs(sum(national.CLASS_PEOPLE) - national.PEOPLE) <= 7 * 500
+    assert abs(sum(figures.CLASS_PEOPLE) - figures.PEOPLE) <= 7 * 500
     assert len(AGE_BIN_STARTS) == 38
 
 
 def test_household_law_has_the_published_margins():
     law = laws.household_law()
     for axes, counts in (((1, 2), "SIZES"), ((0, 2), "KINDS"), ((0, 1), "HOLDER_AGES")):
-        margin = np.array(getattr(national, counts)) / national.HOUSEHOLDS
+        margin = np.array(getattr(national, counts)) / figures.HOUSEHOLDS
         assert law.sum(axis=axes) == pytest.approx(margin, abs=1e-7)
 
 
@@ -44,9 +44,9 @@ def test_household_law_is_possible_and_only_that():
 
 def test_tenure_law():
     law = laws.tenure_law()
-    ages = np.array(national.HOLDER_AGES) / national.HOUSEHOLDS
+    ages = np.array(figures.HOLDER_AGES) / figures.HOUSEHOLDS
     assert law.sum(axis=1) == pytest.approx(1.0, abs=1e-14)
-    assert ages @ law == pytest.approx(np.array(national.TENURE) / national.HOUSEHOLDS, abs=1e-12)
+    assert ages @ law == pytest.approx(np.array(figures.TENURE) / figures.HOUSEHOLDS, abs=1e-12)
 
 
 @given(
@@ -74,10 +74,10 @@ def test_raking_keeps_zeros():
 def test_block_law_has_the_published_classes():
     law = laws.block_law()
     value = np.arange(law.size)
-    total = sum(national.CLASS_BLOCKS)
+    total = sum(figures.CLASS_BLOCKS)
     assert law.sum() == pytest.approx(1.0, abs=1e-12)
     for (low, high), blocks, people in zip(
-        national.SIZE_CLASSES, national.CLASS_BLOCKS, national.CLASS_PEOPLE, strict=True
+        figures.SIZE_CLASSES, figures.CLASS_BLOCKS, figures.CLASS_PEOPLE, strict=True
     ):
         inside = slice(low, None if high is None else high + 1)
         assert law[inside].sum() == pytest.approx(blocks / total, rel=1e-12)
@@ -88,11 +88,11 @@ def test_block_law_has_the_published_classes():
 
 
 def test_overshoot_law_is_that_of_a_far_target():
-    sizes = np.array(national.SIZES) / national.HOUSEHOLDS
+    sizes = np.array(figures.SIZES) / figures.HOUSEHOLDS
     going_on = laws.extra_mean() / (1 + laws.extra_mean())
     sizes = np.concatenate([sizes[:6], sizes[6] * (1 - going_on) * going_on ** np.arange(80)])
     mean = sizes @ np.arange(1, sizes.size + 1)
-    assert mean == pytest.approx(national.HOUSEHOLD_PEOPLE / national.HOUSEHOLDS, rel=1e-12)
+    assert mean == pytest.approx(figures.HOUSEHOLD_PEOPLE / figures.HOUSEHOLDS, rel=1e-12)
     exact = renewal_overshoot(sizes.tolist(), 300)
     assert laws.overshoot_law() == pytest.approx(np.array(exact), abs=1e-12)
     near = renewal_overshoot(sizes.tolist(), 2)
@@ -104,7 +104,7 @@ def test_masks_of_several_races():
     assert len(masks) == 57
     assert all(bin(m).count("1") >= 2 for m in masks)
     assert law.sum() == pytest.approx(1.0)
-    share = national.TWO_OR_MORE[3] / national.TWO_OR_MORE_TOTAL
+    share = figures.TWO_OR_MORE[3] / figures.TWO_OR_MORE_TOTAL
     assert law[masks.tolist().index(3)] == pytest.approx(share, rel=1e-12)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from oracles.population import summary_by_hand
 
 from bayesrisk.census import population_summary
-from bayesrisk.census.population import spec as national
+from bayesrisk.census.population import figures
 from bayesrisk.tables import Records, Schema
 
 PERSON = st.tuples(
@@ -22,7 +22,7 @@ def records(people):
 
 def check(people):
     result = population_summary(records(people))
-    by_hand = summary_by_hand(people, national.SIZE_CLASSES)
+    by_hand = summary_by_hand(people, figures.SIZE_CLASSES)
     for i, (blocks, number, unique, modal, proportional) in enumerate(by_hand):
         assert (result.blocks[i], result.people[i]) == (blocks, number)
         for got, wanted in ((result.unique, unique), (result.modal, modal)):

@@ -9,7 +9,7 @@ from studies import contents, run_reconstruction
 
 from bayesrisk import run
 from bayesrisk.census import population_spec
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.census.studies import linked_counties
 from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.census.studies.reidentification import write_reidentification

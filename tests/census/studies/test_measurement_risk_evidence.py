@@ -14,7 +14,7 @@ from studies import run_measurements
 
 import bayesrisk as br
 from bayesrisk import DataError
-from bayesrisk.census.studies.measurement_risk import same_count
+from bayesrisk.census.studies.measurement_evidence import same_count
 
 GROUPS = {
     "hhinstlevels": [[0], [1, 2, 3, 4], [5, 6, 7]],

@@ -11,7 +11,7 @@ from object_store import s3_server
 from scipy import stats
 from upath import UPath
 
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.census.population.spec import population_spec
 from bayesrisk.census.studies.nation_attack import (
     CLAIMS,

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import bayesrisk as br
+from bayesrisk.cli.protect.plan import time_left
 
 TOWN = ["sample:small-town", "--tables", "sample:small-town"]
 RULES = ["--rule", "identity", "--rule", "nearest-5", "--rule", "rounding:base=7,method=nearest",
@@ -139,3 +140,13 @@ def test_ladders_of_a_file_and_a_limit_of_gain(run, tmp_path):
         "--limit", "gain=0", *words[4:], "-q", "--json",
     )  # fmt: skip
     assert json.loads(tight[1])["rules"]["block"]["age * race"] == "unpublished"
+
+
+@pytest.mark.parametrize(
+    ("tried", "left", "first", "words"),
+    [(10, 32, 1024, "20 s"),  # each of ten looks left 0.707 of all: as many again leave one
+     (10, 1024, 1024, "34 minutes"),  # none was left out: all of them, two seconds each
+     (10, 4, 4096, "4 s"), (4, 1, 50, "0 s")],
+)  # fmt: skip
+def test_the_time_left_follows_from_what_looks_have_left_out(tried, left, first, words):
+    assert time_left(tried, left, first, 2.0 * tried) == words

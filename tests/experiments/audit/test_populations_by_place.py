@@ -10,7 +10,7 @@ from peak_memory import run_and_measure
 
 from bayesrisk._base.randomness import named_stream
 from bayesrisk.census import population_spec
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
 from bayesrisk.experiments import run

@@ -17,7 +17,7 @@ from bayesrisk.census import (
     simulate_population,
     write_nmf,
 )
-from bayesrisk.census.population.simulate import Nation
+from bayesrisk.census.population.nation import Nation
 from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.census.studies.occupancy import OccupancyStudy, synthetic_households
 from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy

@@ -12,8 +12,8 @@ from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import (
     Contraction,
     NoStateError,
-    Sums,
     TooManyStatesError,
+    weighed_model,
 )
 
 
@@ -39,14 +39,16 @@ def instance(rng):
         else:
             s = np.arange(matrix[r] @ top + 1)
             weights.append(-((s - total) ** 2) / (2.0 * rng.choice([0.003, 1.0, 30.0])))
-    return Sums(matrix.astype(np.int64), low, tuple(weights), tuple(priors))
+    return weighed_model(matrix.astype(np.int64), low, tuple(weights), tuple(priors))
 
 
 def enumerated(sums):
     """Return all values of the unknowns, and their log weights."""
     points = np.array(list(itertools.product(*(range(p.size) for p in sums.priors))))
     weight = sum(p[x] for p, x in zip(sums.priors, points.T, strict=True))
-    for row, low, own in zip(sums.matrix, sums.low, sums.weights, strict=True):
+    for row, low, own in zip(
+        sums.model.rows.toarray(), sums.model.row_low, sums.row_weights, strict=True
+    ):
         s = points @ row - low
         inside = (s >= 0) & (s < own.size)
         weight = weight + np.where(inside, own[np.where(inside, s, 0)], -np.inf)
@@ -57,7 +59,9 @@ def on_boxes(sums, limit=10**9):
     priors = np.full((len(sums.priors), max(p.size for p in sums.priors)), -np.inf)
     for row, prior in zip(priors, sums.priors, strict=True):
         row[: prior.size] = prior
-    return box_laws(sums.matrix, sums.low, list(sums.weights), priors, limit)
+    return box_laws(
+        sums.model.rows.toarray(), sums.model.row_low, list(sums.row_weights), priors, limit
+    )
 
 
 def disagreement(sums, function):
@@ -65,24 +69,19 @@ def disagreement(sums, function):
     points, weight = enumerated(sums)
     most = weight.max()
     reach = int(function @ [p.size - 1 for p in sums.priors])
-    more = Sums(
-        np.vstack([sums.matrix, function]),
-        np.append(sums.low, 0),
-        (*sums.weights, np.zeros(reach + 1)),
-        sums.priors,
-    )
+    more = sums.with_sums(function[None])
     if most == -math.inf:
         for one in (sums, more):
             with pytest.raises(NoStateError):
                 Contraction(one, 10**7)
             assert on_boxes(one) is None
         return None
-    found, kept = Contraction(sums, 10**7), Contraction(more, 10**7, [len(sums.low)])
+    found, kept = Contraction(sums, 10**7), Contraction(more, 10**7, [len(sums.model.row_low)])
     p = np.exp(weight - most)
     worst = abs(found.log_weight - most - math.log(p.sum()))
     p /= p.sum()
     if (held := on_boxes(sums)) is None:  # underflow might be seen in it
-        peaks = sum(float(w.max()) for w in (*sums.weights, *sums.priors))
+        peaks = sum(float(w.max()) for w in (*sums.row_weights, *sums.priors))
         assert most - peaks < -600.0
         return worst
     log_weight, boxes = held
@@ -99,7 +98,7 @@ def disagreement(sums, function):
 def worst_of(seed, number):
     rng = np.random.default_rng(seed)
     found = [
-        disagreement(sums, rng.integers(0, 3, sums.matrix.shape[1]))
+        disagreement(sums, rng.integers(0, 3, sums.model.high.size))
         for sums in (instance(rng) for _ in range(number))
     ]
     decided = [d for d in found if d is not None]
@@ -123,7 +122,7 @@ def block(rng, ages, top, filled=0.3):
     low = np.maximum(rounded - 1, 0)
     weights = tuple(np.zeros(n) for n in rounded + 2 - low)
     priors = tuple(rng.normal(0.0, 1.0, (4 * ages, top + 1)))
-    return Sums(matrix, low, weights, priors)
+    return weighed_model(matrix, low, weights, priors)
 
 
 def by_age(sums, ages):
@@ -131,15 +130,20 @@ def by_age(sums, ages):
     totals = {(0,) * 4: 1.0}
     for age in range(ages):
         rows, unknowns = slice(4 * age, 4 * age + 4), slice(4 * age, 4 * age + 4)
-        own = sums.matrix[rows, unknowns], sums.low[rows], sums.weights[rows], sums.priors[unknowns]
-        points, weight = enumerated(Sums(*own))
+        own = (
+            sums.model.rows.toarray()[rows, unknowns],
+            sums.model.row_low[rows],
+            sums.row_weights[rows],
+            sums.priors[unknowns],
+        )
+        points, weight = enumerated(weighed_model(*own))
         more = {}
         for x, w in zip(points @ own[0].T, np.exp(weight), strict=True):
             for total, before in totals.items() if w > 0.0 else ():
                 key = tuple(np.add(total, x))
                 more[key] = more.get(key, 0.0) + before * w
         totals = more
-    low, high = sums.low[-4:], sums.high[-4:]
+    low, high = sums.model.row_low[-4:], sums.model.row_high[-4:]
     inside = (w for key, w in totals.items() if np.all(low <= key) and np.all(high >= key))
     return math.log(sum(inside))
 
@@ -189,14 +193,16 @@ def test_boxes_refuse_what_they_cannot_hold():
         np.vstack([np.ones((1, n)), np.eye(n)[:2]]).astype(np.int64),
         np.zeros(3, np.int64),
     )
-    sums = Sums(matrix, low, (np.zeros(41), np.zeros(11), np.zeros(11)), (np.zeros(11),) * n)
+    sums = weighed_model(
+        matrix, low, (np.zeros(41), np.zeros(11), np.zeros(11)), (np.zeros(11),) * n
+    )
     assert on_boxes(sums)[0] == pytest.approx(n * math.log(11.0), rel=1e-12)
     assert on_boxes(sums, 100) is None
     # Weights that only the last row would choose, and that underflow on the way there.
     steep = tuple(-900.0 * np.arange(11.0) for _ in range(n))
-    far = Sums(matrix, np.array([40, 0, 0]), (np.zeros(1), *sums.weights[1:]), steep)
+    far = weighed_model(matrix, np.array([40, 0, 0]), (np.zeros(1), *sums.row_weights[1:]), steep)
     assert on_boxes(far)[0] == pytest.approx(-36000.0)  # each unknown has one value
-    few = Sums(matrix, np.array([20, 0, 0]), (np.zeros(1), *sums.weights[1:]), steep)
+    few = weighed_model(matrix, np.array([20, 0, 0]), (np.zeros(1), *sums.row_weights[1:]), steep)
     assert on_boxes(few) is None
     assert Contraction(few, 10**6).log_weight == pytest.approx(-18000.0 + math.log(891.0))
 
@@ -226,13 +232,13 @@ def test_a_wrong_weight_is_seen():
     rng = np.random.default_rng(3)
     sums = next(s for s in iter(lambda: instance(rng), None) if enumerated(s)[1].max() > -np.inf)
     found = Contraction(sums, 10**7).log_weight
-    sums.weights[0][:] += 1e-6
+    sums.row_weights[0][:] += 1e-6
     assert Contraction(sums, 10**7).log_weight - found == pytest.approx(1e-6, rel=1e-3)
 
 
 def test_a_limit_of_pairs_is_kept():
     n = 12
-    sums = Sums(
+    sums = weighed_model(
         np.ones((1, n), np.int64), np.zeros(1, np.int64), (np.zeros(5 * n + 1),), (np.zeros(6),) * n
     )
     whole = Contraction(sums, 10**6)
@@ -256,6 +262,6 @@ def test_many_states_are_kept_apart():
     z = 2 * n - 2 - x - y
     w = priors[0][x] + priors[1][y] + priors[2][z] + weights[1][x + 2 * z] + weights[2][y + 3 * z]
     p = np.exp(w - w.max())
-    found = Contraction(Sums(matrix, low, weights, priors), 10**7)
+    found = Contraction(weighed_model(matrix, low, weights, priors), 10**7)
     assert found.log_weight == pytest.approx(w.max() + math.log(p.sum()), rel=1e-12)
     np.testing.assert_allclose(found.laws()[0], p.sum(axis=1) / p.sum(), rtol=1e-9)

@@ -20,7 +20,7 @@ PROTECTIONS = [
 
 @pytest.mark.parametrize("protection", PROTECTIONS)
 def test_whoever_knows_all_but_one_believes_what_every_record_in_turn_gives(protection):
-    """P(c | R) is the share of c times the product of P(R_q | known + c), up to a factor."""
+    """P(c | R) is in proportion to the share of c times the product of P(R_q | known + c)."""
     people = Records.from_frame(town_frame(7, 14, CODES), schema=SCHEMA)
     question = AuditQuestion(WORKLOAD, ("race",), EVERYBODY[3:], 3.0)
     of = AuditedPopulation(people, question, seed=1)

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from random_places import place
 
+from bayesrisk.constraints.model import IntegerModel
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference import RecordQuestion
 from bayesrisk.inference.microdata import system
@@ -79,10 +80,10 @@ def test_of_hard_rows_the_first_independent_ones_are_kept_those_of_few_unknowns_
         size, n_rows = int(rng.integers(1, 5)), int(rng.integers(1, 14))
         matrix = rng.integers(0, 2, (n_rows, size))
         sums = matrix @ rng.integers(0, 4, size)
-        given = system.RowSystem(
-            sp.csr_array(matrix), np.ones(n_rows, np.bool_), sums, np.zeros(n_rows, np.int64),
-            [None] * n_rows, [str(row) for row in range(n_rows)],
-        )  # fmt: skip
+        nobody, names = np.zeros(size, np.int64), [str(row) for row in range(n_rows)]
+        model = IntegerModel(nobody, nobody + 9, sp.csr_array(matrix), sums, sums)
+        marks = np.ones(n_rows, np.bool_), sums, np.zeros(n_rows, np.int64), [None] * n_rows
+        given = system.PublishedRows(model, *marks, names)
         order = sorted(range(n_rows), key=lambda row: matrix[row].sum())
         ranks = [np.linalg.matrix_rank(matrix[order[: k + 1]]) for k in range(n_rows)]
         expected = {str(order[k]) for k in np.flatnonzero(np.diff(ranks, prepend=0))}

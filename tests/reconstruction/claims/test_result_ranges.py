@@ -14,8 +14,8 @@ from solver_cases import Silent
 import bayesrisk as br
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import claim_sentences, find_claims, verify_claims
-from bayesrisk.reconstruction.claims.result import generate_claims
 from bayesrisk.reconstruction.claims.search import decide as _decide
+from bayesrisk.reconstruction.claims.verification import generate_claims
 from bayesrisk.reconstruction.records import problem as _problem
 from bayesrisk.release import NoiseSpec, RangeSpec, RoundingSpec, SuppressedCounts
 from bayesrisk.tables import Table

@@ -12,10 +12,9 @@ from bayesrisk.reconstruction.linkage import (
     cell_counts,
     modal_cells,
     modal_guess,
-    person_frame,
     proportional_guess,
-    race_ethnicity,
 )
+from bayesrisk.reconstruction.persons import person_frame, race_ethnicity
 
 BLOCKS = [f"01001020100{number}" for number in ("1000", "1001", "2000")]
 PERSON = st.fixed_dictionaries(

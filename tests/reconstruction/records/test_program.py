@@ -3,7 +3,8 @@
 import numpy as np
 from row_cases import source_of
 
-from bayesrisk.reconstruction.records.program import build_program, fixed_totals
+from bayesrisk.reconstruction.records.farthest import fixed_totals
+from bayesrisk.reconstruction.records.program import build_program
 
 
 def test_totals_that_are_fixed_make_distances_even():

@@ -10,9 +10,9 @@ from oracles.reconstruction import people, person_tables, solutions
 from random_places import publish
 
 from bayesrisk.reconstruction import count_bounds, reconstruct
-from bayesrisk.reconstruction.records import kernels, solve as module
+from bayesrisk.reconstruction.records import climb as module, kernels
+from bayesrisk.reconstruction.records.climb import Climb, climb, climb_block, has_others, incidence
 from bayesrisk.reconstruction.records.problem import published_problem
-from bayesrisk.reconstruction.records.solve import Climb, climb, climb_block, has_others, incidence
 from bayesrisk.release import RangeSpec, RoundingSpec, SuppressedCounts
 from bayesrisk.tables.likelihoods import UNBOUNDED
 

@@ -5,19 +5,17 @@ import pytest
 import scipy.sparse as sp
 
 from bayesrisk.exceptions import ArgumentError
+from bayesrisk.reconstruction.records.findings import row_cells
+from bayesrisk.reconstruction.records.person_rows import coupling_family, person_families, spanned
 from bayesrisk.reconstruction.records.problem import entries
-from bayesrisk.reconstruction.records.program import row_cells
 from bayesrisk.reconstruction.records.system import (
-    Queries,
     cell_space,
     coarse_coupling,
-    coupling_family,
-    person_families,
     raw_system,
     reduced_system,
-    spanned,
 )
 from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
+from bayesrisk.tables.cells import Queries
 
 BLOCK = Workload.named("sf1-block")
 OWN = list(BLOCK.at("block").values())

@@ -13,7 +13,7 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import NoiseSpec, TrueCounts
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
 from bayesrisk.risk.audit.adversaries import MECHANISM, audit_rng, prior_knowing, readings
-from bayesrisk.risk.statements.results import is_additive
+from bayesrisk.risk.statements.counterfactual import is_additive
 from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
 
 WORKLOAD = Workload(

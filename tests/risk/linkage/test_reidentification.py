@@ -18,13 +18,9 @@ from bayesrisk.risk.linkage.agreement import (
     inference_without_record,
     size_class,
 )
-from bayesrisk.risk.linkage.reidentification import (
-    majority_inference,
-    reidentify,
-    unique_sums,
-    unique_table,
-    variability_quantiles,
-)
+from bayesrisk.risk.linkage.majority import majority_inference
+from bayesrisk.risk.linkage.reidentification import reidentify
+from bayesrisk.risk.linkage.variability import unique_sums, unique_table, variability_quantiles
 
 BLOCKS = [f"01001020100{number}" for number in ("1000", "1001", "2000")]
 PERSON = st.fixed_dictionaries(

@@ -19,7 +19,7 @@ from bayesrisk import (
 from bayesrisk.census import population_spec
 from bayesrisk.mechanisms import Suppression, Swapping, make_mechanism
 from bayesrisk.risk import MechanismOptions, mechanism_risk_of_many
-from bayesrisk.risk.mechanism.question import released_counts
+from bayesrisk.risk.mechanism.simulation import released_counts
 from bayesrisk.tables import Attribute
 
 BLOCK = tables("county", "block")

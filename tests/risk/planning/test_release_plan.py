@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from oracles.plans import least_coarse
+from oracles.plans import data_sets, least_coarse
 from support.plan_worlds import small_world
 
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.risk.planning.ladders import Ladder
 from bayesrisk.risk.planning.release_plan import plan
 
 
@@ -43,6 +45,45 @@ def compare(seed):
 def test_forty_worlds(part):
     found = [compare(seed) for seed in range(part * 10, part * 10 + 10)]
     assert any(cost for cost in found)
+
+
+SUPPRESSION = "suppression:threshold=3,fewest=true"
+
+
+def test_cells_are_withheld_together_and_no_data_set_tells_them():
+    """Of the tables of one ladder, where that costs less than to publish none; by enumeration."""
+    chosen = 0
+    for seed in range(40):
+        records, work, codes, *_, world, _ = small_world(np.random.default_rng(seed))
+        ladder = {"rules": ["identity", SUPPRESSION, "unpublished"]}
+        result = plan(records, work, limits={"recovered": 0}, ladders=[ladder], places=codes)
+        if {text for one in result.rules.values() for text in one.values()} != {SUPPRESSION}:
+            continue
+        chosen += 1
+        tables = result.release(records).tables
+        places, kinds = world["truth"].shape
+        every = data_sets(places * kinds, 10).reshape(-1, places, kinds)
+        same, asked, small = np.ones(len(every), np.bool_), [], []
+        for (level, name), (cells, summed) in zip(work.tables, world["tables"], strict=True):
+            sums = [np.stack([sets[..., sorted(c)].sum(axis=-1) for c in cells], axis=-1)
+                    for sets in (every, world["truth"][None])]  # fmt: skip
+            made, true = (one.sum(axis=1, keepdims=True) if summed else one for one in sums)
+            hidden = tables.hidden(level, name).toarray()
+            published = tables.counts[level, name].toarray()
+            # Zeros are published: what is withheld is at least 1.
+            same &= np.where(hidden, made >= 1, made == published).all(axis=(1, 2))
+            asked.append(made.reshape(len(every), -1))
+            small.append(np.isin(true, (1, 2)).ravel())
+        counts = np.concatenate(asked, axis=1)[same][:, np.concatenate(small)]
+        assert (counts.max(axis=0) > counts.min(axis=0)).all()
+    assert chosen > 3
+
+
+def test_tables_that_are_protected_together_are_in_one_ladder():
+    records, work, codes, *_ = small_world(np.random.default_rng(0))
+    ladders = [Ladder((key,), (SUPPRESSION,)) for key in work.tables]
+    with pytest.raises(ArgumentError, match="one ladder"):
+        plan(records, work, limits={"recovered": 0}, ladders=ladders, places=codes)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from oracles import occupancy as households
 from scipy.special import comb
 
 import bayesrisk as br
-from bayesrisk.census.studies.occupancy_risk import household_weights, occupancy_cells
+from bayesrisk.census.studies.occupancy_law import household_weights, occupancy_cells
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import AttackResult

@@ -12,7 +12,8 @@ from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.mechanisms import Identity, make_mechanism
 from bayesrisk.reconstruction import make_attack, match_records, record_form
-from bayesrisk.reconstruction.linkage import age_bin, modal_cells, person_frame, race_ethnicity
+from bayesrisk.reconstruction.linkage import modal_cells
+from bayesrisk.reconstruction.persons import age_bin, person_frame, race_ethnicity
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import Statements
 from bayesrisk.risk.linkage.agreement import size_class

@@ -179,6 +179,95 @@ def variables_of(said):
             {},
             {"section": {"North", "South"}, "group": {"Male", "Female"}},
         ),
+        # A share of hours in a heading counts those who have it; a heading "%" counts nobody.
+        (
+            "area,Present 80% or more of hours,Present for less,% Present\n"
+            "X,*,4,71.5\nY,7,*,>95%\nZ,>=9,3,>95%\n",
+            {},
+            {
+                "area": {"X", "Y", "Z"},
+                "category 1": {"Present 80% or more of hours", "Present for less"},
+            },
+        ),
+        # Hours and percentiles are no periods and no counts.
+        (
+            "job,Men,Part_time,P25th\n"
+            + "".join(f"{w},{i * i},{301 + 7 * i},{20000 + 9 * i}\n" for i, w in enumerate(WARDS)),
+            {},
+            {"job": {*WARDS}, "category 1": {"Men", "Part_time"}},
+        ),
+        # Columns of codes with one heading; numbers below 0 count nobody.
+        (
+            "Code,Code,Area,In,Out,Balance\n01,001,Ash,3,4,-1\n01,002,Elm,5,9,-4\n"
+            "02,001,Fir,8,2,6\n02,002,Oak,7,1,6\n",
+            {},
+            {
+                "code": {"01", "02"},
+                "code 2": {"001", "002"},
+                "area": {"Ash", "Elm", "Fir", "Oak"},
+                "category 1": {"In", "Out"},
+            },
+        ),
+        # Lines of dots part the rows.
+        (
+            "year: area\tAlone\tOther\n2012: Ash\t4\t5\n2012: Elm\t6\t7\n..\t\t\n"
+            "2013: Ash\t8\t9\n2013: Elm\t3\t2\n",
+            {},
+            {
+                "year: area": {"2012: Ash", "2012: Elm", "2013: Ash", "2013: Elm"},
+                "category 1": {"Alone", "Other"},
+            },
+        ),
+        # Numbers that repeat tell rows apart; what a row of percentages alone needs is no label.
+        (
+            "week,group,dose,form,n\n"
+            + "".join(
+                f"{w},{g},{d},{f},{n}\n"
+                for w, g, d, n in [
+                    ("7 May", "A", 1, 30),
+                    ("7 May", "A", 2, 4),
+                    ("7 May", "B", 1, 12),
+                    ("14 May", "A", 1, 25),
+                    ("14 May", "A", 2, 9),
+                    ("14 May", "B", 1, 17),
+                    ("21 May", "A", 1, 18),
+                    ("21 May", "B", 1, 22),
+                    ("21 May", "B", 2, 3),
+                ]
+                for f, n in (("Number", n), ("Percent", n / 7))
+            ),
+            {},
+            {
+                "week": {"7 May", "14 May", "21 May"},
+                "group": {"A", "B"},
+                "dose": {"1", "2"},
+                "form": {"Number"},
+            },
+        ),
+        # An age group by its short name; years without counts at the end.
+        (
+            "Age_Grp,Sex,n\n0,M,872\n1-4,M,91\n0,F,735\n1-4,F,80\n",
+            {},
+            {"age grp": {"0", "1-4"}, "sex": {"M", "F"}},
+        ),
+        (
+            "year,In,Out\n2020,4,5\n2021,6,7\n2022,,\n2023,,\n",
+            {},
+            {"year": {"2020", "2021"}, "category 1": {"In", "Out"}},
+        ),
+        # A third row that says what each heading means, under a label that is merged.
+        (
+            "Area,Homes,,Ages,\nArea,Owned,Let,Young,Old\n"
+            "Area,in own hands,for rent,of few years,of many\n"
+            "Ash,3,4,5,6\nElm,7,8,9,1\n",
+            {},
+            {
+                "area": {"Ash", "Elm"},
+                "category 1": {"Homes", "Ages"},
+                "category 2": {"Owned", "Let", "Young", "Old"},
+                "category 3": {"in own hands", "for rent", "of few years", "of many"},
+            },
+        ),
     ],
 )
 def test_kinds_of_misreading(tmp_path, text, options, labels):
@@ -325,3 +414,58 @@ def test_ranges_and_ages_in_other_languages():
     for text in ("65 und mehr", "65 ans et plus", "65 y más años", "65 anni e oltre"):
         assert interval(text)[0] == 65
         assert interval(text)[1] > 10**6
+
+
+def test_ages_from_0_on_count_people_of_unknown_age_too(tmp_path):
+    rows = [(4, 7, 11), (3, 5, 9), (6, 2, 8)]  # in the second week the age of one is not known
+    text = "".join(
+        f"2020-W{w},00-17,{a}\n2020-W{w},18+,{b}\n2020-W{w},00+,{n}\n"
+        for w, (a, b, n) in enumerate(rows, 11)
+    )
+    said = read_layouts([sheet_of(tmp_path, "week,age,n\n" + text)], {"counts": "exact"})
+    assert variables_of(said)["age"] == {"00-17", "18+"}
+    assert not count_bounds(PublishedTables(*said.accepted().parts)).conflict
+
+
+@pytest.mark.parametrize(
+    "title", ["[Numbers in thousands]", "Angaben in Tausend", "Population ('000)"]
+)
+def test_a_title_says_the_unit_of_all_counts(tmp_path, title):
+    said = read_layouts([sheet_of(tmp_path, f"{title},\n\nsex,n\nM,4\nF,5\nTotal,9\n")], {})
+    assert said.questions["counts"][0] == "nearest-1000"
+    bounds = count_bounds(PublishedTables(*said.accepted().parts)).counts
+    assert bounds["high_stated"].tolist() == [4499, 5499, 9499]
+
+
+def test_a_note_on_rates_says_no_unit(tmp_path):
+    note = "\nNote: rates are per 1,000 people; thousands of visits are not shown.\n"
+    said = read_layouts([sheet_of(tmp_path, "sex,n\nM,4\nF,5\nTotal,9\n" + note)], {})
+    assert said.questions["counts"][0] == "exact"
+
+
+def test_a_file_of_rates_is_refused_with_its_headings(tmp_path):
+    sheet = sheet_of(tmp_path, "race,AGE_0_17,AGE_18_64\nA,2.78,4.06\nB,6.43,21.86\nC,3.1,1.5\n")
+    with pytest.raises(DataError, match=r"AGE_18_64.*AGE_0_17: numbers with decimals"):
+        read_layouts([sheet], {})
+
+
+def test_most_rows_have_labels_of_their_own_so_that_no_count_is_one(tmp_path):
+    rows = "".join(f"{w},{97 * i * i},{i}\n" for i, w in enumerate(WARDS, 3))
+    sheet = sheet_of(tmp_path, f"area,Men,Women\n{rows}Oak,5000,77\n")
+    with pytest.raises(DataError, match="rows 7 and 8: must have different labels"):
+        read_layouts([sheet], {})
+
+
+def test_labels_that_exceed_their_total_overlap_without_a_question(tmp_path):
+    text = "group,n\nCitywide,9\nMen,4\nWomen,5\nYoung,3\nOld,6\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert said.separate == ("group",)
+    assert not said.questions
+
+
+def test_long_labels_stand_apart_in_the_corner():
+    heads = [f"Inside the regular class of {n}" for n in ("all", "most", "some")]
+    frame = pd.DataFrame({"area": ["X", "Y"]} | {h: [i, 9 - i] for i, h in enumerate(heads, 2)})
+    screen = "\n".join(read_layouts(frame_sheets(frame), {}).screen())
+    assert "    X " in screen
+    assert all(number in screen.split("X ", 1)[1].splitlines()[0] for number in "234")

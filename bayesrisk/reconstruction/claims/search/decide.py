@@ -25,28 +25,30 @@ from bayesrisk.constraints.implied import RowBasis, row_basis
 from bayesrisk.constraints.model import IntegerModel, Status
 from bayesrisk.constraints.rows import expand
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
-from bayesrisk.reconstruction.claims.search.exchange import Exchange
-from bayesrisk.reconstruction.claims.search.lattice import (
-    StatedClaims,
-    Subsets,
-    matches,
-    pattern_counts,
-    readable_bounds,
-    readable_everywhere,
-    readable_here,
-    supports,
-    universal,
-)
-from bayesrisk.reconstruction.claims.search.space import (
+from bayesrisk.reconstruction.claims.search.block_system import (
     AllowedCounts,
     BlockSystem,
-    ClaimSpace,
     Conflict,
     block_system,
     smallest_conflict,
 )
+from bayesrisk.reconstruction.claims.search.exchange import Exchange
+from bayesrisk.reconstruction.claims.search.lattice import (
+    Subsets,
+    matches,
+    pattern_counts,
+    supports,
+    universal,
+)
+from bayesrisk.reconstruction.claims.search.readable import (
+    StatedClaims,
+    readable_bounds,
+    readable_everywhere,
+    readable_here,
+)
+from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 from bayesrisk.reconstruction.records.kernels import HIDDEN
-from bayesrisk.reconstruction.records.problem import CountRanges, check_records
+from bayesrisk.reconstruction.records.problem import CountRanges
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 VERIFIED, REFUTED, UNDECIDED = 1, 0, -1
@@ -61,8 +63,6 @@ _BRIEF, _LONG = 2, 8
 _NODES = 400
 #: Pairs of claim and cell that are looked at together.
 _AT_ONCE = 2**22
-#: Records of a place, which are listed one by one.
-_RECORDS = 2**24
 #: Searches for few records of many open claims that may find nothing new, one after another, and
 #: the share of these claims that a search is for, after one for all of them.
 _FRUITLESS, _SHARE = 3, 0.2
@@ -166,17 +166,10 @@ class Decider:
         self._basis: RowBasis = row_basis(exact, full.row_low[equal])
         rows = np.sort(np.append(np.flatnonzero(~equal), np.flatnonzero(equal)[self._basis.rows]))
         self.loose = self.system.loose[chosen]
-        self.model = IntegerModel(
-            full.low[chosen],
-            full.high[chosen],
-            sp.csr_array(sp.csr_array(self.columns)[rows]),
-            full.row_low[rows],
-            full.row_high[rows],
-        )
+        self.model = full.part(rows, chosen)
 
     def take(self, whole: IntArray) -> bool:
         """Remember a solution, if every published cell allows its counts."""
-        check_records(whole, "claims", _RECORDS)
         sums, full = self.columns @ whole, self.system.model
         fits = np.all((sums >= full.row_low) & (sums <= full.row_high))
         if fits and whole.min(initial=0) >= 0:
@@ -197,12 +190,12 @@ class Decider:
             return "found" if self.take(whole) else "unknown"
         return status
 
-    def records(self, solution: IntArray) -> CodeArray:
-        """Return the records of a solution that claims can be about, one row each."""
-        cells = self.cells[np.repeat(self.start[:-1], solution)]
-        space = self.problem.space
-        rows: CodeArray = space.codes[cells[space.eligible[cells]]]
-        return rows
+    def records(self, solution: IntArray) -> "WeightedRows":
+        """Return the records of a solution that claims can be about, those alike in one row."""
+        filled, space = np.flatnonzero(solution), self.problem.space
+        cells = self.cells[self.start[filled]]
+        about = space.eligible[cells]
+        return WeightedRows(space.codes[cells[about]], solution[filled[about]])
 
     def exchange(self, keys: IntArray, *, idle: int | None) -> Exchange:
         """Return claims by their keys, refuted by the solutions so far, and by a walk.
@@ -508,8 +501,22 @@ class ClaimProblem:
             low, high = int(counts.low[q]), int(counts.high[q])
             if low < high:
                 text += f" ({low} or more)" if high == UNBOUNDED else f" ({low} to {high})"
-            texts.append(f"{self.space.names[q][1]} {text}")
+            texts.append(f"{self.space.queries.names[q][1]} {text}")
         return f"{conflict.reason}: {', '.join(texts)}"
+
+
+class WeightedRows(NamedTuple):
+    """Records of one solution: the codes of those alike, and how many they are."""
+
+    codes: CodeArray
+    times: IntArray
+
+    def unique(self) -> "WeightedRows":
+        """Return the same records in order of their codes, each codes once."""
+        codes, row = np.unique(self.codes, axis=0, return_inverse=True)
+        times = np.zeros(len(codes), np.int64)
+        np.add.at(times, row.ravel(), self.times)
+        return WeightedRows(codes, times)
 
 
 class AskedClaims(NamedTuple):
@@ -528,8 +535,9 @@ class BlockClaims:
     contradict), ``unknown`` or ``empty``.  ``patterns`` have the value of every attribute in each
     claim, -1 for any; ``needed`` is the number of columns that say it all; a claim is
     ``readable`` where a table states it always, ``readable_here`` where one does with these
-    zeros, and ``at_least`` where it is about that many records or more.  ``rows`` are the records
-    of one solution that claims can be about, ``live`` the number of live cells.
+    zeros, and ``at_least`` where it is about that many records or more.  ``rows`` and
+    ``times`` are the records of one solution that claims can be about, ``live`` the number of live
+    cells.
     """
 
     status: str
@@ -541,6 +549,7 @@ class BlockClaims:
     readable: BoolArray = field(default_factory=lambda: np.zeros(0, np.bool_))
     readable_here: BoolArray = field(default_factory=lambda: np.zeros(0, np.bool_))
     rows: CodeArray = field(default_factory=lambda: np.zeros((0, 0), np.int16))
+    times: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
     live: int = 0
     at_least: BoolArray = field(default_factory=lambda: np.zeros(0, np.bool_))
 
@@ -557,9 +566,9 @@ class _Claimed:
     multiplicity: IntArray
 
 
-def _candidates(problem: ClaimProblem, records: CodeArray) -> _Claimed:
+def _candidates(problem: ClaimProblem, records: WeightedRows) -> _Claimed:
     space, sets = problem.space, problem.sets
-    rows, times = np.unique(records, axis=0, return_counts=True)
+    rows, times = records.unique()
     size, needed = universal(space, rows, sets)
     member = sets.member()
     codes = (rows[:, sets.columns].astype(np.int64) + 1) * problem.radix
@@ -574,13 +583,12 @@ def _candidates(problem: ClaimProblem, records: CodeArray) -> _Claimed:
     return _Claimed(patterns, keys, size[row, column], needed[row, column], value, value)
 
 
-def _target_claims(problem: ClaimProblem, records: CodeArray, targets: AskedClaims) -> _Claimed:
+def _target_claims(problem: ClaimProblem, records: WeightedRows, targets: AskedClaims) -> _Claimed:
     """Return claims that are asked for."""
     patterns, multiplicity, _ = targets
     key = (patterns[:, problem.sets.columns].astype(np.int64) + 1) @ problem.radix
-    rows, times = np.unique(records, axis=0, return_counts=True)
     value = np.zeros(len(patterns), np.int64)
-    pattern_counts(patterns, rows, times, value)
+    pattern_counts(patterns, *records.unique(), value)
     return _Claimed(patterns, key, *_universal_sizes(problem, patterns), value, multiplicity)
 
 
@@ -601,7 +609,7 @@ def _decided(
     system: BlockSystem,
     decider: Decider,
     claimed: _Claimed,
-    records: CodeArray,
+    records: WeightedRows,
 ) -> BlockClaims:
     """Decide claims and say what tables state themselves."""
     space, patterns, value = problem.space, claimed.patterns, claimed.value
@@ -631,7 +639,7 @@ def _decided(
     return BlockClaims(
         Status.UNDECIDED if undecided else Status.DECIDED, "", patterns[keep],
         claimed.multiplicity[keep], decision[keep], claimed.needed[keep], readable[keep],
-        local[keep], records, system.place.cells.size,
+        local[keep], *records, system.place.cells.size,
     )  # fmt: skip
 
 
@@ -650,7 +658,7 @@ def _bounded(
     counts: AllowedCounts,
     decider: Decider,
     claimed: _Claimed,
-    records: CodeArray,
+    records: WeightedRows,
     targets: AskedClaims | None,
 ) -> BlockClaims:
     """Decide claims about exactly, or about at least, some records.
@@ -687,7 +695,7 @@ def _bounded(
     undecided = problem.verify and bool((left & (decision != REFUTED)).any())
     return BlockClaims(
         Status.UNDECIDED if undecided else Status.DECIDED, "", patterns[keep], times[keep],
-        decision[keep].astype(np.int64), claimed.needed[keep], readable, local, records,
+        decision[keep].astype(np.int64), claimed.needed[keep], readable, local, *records,
         system.place.cells.size, at_least[keep],
     )  # fmt: skip
 

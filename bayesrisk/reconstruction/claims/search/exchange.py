@@ -24,6 +24,8 @@ from bayesrisk.reconstruction.claims.search.lattice import Subsets
 _PROBES = 2**12
 #: Exchanges after which settled claims are first left out.
 _FIRST = 16
+#: Records that a walk may move; of more, some of each class, and the others stay where they are.
+_MOVED = 2**15
 #: Claims in the lists of all cells together; when there is no room, all lists are made anew.
 _LISTED = 2**21
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -133,23 +135,26 @@ class Exchange:
         self._base: IntArray | None = None
         self.settled = np.zeros(keys.size, np.bool_)
 
-    def load(self, solution: IntArray) -> IntArray:
+    def load(self, solution: IntArray) -> None:
         """Count the claims in a solution; refute those that another solution counts otherwise."""
-        cells = np.repeat(self._classes.start[:-1], solution)
+        filled = np.flatnonzero(solution)
         self._leave_out_settled()
         self._count[:] = 0
-        _count(self._claims, cells, self._count)
+        _count(self._claims, self._classes.start[filled], solution[filled], self._count)
         if self._base is None:
             self._base = self._count.copy()
         self.settled |= self._count != self._base
-        return cells
 
     def walk(self, solution: IntArray, *, idle: int, deadline: Deadline) -> IntArray:
         """Exchange records of a solution until several rounds refuted nothing.
 
         ``idle`` rounds without a new refutation end the walk; the solution at its end is returned.
         """
-        cells = self.load(solution)
+        self.load(solution)
+        moved = solution
+        if solution.sum(dtype=np.float64) > _MOVED:  # no sum of many large ones wraps around
+            moved = np.minimum(solution, max(1, _MOVED // int(np.count_nonzero(solution))))
+        cells = np.repeat(self._classes.start[:-1], moved)
         base = self._count if self._base is None else self._base
         counts = ClaimCounts(self._count, base, self.settled)
         state, once = np.array([cells.size], np.uint64), max(64, 2 * cells.size)
@@ -161,7 +166,8 @@ class Exchange:
             new = _exchange(self._classes, self._claims, self._lists, counts, cells, tries, state)
             rest, tries = idle * once if new else rest - tries, min(2 * tries, once)
             self._leave_out_settled()
-        return np.bincount(self._classes.label[cells], minlength=self._classes.hashes.size)
+        now = np.bincount(self._classes.label[cells], minlength=self._classes.hashes.size)
+        return solution - moved + now
 
     def _leave_out_settled(self) -> None:
         """Forget claims that are settled, once they are half of those that are looked up."""
@@ -247,8 +253,8 @@ def _keys(claims: OpenClaims, cell: int, out: WordArray) -> None:
 
 
 @kernel
-def _count(claims: OpenClaims, cells: IntArray, count: IntArray) -> None:
-    """Add up how many cells each claim describes."""
+def _count(claims: OpenClaims, cells: IntArray, times: IntArray, count: IntArray) -> None:
+    """Add up how many records in some cells each claim describes."""
     keys = np.empty(claims.sets.bits.size, np.uint64)
     for i in range(cells.size):
         if claims.eligible[cells[i]]:
@@ -256,7 +262,7 @@ def _count(claims: OpenClaims, cells: IntArray, count: IntArray) -> None:
             for s in claims.set_positions:
                 claim = _find(keys[s], claims.table)
                 if claim >= 0:
-                    count[claim] += 1
+                    count[claim] += times[i]
 
 
 @lean_step

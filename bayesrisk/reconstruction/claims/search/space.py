@@ -17,14 +17,9 @@ from numpy.typing import NDArray
 
 from bayesrisk._base.compiling import kernel
 from bayesrisk._base.validation import BoolArray, CodeArray, IntArray
-from bayesrisk.constraints.certificates import proves_infeasible
-from bayesrisk.constraints.model import IntegerModel, Status
-from bayesrisk.constraints.rows import by_columns, equal_rows, first_rows, largest_alone
-from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables import Table
-from bayesrisk.tables.cells import CellSpace, coarsest_cells, crossed_weights, joint_kinds
-from bayesrisk.tables.likelihoods import UNBOUNDED
+from bayesrisk.tables.cells import CellSpace, Queries, crossed_weights, table_cells
 from bayesrisk.tables.schema import CELL_RULES, Schema
 
 #: Most possible cells that are listed.
@@ -69,18 +64,20 @@ class Stated:
 class ClaimSpace:
     """Possible cells and published cells, in groups of codes.
 
-    ``cells`` has the group of each code of every attribute, ``codes`` the groups of the possible
-    cells, (cells, attributes), and ``eligible`` those that claims can be about.  Published cells
-    have ``names`` (table and cell) and the number of their ``table``; ``families`` are the tables
-    by the attributes that they cross.
+    ``queries`` are the published cells, ``codes`` the groups of codes of the possible cells,
+    (cells, attributes), and ``eligible`` those that claims can be about; ``families`` are the
+    tables by the attributes that they cross.
     """
 
-    cells: CellSpace
+    queries: Queries
     codes: CodeArray
     eligible: BoolArray
-    names: tuple[tuple[str, str], ...]
-    table: IntArray
     families: tuple[CrossedTables, ...]
+
+    @property
+    def cells(self) -> CellSpace:
+        """The group of each code of every attribute."""
+        return self.queries.space
 
     @property
     def schema(self) -> Schema:
@@ -176,7 +173,7 @@ class ClaimSpace:
     @cached_property
     def constant(self) -> Stated:
         """The sum of all possible cells, as the published cells give it."""
-        return self.stated(np.arange(len(self.codes)), np.arange(len(self.names)))
+        return self.stated(np.arange(len(self.codes)), np.arange(self.queries.table.size))
 
     def stated(self, cells: IntArray, chosen: IntArray) -> Stated:
         """Return codes and numbers of some possible cells that published cells count."""
@@ -196,9 +193,9 @@ class ClaimSpace:
     @cached_property
     def overlapping(self) -> BoolArray:
         """Tables in which some possible cell is in several cells, as a mask."""
-        mask = np.zeros(int(self.table.max()) + 1, np.bool_)
+        mask = np.zeros(len(self.queries.tables), np.bool_)
         for family in self.families:
-            tables = self.table[family.query]
+            tables = self.queries.table[family.query]
             for t in np.unique(tables):
                 mask[t] = int(np.sum(family.weight[tables == t] > 0, axis=0).max()) > 1
         return mask
@@ -354,7 +351,7 @@ def _possible_cells(schema: Schema, rules: Rules) -> IntArray:
 def _claim_space(
     schema: Schema, tables: Sequence[Table], rules: Rules, cells: IntArray
 ) -> ClaimSpace:
-    space = coarsest_cells(schema, tables)
+    space = table_cells(schema, tables)
     if rules.tenure == "four-way":  # kept apart even where no table does
         tenures = np.arange(space.bins["tenure"].size)
         space = replace(space, bins={**space.bins, "tenure": tenures})
@@ -369,10 +366,8 @@ def _claim_space(
     codes = np.empty((len(keys), sizes.size), np.int16)
     for a in reversed(range(sizes.size)):
         keys, codes[:, a] = np.divmod(keys, sizes[a])
-    names = tuple((table.name, cell) for table in tables for cell in table.cells)
-    table = np.repeat(np.arange(len(tables)), [len(t.cells) for t in tables])
     families = _families(space, tables, codes)
-    return ClaimSpace(space, codes, eligible.astype(np.bool_), names, table, families)
+    return ClaimSpace(space.queries(tables), codes, eligible.astype(np.bool_), families)
 
 
 def _families(
@@ -406,201 +401,3 @@ def _cross(table: Table, codes: Mapping[str, IntArray]) -> CodeArray:
     if weight.min(initial=0) < 0 or weight.max(initial=0) >= 2**15:
         raise ArgumentError(f"weights of table {table.name!r} must be in 0..32767")
     return weight.astype(np.int16)
-
-
-# -----------------------------------------------------------------------------
-# One block as a system: live cells, classes of cells that no table tells apart, and rows.
-
-
-class AllowedCounts(NamedTuple):
-    """The published cells of a block, and the true counts that each of them allows.
-
-    ``published`` is 0 where a count is ``hidden``.  The true count is from ``low`` to ``high``,
-    equal where it is published as it is; ``UNBOUNDED`` stands for no largest count.
-    """
-
-    published: IntArray
-    hidden: BoolArray
-    low: IntArray
-    high: IntArray
-
-
-class PlaceClasses(NamedTuple):
-    """The live cells of a place in classes, and the published cells that bind any of them.
-
-    ``order`` lists the ``cells``, as positions among them, class by class from ``start`` on;
-    ``columns`` has the weight of each class in every published cell that says something
-    (``query``), and ``bound`` says which classes any of these binds.
-    """
-
-    cells: IntArray
-    order: IntArray
-    start: IntArray
-    query: IntArray
-    columns: sp.csc_array
-    bound: BoolArray
-
-    @property
-    def members(self) -> list[IntArray]:
-        """Cells of each class as positions in the space."""
-        return np.split(self.cells[self.order], self.start[1:-1]) if self.cells.size else []
-
-
-def place_classes(
-    space: ClaimSpace, low: IntArray, high: IntArray, marks: IntArray | None = None
-) -> PlaceClasses:
-    """Return the classes of a place whose published cells have true counts between two ends.
-
-    The one that nothing binds is the last.  With ``marks`` (rows, cells of the space) cells of
-    different marks are of different classes, in the order of their marks.
-    """
-    cells = space.alive(np.maximum(high, 0))
-    query = np.flatnonzero((high != 0) & ((high < UNBOUNDED) | (low > 0)) | (low > high))
-    label, bound = space.classes(cells, query)
-    if marks is None:
-        kinds = np.where(bound[label], label, bound.size)
-    else:
-        kinds = joint_kinds([label, *marks[:, cells]])
-    order = np.argsort(kinds, kind="stable")
-    start = np.append(np.flatnonzero(np.diff(kinds[order], prepend=-1)), order.size)
-    first = order[start[:-1]]
-    columns = space.columns(cells[first], query)
-    return PlaceClasses(cells, order, start, query, columns, bound[label[first]])
-
-
-@dataclass(frozen=True)
-class BlockSystem:
-    """Whole numbers of records in classes of live cells, and the counts they add up to.
-
-    The model has the classes of the place that a published count binds, and a row for each
-    ``query`` (the first of those with equal rows).  Classes that are ``loose``, and rows that are
-    ``open``, have no largest count: the model has one for them that takes away no smallest number
-    of records, and no largest of those that are not loose.
-    """
-
-    place: PlaceClasses
-    query: IntArray
-    loose: BoolArray
-    open: BoolArray
-    model: IntegerModel
-
-    @property
-    def start(self) -> IntArray:
-        """Where each class of the model begins among ``members``, and where the last ends."""
-        return self.place.start[: self.model.low.size + 1]
-
-    @property
-    def members(self) -> IntArray:
-        """Cells of the classes of the model as positions in the space, class by class."""
-        return self.place.cells[self.place.order[: self.start[-1]]]
-
-    @property
-    def unbound(self) -> IntArray:
-        """Cells that no published count binds, as positions in the space."""
-        return self.place.cells[self.place.order[self.start[-1] :]]
-
-
-class Conflict(NamedTuple):
-    """Published cells, by position, that contradict each other, and how."""
-
-    reason: str
-    query: IntArray
-
-
-def block_system(space: ClaimSpace, counts: AllowedCounts) -> BlockSystem | Conflict:
-    """Return the system of a block, or the published cells that no possible cell can fill.
-
-    A conflict is where a count is negative, or cannot be published, or must be positive though
-    zeros rule out all its cells.
-    """
-    impossible = np.flatnonzero(counts.low > counts.high)
-    if impossible.size:
-        negative = np.flatnonzero(counts.published < 0)
-        if negative.size:
-            return Conflict("negative", negative)
-        return Conflict("no count is published as this number", impossible)
-    place = place_classes(space, counts.low, counts.high)
-    low, high = counts.low[place.query], counts.high[place.query]
-    limited = high < UNBOUNDED
-    columns = place.columns[:, np.flatnonzero(place.bound)]
-    rows = sp.csr_array(columns)
-    empty = (np.diff(rows.indptr) == 0) & (low > 0)
-    if empty.any():
-        return Conflict("all possible records are ruled out by zeros", place.query[empty])
-    most, enough = largest_alone(by_columns(columns), low, np.where(limited, high, UNBOUNDED))
-    # More of a class without a largest number than fills its rows would take the place of others.
-    loose = most == UNBOUNDED
-    most = np.where(loose, enough, most)
-    # A row without a largest count has as many as its classes together can have.
-    high = np.where(limited, high, np.maximum(rows @ most, low))
-    # Rows without repetitions; rows that are equal but for their counts are both kept.
-    kept_rows = first_rows(equal_rows(rows, low, high))
-    model = IntegerModel(
-        np.zeros(most.size, np.int64), most, rows[kept_rows], low[kept_rows], high[kept_rows]
-    )
-    return BlockSystem(place, place.query[kept_rows], loose, ~limited[kept_rows], model)
-
-
-# -----------------------------------------------------------------------------
-# Which published cells contradict each other, where no records fit them all.
-
-
-#: Shares of a combination of rows below this are rounding.
-_SMALL = 1e-7
-#: Seconds that a solver may take for one set of rows, and for all.
-_EACH, _ALL = 1.0, 10.0
-
-
-def smallest_conflict(system: BlockSystem, solver: SolverBackend, deadline: Deadline) -> Conflict:
-    """Return published cells without a solution together, none of which can be left out.
-
-    Rows that could not be tried within seconds stay in.
-    """
-    end = deadline.sooner(_ALL)
-    left = _contradiction(system, end)
-    for row in left.tolist():
-        fewer = left[left != row]
-        if not end.late and _impossible(_rows(system, fewer), solver, end):
-            left = fewer
-    return Conflict("contradict each other", system.query[left])
-
-
-def _contradiction(system: BlockSystem, deadline: Deadline) -> IntArray:
-    """Return rows that have no solution together: those of one combination, or all of them.
-
-    Rows that all have one count are few, and each is tried.
-    """
-    from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
-
-    every, model = np.arange(system.query.size), system.model
-    if np.array_equal(model.row_low, model.row_high):
-        return every
-    nothing = np.zeros(model.low.size, np.int64)
-    ray = HighsWarm(_rows(system, every), nothing, deadline=deadline).maximise(nothing).ray
-    if ray is None:
-        return every
-    used = np.flatnonzero(np.abs(ray) > _SMALL * np.abs(ray).max())
-    part = _rows(system, used)
-    sure = proves_infeasible(part, part.low, part.high, ray[used])
-    return used if sure else every
-
-
-def _rows(system: BlockSystem, rows: IntArray) -> IntegerModel:
-    model = system.model
-    low, high, part = model.row_low[rows], model.row_high[rows], model.rows[rows]
-    # Bounds of a cell come from all rows: without some of them they must not stay.
-    free = np.full(model.high.size, int(model.row_high.max(initial=0)))
-    return IntegerModel(model.low, free, part, low, np.where(system.open[rows], part @ free, high))
-
-
-def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) -> bool:
-    from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver
-
-    if not model.row_low.size:
-        return False
-    nothing = np.zeros(model.low.size, np.int64)
-    answer = HighsWarm(model, nothing, deadline=deadline).maximise(nothing)
-    if answer.ray is not None:
-        return proves_infeasible(model, model.low, model.high, answer.ray)
-    outcome = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
-    return bool(outcome.status == Status.INFEASIBLE)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from range_cases import range_case
 
-from bayesrisk.reconstruction.claims.search.space import Rules, claim_space, place_classes
+from bayesrisk.reconstruction.claims.search.block_system import place_classes
+from bayesrisk.reconstruction.claims.search.space import Rules, claim_space
 
 
 @pytest.mark.parametrize("seed", range(12))

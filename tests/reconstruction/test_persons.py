@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayesrisk.exceptions import ArgumentTypeError, DataError
-from bayesrisk.reconstruction import Persons, linkage as module
+from bayesrisk.reconstruction import Persons, persons as module
 from bayesrisk.reconstruction.linkage import Guesses, modal_cells, modal_guess, proportional_guess
 from bayesrisk.risk import (
     compare_with_truth,
@@ -13,7 +13,7 @@ from bayesrisk.risk import (
     race_ethnicity_counts,
     reidentify,
 )
-from bayesrisk.risk.linkage.reidentification import unique_sums, unique_table
+from bayesrisk.risk.linkage.variability import unique_sums, unique_table
 
 
 def people(n=60):

@@ -7,8 +7,10 @@ from hypothesis import given, strategies as st
 from oracles import linkage as oracle
 
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ShapeError
-from bayesrisk.reconstruction import linkage as kernels
-from bayesrisk.reconstruction.linkage import AGE_BIN_STARTS, age_bin, match_records
+from bayesrisk.reconstruction import matching as kernels
+from bayesrisk.reconstruction.matching import match_records
+from bayesrisk.reconstruction.persons import age_bin
+from bayesrisk.tables.schema import AGE_BIN_STARTS
 
 RECORD = st.fixed_dictionaries(
     {"block": st.sampled_from(["a", "b"]), "age": st.integers(0, 4), "sex": st.integers(0, 1)}

@@ -1,0 +1,301 @@
+"""Solution variability: the largest distance of other solutions from one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
+from bayesrisk._version import __version__
+from bayesrisk.constraints.model import Status
+from bayesrisk.constraints.solvers import Limits, SolverBackend, solver_and_limits
+from bayesrisk.exceptions import ArgumentError
+from bayesrisk.reconstruction.records.farthest import Farthest, farthest_solutions
+from bayesrisk.reconstruction.records.problem import CountRanges, Problem, published_problem
+from bayesrisk.reconstruction.records.reconstruction import Reconstruction
+from bayesrisk.reconstruction.records.solve import Solution, first_differences, solve
+from bayesrisk.tables.cells import Queries
+from bayesrisk.tables.published import SeveralTables
+
+#: What a larger level is good for: its counts as upper bounds, or all of its blocks together.
+KINDS = ("bounds", "joint")
+
+
+@displayed
+@dataclass(frozen=True)
+class SolutionVariability(Tabular):
+    """Bounds of the solution variability of every place.
+
+    Attributes
+    ----------
+    scope : str
+        ``block``, ``tract-bounds`` or ``tract-joint``.
+    level : str
+        The level of the places.
+    geoids : ndarray of str
+        The places.
+    population : ndarray of int64
+        Records of the solution.
+    lower, upper : ndarray
+        Bounds of ``max sum |x - x*| / (N + N*)``, in [0, 1]; equal when ``proved``.
+    status : tuple of str
+        ``proved``; ``feasible`` (an interval: a limit was reached, or the tables leave the number
+        of records open); ``infeasible`` or ``unknown`` where there is no solution to start from,
+        or a cell that no published count bounds (interval [0, 1]).
+    seconds : ndarray
+        Time that the solver took for the place.
+    solver : str
+        Its name.
+    version : str
+        Version of bayesrisk.
+    taken_as_true : bool
+        Whether counts of a release were taken as true that need not be: bounds, and what is
+        ``proved``, hold if they were.
+    coarsened : bool
+        Whether published counts were read as the ranges of counts that they allow.
+    """
+
+    scope: str
+    level: str
+    geoids: TextArray
+    population: IntArray
+    lower: FloatArray
+    upper: FloatArray
+    status: tuple[str, ...]
+    seconds: FloatArray
+    solver: str
+    version: str = __version__
+    taken_as_true: bool = False
+    coarsened: bool = False
+
+    def _answer(self) -> list[str]:
+        people = self.population.astype(float)
+        most = people.sum() or 1.0
+        low, high = (float((bound * people).sum() / most) for bound in (self.lower, self.upper))
+        fixed = int(people[self.upper == 0.0].sum())
+        true = "if the published counts were true"
+        words = (true, f"decided {true}") if self.taken_as_true else ("proved", "proved")
+        return [
+            f"At most {high:.1%} of the records could be others, averaged over "
+            f"{int(people.sum()):,} people in {len(self.status):,} places"
+            + (f" (at least {low:.1%})." if low < high else "."),
+            f"{fixed:,} people live where the tables leave no choice: variability 0, {words[0]}.",
+            f"{self.status.count('proved'):,} places {words[1]}, scope {self.scope}.",
+            *["Published counts are read as ranges."] * self.coarsened,
+        ]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.to_frame()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each place."""
+        return pd.DataFrame(
+            {
+                self.level: self.geoids,
+                "population": self.population,
+                "lower": self.lower,
+                "upper": self.upper,
+                "status": list(self.status),
+                "seconds": self.seconds,
+            }
+        )
+
+
+def solution_variability(
+    tables: SeveralTables | Problem,
+    *,
+    scope: str,
+    solution: Reconstruction | None = None,
+    solver: str | SolverBackend = "highs",
+    time_limit: float | None = None,
+    node_limit: int | None = None,
+    taken_as_true: bool = False,
+    known_rule: bool = True,
+) -> SolutionVariability:
+    """Return the largest distance of other solutions from one, proved or as an interval.
+
+    For a solution ``x*`` with ``N*`` records the largest ``sum |x - x*| / (N + N*)`` over all
+    solutions ``x``, with N records, in [0, 1].  Published tables mostly fix the number of records:
+    then this is ``sum |x - x*| / (2 N)``, and twice the value bounds the same of any two
+    solutions.  Where they do not (withheld counts), the result may be an interval without a limit
+    having been reached.  Zero proves the records: no others fit; only zero does not depend on
+    ``x*``.
+
+    Parameters
+    ----------
+    tables : PublishedTables
+        As for :func:`reconstruct`.
+    scope : str
+        A level of the tables, as for :func:`reconstruct`.  The finest, such as ``block``: its
+        tables only.  A larger one with what is made of it: ``tract-bounds``, its counts as upper
+        bounds for every block (equation 8); ``tract-joint``, all blocks of the larger place
+        together, one value for each such place.
+    solution : Reconstruction, optional
+        The solution ``x*``, of these tables; by default one is found, with the tables of the
+        level that ``scope`` names.  The three values are ordered only for one ``x*``.
+    solver, time_limit
+        As for :func:`reconstruct`.
+    node_limit : int, optional
+        Nodes of branch and bound that the solver may look at for the distance of a component; none
+        by default.  What it leaves open is the same on a slow machine.
+        Not for solvers of PuLP.
+    taken_as_true, known_rule
+        As for :func:`reconstruct`.
+
+    Returns
+    -------
+    SolutionVariability
+        One interval and status for each place.
+
+    Notes
+    -----
+    Abowd et al. (2025), equations 7 and 8; ``tract-joint`` is tighter than equation 8.  An L1
+    distance between histograms of equal size is even, so a gap below 2 is an exact stop.
+
+    Examples
+    --------
+    >>> from bayesrisk.tables import Records, Schema, Workload, tabulate
+    >>> people = pd.DataFrame({"place": list("aabb"), "sex": list("FFMF"), "old": list("ynny")})
+    >>> schema = Schema.from_frame(people, place="place")
+    >>> work = Workload.of(schema, [["sex"], ["old"]])
+    >>> published = tabulate(Records.from_frame(people, schema=schema), work)
+    >>> solution_variability(published, scope="place").upper.tolist()
+    [0.0, 1.0]
+    """
+    backend, limits = solver_and_limits(solver, time_limit, node_limit)
+    start = None
+    if solution is not None:
+        check.instance(solution, Reconstruction, "solution")
+        parts = solution.block, solution.cell, solution.count
+        start = solution.problem, Solution(list(solution.status), {}, *parts)
+        tables = solution.problem if tables is solution.problem.tables else tables
+    problem = published_problem(
+        tables, scope=scope, kinds=KINDS, taken_as_true=taken_as_true, known_rule=known_rule
+    )
+    kind = scope.removeprefix(f"{problem.scope}-") if problem.larger else ""
+    star = _starting_solution(problem, start, solver=backend, limits=replace(limits, nodes=None))
+    histogram = star.histogram(problem)
+    answer = farthest_solutions(
+        problem, histogram, star.solved, kind=kind, solver=backend, limits=limits
+    )
+    return _result(problem, answer, star, scope, backend.name)
+
+
+def _known_totals(published: Queries, ranges: CountRanges) -> BoolArray:
+    """Return for every place whether one of its published counts is that of all of its records."""
+    matrix = published.matrix
+    ones = (np.diff(matrix.indptr) == matrix.shape[1]) & (matrix.max(axis=1).toarray() == 1)
+    columns = np.flatnonzero(ones)
+    low, high = (
+        ranges.low[:, columns].toarray(),
+        ranges.high[:, columns].toarray() + ranges.zero[columns],
+    )
+    return np.asarray((low == high).any(axis=1), dtype=bool)
+
+
+def _result(
+    problem: Problem, answer: Farthest, star: Solution, scope: str, solver: str
+) -> SolutionVariability:
+    """Add the components of every place up."""
+    program = answer.program
+    level, geoids, place = problem.level, problem.geoids, np.arange(problem.geoids.size)
+    if joint := scope.endswith("-joint"):
+        largest = problem.larger[0]
+        level, geoids, place = largest.level, largest.geoids, largest.group
+    population = np.zeros(geoids.size, np.int64)
+    np.add.at(population, place[star.block], star.count)
+    owner = place[program.block[program.parts.first_var[:-1]]]
+    seconds = np.zeros(geoids.size)
+    np.add.at(seconds, owner, answer.seconds)
+    settled = np.ones(geoids.size, bool)
+    np.logical_and.at(settled, place, _known_totals(problem.system.queries, problem.ranges))
+    if joint:
+        settled |= _known_totals(largest.coupling.queries, largest.ranges)
+    fixed = answer.fixed | settled[owner]
+    low, below, high, above = _ratios(answer, fixed, owner, 2 * population)
+    high, below, above = np.minimum(high, above), np.maximum(below, 1), np.maximum(above, 1)
+    status = np.where(low * above == high * below, Status.PROVED, Status.FEASIBLE).astype(object)
+    for b in np.flatnonzero(~answer.solved):
+        reason = star.status[b]
+        status[place[b]] = (
+            reason if reason in (Status.INFEASIBLE, Status.UNKNOWN) else Status.UNKNOWN
+        )
+    open_ = np.isin(status, (Status.INFEASIBLE, Status.UNKNOWN))
+    lower, upper = np.where(open_, 0.0, low / below), np.where(open_, 1.0, high / above)
+    return SolutionVariability(
+        scope, level, geoids, population, lower, upper, tuple(status.tolist()), seconds,
+        solver, taken_as_true=problem.taken_as_true, coarsened=problem.coarsened,
+    )  # fmt: skip
+
+
+def _ratios(
+    answer: Farthest, fixed: BoolArray, owner: IntArray, whole: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return the bounds of ``sum |x - x*| / (N + N*)`` for every place as two fractions.
+
+    With ``gain`` records more in some cells and ``loss`` fewer in others it is
+    ``(gain + loss) / (2 N* + gain - loss)``, which grows with both.  Where the number of records
+    is ``fixed`` both are half of the distance; elsewhere the solution found gives the lower bound,
+    and the bounds of cells and distance the upper one.
+    """
+    program, point = answer.program, answer.point
+    component = program.parts.owner
+    room = np.zeros((2, program.parts.size), np.int64)
+    np.add.at(room[0], component, program.model.high - point)
+    np.add.at(room[1], component, point - program.model.low)
+
+    def total(values: IntArray, chosen: BoolArray) -> IntArray:
+        sums = np.zeros(whole.size, np.int64)
+        np.add.at(sums, owner[chosen], values[chosen])
+        return sums
+
+    most_gain, most_loss = (total(part, ~fixed) for part in room)
+    low = total(answer.lower, fixed) + total(answer.lower, ~fixed)
+    below = whole + total(answer.more, ~fixed)
+    most = total(answer.upper, ~fixed)
+    loss = np.minimum(most_loss, most)
+    gain = np.minimum(most_gain, most - loss)
+    high, above = total(answer.upper, fixed) + gain + loss, whole + gain - loss
+    return low, below, high, above
+
+
+def _starting_solution(
+    problem: Problem,
+    start: tuple[Problem, Solution] | None,
+    *,
+    solver: SolverBackend,
+    limits: Limits,
+) -> Solution:
+    """Return a solution of a problem: one that was given of another, on its cells, or a new one.
+
+    One that breaks tables of its blocks is refused.  Its own cells may be finer: tables of larger
+    places can tell more apart.
+    """
+    if start is None:
+        return solve(problem, solver=solver, limits=limits)
+    (other, solution), names = start, problem.space.schema.names
+    space = other.space
+    wrong = ArgumentError("solution must be of the same blocks and cells as tables")
+    if not np.array_equal(problem.geoids, other.geoids) or names != space.schema.names:
+        raise wrong
+    for name in names:
+        fine, coarse = space.bins[name], problem.space.bins[name]
+        if fine.size != coarse.size:
+            raise wrong
+        if not np.array_equal(coarse[space.first[name]][fine], coarse):
+            raise wrong
+    solution.cell = problem.space.labels(space.representatives(solution.cell))
+    published = problem.system.queries
+    counts = sp.csr_array(solution.histogram(problem) @ published.matrix.T)
+    differences = first_differences(problem.ranges, counts, published)
+    for block in differences:
+        if solution.solved[block]:
+            raise ArgumentError(
+                f"solution must fit the tables: {problem.geoids[block]}: {differences[block]}"
+            )
+    return solution

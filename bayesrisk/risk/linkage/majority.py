@@ -1,0 +1,203 @@
+"""The majority of a block, read from a protected release: the commonest race and ethnicity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk._base import validation as check
+from bayesrisk._base.display import Tabular, displayed
+from bayesrisk._base.validation import IntArray
+from bayesrisk._version import __version__
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.interfaces import AttackResult
+from bayesrisk.risk.linkage import agreement
+
+
+@displayed
+@dataclass(frozen=True)
+class MajorityInference(AttackResult, Tabular):
+    """Majority inference from several releases of one truth, a row for each block.
+
+    Attributes
+    ----------
+    blocks : pandas.DataFrame
+        ``release``, ``block``, ``population`` (true), ``majority`` (column of the released counts
+        with the highest one, the first of equal ones), ``released`` and ``true`` count of it, and
+        ``precision`` (true count over population, no threshold applied).  Blocks in which nobody
+        lives are left out: nobody there can be guessed.
+    releases, version : tuple of str, str
+        Names of the releases, in order, and the version of bayesrisk.
+    """
+
+    stated_by = "bayesrisk.risk.statements.results:stated_by_majority"
+
+    blocks: pd.DataFrame
+    releases: tuple[str, ...]
+    version: str = __version__
+
+    def curve(self, *, threshold: int) -> pd.DataFrame:
+        """Return recall against precision for every release.
+
+        Recall at a precision is the share of all records in blocks of at least that precision.
+        A block whose true majority count is below the threshold (the paper: 5) has precision zero.
+        Columns ``release``, ``threshold``, ``precision`` (each value once, falling), ``recall``.
+        """
+        parts = []
+        for release in self.releases:
+            rows = self._release_blocks(release, threshold)
+            people = rows.groupby("precision")["population"].sum().sort_index(ascending=False)
+            curve = (people.cumsum() / people.sum()).rename("recall").reset_index()
+            parts.append(curve.astype(float).assign(release=release, threshold=threshold))
+        names = ["release", "threshold", "precision", "recall"]
+        return pd.concat(parts, ignore_index=True)[names]
+
+    def summary(self, *, threshold: int, precisions: Sequence[float]) -> pd.DataFrame:
+        """Return mean precision, and recall at given precisions (Table 1 of the paper).
+
+        Columns ``release, threshold, mean_precision`` (over the inferred records),
+        ``inferred_share`` (records in blocks at or above the threshold), and ``recall_at_P`` for
+        each precision P.
+        """
+        wanted = check.real_array(list(precisions), "precisions", lower=0.0, upper=1.0)
+        rows = []
+        for release in self.releases:
+            blocks = self._release_blocks(release, threshold)
+            people = blocks["population"].to_numpy(float)
+            inferred = blocks["true"].to_numpy() >= threshold
+            total, reached = people.sum(), people[inferred].sum()
+            hits = (blocks["precision"].to_numpy() * people).sum()
+            row = {
+                "release": release,
+                "threshold": threshold,
+                "mean_precision": hits / reached if reached else np.nan,
+                "inferred_share": reached / total,
+            }
+            for p in wanted:
+                sure = inferred & (blocks["precision"] >= p)
+                row[f"recall_at_{p:g}"] = people[sure].sum() / total
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def by_block_size(self, *, threshold: int) -> pd.DataFrame:
+        """Return precision and error of the majority count by size of the block.
+
+        For every release and class: ``blocks``, ``population``, ``precision`` (weighted by people;
+        0 below the threshold), and of the error released minus true count ``mean_error``,
+        ``sd_error`` and ``mean_absolute_error`` over blocks.
+        """
+        rows = []
+        for release in self.releases:
+            blocks = self._release_blocks(release, threshold)
+            classes = agreement.size_class(blocks["population"])
+            for place in np.unique(classes):
+                part = blocks[classes == place]
+                error = (part["released"] - part["true"]).to_numpy(float)
+                row = {
+                    "release": release,
+                    "block_size": agreement.SIZE_CLASSES[place],
+                    "blocks": len(part),
+                    "population": int(part["population"].sum()),
+                    "precision": np.average(part["precision"], weights=part["population"]),
+                    "mean_error": error.mean(),
+                    "sd_error": error.std(),
+                    "mean_absolute_error": np.abs(error).mean(),
+                }
+                rows.append(row)
+        return pd.DataFrame(rows)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each release and block."""
+        return self.blocks
+
+    def _release_blocks(self, release: str, threshold: int) -> pd.DataFrame:
+        check.integer(threshold, "threshold", lower=1)
+        rows = self.blocks[self.blocks["release"] == release]
+        return rows.assign(precision=rows["precision"].where(rows["true"] >= threshold, 0.0))
+
+
+def condensed(blocks: pd.DataFrame) -> pd.DataFrame:
+    """Return blocks of one kind as one row: of one release, true count and precision.
+
+    Their ``population`` is that of all of them.  :meth:`MajorityInference.curve` and
+    :meth:`MajorityInference.summary` of the rows of any number of areas, put under each other and
+    condensed again, are those of the blocks.
+    """
+    names = ["release", "true", "precision"]
+    return blocks.groupby(names, sort=True)["population"].sum().reset_index()
+
+
+def majority_inference(
+    releases: Mapping[str, pd.DataFrame], *, truth: pd.DataFrame
+) -> MajorityInference:
+    """Return the rate at which the most common race and ethnicity of a block is right.
+
+    Parameters
+    ----------
+    releases : mapping of str to pandas.DataFrame
+        Released counts by name: a row for each block (the index), a column for each race and
+        ethnicity.  Noisy counts may be negative; a block or column that is absent counts zero.
+    truth : pandas.DataFrame
+        True counts in the same form.
+
+    Examples
+    --------
+    >>> truth = pd.DataFrame({"white": [8, 1], "black": [2, 9]}, index=["a", "b"])
+    >>> noisy = pd.DataFrame({"white": [7, 6], "black": [3, 5]}, index=["a", "b"])
+    >>> found = majority_inference({"exact": truth, "noisy": noisy}, truth=truth)
+    >>> found.blocks["precision"].tolist()
+    [0.8, 0.9, 0.8, 0.1]
+    """
+    if not isinstance(releases, Mapping) or not releases:
+        raise ArgumentError("releases", "must map at least one name to its counts", got=releases)
+    true = _counts(truth, "truth", lower=0)
+    people = true.sum(axis=1)
+    true, people = true[people > 0], people[people > 0]
+    matrix = true.to_numpy()
+    parts = []
+    for name, release in releases.items():
+        counts = _counts(release, name, lower=None)
+        strange = counts.columns.difference(true.columns)
+        if len(strange):
+            raise DataError(f"{name}: column {strange[0]!r} must be a column of the truth")
+        values = counts.reindex(index=true.index, columns=true.columns, fill_value=0).to_numpy()
+        best = values.argmax(axis=1)
+        rows = np.arange(len(best))
+        columns = {
+            "release": name,
+            "block": true.index,
+            "population": people.to_numpy(),
+            "majority": true.columns.to_numpy()[best],
+            "released": values[rows, best],
+            "true": matrix[rows, best],
+            "precision": matrix[rows, best] / people.to_numpy(),
+        }
+        parts.append(pd.DataFrame(columns))
+    return MajorityInference(pd.concat(parts, ignore_index=True), tuple(releases))
+
+
+def _counts(table: pd.DataFrame, source: str, *, lower: int | None) -> pd.DataFrame:
+    """Return a table of counts as int64, after checking it."""
+    table = check.frame(table, source)
+    if table.empty:
+        raise DataError(f"{source}: must be a table of counts with blocks and columns")
+    for axis, labels in (("block", table.index), ("column", table.columns)):
+        if not labels.is_unique:
+            raise DataError(f"{source}: {axis} {labels[labels.duplicated()][0]!r} occurs twice")
+    for name in table.columns:
+        if not pd.api.types.is_integer_dtype(table[name].dtype) or table[name].isna().any():
+            raise DataError(
+                f"{source}: column {name!r} must hold whole numbers, got {table[name].dtype}"
+            )
+    counts: pd.DataFrame = table.astype("int64")
+    values: IntArray = counts.to_numpy()
+    if lower is not None and (values < lower).any():
+        row, column = (int(i) for i in np.argwhere(values < lower)[0])
+        raise DataError(
+            f"{source}: block {table.index[row]!r}, column {table.columns[column]!r}: must be "
+            f">= {lower}, got {values[row, column]}"
+        )
+    return counts

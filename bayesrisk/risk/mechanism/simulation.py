@@ -1,0 +1,150 @@
+"""A mechanism run under each hypothesis, and the cells that are observed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bayesrisk._base.validation import IntArray
+from bayesrisk.inference.simulated import SUPPRESSED
+from bayesrisk.interfaces import Mechanism
+from bayesrisk.release import Release
+from bayesrisk.risk.mechanism.hypotheses import Cell
+from bayesrisk.tables import Microdata, PublishedTables, Workload
+from bayesrisk.tables.microdata import OCCUPIED
+from bayesrisk.tables.published import select_rows
+
+
+class Drawing:
+    """One truth and one mechanism: what does not depend on the noise is made once.
+
+    A mechanism that draws nothing from its generator gives the same release for every seed, so it
+    is released once.
+    """
+
+    def __init__(self, mechanism: Mechanism, microdata: Microdata, workload: Workload) -> None:
+        if microdata.blocks is None:  # the places of the records are taken as a public list
+            microdata = microdata.with_places(OCCUPIED)
+        complete = getattr(mechanism, "completed", None)
+        mechanism = complete(microdata, workload) if callable(complete) else mechanism
+        self._mechanism, self._microdata, self._workload = mechanism, microdata, workload
+        prepare = getattr(mechanism, "prepare", None)
+        self._prepared = prepare(microdata, workload=workload) if callable(prepare) else None
+        self.fixed: Release | None = None
+
+    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray:
+        """Return the counts of cells in one release, whole tables unmade where that can be."""
+        watch = getattr(self._prepared, "observed", None)
+        if self.fixed is None and callable(watch):
+            before = _position(rng)
+            counts: IntArray | None = watch(rng, cells)
+            if counts is not None and _position(rng) != before:
+                return counts
+        return released_counts(self.draw(rng).tables, cells)
+
+    def draw(self, rng: np.random.Generator) -> Release:
+        """Return one release."""
+        if self.fixed is not None:
+            return self.fixed
+        before = _position(rng)
+        if self._prepared is not None:
+            release: Release = self._prepared.draw(rng)
+        else:
+            release = self._mechanism.release(self._microdata, workload=self._workload, rng=rng)
+        if _position(rng) == before:
+            self.fixed = release
+        return release
+
+
+def _position(rng: np.random.Generator) -> str:
+    """Return where a generator stands, and how many others came from it."""
+    children = getattr(rng.bit_generator.seed_seq, "n_children_spawned", None)
+    return f"{rng.bit_generator.state} {children}"
+
+
+class TruthDraws:
+    """Releases of one truth, kept by the stream they come from: many targets share them.
+
+    Only the observed tables are kept.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        microdata: Microdata,
+        workload: Workload,
+        tables: Sequence[tuple[str, str]],
+    ) -> None:
+        self.drawing = Drawing(mechanism, microdata, workload)
+        self._keys = tuple(tables)
+        self._releases: dict[str, PublishedTables] = {}
+
+    def observe(self, rng: np.random.Generator, cells: Sequence[Cell]) -> IntArray:
+        """Return the counts of cells in the release of a stream, drawn when first asked for."""
+        if self.drawing.fixed is not None:
+            return released_counts(self.drawing.fixed.tables, cells)
+        key = _position(rng)
+        if key not in self._releases:
+            tables = self.drawing.draw(rng).tables
+            workload = tables.workload
+            part = Workload(workload.schema, {k: workload.tables[k] for k in self._keys})
+            whole = dict.fromkeys(part.levels, slice(None))
+            self._releases[key] = select_rows(tables, whole, part)
+        return released_counts(self._releases[key], cells)
+
+
+class ReleaseSimulation:
+    """The simulator that the likelihood asks for, over data sets one for each hypothesis."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        datasets: Sequence[Microdata],
+        workload: Workload,
+        cells: Sequence[Cell],
+        truth: TruthDraws | None = None,
+    ) -> None:
+        self._truth = truth
+        self._mechanism, self._datasets, self._workload = mechanism, tuple(datasets), workload
+        self._cells = tuple(cells)
+        self._drawings: dict[int, Drawing] = {}
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave what was prepared behind."""
+        return {**self.__dict__, "_drawings": {}}
+
+    def fixed(self) -> IntArray | None:
+        """Return the cells of releases that never vary, (hypotheses, cells), or None."""
+        rows = []
+        for hypothesis in range(len(self._datasets)):
+            rows.append(self(hypothesis, np.random.default_rng(0), 1)[0])
+            if self._drawings[hypothesis].fixed is None:
+                return None
+        return np.stack(rows)
+
+    def __call__(self, hypothesis: int, rng: np.random.Generator, size: int) -> IntArray:
+        """Return the observed cells of ``size`` releases."""
+        if hypothesis == 0 and self._truth is not None and size == 1:
+            self._drawings[0] = self._truth.drawing
+            return self._truth.observe(rng, self._cells)[None]
+        if hypothesis not in self._drawings:
+            self._drawings[hypothesis] = Drawing(
+                self._mechanism, self._datasets[hypothesis], self._workload
+            )
+        drawing = self._drawings[hypothesis]
+        return np.stack([drawing.observe(rng, self._cells) for _ in range(size)])
+
+
+def released_counts(tables: PublishedTables, cells: Sequence[Cell]) -> IntArray:
+    """Return the released counts of cells; a suppressed one is its own symbol."""
+    counts = np.empty(len(cells), dtype=np.int64)
+    for key in dict.fromkeys(cell[:2] for cell in cells):
+        level, table = key
+        names = tables.workload.tables[level, table].cells
+        index = [i for i, cell in enumerate(cells) if cell[:2] == key]
+        rows = [tables.row(level, cells[i][3]) for i in index]
+        columns = [names.index(cells[i][2]) for i in index]
+        counts[index] = tables.counts[level, table][rows, columns]
+        if (level, table) in tables.suppressed:
+            hidden = np.asarray(tables.suppressed[level, table][rows, columns], dtype=bool)
+            counts[np.array(index)[hidden]] = SUPPRESSED
+    return counts

@@ -1,0 +1,126 @@
+"""Residual risk: what an attack finds about people in the data beyond what it finds of others."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from bayesrisk._base import validation as check
+from bayesrisk._base.validation import FloatArray
+from bayesrisk.exceptions import ArgumentError, DataError
+from bayesrisk.risk.intervals import binomial_interval, clustered_interval
+
+if TYPE_CHECKING:
+    pass
+from bayesrisk.risk.statements.statements import GROUP, Statements
+
+
+def residual_risk(
+    statements: Statements,
+    control: Statements,
+    *,
+    measure: str = "correct",
+    units: str | None = None,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    r"""Return the success of an attack beyond its success on people who are not in the data.
+
+    .. math:: R = \frac{s - c}{1 - c}
+
+    where s is the success on people in the data and c that on a control group: people like them
+    whose records the release was made without.  Source: Giomi, Boenisch, Wehmeyer and Tasnádi
+    (2023, PoPETs 2023(2), 312-328, arXiv:2211.10459), with Wilson intervals; Francis and Wagner
+    (2024) measure the gain over a baseline in the same form.
+
+    Parameters
+    ----------
+    statements : Statements
+        About people in the data.
+    control : Statements
+        Of the same attacks and protections, about people who are not in the data.
+    measure : {"correct", "posterior"}, default "correct"
+        What success is: the share of statements that are true, those of unknown truth left out; or
+        the mean posterior, the success of who draws at random what to say, where statements are
+        the truth about given people (:func:`statements_about_people`).
+    units : str, optional
+        Column of both whose values stand and fall together, such as ``"block"``; by default every
+        statement stands for itself.
+    confidence : float in (0, 1), default 0.95
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each ``attack``, ``adversary`` and ``protection`` of ``statements``:
+        ``statements`` and ``controls`` (how many are judged), ``success`` and ``control`` with
+        ``_lower`` and ``_upper``; ``residual`` with ``lower`` and ``upper``.  A residual risk of
+        1 is an attack that always succeeds on people in the data and not always on others; 0 or
+        less says that being in the data did not help it.  Missing where nothing is judged on one
+        side, or the control always succeeds.
+
+    Notes
+    -----
+    Intervals of success are Clopper and Pearson's, for the effective number of statements where
+    there are units.  The residual risk rises with s and falls with c, so that ends taken from
+    intervals of both at ``(1 + confidence) / 2`` hold it with at least the confidence, whatever the
+    dependence of the two groups.  The control must be drawn like the people in the data.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"attack": "guess", "adversary": "outsider", "protection": "none",
+    ...     "target": ["1", "2", "3", "4"], "statement": "a", "people": 1, "prior": 0.5,
+    ...     "posterior": 1.0, "status": "believed", "correct": [True, True, True, False]})
+    >>> others = rows.assign(correct=[True, False, True, False])
+    >>> residual_risk(Statements(rows), Statements(others))["residual"].tolist()
+    [0.5]
+    """
+    in_data = check.instance(statements, Statements, "statements").frame
+    controls = check.instance(control, Statements, "control").frame
+    check.choice(measure, "measure", ("correct", "posterior"))
+    sure = check.scalar(confidence, "confidence", lower=0.0, upper=1.0, bounds="()")
+    if units is not None:
+        check.text(units, "units")
+        for label, frame in (("statements", in_data), ("control", controls)):
+            frame = check.frame(frame, f"units of {label}", [units])
+    groups = dict(iter(controls.groupby(GROUP, sort=False)))
+    lines = []
+    for key, rows in in_data.groupby(GROUP, sort=False):
+        if key not in groups:
+            raise DataError(f"control: must have statements of {', '.join(map(str, key))}")
+        line: dict[str, object] = dict(zip(GROUP, key, strict=True))
+        ends, rates = [], []
+        for name, number, part in (
+            ("success", "statements", rows),
+            ("control", "controls", groups[key]),
+        ):
+            judged = part[part[measure].notna()]
+            hits = judged[measure].to_numpy(np.float64)
+            labels = None if units is None else judged[units].astype("str").to_numpy()
+            line[number] = len(hits)
+            rates.append(float(hits.mean()) if len(hits) else np.nan)
+            line[name] = rates[-1]
+            line[f"{name}_lower"], line[f"{name}_upper"] = _interval(hits, labels, sure)
+            ends.append(_interval(hits, labels, (1.0 + sure) / 2.0))
+        (s_low, s_high), (c_low, c_high) = ends
+        line["residual"] = _residual(*rates)
+        line["lower"], line["upper"] = _residual(s_low, c_high), _residual(s_high, c_low)
+        lines.append(line)
+    if not lines:
+        raise ArgumentError("statements", "must be at least one", shown="none")
+    return pd.DataFrame(lines)
+
+
+def _interval(
+    hits: FloatArray, labels: NDArray[np.object_] | None, confidence: float
+) -> tuple[float, float]:
+    if labels is None:
+        low, high = binomial_interval(hits.sum(), len(hits), confidence=confidence)
+        return float(low), float(high)
+    return clustered_interval(hits, labels, confidence=confidence)
+
+
+def _residual(success: float, control: float) -> float:
+    """Return (s - c) / (1 - c): minus infinity, or missing, where the control always succeeds."""
+    if control == 1.0:
+        return np.nan if np.isnan(success) or success == 1.0 else -np.inf
+    return (success - control) / (1.0 - control)
