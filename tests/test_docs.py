@@ -169,7 +169,7 @@ def test_the_page_of_the_command_line_has_every_command_and_option():
 
 #: Words of each half of the site, explanations and all other pages, code and tables included.
 #: The aim is 25,000; the pages about plans of releases came on top of it.
-MOST_WORDS = 26_200
+MOST_WORDS = 26_100
 AMERICAN = re.compile(
     r"\b(?:colou?rize|behavior|colors?|neighbors?|centers?|favor|labor|honor|catalog|gray"
     r"|(?:general|random|normal|optim|summar|standard|recogn|organ|minim|maxim|character)iz(?:e[sd]?|ing))\b",

@@ -70,10 +70,14 @@ class AuditOptions(ColumnOptions):
     schema: SchemaOption = None
     targets: Annotated[
         int | None,
-        "People who are asked about, drawn at random [everybody of up to 2000, else 200; 30 where "
+        "People who are asked about, drawn at random [everybody of up to 2000, else 200; 20 where "
         "a random protection needs draws anew for each].",
     ] = None
-    releases: Annotated[int | None, "Most releases of each randomised protection [20]."] = None
+    releases: Annotated[
+        int | None,
+        "Most releases of each randomised protection [20; 4 where one needs draws anew for each "
+        "person].",
+    ] = None
     half_width: Annotated[
         float | None,
         "Half-width of the interval of every gain, in points, that is enough: fewer "
@@ -237,7 +241,7 @@ def _study(
         stated=stated,
         schema=schema,
         targets=document.get("targets"),
-        releases=document.get("releases", 20),
+        releases=document.get("releases"),
         half_width=document.get("half_width", 0.5) / 100.0,
         prior_from=record_path(Path(public)) if (public := document.get("prior_from")) else None,
         concentration=optional_number(document.get("concentration"), "concentration"),

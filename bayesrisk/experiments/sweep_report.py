@@ -20,7 +20,7 @@ from bayesrisk.experiments.sweep import NOISES, Budget, SweepStudy, read_results
 from bayesrisk.risk.count.blocks import Scenario
 
 #: Names of the two noises of a rho of the 2020 Census, by the sensitivity that it refers to.
-_CONVENTIONS = {"add-remove": "as in the paper", "change-one": "as produced"}
+_CONVENTIONS = {"add-remove": "one record more or less", "change-one": "one record changed"}
 _ENOUGH = 30.0  # releases that a standard error must rest on to be judged
 _MEANINGS = {
     "add-remove": "neighbours add or remove one record",
@@ -153,7 +153,7 @@ class SweepPanel(NamedTuple):
             conventions = (n for n, v in SENSITIVITIES.items() if v == self.sensitivity.value)
             spoken = _CONVENTIONS.get(next(conventions, ""), "")
         return {
-            f"{budget.name}, {spoken}" if budget.census and spoken else budget.name: budget.value
+            f"{budget.name} ({spoken})" if budget.census and spoken else budget.name: budget.value
             for budget in budgets
             if budget.name
         }
@@ -400,7 +400,7 @@ def _census_conventions(study: SweepStudy) -> list[Part]:
     for budget in budgets:
         for name, sensitivity in SENSITIVITIES.items():
             sigma2 = sensitivity**2 / (2.0 * budget.value)
-            table[f"{budget.name}, {_CONVENTIONS[name]} (sigma2 {sigma2:.4g})"] = [
+            table[f"{budget.name}, {_CONVENTIONS[name]}: sigma2 {sigma2:.4g}"] = [
                 float(risk.marginal_risk(sigma2=sigma2, prior=prior.value)) for prior in study.prior
             ]
     caption = "Marginal risk (posterior / prior on average, if in the cell)"

@@ -152,6 +152,9 @@ def _blocks(stream: _Stream) -> Iterator[bytes]:
             pieces, size = [data[cut:]], len(data) - cut
 
 
+_UNCLOSED = "a quote must be closed on its line; write a space for a line break within a value"
+
+
 def _check_quotes(block: bytes, rows: int, rows_before: int, delimiter: str) -> None:
     """Refuse a quote that is not closed on its line: the lines after it became one value."""
     closed = not _left_open(block[block.rfind(b"\n") + 1 :], delimiter)
@@ -161,9 +164,7 @@ def _check_quotes(block: bytes, rows: int, rows_before: int, delimiter: str) -> 
     if closed and rows == len(lines):
         return
     faults = (row for row, line in enumerate(lines, rows_before + 1) if _left_open(line, delimiter))
-    raise pa.ArrowInvalid(
-        f"Row #{next(faults, rows_before + 1)}: a quote must be closed on its line"
-    )
+    raise pa.ArrowInvalid(f"Row #{next(faults, rows_before + 1)}: {_UNCLOSED}")
 
 
 def _left_open(line: bytes, delimiter: str) -> bool:
@@ -353,6 +354,8 @@ def header_fields(
     """
     with named(name):
         text = line.decode("utf-8-sig", errors=errors)
+    if _left_open(line.rstrip(b"\r\n"), delimiter):
+        raise DataError(f"{name}: header line: {_UNCLOSED}")
     names = split_line(text.rstrip("\n"), name, delimiter)
     while without_blank and names and not names[-1].strip():
         names.pop()

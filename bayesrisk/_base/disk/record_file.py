@@ -9,13 +9,15 @@ import pyarrow as pa
 
 from bayesrisk._base.disk import parquet
 from bayesrisk._base.disk.delimited import header_fields, open_text, text_frame, text_tables
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: A number, but none that begins with a zero, which is a code.
 _NUMBER = r"[+-]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?"
+#: A number whose thousands, or whose decimals, are set off by commas: which, nobody can tell.
+_WITH_COMMAS = r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?"
 
 
 class RecordFile:
@@ -78,6 +80,14 @@ def typed(frame: "pd.DataFrame") -> "pd.DataFrame":
         if pd.api.types.is_string_dtype(column.dtype):
             column = column.mask(column == "")
             values = column.dropna()
+            with_commas = values.str.fullmatch(_WITH_COMMAS)
+            if with_commas.any() and (with_commas | values.str.fullmatch(_NUMBER)).all():
+                first = values[with_commas].iloc[0]
+                rule = f"column {quote(str(name))}: must hold numbers without commas"
+                plain = first.replace(",", "")
+                raise DataError(
+                    f"{rule}, got {quote(first)}: write {plain}, or decimals with a dot"
+                )
             if len(values) and values.str.fullmatch(_NUMBER).all():
                 column = pd.to_numeric(column)
         columns[name] = column

@@ -1,6 +1,5 @@
 """``bayesrisk census measurements``: what noisy counts say of every cell, or every count."""
 
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk._base.disk.text import check_held, named
+from bayesrisk.census.readers.nmf.reader import unpack
 from bayesrisk.cli.data import MEASUREMENTS, data_path
 from bayesrisk.cli.options import RunOptions, parse_number
 from bayesrisk.cli.printing import print_answer, shard_lines, table_lines
@@ -172,9 +171,4 @@ def measurement_folder(argument: Path) -> Iterator[Path]:
         yield place
         return
     with TemporaryDirectory() as folder:
-        faults = zipfile.BadZipFile, RuntimeError, NotImplementedError
-        with named(str(place), also=faults), zipfile.ZipFile(place) as archive:
-            check_held(str(place), sum(member.file_size for member in archive.infolist()))
-            archive.extractall(folder)  # no member leaves the folder
-        inner = [path for path in sorted(Path(folder).iterdir()) if path.suffix != ".parquet"]
-        yield inner[0] if inner else Path(folder)
+        yield unpack(place, folder)

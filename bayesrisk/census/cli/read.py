@@ -66,14 +66,14 @@ def _parameters(form: str) -> dict[str, str]:
 
 def read(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="File, archive or folder.")],
-    form: Annotated[
-        str,
-        typer.Option("--from", help=f"Form of the input: {', '.join(_FORMS)}."),
-    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Parquet file, or folder for tables.")
     ],
     options: FormOptions,
+    form: Annotated[
+        str | None,
+        typer.Option("--from", help=f"Form of the input: {', '.join(_FORMS)}."),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -81,6 +81,8 @@ def read(
     from bayesrisk._base import validation as check
     from bayesrisk.census.readers.forms import READERS
 
+    if form is None:
+        raise ArgumentError(f"--from must say what the input is: one of {', '.join(_FORMS)}")
     form = check.choice(form, "form", tuple(READERS.available()))
     parameters = _parameters(form)
     for name in (field.name for field in fields(FormOptions)):

@@ -102,8 +102,9 @@ REGISTRY: Registry[PopulationSource] = Registry(
 
 #: People of a population of whom everybody is asked about, and how many are of a larger one.
 MOST_TARGETS, USUAL_TARGETS = 2000, 200
-#: People who are asked about where each needs chains of its own under each release.
-FEW_TARGETS = 30
+#: Where each person needs chains of its own under each release, so many are asked about, and so
+#: many releases are made where there would be ``USUAL_RELEASES``.
+FEW_TARGETS, FEW_RELEASES, USUAL_RELEASES = 20, 4, 20
 #: Before the digest of records that are held, which is that of any file with the same records.
 OF_RECORDS = "records:"
 _KEPT = 24  # releases of so small a population
@@ -262,6 +263,8 @@ class PopulationInParts:
         self._released: dict[tuple[str, str, int, int], Release] = {}
         self._streams: dict[tuple[str, str], str] = {}
         self._pilots: dict[tuple[str, str], Pilot] = {}
+        #: By protection, the readings and places that its pilot found to need chains.
+        self.too_large: dict[str, dict[tuple[str, str], set[int]]] = {}
 
     def _microdata(self, number: int) -> Microdata:
         """Return the records of a part."""
@@ -513,19 +516,25 @@ class PopulationInParts:
                 self._pilots[key] = self._measured(protection)
         return self._pilots[key]
 
+    def take_pilots(self, other: PopulationInParts) -> None:
+        """Take what pilots of the same records, of whom others are asked about, have measured."""
+        self._pilots, self.too_large = other._pilots, other.too_large
+
     def _measured(self, protection: Protection) -> Pilot:
         rows, seconds = self.shards(1)[0], []
-        too_large: dict[tuple[str, str], set[int]] = {}
-        for number in (1, 1, 3):
+        too_large = self.too_large.setdefault(protection.name, {})
+        # Of a single release it does not matter what is for the place, and what for the release.
+        for number in (1, 1, 3) if self.randomised(protection) else (1, 3):
             begin = time.process_time()
             self.statements(protection, range(1), rows[:number], too_large)
             seconds.append(time.process_time() - begin)
-        target = max(seconds[2] - seconds[1], 0.0) / max(min(rows.size, 3) - 1, 1)
-        place, chains = max(seconds[0] - seconds[1], 0.0), any(too_large.values())
+        first, one, three = seconds[0], *seconds[-2:]
+        target = max(three - one, 0.0) / max(min(rows.size, 3) - 1, 1)
+        place, chains = max(first - one, 0.0), any(too_large.values())
         release = self.release(protection, 0, self.target_parts(rows)[0])[1]
         return Pilot(
             place if chains else 0.0,
-            max(seconds[1] - target, 0.0),
+            max(one - target, 0.0),
             target,
             chains and not is_additive(release.spec),
         )

@@ -25,9 +25,11 @@ from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.experiments.audit import choosing
 from bayesrisk.experiments.audit.populations import (
+    FEW_RELEASES,
     FEW_TARGETS,
     OF_RECORDS,
     POPULATION,
+    USUAL_RELEASES,
     PopulationInParts,
     Protection,
     Source,
@@ -185,10 +187,11 @@ class AuditStudy(Study):
         Of a file or a frame of records; by default the tables' own.
     targets : int, optional
         Number of people of each population who are asked about, drawn without replacement; by
-        default everybody of up to 2,000, and else 200, but 30 where each of them needs chains of
+        default everybody of up to 2,000, and else 200, but 20 where each of them needs chains of
         its own under each release of a protection with chance.
-    releases : int, default 20
-        Most releases of a randomised protection, of the same people; one of any other.
+    releases : int, optional
+        Most releases of a randomised protection, of the same people; one of any other.  By default
+        20, and 4 where so few people are asked about because of chains.
     half_width : float, default 0.005
         Half-width of the 95 % interval of every gain at which there are releases enough; with 0
         there are as many as there may be.
@@ -233,7 +236,7 @@ class AuditStudy(Study):
     stated: Sequence[str]
     schema: Schema | None = None
     targets: int | None = None
-    releases: int = 20
+    releases: int | None = None
     half_width: float = 0.005
     prior_from: str | Path | None = None
     concentration: float | None = None
@@ -274,7 +277,8 @@ class AuditStudy(Study):
     def _check_numbers(self) -> None:
         if self.targets is not None:
             check.integer(self.targets, "targets", lower=1)
-        check.integer(self.releases, "releases", lower=1, upper=10_000)
+        if self.releases is not None:
+            check.integer(self.releases, "releases", lower=1, upper=10_000)
         check.scalar(self.half_width, "half_width", lower=0.0, upper=1.0)
         check.integer(self.targets_per_shard, "targets_per_shard", lower=1)
         check.integer(self.seed, "seed", lower=0)
@@ -358,8 +362,11 @@ class AuditStudy(Study):
                         population.check(one)
                     random = filter(population.randomised, self.protections)
                     if any(population.pilot(one).chains for one in random):
+                        pilots = population
                         population = make(targets=FEW_TARGETS)
                         population.separate(self.protections)
+                        population.take_pilots(pilots)
+                        self._chained.append(name)
             populations[name], self._surveys[name] = population, population.survey
         return populations
 
@@ -393,11 +400,31 @@ class AuditStudy(Study):
         return [None] * len(self.protections)
 
     @functools.cached_property
+    def _chained(self) -> list[str]:
+        """Populations of which few people are asked about, as each needs chains of its own."""
+        return []
+
+    @functools.cached_property
+    def _too_large_first(self) -> dict[tuple[str, str], dict[tuple[str, str], set[int]]]:
+        """By population and protection, the readings and places that pilots found to need chains.
+
+        Their results depend on no pilot: without it the exact law is tried in vain once more.
+        """
+        return {}
+
+    @functools.cached_property
+    def _most_releases(self) -> int:
+        """Most releases of a protection with chance."""
+        if self.releases is not None:
+            return self.releases
+        return FEW_RELEASES if self._populations and self._chained else USUAL_RELEASES
+
+    @functools.cached_property
     def _batches(self) -> list[range]:
         """Numbers of the releases of a protection, as they are made until there are enough."""
-        stops = [min(_FIRST, self.releases)]
-        while stops[-1] < self.releases and self.goal is None:
-            stops.append(min(stops[-1] + max(4, stops[-1] // 2), self.releases))
+        stops = [min(_FIRST, self._most_releases)]
+        while stops[-1] < self._most_releases and self.goal is None:
+            stops.append(min(stops[-1] + max(4, stops[-1] // 2), self._most_releases))
         return list(itertools.starmap(range, itertools.pairwise([0, *stops])))
 
     @functools.cached_property
@@ -494,7 +521,9 @@ class AuditStudy(Study):
             if population.survey.targets.size < population.people
         ]
         if any(map(self._randomised, self.protections)):
-            lines.append(f"at most {self.releases} releases of a protection with chance are made")
+            more = " (--releases asks for more)" if self._chained and self.releases is None else ""
+            number = self._most_releases
+            lines.append(f"at most {number} releases of a protection with chance are made{more}")
         size, first = len(self._shards), len(self._slots[0])
         seconds: dict[int, float] = {}
         parts = {one.name: 0.0 for one in self.protections}
@@ -511,6 +540,10 @@ class AuditStudy(Study):
             release_time = places * pilot.release + rows.size * pilot.target
             seconds[shard] = (0.0 if repeated else places * pilot.place) + releases * release_time
             parts[self.protections[number].name] += seconds[shard]
+            too_large = population.too_large.get(trial.protection.name, {})
+            self._too_large_first[name, trial.protection.name] = {
+                key: {0} for key, numbers in too_large.items() if 0 in numbers
+            }
         later = sum(value for shard, value in seconds.items() if shard >= first * size)
         return Outlook(lines, seconds, parts, later)
 
@@ -535,6 +568,9 @@ class AuditStudy(Study):
             return {k: folder.read_part(0, k).schema.empty_table() for k in self.layout.kinds}
         trial = cast(choosing.Trial, trial)  # each step of the first stage has one
         population, too_large = self._populations[name], None
+        if self.goal is None and not step:  # a law that the pilot could not find is not tried again
+            first_laws = self._too_large_first.get((name, trial.protection.name), {})
+            too_large = {key: set(numbers) for key, numbers in first_laws.items()}
         if folder is not None and step and self.goal is None:
             before = self._order.index((number, 0)) * len(self._shards)
             before += shard % len(self._shards)

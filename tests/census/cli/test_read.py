@@ -210,3 +210,14 @@ def test_a_survey_with_other_kinds_of_lines(run, tmp_path):
     assert "are left out, with ACT" in said
     frame = pd.read_parquet(tmp_path / "p.parquet")
     assert frame[["STATE", "YEARS"]].to_numpy().tolist() == [[6, 35], [36, 70]]
+
+
+def test_a_file_without_its_form_is_refused_with_all_forms(tmp_path):
+    (tmp_path / "people.csv").write_text("sex\n1\n", encoding="utf-8")
+    words = ["census", "read", str(tmp_path / "people.csv"), "-o", str(tmp_path / "out.parquet")]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code != 0
+    assert isinstance(done.exception, ArgumentError)
+    for form in ("ppmf", "sf1", "hud"):
+        assert form in str(done.exception)
+    assert not (tmp_path / "out.parquet").exists()

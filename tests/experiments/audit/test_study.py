@@ -221,8 +221,20 @@ def test_fewer_people_are_asked_about_where_each_needs_chains_under_each_release
         asked = study(people, **{"protections": protections, "targets": None} | options)
         return asked._populations[""].survey.targets.size
 
-    assert targets(True, WHAT) == 30
+    assert targets(True, WHAT) == 20
     assert targets(False, WHAT) == targets(True, WHAT[:1]) == targets(True, WHAT, targets=40) == 40
+
+
+@pytest.mark.parametrize(
+    ("chains", "options", "most"),
+    [(True, {}, 4), (False, {}, 20), (True, {"targets": 30}, 20), (True, {"releases": 7}, 7)],
+)
+def test_fewer_releases_are_made_where_each_person_needs_chains(people, monkeypatch, chains,
+                                                                options, most):  # fmt: skip
+    monkeypatch.setattr(PopulationInParts, "pilot", lambda *_: Pilot(0.0, 1.0, 1.0, chains))
+    asked = study(people, **{"protections": WHAT, "targets": None, "releases": None} | options)
+    lines = asked.outlook(range(1)).lines
+    assert sum(f"at most {most} releases" in line for line in lines) == 1
 
 
 @pytest.fixture

@@ -11,6 +11,10 @@ budget went to its parent); the constraints list every unit.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.disk.parquet import opened
-from bayesrisk._base.disk.text import named
+from bayesrisk._base.disk.text import check_held, named
 from bayesrisk._base.display import displayed
 from bayesrisk._base.frames import pandas as pd
 from bayesrisk._base.validation import MAX_COUNT, FloatAnswer, FloatArray, IntArray
@@ -164,6 +168,16 @@ _LEVELS = (
     *("Block_Group", "Block"),
 )
 _SUFFIX = 16  # characters of a block's geocode that are published geography
+
+
+def unpack(archive: Path, folder: str | Path) -> Path:
+    """Return the folder of a product, unpacked from a zip into another folder."""
+    faults = zipfile.BadZipFile, RuntimeError, NotImplementedError
+    with named(str(archive), also=faults), zipfile.ZipFile(archive) as members:
+        check_held(str(archive), sum(member.file_size for member in members.infolist()))
+        members.extractall(folder)  # no member leaves the folder
+    inner = [path for path in sorted(Path(folder).iterdir()) if path.suffix != ".parquet"]
+    return inner[0] if inner else Path(folder)
 
 
 def folder_levels(folder: Path) -> tuple[str, ...]:
@@ -322,9 +336,20 @@ class NoisyMeasurements:
     def open(cls, folder: str | Path, *, budget: pd.DataFrame | None = None) -> Self:
         """Open a product's folder, such as ``US_Person_PL_PROD``: it holds ``<Level>.parquet``.
 
+        A zip of one is unpacked where the system has its temporary files, for as long as needed.
+
         The levels of a ``budget``, such as ``census_2020_budget("pl94")``, are coarse to fine.
         """
         path = check.path(folder, "folder")
+        if path.suffix == ".zip":
+            scratch = tempfile.mkdtemp()
+            try:
+                whole = cls.open(unpack(path, scratch), budget=budget)
+            except BaseException:
+                shutil.rmtree(scratch, ignore_errors=True)
+                raise
+            weakref.finalize(whole, shutil.rmtree, scratch, ignore_errors=True)
+            return whole
         levels = folder_levels(path)
         kinds = ((level, kind) for level in levels for kind in ENDINGS)
         files = (file for level, kind in kinds for file, _ in level_files(path, level, kind))

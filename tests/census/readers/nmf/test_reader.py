@@ -1,5 +1,9 @@
 """The reader gives what pandas gives, row for row, whatever the parts look like."""
 
+import gc
+import tempfile
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -8,7 +12,7 @@ from oracles.noisy_measurements import frame_of, values_of
 from pyarrow import parquet
 
 import bayesrisk as br
-from bayesrisk import ArgumentError
+from bayesrisk import ArgumentError, DataError
 from bayesrisk.census.readers.geocodes import SPINE_WIDTHS
 from bayesrisk.census.readers.nmf import reader as nmf
 from bayesrisk.census.readers.nmf.reader import rows_between
@@ -208,3 +212,25 @@ def test_axes_that_nobody_told_us_of(tmp_path):
     assert batch.values.tolist() == [[1, -2, 3], [4, 5, 6]]
     assert batch.sigma2[0] > 0.5  # the scale parameter is above the variance
     assert br.DiscreteGaussian(batch.sigma2).var() == pytest.approx([0.5, 20.0], rel=1e-13)
+
+
+def test_a_zip_is_read_as_its_folder_is_and_leaves_nothing(tmp_path, monkeypatch):
+    source, opened = br.datasets.path("noisy-measurements"), br.census.NoisyMeasurements.open
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    with zipfile.ZipFile(source) as archive:
+        archive.extractall(tmp_path / "whole")
+    (folder,) = (tmp_path / "whole").iterdir()
+    zipped, whole = opened(source), opened(folder)
+    assert zipped.levels == whole.levels
+    for one, other in zip(
+        zipped.iter_values("Block", "detailed"), whole.iter_values("Block", "detailed"), strict=True
+    ):
+        np.testing.assert_array_equal(one.values, other.values)
+    del zipped, one
+    gc.collect()
+    assert list((tmp_path / "scratch").iterdir()) == []
+    (tmp_path / "bad.zip").write_bytes(b"no zip")
+    with pytest.raises(DataError, match=r"bad\.zip"):
+        opened(tmp_path / "bad.zip")
+    assert list((tmp_path / "scratch").iterdir()) == []
