@@ -11,7 +11,7 @@ from oracles.trees import frame_of
 
 from bayesrisk import ArgumentError, DataError, Tree, tree_posterior
 from bayesrisk.inference import LeafPrior, sample_tree, target_posteriors
-from bayesrisk.inference.tree import leaf_prior as plans
+from bayesrisk.inference.tree import plan as plans
 
 TOLERANCE = 1e-12
 COUNTS = np.arange(24)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from bayesrisk.inference.sampling import tree as kernels
+from bayesrisk.inference.sampling import tree_sweeps as kernels
 
 draw_offset = numba.njit(kernels.draw_offset)
 
