@@ -371,15 +371,15 @@ class _Attack:
         tables, limit = self.tables, self.clock.share
         solution = reconstruction.reconstruct(self.problem, scope=self.level, time_limit=limit)
         total = self.total = int(solution.count.sum())
-        alike = total > _MOST_LISTED
-        rows = np.ones_like(solution.count) if alike else solution.count
+        many = total > _MOST_LISTED
+        rows = np.ones_like(solution.count) if many else solution.count
         frame = tables.workload.schema.labelled(record_form(replace(solution, count=rows)))
         codes = np.repeat(solution.geoids[solution.block], rows)
         places = self._places(pd.Series(codes, frame.index))
         frame = pd.concat([places, frame.drop(columns=self.level)], axis=1)
-        frame = frame.assign(**({"records": solution.count} if alike else {}))
+        frame = frame.assign(**({"records": solution.count} if many else {}))
         text = f"Records that fit were not found ({solution.status[0]})."
-        found = np.isin(solution.status, (Status.UNIQUE, Status.FEASIBLE))
+        fits = np.isin(solution.status, (Status.UNIQUE, Status.FEASIBLE))
         if total:
             other = reconstruction.solution_variability(
                 self.problem, scope=self.level, solution=solution, time_limit=self.clock.share,
@@ -393,22 +393,22 @@ class _Attack:
             text, group = f"{total:,} records were found that fit; ", "them"
             if self.reading.separate:  # labels may overlap: records of several are not added up
                 names = [", ".join(self.reading.places[code]) for code in solution.geoids]
-                sizes = [f"{size[i]:,.0f} of {names[i]}" for i in np.flatnonzero(found)]
+                sizes = [f"{size[i]:,.0f} of {names[i]}" for i in np.flatnonzero(fits)]
                 worst = int(np.argmax(upper))
                 most, group = float(upper[worst]), f"those of {names[worst]}"
                 text = f"Records were found that fit each label by itself: {first_of(sizes)}; "
-                if not found.all():
+                if not fits.all():
                     text = (
                         f"Records were found that fit {first_of(sizes)}, each by itself, and none "
                     )
-                    text += f"for the {np.count_nonzero(~found):,} other labels; "
+                    text += f"for the {np.count_nonzero(~fits):,} other labels; "
             text += (
                 f"at most {most:.0%} of {group} could be others."
                 if most
                 else ("no others fit: proved.")
             )
             if not most:
-                status = np.where(found, Status.UNIQUE, solution.status)
+                status = np.where(fits, Status.UNIQUE, solution.status)
                 unique = replace(solution, status=tuple(status.tolist()))
                 text = pages.PageCell(text, href=self.certificates.add(tables, unique, 1)[0])
         self.rest.append(text)

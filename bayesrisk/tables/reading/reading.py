@@ -164,8 +164,8 @@ def _short(labels: pd.Series) -> dict[str, str]:
     """Return labels that are different still when they are cut."""
     texts: dict[str, str] = {}
     for label in dict.fromkeys(labels):
-        same = (f"{label[:20]}…{k}" for k in itertools.count(2))
-        text = next(t for t in itertools.chain([label[:24]], same) if t not in texts)
+        variants = (f"{label[:20]}…{k}" for k in itertools.count(2))
+        text = next(t for t in itertools.chain([label[:24]], variants) if t not in texts)
         texts[text] = label
     return {label: text for text, label in texts.items()}
 
@@ -253,8 +253,8 @@ def _tables(
     spelled: dict[tuple[str, ...], tuple[str, ...]] = {}
     for entry in entries:
         if entry.place not in spelled:
-            labels_of = entry.cell.labels
-            spelled[entry.place] = tuple(labels_of.get(name, "all") for name in separate)
+            text_by_name = entry.cell.labels
+            spelled[entry.place] = tuple(text_by_name.get(name, "all") for name in separate)
     level, codes = _level(separate), _codes(len(spelled), bool(separate))
     code_by_place = dict(zip(spelled, codes, strict=True))
     # The cells of each table, and in each place the value of a cell.
@@ -274,7 +274,7 @@ def _tables(
     rows_by_code = {code: i for i, code in enumerate(codes)}
     rows, described, counts, hidden, laws_by_table = [], [], {}, {}, {}
     names = dict(zip(codes, spelled.values(), strict=True))
-    apart = [list(variables_).index(name) for name in separate]
+    axes = [list(variables_).index(name) for name in separate]
     files = {file: Path(file).name for file in dict.fromkeys(cell.file for cell in cells)}
     for name, table in tables.items():
         parts, used = [], set[str]()
@@ -286,11 +286,11 @@ def _tables(
             text = next(t for t in _numbered(title) if t not in used)
             used.add(text)
             parts.append(Part((text,), (), margin, ()))
-            here = [labels.get(n, "all") for n in variables_]
+            margin_labels = [labels.get(n, "all") for n in variables_]
             for place, (cell, value) in places.items():
-                row, every = rows_by_code[place], [*here]
+                row, every = rows_by_code[place], [*margin_labels]
                 numbers[row, column], covered[row, column] = value.number, value.hidden
-                for position, label in zip(apart, names[place], strict=True):
+                for position, label in zip(axes, names[place], strict=True):
                     every[position] = label
                 rows.append((place, name, text, *every, cell.text, files[cell.file], cell.row))
         described.append({"name": name, "parts": parts})

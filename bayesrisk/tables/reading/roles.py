@@ -409,11 +409,11 @@ class SheetColumns:
             for i, name in names.items()
         }
         names = short if len({*short.values()}) == len(short) else names
-        seen = Counter[tuple[str, str]]()
+        times = Counter[tuple[str, str]]()
         for i, name in names.items():  # of one heading: told apart by their position
-            same = (name, sheet.heads[i])
-            seen[same] += 1
-            names[i] = f"{name} {seen[same]}" if seen[same] > 1 and i not in choices else name
+            pair = (name, sheet.heads[i])
+            times[pair] += 1
+            names[i] = f"{name} {times[pair]}" if times[pair] > 1 and i not in choices else name
         titles = [*names.values(), *dict.fromkeys(n for labels in counts.values() for n in labels)]
         wrong = [name for name in titles if titles.count(name) > 1 or _RESERVED.fullmatch(name)]
         if wrong:

@@ -317,8 +317,8 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     head = ["section", *head] if sections else head
     keep = [j for j in range(len(head)) if head[j] or any(row[j] for _, row in body)]
     body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
-    apart = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
-    thousands = any(_THOUSANDS.search(text) for _, row, _, _ in apart for text in row)
+    notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
+    thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
     return Sheet(name, [head[j] for j in keep], body, left, thousands=thousands)
 
 
@@ -414,7 +414,7 @@ def _depth(row: Sequence[str]) -> int:
 
 
 def _filled(row: Sequence[str]) -> int:
-    """Return how many texts of a row are not empty."""
+    """Return the number of texts of a row that are not empty."""
     return len(row) - row.count("")
 
 

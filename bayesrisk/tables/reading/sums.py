@@ -59,12 +59,12 @@ class CodedLabels:
         self.codes = np.zeros((len(labels), len(self.names)), np.int64)
         for column, name in enumerate(self.names):
             texts = np.array([entry.get(name, "") for entry in labels], dtype=object)
-            places, written = pd.factorize(texts)
+            places, uniques = pd.factorize(texts)
             number = {"": 0}
-            codes = np.array([number.setdefault(key(x), len(number)) for x in written])
+            codes = np.array([number.setdefault(key(x), len(number)) for x in uniques])
             self.codes[:, column] = codes[places]
             self.spellings[name] = list(number)
-            self.labels[name] = list(filter(None, written))
+            self.labels[name] = list(filter(None, uniques))
         self.low, self.high = np.array(ends, np.int64).reshape(-1, 2).T
 
 
@@ -78,23 +78,26 @@ class LabelSums:
 
     def __init__(self, name: str, labels: CodedLabels, totals: Mapping[str, Sequence[str]]) -> None:
         every = next(iter(totals.get(name, ())), "")
-        group, own = np.zeros(len(labels.codes), np.int64), np.zeros(len(labels.codes), np.int64)
+        group, label_code = (
+            np.zeros(len(labels.codes), np.int64),
+            np.zeros(len(labels.codes), np.int64),
+        )
         texts = [""]
         for column, other in enumerate(labels.names):
             spelled = labels.spellings[other]
             if other == name:
-                own, texts = labels.codes[:, column], spelled
+                label_code, texts = labels.codes[:, column], spelled
                 continue
-            apart = np.arange(len(spelled))
-            apart[[i for i, k in enumerate(spelled) if k in totals.get(other, ())]] = 0
+            group_code = np.arange(len(spelled))
+            group_code[[i for i, k in enumerate(spelled) if k in totals.get(other, ())]] = 0
             # Groups are numbered again, so that the numbers stay small.
-            group = np.unique(group * len(spelled) + apart[labels.codes[:, column]],
+            group = np.unique(group * len(spelled) + group_code[labels.codes[:, column]],
                               return_inverse=True)[1].ravel()  # fmt: skip
-        present = np.unique(own)
+        present = np.unique(label_code)
         spelled_here = [texts[code] or every for code in present]
         self.column = {k: i for i, k in enumerate(dict.fromkeys(spelled_here))}
-        own = np.array([self.column[k] for k in spelled_here], np.int64)[
-            np.searchsorted(present, own)
+        label_code = np.array([self.column[k] for k in spelled_here], np.int64)[
+            np.searchsorted(present, label_code)
         ]
         # Where few labels have a count in each group, sums say nothing, and there is no room.
         shape = (int(group.max(initial=-1)) + 1, len(self.column))
@@ -102,9 +105,9 @@ class LabelSums:
         self.low, self.high = np.zeros(shape, np.int64), np.full(shape, UNBOUNDED)
         self.present = np.zeros(shape, np.bool_)
         if shape[0]:
-            np.maximum.at(self.low, (group, own), labels.low)
-            np.minimum.at(self.high, (group, own), labels.high)
-            self.present[group, own] = True
+            np.maximum.at(self.low, (group, label_code), labels.low)
+            np.minimum.at(self.high, (group, label_code), labels.high)
+            self.present[group, label_code] = True
         self.bounded = self.present & (self.high < UNBOUNDED)
         self.largest = np.where(self.bounded, self.high, 0)  # the largest counts, 0 where unknown
 

@@ -194,8 +194,8 @@ class Decider:
         """Return the records of a solution that claims can be about, those alike in one row."""
         filled, space = np.flatnonzero(solution), self.problem.space
         cells = self.cells[self.start[filled]]
-        about = space.eligible[cells]
-        return WeightedRows(space.codes[cells[about]], solution[filled[about]])
+        named = space.eligible[cells]
+        return WeightedRows(space.codes[cells[named]], solution[filled[named]])
 
     def exchange(self, keys: IntArray, *, idle: int | None) -> Exchange:
         """Return claims by their keys, refuted by the solutions so far, and by a walk.
