@@ -20,7 +20,7 @@ from bayesrisk.experiments.sweep import NOISES, Budget, SweepStudy, read_results
 from bayesrisk.risk.count.blocks import Scenario
 
 #: Names of the two noises of a rho of the 2020 Census, by the sensitivity that it refers to.
-_CONVENTIONS = {"add-remove": "one record more or less", "change-one": "one record changed"}
+_CONVENTIONS = {"add-remove": "add or remove", "change-one": "change one"}
 _ENOUGH = 30.0  # releases that a standard error must rest on to be judged
 _MEANINGS = {
     "add-remove": "neighbours add or remove one record",

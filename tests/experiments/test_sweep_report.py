@@ -39,9 +39,9 @@ def test_report_is_self_contained_and_escaped(page):
 def test_report_shows_the_published_numbers(page):
     """Table 5 of Kazan and Reiter, prior 1/2, and its budget."""
     html = page.read_text(encoding="utf-8")
-    assert "block (one record more or less): rho = 0.09922635, sigma2 = 5.039" in html
+    assert "block (add or remove): rho = 0.09922635, sigma2 = 5.039" in html
     assert "<td>1/2</td><td>0.52367</td><td>1.0473</td><td>1</td><td>0.58886</td>" in html
-    assert "block (one record changed): rho = 0.09922635, sigma2 = 10.078" in html
+    assert "block (change one): rho = 0.09922635, sigma2 = 10.078" in html
 
 
 def test_a_budget_of_the_census_comes_with_both_of_its_noises(document, tmp_path):
@@ -51,15 +51,15 @@ def test_a_budget_of_the_census_comes_with_both_of_its_noises(document, tmp_path
     run_sweep(parse_config(document), tmp_path / "out")
     html = write_report(tmp_path / "out").read_text(encoding="utf-8")
     header = html[html.index("Two noises for one rho") :]
-    assert "<th>block, one record more or less: sigma2 5.039</th>" in header
-    assert "<th>block, one record changed: sigma2 10.08</th>" in header
+    assert "<th>block, add or remove: sigma2 5.039</th>" in header
+    assert "<th>block, change one: sigma2 10.08</th>" in header
     assert "<tr><td>1/2</td><td>1.0473</td><td>1.0242</td></tr>" in header
     assert "<tr><td>1/864</td><td>1.2188</td><td>1.104</td></tr>" in header
     assert "mine, as" not in html
     document["grid"]["rho"] = [0.1, 0.2, 0.3]
     run_sweep(parse_config(document), tmp_path / "own")
     html = write_report(tmp_path / "own").read_text(encoding="utf-8")
-    assert "one record changed" not in html
+    assert "change one" not in html
     assert "rho = 0.2" in html  # that in the middle, where none has a name
 
 
@@ -128,8 +128,8 @@ def test_the_answer_comes_first_and_is_that_of_the_results(page):
     text = answer_of(page)
     named = rows[rows["rho_name"] != ""]
     for sensitivity, convention in (
-        (1.0, "one record more or less"),
-        (2.0**0.5, "one record changed"),
+        (1.0, "add or remove"),
+        (2.0**0.5, "change one"),
     ):
         own = named[(named["sensitivity"] == sensitivity)]
         risk = own[own["quantity"] == "marginal_risk"]
