@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk.census.readers.nmf.reader import unpack
 from bayesrisk.cli.data import MEASUREMENTS, data_path
 from bayesrisk.cli.options import RunOptions, parse_number
 from bayesrisk.cli.printing import print_answer, shard_lines, table_lines
@@ -170,5 +169,7 @@ def measurement_folder(argument: Path) -> Iterator[Path]:
     if place.suffix != ".zip":
         yield place
         return
+    from bayesrisk.census.readers.nmf.reader import unpack  # slow to load
+
     with TemporaryDirectory() as folder:
         yield unpack(place, folder)

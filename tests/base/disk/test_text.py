@@ -213,7 +213,7 @@ OF_OURS = {
         "datasets.py",
         "accounting/budget.py",
         "cli/printing.py",
-        "census/cli/measurements.py",
+        "census/readers/nmf/reader.py",
         "tables/schema.py",
     ),
     *("experiments/audit/report.py", "experiments/audit/study.py", "experiments/pages.py"),
