@@ -209,7 +209,10 @@ def _schema(
         codings = [CODINGS.make(name) for name in CODINGS.builtin]
         if any(one.describes(file) for file in files for one in codings):
             return None
-        document["schema"] = schema = infer_schema(files, choices, quiet=quiet)
+        known, stated = (parse_names(document.get(name)) for name in ("known", "stated"))
+        document["schema"] = schema = infer_schema(
+            files, choices, roles=(known, stated), quiet=quiet
+        )
         return schema
     folder = sources[0]
     if (
@@ -223,9 +226,16 @@ def _schema(
 
 
 def infer_schema(
-    files: "Sequence[RecordFile]", choices: Mapping[str, Any], *, quiet: bool
+    files: "Sequence[RecordFile]",
+    choices: Mapping[str, Any],
+    *,
+    roles: tuple[list[str], list[str]] = ([], []),
+    quiet: bool,
 ) -> "br.Schema":
-    """Return the schema of files with columns of their own, and say what they were taken for."""
+    """Return the schema of files with columns of their own, and say what they were taken for.
+
+    ``roles`` are the attributes that are said to be known, and to be at risk.
+    """
     import pandas as pd
 
     from bayesrisk._base.disk.record_file import record_frame, typed  # slow to import
@@ -247,7 +257,7 @@ def infer_schema(
         typed(frame), name=files[0].path.stem, columns=columns, place=places or None, cuts=cuts
     )
     if not quiet:
-        say(*reading_lines(schema, frame, files))
+        say(*reading_lines(schema, frame, files, *roles))
     return schema
 
 
@@ -275,7 +285,11 @@ def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]
 
 
 def reading_lines(
-    schema: "br.Schema", frame: "pd.DataFrame", files: "Sequence[RecordFile]"
+    schema: "br.Schema",
+    frame: "pd.DataFrame",
+    files: "Sequence[RecordFile]",
+    known: Sequence[str] = (),
+    stated: Sequence[str] = (),
 ) -> list[str]:
     """Return lines about the columns of files, and the options that say otherwise."""
     from bayesrisk.mechanisms.registry import usual_roles
@@ -294,7 +308,9 @@ def reading_lines(
         kinds = f"{a.size} {unit}: " if a.labels else "whole numbers "
         lines.append(f"  {a.name}: {kinds}{', '.join(values)}{' (--cut)' * bool(a.cuts)}")
     left = [str(c) for c in frame.columns if c not in (*schema.names, *levels)]
-    background, stated = usual_roles(schema)
+    usual, risky = usual_roles(schema)
+    background = known or [name for name in usual if name not in stated]
+    stated = stated or [name for name in risky if name not in background]
     return [
         *lines,
         *([f"  left out: {', '.join(left)} (--columns)"] if left else []),

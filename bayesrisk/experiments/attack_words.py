@@ -49,6 +49,8 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
         text = f"{exact:,} of {wide:,} {coarse} counts can be worked out{singles}."
     else:
         text = f"None of {wide:,} {coarse} counts can be worked out."
+        if wide == 1:
+            text = f"The one {coarse} count cannot be worked out."
     rest = "others" if exact else "of them"
     more = f"{narrower:,} {rest} become narrower than they are stated."
     if narrower == wide > 1:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import json
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ def write_plan(
     release: Release | None = None,
     *,
     places: ArrayLike | None = None,
+    tables: Mapping[str, Any] | None = None,
     made_up: bool = False,
 ) -> list[str]:
     """Write a plan into a folder, with certificates of a release by it; return what was found.
@@ -42,6 +46,8 @@ def write_plan(
         By the chosen rules; its certificates of safety are written beside the plan.
     places : array_like of str, optional
         All places of the finest level, by default those that are published.
+    tables : mapping of str to str or list of str, optional
+        Keys of a file of a release that say which tables are published; they begin the recipe.
     made_up : bool, default False
         Whether the people do not exist: the report says so.
 
@@ -54,7 +60,9 @@ def write_plan(
     disk.make_folder(target, private=True)  # all but the certificates tells of the records
     lines = [plan.sentence]
     if plan.rules:
-        disk.write_bytes(target / RECIPE, plan.recipe.encode())
+        keys = "".join(f"{name} = {json.dumps(v)}\n" for name, v in (tables or {}).items())
+        disk.write_bytes(target / RECIPE, (keys + plan.recipe).encode())
+    shutil.rmtree(target / "certificates", ignore_errors=True)  # of a run that goes on
     if release is not None and any(getattr(plan.limits, n) is not None for n in PROVEN):
         certificates = target / "certificates"
         number, total, missing = write_certificates(

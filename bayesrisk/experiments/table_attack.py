@@ -181,6 +181,8 @@ def attack(
     except ArgumentError as error:
         raise error.advised("; accept=True confirms them") from error
     most = check.integer(proofs, "proofs", lower=0)
+    if time_limit is not None:
+        check.scalar(time_limit, "time_limit", lower=0.0)
     target = None if folder is None else check.path(folder, "folder")
     certificates = _Certificates(most if target else 0, reading.digest)
     run = _Attack(reading, target, seed, certificates, time_limit)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +25,7 @@ from bayesrisk.cli.sources import ColumnOptions, usual_tables
 from bayesrisk.exceptions import ArgumentError
 
 _SECONDS = 5.0  # between two lines of progress
+_COUNTED = 2**24  # settings of which those that are left are counted
 
 
 @dataclass(frozen=True)
@@ -84,10 +86,11 @@ def plan(
         raise ArgumentError("--limit must be given, such as --limit proved=0 --limit recovered=0")
     ladders, adversaries = _ladders(document), document.pop("adversary", None)
     weights = _weights(document.pop("weight", None) or [])
-    known, stated = (parse_names(document.pop(name, None)) for name in ("known", "stated"))
+    known, stated = (parse_names(document.get(name)) for name in ("known", "stated"))
     for name in ("tables", "only"):
         document[name] = parse_names(document.get(name))
     document["levels"] = parse_names(document.pop("level", None)) or None
+    tables = _recipe_keys(document)
     path = record_path(records)
     silent = quiet or as_json
     workload = usual_tables([path], document, quiet=silent)
@@ -97,28 +100,49 @@ def plan(
     data, mark = br.tables.microdata.as_microdata(read), made_up_mark(path)
     if mark:
         data = dataclasses.replace(data, made_up=True)
-    with renamed({"ladders": "--ladders", "limits": "--limit", "stated": "--stated"}):
+    names = {
+        "ladders": "--rule" if options.rule else "--ladders", "limits": "--limit",
+        "stated": "--stated", "folder": "--output",
+    }  # fmt: skip
+    with renamed(names):
         result = planned(
             data, workload, limits=limits, ladders=ladders(workload), weights=weights,
             adversaries=_adversaries(adversaries, known, workload),
             stated=stated or None, workers=workers, seed=seed, folder=output, resume=resume,
             report=None if silent else _Progress(),
         )  # fmt: skip
-    release = None
-    if result.publishes:
-        release = result.release(data)
+    release = result.release(data) if result.publishes else None
+    if release is not None and write_release:
+        release.write(output / "release", replace=True)
+    else:
+        shutil.rmtree(output / "release", ignore_errors=True)  # of a run that goes on
         if write_release:
-            release.write(output / "release", replace=True)
+            say("No release was written: nothing may be published")
     if result.occupied and not silent:
         say("Published exactly: which places have a record (release with --places occupied)")
     made_up = bool(mark or data.made_up)
-    lines = write_plan(result, output, release, places=result.places, made_up=made_up)
+    if result.occupied:
+        tables["places"] = "occupied"
+    lines = write_plan(
+        result, output, release, places=result.places, tables=tables, made_up=made_up
+    )
     answer = {
         **mark,
         "answer": lines, "rules": result.rules, "blocking": dict(result.blocking),
         "settings": result.settings, "tried": len(result.frontier), "folder": str(output),
     }  # fmt: skip
     print_answer(answer, [*lines, f"Report: {output / 'report.html'}"], as_json=as_json)
+
+
+def _recipe_keys(document: dict[str, Any]) -> dict[str, Any]:
+    """Return what says which tables are published, in the keys of a file of a release."""
+    keys = {name: document.get(name) for name in ("place", "columns", "cuts", "levels", "only")}
+    keys["place"], keys["columns"] = (parse_names(keys[n] or []) for n in ("place", "columns"))
+    files = document.get("tables") or []
+    keys["tables"] = [str(Path(one).resolve()) if Path(one).is_file() else one for one in files]
+    if schema := document.get("schema"):
+        keys["schema"] = str(Path(schema).resolve()) if Path(schema).is_file() else schema
+    return {name: value for name, value in keys.items() if value}
 
 
 class _Progress:
@@ -133,8 +157,10 @@ class _Progress:
             say(f"plan: the first setting took {seconds:.1f} s; up to {left:,} more settings, "
                 "most of which go unseen with others")  # fmt: skip
         elif seconds >= self._next and left:
-            time = time_left(tried, left, self._first, seconds)
-            say(f"plan: {tried:,} settings looked at, up to {left:,} left, about {time} left")
+            time = "nobody knows for how long"
+            if left <= _COUNTED:  # else nothing says how many looks leave out
+                time = f"about {time_left(tried, left, self._first, seconds)} left"
+            say(f"plan: {tried:,} settings looked at, up to {left:,} left, {time}")
         else:
             return
         self._next = seconds + _SECONDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -276,6 +277,9 @@ def plan(
     rungs = [Rungs.make(one, publications, shares) for one in chosen]
     memory = None
     if folder is not None:
+        if not resume and Path(folder).is_dir() and any(Path(folder).iterdir()):
+            rule = "must be new or empty, or resume must be True to go on with its plan"
+            raise ArgumentError("folder", rule, shown=str(folder))
         disk.make_folder(folder, private=True)
         memory = PlaceMemory(Path(folder) / "places.jsonl", _digest(truth, limits), keep=resume)
     tester = Tester(data, truth, publications, limits, workers=workers, memory=memory)
@@ -317,7 +321,7 @@ def _searched(
     report: Report | None,
 ) -> ReleasePlan:
     rungs, limits = judge.rungs, judge._tester.limits
-    settings, begun, tried = int(np.prod([r.cost.size for r in rungs])), time.monotonic(), 0
+    settings, begun, tried = math.prod(r.cost.size for r in rungs), time.monotonic(), 0
     roles: dict[tuple[str, ...], str] = {}
 
     def note(setting: Setting, role: str, left: int) -> None:

@@ -21,7 +21,7 @@ from bayesrisk._base.validation import BoolArray
 from bayesrisk.risk.planning.ladders import Rungs
 
 #: Settings of which those that are left are counted.
-_COUNTED = 2**24
+COUNTED = 2**24
 #: A rule of each ladder, by its position.
 Choice = tuple[int, ...]
 #: Verdicts about a setting: all limits are kept; proved that one is not; left open, or a limit that
@@ -80,7 +80,7 @@ def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choic
     queued: set[tuple[bytes, ...]] = set()
     verdicts: dict[Choice, str] = {}
     sizes = tuple(mask.size for mask in every)
-    left = np.ones(sizes if math.prod(sizes) <= _COUNTED else (1,) * len(sizes), np.bool_)
+    left = np.ones(sizes if math.prod(sizes) <= COUNTED else (1,) * len(sizes), np.bool_)
     while waiting:
         _, choice, masks = heapq.heappop(waiting)
         allowed = tuple(np.frombuffer(m, np.bool_) for m in masks)
@@ -98,17 +98,18 @@ def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choic
                 left[np.ix_(*rules)] = False
             if new:
                 safe = verdicts[choice] == SAFE
-                yield choice, verdicts[choice], 0 if safe else int(left.sum())
+                rest = int(left.sum()) if left.shape == sizes else math.prod(sizes) - len(verdicts)
+                yield choice, verdicts[choice], 0 if safe else rest
                 if safe:
                     return
         for ladder, rung in enumerate(rungs):
             # All from which the unsafe rule can be made; of a single setting the rule alone.
             alone = np.arange(rung.cost.size) == choice[ladder]
             excluded_rules = alone if excluded is None else rung.coarser[:, excluded[ladder]]
-            rest = allowed[ladder] & ~excluded_rules
-            if not rest.any():
+            still = allowed[ladder] & ~excluded_rules
+            if not still.any():
                 continue
-            child = (*allowed[:ladder], rest, *allowed[ladder + 1 :])
+            child = (*allowed[:ladder], still, *allowed[ladder + 1 :])
             key = tuple(mask.tobytes() for mask in child)
             if key not in queued:
                 queued.add(key)

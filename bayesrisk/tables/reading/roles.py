@@ -201,7 +201,7 @@ class SheetColumns:
                 self.reasons[i] = "no counts"
             elif self._decimals(i, texts):
                 self.reasons[i] = "numbers with decimals or below 0"
-            elif _GROUP.fullmatch(head) and not _COUNT.fullmatch(head):
+            elif _GROUP.fullmatch(head) and not (_COUNT.fullmatch(head) or total_word(head)):
                 names[i] = head
             elif self._withheld(i) or (2 * self.share(i) >= 1 and self._numbers(head, texts)):
                 numeric.append(i)

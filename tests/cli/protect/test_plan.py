@@ -75,13 +75,13 @@ def test_a_run_that_was_ended_goes_on_and_workers_change_no_byte(planned, run):
     memory = folder / "places.jsonl"
     lines = memory.read_bytes().splitlines(keepends=True)
     memory.write_bytes(b"".join(lines[: len(lines) // 2]) + lines[-1][:9])
-    common = ["plan", *TOWN, "-o", folder, "--limit", "proved=0", "--limit", "recovered=0", *RULES,
+    common = ["plan", *TOWN, "--limit", "proved=0", "--limit", "recovered=0", *RULES,
               "--write-release", "-q"]  # fmt: skip
-    assert run(*common, "--resume", "--workers", "2")[0] == 0
+    assert run(*common, "-o", folder, "--resume", "--workers", "2")[0] == 0
     after = files(folder)
     assert {k for k in before if before[k] != after[k]} <= {"places.jsonl"}
-    assert run(*common, "--workers", "3")[0] == 0
-    assert files(folder) == before
+    assert run(*common, "-o", folder.with_name("third"), "--workers", "3")[0] == 0
+    assert files(folder.with_name("third")) == before
 
 
 def test_another_question_is_not_resumed(planned, run):
@@ -150,3 +150,58 @@ def test_ladders_of_a_file_and_a_limit_of_gain(run, tmp_path):
 )  # fmt: skip
 def test_the_time_left_follows_from_what_looks_have_left_out(tried, left, first, words):
     assert time_left(tried, left, first, 2.0 * tried) == words
+
+
+PATIENTS = [
+    f"{clinic},{age},{job},{edu}"
+    for clinic in "NS"
+    for age, job, edu in [(15, "a", "x"), (17, "b", "y"), (30, "a", "x"), (44, "c", "y"),
+                          (68, "b", "x"), (71, "a", "y"), (71, "a", "y"), (30, "b", "x")]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--place", "clinic", "--only", "job"],
+        ["--place", "clinic", "--columns", "age,job", "--cut", "age=18,65"],
+        ["--columns", "job,edu", "--only", "total,job"],
+    ],
+)
+def test_the_recipe_publishes_the_tables_that_were_planned_and_no_others(run, tmp_path, options):
+    (tmp_path / "patients.csv").write_text("\n".join(["clinic,age,job,edu", *PATIENTS]) + "\n")
+    status, _, err = run(
+        "plan", tmp_path / "patients.csv", "-o", tmp_path / "plan", *options,
+        "--limit", "recovered=0", *RULES, "--write-release",
+    )  # fmt: skip
+    assert status == 0, err
+    status, _, err = run(
+        "release", tmp_path / "patients.csv", "-o", tmp_path / "again",
+        "--config", tmp_path / "plan" / "plan.toml",
+    )  # fmt: skip
+    assert status == 0, err
+    written, again = (br.Release.read(tmp_path / f) for f in ("plan/release", "again"))
+    assert again.tables == written.tables
+    assert {name for _, name in again.tables.workload.tables} == {
+        name for tables in tomllib.loads((tmp_path / "plan" / "plan.toml").read_text())[
+            "parameters"
+        ]["rules"].values() for name, text in tables.items() if text != "unpublished"
+    }  # fmt: skip
+
+
+def test_a_folder_of_another_plan_is_refused(planned, run):
+    folder, _, _ = planned
+    before = files(folder)
+    status, _, err = run("plan", *TOWN, "-o", folder, "--limit", "proved=0", *RULES)
+    assert status == 2
+    assert "--output" in err
+    assert files(folder) == before
+
+
+def test_what_is_said_to_be_known_is_what_the_screen_says(run, tmp_path):
+    (tmp_path / "patients.csv").write_text("\n".join(["clinic,age,job,edu", *PATIENTS]) + "\n")
+    _, _, err = run(
+        "plan", tmp_path / "patients.csv", "-o", tmp_path / "plan", "--place", "clinic",
+        "--known", "job", "--stated", "age", "--limit", "recovered=0", "--rule", "unpublished",
+    )  # fmt: skip
+    assert "others may know job (--known); at risk is age (--stated)" in err

@@ -469,3 +469,17 @@ def test_long_labels_stand_apart_in_the_corner():
     screen = "\n".join(read_layouts(frame_sheets(frame), {}).screen())
     assert "    X " in screen
     assert all(number in screen.split("X ", 1)[1].splitlines()[0] for number in "234")
+
+
+@pytest.mark.parametrize("total", ["All ages", "All", "Total", "all people"])
+def test_a_column_of_totals_is_one_by_whatever_name_and_settles_hidden_counts(tmp_path, total):
+    """19 - 3 - 14 = 2 and 17 - 9 - 6 = 2; no two rows have the same total."""
+    rows = "North,3,14,<5,19\nSouth,<5,9,6,17\nWest,1,1,1,3\n"
+    sheet = sheet_of(tmp_path, f"Region,Age 0-17,18-64,65+,{total}\n{rows}")
+    said = read_layouts([sheet], {"counts": "exact"}).accepted()
+    bounds = count_bounds(PublishedTables(*said.parts)).counts
+    hidden = bounds[bounds["low_stated"] != bounds["high_stated"]]
+    ages = hidden[hidden["high"] < 5]
+    assert (ages["low"] == 2).all()
+    assert (ages["high"] == 2).all()
+    assert len(ages) >= 2
