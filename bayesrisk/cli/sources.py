@@ -209,10 +209,8 @@ def _schema(
         codings = [CODINGS.make(name) for name in CODINGS.builtin]
         if any(one.describes(file) for file in files for one in codings):
             return None
-        known, stated = (parse_names(document.get(name)) for name in ("known", "stated"))
-        document["schema"] = schema = infer_schema(
-            files, choices, roles=(known, stated), quiet=quiet
-        )
+        roles = parse_names(document.get("known")), parse_names(document.get("stated"))
+        document["schema"] = schema = infer_schema(files, choices, roles=roles, quiet=quiet)
         return schema
     folder = sources[0]
     if (
@@ -257,7 +255,7 @@ def infer_schema(
         typed(frame), name=files[0].path.stem, columns=columns, place=places or None, cuts=cuts
     )
     if not quiet:
-        say(*reading_lines(schema, frame, files, *roles))
+        say(*reading_lines(schema, frame, files, roles))
     return schema
 
 
@@ -288,8 +286,7 @@ def reading_lines(
     schema: "br.Schema",
     frame: "pd.DataFrame",
     files: "Sequence[RecordFile]",
-    known: Sequence[str] = (),
-    stated: Sequence[str] = (),
+    roles: tuple[list[str], list[str]] = ([], []),
 ) -> list[str]:
     """Return lines about the columns of files, and the options that say otherwise."""
     from bayesrisk.mechanisms.registry import usual_roles
@@ -309,7 +306,8 @@ def reading_lines(
         lines.append(f"  {a.name}: {kinds}{', '.join(values)}{' (--cut)' * bool(a.cuts)}")
     left = [str(c) for c in frame.columns if c not in (*schema.names, *levels)]
     usual, risky = usual_roles(schema)
-    background = known or [name for name in usual if name not in stated]
+    stated = roles[1]
+    background = roles[0] or [name for name in usual if name not in stated]
     stated = stated or [name for name in risky if name not in background]
     return [
         *lines,

@@ -135,7 +135,7 @@ def plan(
 
 
 def _recipe_keys(document: dict[str, Any]) -> dict[str, Any]:
-    """Return what says which tables are published, in the keys of a file of a release."""
+    """Return the keys of a file of a release that name the columns and tables of a plan."""
     keys = {name: document.get(name) for name in ("place", "columns", "cuts", "levels", "only")}
     keys["place"], keys["columns"] = (parse_names(keys[n] or []) for n in ("place", "columns"))
     files = document.get("tables") or []
@@ -157,7 +157,7 @@ class _Progress:
             say(f"plan: the first setting took {seconds:.1f} s; up to {left:,} more settings, "
                 "most of which go unseen with others")  # fmt: skip
         elif seconds >= self._next and left:
-            time = "nobody knows for how long"
+            time = "for how long is not known"
             if left <= _COUNTED:  # else nothing says how many looks leave out
                 time = f"about {time_left(tried, left, self._first, seconds)} left"
             say(f"plan: {tried:,} settings looked at, up to {left:,} left, {time}")

@@ -106,10 +106,10 @@ def cheapest_first(rungs: Sequence[Rungs], judge: Judge) -> Iterator[tuple[Choic
             # All from which the unsafe rule can be made; of a single setting the rule alone.
             alone = np.arange(rung.cost.size) == choice[ladder]
             excluded_rules = alone if excluded is None else rung.coarser[:, excluded[ladder]]
-            still = allowed[ladder] & ~excluded_rules
-            if not still.any():
+            open_rules = allowed[ladder] & ~excluded_rules
+            if not open_rules.any():
                 continue
-            child = (*allowed[:ladder], still, *allowed[ladder + 1 :])
+            child = (*allowed[:ladder], open_rules, *allowed[ladder + 1 :])
             key = tuple(mask.tobytes() for mask in child)
             if key not in queued:
                 queued.add(key)
