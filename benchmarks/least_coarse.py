@@ -3,7 +3,7 @@
     python benchmarks/least_coarse.py towns         the ten towns
     python benchmarks/least_coarse.py towns 10 4    the same under the fourth set of limits alone
     python benchmarks/least_coarse.py hospital      counts withheld from the hospital and resamples
-    python benchmarks/least_coarse.py large         10,000 people, five tables, two levels
+    python benchmarks/least_coarse.py large 60000   so many people (10,000), five tables, two levels
 
 Prints a line for each town and set of limits: the error of a count under the plan, what it proves,
 and the gain from the own record; beside it the 10-5 rule.
@@ -84,12 +84,12 @@ def hospital():
     print(f"{time.perf_counter() - seconds:.0f} s")
 
 
-def large():
-    """Plan for a town of 10,000 people in 100 blocks, five tables, two levels, four ladders."""
+def large(size=10_000):
+    """Plan for a town of so many people, five tables, two levels, four ladders."""
     people = br.simulate_population("county", rng=1).for_schema(br.Schema.named("sf1-person"))
     _, index = people.places()
     sizes = np.bincount(index)
-    last = int(np.searchsorted(np.cumsum(sizes), 10_000)) + 1
+    last = int(np.searchsorted(np.cumsum(sizes), size)) + 1
     home = np.char.add("1", np.char.zfill((np.arange(last) + 1).astype(str), 3))
     rows = np.flatnonzero(index < last)
     frame = pd.DataFrame({
@@ -134,4 +134,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "towns":
         towns(*map(int, sys.argv[2:4] or (10,)))
     else:
-        {"large": large, "hospital": hospital}[sys.argv[1]]()
+        {"large": large, "hospital": hospital}[sys.argv[1]](*map(int, sys.argv[2:]))
