@@ -26,6 +26,7 @@ from bayesrisk.exceptions import ArgumentError
 
 _SECONDS = 5.0  # between two lines of progress
 _COUNTED = 2**24  # settings of which those that are left are counted
+_LOOKS = 5  # from which a time is told
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class _Progress:
                 "most of which go unseen with others")  # fmt: skip
         elif seconds >= self._next and left:
             time = "for how long is not known"
-            if left <= _COUNTED:  # else nothing says how many looks leave out
+            if left <= _COUNTED and tried >= _LOOKS:  # else nothing says how many looks leave out
                 time = f"about {time_left(tried, left, self._first, seconds)} left"
             say(f"plan: {tried:,} settings looked at, up to {left:,} left, {time}")
         else:

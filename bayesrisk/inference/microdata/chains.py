@@ -30,7 +30,7 @@ from bayesrisk.inference.microdata.people_model import (
     put,
 )
 from bayesrisk.inference.microdata.people_moves import sweep
-from bayesrisk.inference.microdata.system import GroupSystem
+from bayesrisk.inference.microdata.system import GroupSystem, TooLargeError
 from bayesrisk.inference.sampling.chains import (
     ChainNumbers,
     Step,
@@ -389,7 +389,7 @@ _SOLVER_SECONDS = 30.0
 def check_kinds(system: GroupSystem) -> None:
     """Refuse a system that is too large for chains on its points."""
     if system.mass.size > MAX_GROUPS:
-        raise ArgumentError(
+        raise TooLargeError(
             f"place must have at most {MAX_GROUPS} kinds of records that its counts tell apart "
             f"for chains, got {system.mass.size}, and is too large for an exact law: "
             "leave tables out, or take a prior whose shares make tables independent of each other"

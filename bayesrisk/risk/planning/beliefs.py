@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesrisk.inference.microdata.system import TooLargeError
 from bayesrisk.mechanisms.registry import usual_roles
 from bayesrisk.mechanisms.rules import UNPUBLISHED, RulesByTable
 from bayesrisk.risk.audit import Adversary, AuditQuestion, audit_targets
@@ -75,7 +76,10 @@ class Beliefs:
         number = len(population.records)
         rows = population.targets(None if number <= MOST else MOST)
         release = population.release(mechanism.name, 0, mechanism)
-        frame = population.statements("plan", mechanism.name, 0, mechanism, release, rows)
+        try:
+            frame = population.statements("plan", mechanism.name, 0, mechanism, release, rows)
+        except TooLargeError:  # no engine takes such tables: nobody's belief is decided
+            return Learned(adversary, 100.0, 0.0, float(number))
         targets = audit_targets(frame)
         after = targets["truth_posterior"].fillna(1.0).to_numpy(float)
         without = targets["truth_without"].fillna(0.0).to_numpy(float)

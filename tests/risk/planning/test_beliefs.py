@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 
 import bayesrisk as br
+from bayesrisk.inference.microdata.system import TooLargeError
 from bayesrisk.risk.planning import beliefs
 from bayesrisk.tables import Schema, Workload
 
@@ -36,3 +37,19 @@ def test_a_sample_bounds_what_all_come_to(monkeypatch):
 def test_a_limit_of_nobody_is_kept_where_nothing_is_published(monkeypatch, most):
     monkeypatch.setitem(RULES, "all", dict.fromkeys(RULES["all"], "unpublished"))
     assert all(one[1:] == (0.0, 0.0, 0.0) for one in learned(monkeypatch, most))
+
+
+def test_tables_too_large_for_any_engine_keep_no_limit_of_belief(monkeypatch):
+    """Nobody's belief is decided, and all count as if their truth were certain."""
+
+    def refuse(*args):
+        raise TooLargeError("place must have fewer kinds of records")
+
+    monkeypatch.setattr(beliefs.AuditedPopulation, "statements", refuse)
+    found = learned(monkeypatch, len(FRAME))
+    assert [tuple(one[1:]) for one in found] == [(100.0, 0.0, 40.0)] * len(found)
+    people = br.Records.from_frame(FRAME, schema=SCHEMA)
+    rules = ["identity", "unpublished"]
+    ladders = [{"levels": ["all"], "tables": [n], "rules": rules} for _, n in WORK.tables]
+    plan = br.plan(people, WORK, limits=["gain=5"], ladders=ladders)
+    assert {text for one in plan.rules.values() for text in one.values()} == {"unpublished"}
