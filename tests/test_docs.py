@@ -1,8 +1,9 @@
 """Pages point to what exists, and every figure can be read by those who cannot see it."""
 
+import functools
+import importlib
 import re
 import sys
-from functools import reduce
 from pathlib import Path
 
 import nbformat
@@ -44,7 +45,7 @@ def test_pages_of_an_index_exist(path):
 @of(sorted((DOCS / "start").glob("*.md")))
 def test_names_of_the_start_exist(path):
     for name in re.findall(r"`br\.([\w.]+)`", path.read_text(encoding="utf-8")):
-        assert reduce(getattr, name.split("."), bayesrisk) is not None
+        assert functools.reduce(getattr, name.split("."), bayesrisk) is not None
 
 
 def command_lines(text):
@@ -229,3 +230,33 @@ def test_the_spelling_is_british(path):
 def test_pages_are_few_words(explaining):
     pages = [p for p in PAGES if ("explanation" in p.parts) == explaining]
     assert sum(len(p.read_text(encoding="utf-8").split()) for p in pages) <= MOST_WORDS
+
+
+def named_objects(text):
+    """Return the dotted names that the lists of a page stand for, each with its module."""
+    for body in re.findall(r"```\{eval-rst\}\n(.*?)```", text, re.DOTALL):
+        module = ""
+        for line in body.splitlines():
+            if line.startswith(".. currentmodule::"):
+                module = line.partition("::")[2].strip()
+            elif re.fullmatch(r"   [A-Za-z_][\w.]*", line):
+                yield f"{module}.{line.strip()}"
+
+
+def exists(name):
+    """Return whether a dotted name is a module, or an attribute of one."""
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:size]))
+        except ImportError:
+            continue
+        return functools.reduce(lambda o, n: getattr(o, n, None), parts[size:], found) is not None
+    return False
+
+
+def test_objects_of_reference_pages_exist():
+    names = {name for path in PAGES for name in named_objects(path.read_text(encoding="utf-8"))}
+    assert len(names) > 200
+    assert {name for name in names if not exists(name)} == set()
+    assert not exists("bayesrisk.reconstruction.claims.result.ClaimsAttack")  # it moved
