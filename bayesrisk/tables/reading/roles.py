@@ -18,6 +18,7 @@ from bayesrisk.tables.reading.texts import (
     POINTS,
     SHARE,
     WHOLE,
+    interval,
     is_mark,
     key,
     listing,
@@ -234,10 +235,13 @@ class SheetColumns:
             return False
         if not any(any(map(str.isalnum, t)) for t in column) or _COUNT.fullmatch(head):
             return True
-        return any(
-            {*column} <= {*other} and 2 * self.share(j) >= 1 and any(map(WHOLE.fullmatch, other))
-            for j, other in enumerate(self.columns)
-        )
+        counts = [
+            j for j, other in enumerate(self.columns)
+            if 2 * self.share(j) >= 1 and any(map(WHOLE.fullmatch, other))
+        ]  # fmt: skip
+        if _is_group(head) and any(_is_group(self.heads[j]) for j in counts):
+            return True  # one age group of several, of which every count is withheld
+        return any({*column} <= {*self.columns[j]} for j in counts)
 
     def _numbers(self, head: str, texts: Sequence[str]) -> bool:
         """Return whether some texts are numbers: with a note or a range only where it is said."""
@@ -450,6 +454,11 @@ def _constant(texts: Iterable[str]) -> bool:
     rest = iter(texts)
     first = next(rest, None)
     return first is not None and all(text == first for text in rest)
+
+
+def _is_group(head: str) -> bool:
+    """Return whether a heading is a range of numbers, as of ages: 18-64, but not a year."""
+    return interval(head) is not None and not head.isdecimal()
 
 
 def _may_be_period(number: int) -> bool:

@@ -483,3 +483,14 @@ def test_a_column_of_totals_is_one_by_whatever_name_and_settles_hidden_counts(tm
     assert (ages["low"] == 2).all()
     assert (ages["high"] == 2).all()
     assert len(ages) >= 2
+
+
+def test_an_age_group_of_which_every_count_is_withheld_is_no_label(tmp_path):
+    """7 - 3, 6 - 2 and 9 - 5 are 4, the largest count that is withheld."""
+    rows = "North,<5,3,7\nSouth,<5,2,6\nWest,<5,5,9\n"
+    sheet = sheet_of(tmp_path, f"Region,Age 0-17,18 and over,All ages\n{rows}")
+    said = read_layouts([sheet], {"counts": "exact", "totals": "complete"}).accepted()
+    bounds = count_bounds(PublishedTables(*said.parts)).counts
+    hidden = bounds[bounds["low_stated"] != bounds["high_stated"]]
+    assert len(hidden[hidden["high"] == 4]) >= 3
+    assert (hidden["low"] == hidden["high"]).all()
