@@ -153,8 +153,8 @@ def _group_words(codes: Any) -> str:
 class RulesByTable(BaseMechanism):
     """Publish each table at each level by a rule of its own; nothing is drawn.
 
-    A table of which nothing is said is published as it is.  Recoded tables are called
-    ``"NAME recoded"``.
+    Each table needs a rule, so that none is published as it is because nobody thought of it.
+    Recoded tables are called ``"NAME recoded"``.
 
     Parameters
     ----------
@@ -167,7 +167,8 @@ class RulesByTable(BaseMechanism):
     --------
     >>> from bayesrisk.tables import Workload
     >>> work = Workload.named("sf1-block", levels=["block"]).select(tables=["P1", "P12"])
-    >>> rules = RulesByTable(rules={"block": {"P12": "recode:groups.age=[0,18,65] + nearest-5"}})
+    >>> recoded = "recode:groups.age=[0,18,65] + nearest-5"
+    >>> rules = RulesByTable(rules={"block": {"P1": "identity", "P12": recoded}})
     >>> [*rules.published(work).at("block")]
     ['P1', 'P12 recoded']
     """
@@ -194,8 +195,13 @@ class RulesByTable(BaseMechanism):
                     "must be of tables of the workload",
                     shown=f"{quote(name)} at {quote(level)}",
                 )
-        as_it_is = Rule(AS_IT_IS)
-        ruled = {k: self._rules.get(k, as_it_is).table(workload, k) for k in workload.tables}
+        for level, name in workload.tables:
+            if (level, name) not in self._rules:
+                rule = "must have a rule for each table; 'identity' publishes one as it is"
+                raise ArgumentError(
+                    "rules", rule, shown=f"none for {quote(name)} at {quote(level)}"
+                )
+        ruled = {k: self._rules[k].table(workload, k) for k in workload.tables}
         return {key: one for key, one in ruled.items() if one is not None}
 
     def published(self, workload: Workload) -> Workload:
@@ -224,7 +230,7 @@ class RulesByTable(BaseMechanism):
         counts, laws = dict(true.counts), dict[Key, Likelihood]()
         hidden, joint_keys = dict[Key, Any](), dict[str, list[Key]]()
         for key, one in self.tables(workload).items():
-            published, rule = (key[0], one.table.name), self._rules.get(key, Rule(AS_IT_IS))
+            published, rule = (key[0], one.table.name), self._rules[key]
             laws[published] = one.law
             if rule.joint:
                 joint_keys.setdefault(rule.recipe, []).append(published)

@@ -9,7 +9,15 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.mechanisms.rules import Rule, RulesByTable
 from bayesrisk.tables import Workload, tabulate
 
-EXAMPLE = {"rules-by-table": {"rules": {"block": {"total": "nearest-5"}}}}
+EXAMPLE = {
+    "rules-by-table": {
+        "rules": {
+            "county": {"total": "identity", "ages": "identity"},
+            "tract": {"total": "identity", "ages": "identity"},
+            "block": {"total": "nearest-5", "ages": "identity"},
+        }
+    }
+}
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -64,6 +72,20 @@ def test_a_table_that_is_not_there_is_named():
     _, work, *_ = small_world(np.random.default_rng(0))
     with pytest.raises(ArgumentError, match="'P99'"):
         RulesByTable(rules={"block": {"P99": "identity"}}).published(work)
+
+
+def test_a_table_without_a_rule_is_refused_not_published():
+    records, work, codes, *_ = small_world(np.random.default_rng(0))
+    (level, first), *others = work.tables
+    assert others
+    mechanism = RulesByTable(rules={level: {first: "unpublished"}})
+    for act in (
+        mechanism.published,
+        lambda w: mechanism.release(records, workload=w, places=codes),
+    ):
+        with pytest.raises(ArgumentError, match=others[0][1]) as refused:
+            act(work)
+        assert refused.value.argument == "rules"
 
 
 def test_tables_with_one_suppression_are_protected_together():

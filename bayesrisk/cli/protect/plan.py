@@ -170,8 +170,8 @@ class _Progress:
 def time_left(tried: int, left: int, first: int, seconds: float) -> str:
     """Return the time that the rest takes, in words.
 
-    As many looks go by until n settings are one as went by until ``first`` were n, by the share
-    that each look has left so far.
+    Each look leaves a share of the settings open.  If this share stays what it has been on average,
+    one setting is left after log(left) / log(first / left) times as many looks as were needed.
     """
     looks = left if left >= first else min(left, tried * math.log(left) / math.log(first / left))
     total = looks * seconds / tried
