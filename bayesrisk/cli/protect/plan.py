@@ -113,12 +113,13 @@ def plan(
             report=None if silent else _Progress(),
         )  # fmt: skip
     release = result.release(data) if result.publishes else None
-    if release is not None and write_release:
-        release.write(output / "release", replace=True)
-    else:
-        shutil.rmtree(output / "release", ignore_errors=True)  # of a run that goes on
+    target = output / "release"  # which an earlier part of the run may have written
+    if release is None:
+        shutil.rmtree(target, ignore_errors=True)
         if write_release:
             say("No release was written: nothing may be published")
+    elif write_release or target.exists():
+        release.write(target, replace=True)
     if result.occupied and not silent:
         say("Published exactly: which places have a record (release with --places occupied)")
     made_up = bool(mark or data.made_up)
