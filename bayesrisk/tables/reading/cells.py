@@ -7,10 +7,11 @@ from math import prod
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.grids import MOST
 from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.roles import SheetColumns
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import MOST, PATH, Sheet
+from bayesrisk.tables.reading.sheet import PATH, Sheet
 from bayesrisk.tables.reading.texts import POINTS, WHOLE, total_word
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.grids import MOST
 from bayesrisk.tables.reading.headings import UNIT, wide
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import MOST, Sheet
+from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     NEGATIVE,

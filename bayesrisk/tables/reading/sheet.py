@@ -1,12 +1,8 @@
 """Sheets: headings and rows of a text file, a workbook or a data frame, every cell as text."""
 
-import csv
-import functools
-import io
 import re
-import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,13 +10,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.disk.text import named, read_bytes
-from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.tables.reading.texts import DECIMAL, POINTS, WHOLE, is_mark, noted, number_range
+from bayesrisk._base.disk.text import read_bytes
+from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.grids import Grid, text_grid, workbook_grid
+from bayesrisk.tables.reading.texts import DECIMAL, WHOLE, is_mark, noted, number_range, says_number
 
-_BYTES, _UNPACKED, _NOTES = 2**26, 2**28, 2**10
-#: Counts of all files together.
-MOST = 2**17
+_BYTES = 2**26
 _NOTE = re.compile(
     r"\W*(source|notes?|data source|copyright|info|footnotes?|legend|key|\w\)|\(\w\)|[*†‡^#])\b.*|"
     r"[*†‡©].*",
@@ -81,7 +76,9 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     # A name of bytes that are no UTF-8 could not be written into any result.
     name = str(file).encode(errors="backslashreplace").decode()
     if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
-        return _workbook(name, raw, sheet)
+        grid, title, number = workbook_grid(name, raw, sheet)
+        part = f"sheet {title!r}" + f" of {number}; sheet=NAME reads another" * (number > 1)
+        return _table(name, grid, f" of sheet {title!r}")._replace(part=part)
     coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = raw.decode(coding)
@@ -94,122 +91,10 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
             f"{name}: must be a table with headings and rows, got {form}: save or download it as "
             "CSV or as a workbook"
         )
-    return _table(name, _grid(name, text))
+    return _table(name, text_grid(name, text))
 
 
-# -----------------------------------------------------------------------------
-# Grids: rows with their numbers, every cell a text that keeps its blanks on the left.
-
-_Grid = list[tuple[int, list[str]]]
-
-
-def _grid(file: str, text: str) -> _Grid:
-    """Return the rows of a text, split at the delimiter that most rows have in the same number.
-
-    Of two such delimiters a tab wins, which no text holds, and then that which splits into more.
-    """
-    text = text.rstrip(",;\t| \r\n") + "\n"
-    if (length := text.count("\n")) > MOST + _NOTES:
-        raise DataError(f"{file}: must hold from 1 to {MOST} counts, got {length} lines")
-    best, grid = (0, False, 0), _Grid()
-    faults = []
-    for delimiter in ",;\t|":
-        if delimiter not in text and delimiter != ",":
-            continue
-        try:
-            split = list(_lines(text, delimiter))
-        except csv.Error:
-            faults.append(delimiter)
-            continue
-        widths = Counter(len(row) for _, row in split if len(row) > 1).most_common(1)
-        if widths and (rank := (widths[0][1], delimiter == "\t", widths[0][0])) > best:
-            best, grid = rank, split
-    if max(",;\t|", key=text.count) in faults:
-        opened = _unclosed(text)
-        raise DataError(f"{file}: row {opened}: a quote must be closed on its line")
-    return _without_dimensions(grid)
-
-
-def _unclosed(text: str) -> int:
-    """Return the number of the first line in which a quote is left open."""
-    lines = text.splitlines()
-    return next((i for i, line in enumerate(lines, 1) if line.count('"') % 2), len(lines))
-
-
-def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows with the number of the line that each begins at."""
-    reader, line = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), 1
-    for row in reader:
-        yield line, row
-        line = reader.line_num + 1
-
-
-def _without_dimensions(grid: _Grid) -> _Grid:
-    r"""Return a grid whose first column, several dimensions such as ``sex,geo\TIME``, is split."""
-    first = next((row[0] for _, row in grid if row), "")
-    dimensions, slash, _ = first.partition("\\")
-    number = dimensions.count(",")
-    if not slash or any(row and row[0].count(",") != number for _, row in grid):
-        return grid
-    heads = [*dimensions.split(","), *next(row for _, row in grid if row)[1:]]
-    split = [(line, [*row[0].split(","), *row[1:]]) for line, row in grid if row]
-    return [(split[0][0], heads), *split[1:]]
-
-
-def _workbook(file: str, raw: bytes, wanted: str | None) -> Sheet:
-    """Return the sheet of a workbook that is asked for, or that with the most counts."""
-    if raw[:2] == b"PK":
-        with named(file), zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            size = sum(part.file_size for part in archive.infolist())
-            if size > _UNPACKED:
-                raise DataError(f"{file}: must unpack to at most {_UNPACKED} bytes, got {size}")
-    import python_calamine  # slow to load
-
-    with named(file, also=(python_calamine.CalamineError,)):
-        book = python_calamine.load_workbook(io.BytesIO(raw))
-        names = [wanted] if wanted else book.sheet_names
-        if wanted is not None and wanted not in book.sheet_names:
-            have = ", ".join(book.sheet_names)
-            raise ArgumentError(f"sheet must be one of {have}, got {quote(wanted)}")
-        grids = {name: _sheet_grid(book.get_sheet_by_name(name)) for name in names}
-        number = len(book.sheet_names)
-    counts = {n: sum(_countlike(text) for _, row in g for text in row) for n, g in grids.items()}
-    name = max(counts, key=counts.__getitem__, default="")
-    part = f"sheet {name!r}" + f" of {number}; sheet=NAME reads another" * (number > 1)
-    return _table(file, grids.get(name, []), f" of sheet {name!r}")._replace(part=part)
-
-
-def _sheet_grid(sheet: Any) -> _Grid:
-    """Return the rows of a sheet; a cell that is merged with those below it stands in each."""
-    rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
-    for (top, left), (bottom, _) in sheet.merged_cell_ranges or ():
-        for row in rows[top + 1 : bottom + 1]:
-            if left < len(row) and left < len(rows[top]):
-                row[left] = row[left] or rows[top][left]
-    return [*enumerate(rows, 1)]
-
-
-def _text(value: object) -> str:
-    """Return a cell of a workbook as text: whole numbers without a decimal point."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
-
-
-@functools.lru_cache(maxsize=2**16)
-def _countlike(text: str) -> bool:
-    """Return whether a text says a number."""
-    text = text.strip()
-    return bool(WHOLE.fullmatch(text) or POINTS.fullmatch(text) or DECIMAL.fullmatch(text)) or (
-        any(map(str.isdigit, text)) and (noted(text) is not None or number_range(text) is not None)
-    )
-
-
-# -----------------------------------------------------------------------------
-# From a grid to a table: which rows are headings, data, notes.
-
-
-def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
+def _table(name: str, grid: Grid, place: str = "") -> Sheet:
     """Return the table of a grid.
 
     Titles stand before it: lines of one text, and blocks of rows without a number.  Its headings
@@ -221,11 +106,11 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
     numeric = _numeric([row for _, row, size, _ in full if 1 < size <= width], width)
 
-    numbers = any(_countlike(row[j]) for _, row, _, _ in full for j in numeric)
+    numbers = any(says_number(row[j]) for _, row, _, _ in full for j in numeric)
 
     def data(row: Sequence[str]) -> bool:
         return _filled(row) > 1 and any(
-            _countlike(row[j]) or (not numbers and is_mark(row[j])) for j in numeric
+            says_number(row[j]) or (not numbers and is_mark(row[j])) for j in numeric
         )
 
     def stated(row: Sequence[str]) -> bool:
@@ -235,7 +120,7 @@ def _table(name: str, grid: _Grid, place: str = "") -> Sheet:
     for position, (_, row, size, _) in enumerate(full):
         if _filled(row) > 1 and size <= width:
             block.append(position)
-            if data(row) and (len(block) > 1 or not any(map(_countlike, row))):
+            if data(row) and (len(block) > 1 or not any(map(says_number, row))):
                 start = block[0]
                 break
         elif block:
@@ -330,14 +215,14 @@ def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int])
     """
     start = len(rows) - 1
     number, row = rows[-1]
-    numbers = [row[j] for j in numeric if _countlike(row[j])]
+    numbers = [row[j] for j in numeric if says_number(row[j])]
     if not numbers or all(re.fullmatch(r"(18|19|20)\d\d", text) for text in numbers):
         return start
     above = rows[start - 1][1] if start else []
     alone = sum(map(bool, above)) == 1
     top = start - 1
     while alone and top > 0 and sum(map(bool, rows[top - 1][1])) > 1:
-        if any(map(_countlike, rows[top - 1][1])):
+        if any(map(says_number, rows[top - 1][1])):
             break
         top -= 1
     if alone and above[0] and top < start - 1:
@@ -394,7 +279,7 @@ def _sections(
 def _split_otherwise(text: str, width: int) -> bool:
     """Return whether a text is a row of counts with another delimiter, such as ``w;1b;3``."""
     return any(
-        text.count(d) == width - 1 and _countlike(text.rpartition(d)[2])
+        text.count(d) == width - 1 and says_number(text.rpartition(d)[2])
         for d in ";|\t"
         if d in text
     )
@@ -437,8 +322,8 @@ def _numeric(rows: Sequence[Sequence[str]], width: int) -> set[int]:
     numeric = set()
     for j in range(width):
         texts = Counter(row[j] for row in rows if row[j])
-        numbers = sum(n for t, n in texts.items() if _countlike(t))
-        marks = sum(n for t, n in texts.items() if not _countlike(t) and is_mark(t))
+        numbers = sum(n for t, n in texts.items() if says_number(t))
+        marks = sum(n for t, n in texts.items() if not says_number(t) and is_mark(t))
         if numbers and 2 * (numbers + marks) >= sum(texts.values()) - 1:  # one is the heading
             numeric.add(j)
     return numeric or {j for j in range(width) if _withheld([row[j] for row in rows])}
@@ -504,7 +389,7 @@ def _short(row: Sequence[str]) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def _with_paths(body: _Grid, depths: Sequence[int], column: int) -> _Grid:
+def _with_paths(body: Grid, depths: Sequence[int], column: int) -> Grid:
     """Return rows whose label in a column has before it those that it is indented under."""
     if len(set(depths)) < 2 or min(depths) != depths[0]:
         return body

@@ -185,3 +185,12 @@ def listing(texts: Iterable[str], width: int = 40) -> str:
     """Return up to eight texts as a list, and how many more there are."""
     parts = [text if len(text) <= width else f"{text[:width]}…" for text in texts]
     return ", ".join(parts[:8]) + (f" and {len(parts) - 8} more" if len(parts) > 8 else "")
+
+
+@functools.lru_cache(maxsize=2**16)
+def says_number(text: str) -> bool:
+    """Return whether a text says a number."""
+    text = text.strip()
+    return bool(WHOLE.fullmatch(text) or POINTS.fullmatch(text) or DECIMAL.fullmatch(text)) or (
+        any(map(str.isdigit, text)) and (noted(text) is not None or number_range(text) is not None)
+    )

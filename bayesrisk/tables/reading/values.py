@@ -1,26 +1,15 @@
 """Values of cells: the law of each published count, and what its text says under it."""
 
 import functools
-import re
 from collections.abc import Sequence
-from math import ceil, sqrt
-from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, SuppressedCounts, TrueCounts
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
+from bayesrisk.tables.reading.laws import PlainLaw, cell_laws
+from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.sums import CodedLabels, LabelSums
-from bayesrisk.tables.reading.texts import (
-    WHOLE,
-    is_mark,
-    key,
-    noted,
-    number_range,
-    span,
-    total_word,
-)
+from bayesrisk.tables.reading.texts import WHOLE, is_mark, noted, number_range, span
 
 
 class Value(NamedTuple):
@@ -44,164 +33,10 @@ def _support(law: Likelihood, number: int) -> tuple[int, int]:
     return int(low), int(high)
 
 
-#: Laws of counts that are not exact after all, the one that says most first.
-_ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
-_WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
-#: The largest change where a note says that counts are changed, and no sum shows by how much.
-_UNSEEN = 5
-#: Counts among which it is no chance that none is small.
-_ENOUGH = 12
-_CHANGED = re.compile(
-    r"(randomly|slightly|been) (adjusted|perturbed|altered)|perturb|cell.?key|"
-    r"random(ised)? (adjustment|error|noise)|noise (has been|was|is) added",
-    re.IGNORECASE,
-)
-
-
-class _Law(NamedTuple):
-    """The law of plain counts, and the range that the rule gives withheld ones."""
-
-    law: Likelihood
-    withheld: tuple[int, int] | None = None
-
-
 def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
-    changed = {s.name for s in sheets if any(_CHANGED.search(text) for _, text, _ in s.left)}
-    laws = _laws(cells, rules, changed)
-    rule = any(name.endswith(".counts") for name in rules.choices)
-    if all(law.law == TrueCounts() and not law.withheld for law in laws.values()):
-        _ask_zeros(cells, rules)
-    return [
-        _value(cell, _cell_law(cell, laws[cell.file], rules) if rule else laws[cell.file], rules)
-        for cell in cells
-    ]
-
-
-# -----------------------------------------------------------------------------
-# Laws: said by name, or guessed from what divides the counts.
-
-
-def _laws(cells: Sequence[Cell], rules: ReadingRules, changed: set[str]) -> dict[str, _Law]:
-    """Return the law of the plain counts of each file; in some, notes say that they are changed."""
-    laws: dict[str, _Law] = {}
-    files_by_question: dict[str, list[str]] = {}
-    by_file: dict[str, list[Cell]] = {}
-    for cell in cells:
-        by_file.setdefault(cell.file, []).append(cell)
-    guesses = {file: _guess(part, note=file in changed) for file, part in by_file.items()}
-    every = [g for g in guesses.values() if g[0].startswith("perturbed")]
-    widest = max(every, key=lambda g: int(g[0].rpartition("-")[2]), default=None)
-    for file, (guess, reason) in guesses.items():
-        if widest and guess == "exact":  # who changes the counts of one table changes all
-            guess, reason = widest
-        name = f"counts.{Path(file).name}"
-        name = name if name in rules.choices or "counts" not in rules.choices else "counts"
-        text = rules.choices.get(name, "")
-        if not text:
-            name = "counts" if rules.questions.get("counts", (guess,))[0] == guess else name
-            files = files_by_question.setdefault(name, [])
-            files.append(Path(file).name)
-            text = rules.ask(name, guess, f"counts of {', '.join(files)}: {reason}")
-        if text == "exact":
-            rules.alternatives |= {(name, other): None for other in _WEAKER}
-        laws[file] = _Law(*named_law(text) or (TrueCounts(), None))
-    return laws
-
-
-def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
-    """Return the name of the law that fits the plain counts of a file, and why."""
-    numbers = [
-        ends[0] for cell in cells
-        if WHOLE.fullmatch(cell.text) and cell.row and (ends := number_range(cell.text))
-    ]  # fmt: skip
-    unit = max((cell.unit for cell in cells), default=1)
-    if unit > 1:
-        return f"nearest-{unit}", f"they are in units of {unit:,}"
-    positive = [n for n in numbers if n > 0]
-    base = 0
-    if len(positive) > 1:
-        base = next((b for b in (10, 5, 3) if not any(n % b for n in numbers)), 0)
-    if base == 3 and len({*positive}) > 3 and all(n % 6 == 3 for n in positive):
-        return "midpoint-6", "all are 3, 9, 15 and so on; random-3 allows other counts"
-    if base:
-        text = f"all are multiples of {base}; random holds for nearest, too"
-        if base == 3 and all(n % 6 == 3 for n in positive):
-            text += "; midpoint-6 fits as well"
-        return f"random-{base}", text
-    off = _missed(cells)
-    largest = _perturbed(off, note=note)
-    if largest:
-        text = "sums are off in both directions, by little"
-        text = "a note says that counts are changed" if note else text
-        return f"perturbed-{largest}", f"{text}: each is changed by so much at most"
-    threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
-    if threes and not any(is_mark(cell.text) for cell in cells):
-        return "stats-nz", "none is 1 or 2, which some agencies make 3"
-    return "exact", "true"
-
-
-def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:
-    """Return by how much totals exceed the sums of numbers, and how many counts each sum has."""
-    ends, spelled = list[tuple[int, int]](), list[dict[str, str]]()
-    for cell in cells:
-        if WHOLE.fullmatch(cell.text) and (end := number_range(cell.text)):
-            ends.append(end)
-            spelled.append(cell.labels)
-    coded = CodedLabels(spelled, ends)
-    words = {name: {key(x): total_word(x) for x in labels} for name, labels in coded.labels.items()}
-    totals = {
-        name: sorted(filter(labels.get, labels), key=lambda k: -labels[k])
-        for name, labels in words.items()
-    }
-    off = []
-    for column, (name, every) in enumerate(totals.items()):
-        if not every and coded.codes[:, column].all():
-            continue  # there is no total
-        sums = LabelSums(name, coded, totals)
-        off += sums.missed(every[0] if every else "")
-    return off
-
-
-def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:
-    """Return by how much each count may be changed; 0 if sums do not show it, and nothing says it.
-
-    Three standard deviations, as sums show them that are off both ways, or what they need.
-    """
-    both_ways = any(d > 0 for d, _ in off) and any(d < 0 for d, _ in off)
-    if not note and (not both_ways or any(abs(d) > 6 * size for d, size in off)):
-        return 0
-    variance = sum(d * d / size for d, size in off) / max(len(off), 1)
-    needed = max((-(-abs(d) // size) for d, size in off), default=0)
-    return max(2 if any(d for d, _ in off) else _UNSEEN, needed, ceil(3 * sqrt(variance)))
-
-
-def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
-    """Ask whether counts of 0 are small ones, where none is small and totals exceed their parts."""
-    numbers = [end[0] for cell in cells if cell.row and (end := number_range(cell.text))]
-    least = min(filter(None, numbers), default=0)
-    if len(numbers) < _ENOUGH or numbers.count(0) < 3 or least < 4:
-        return
-    if not any(is_mark(cell.text) for cell in cells) and any(d > 0 for d, _ in _missed(cells)):
-        text = f"none is from 1 to {least - 1}, and totals exceed their parts: 0 stands for those"
-        rules.ask("marks.0", f"0-{least - 1}", text)
-
-
-def _cell_law(cell: Cell, law: _Law, rules: ReadingRules) -> _Law:
-    """Return the law of a cell's column or of one of its labels, if said; else its file's."""
-    columns = {k.removesuffix(".counts"): v for k, v in rules.columns.items()
-               if k.endswith(".counts")}  # fmt: skip
-    if key(cell.column) in columns:
-        return _Law(*named_law(columns[key(cell.column)]) or law)
-    for name, label in cell.labels.items():
-        choices = rules.section(f"labels.{name}").get(f"{key(label)}.counts")
-        if choices:
-            return _Law(*named_law(choices) or law)
-    return law
-
-
-# -----------------------------------------------------------------------------
-# Texts.
+    laws = cell_laws(cells, rules, sheets)
+    return [_value(cell, law, rules) for cell, law in zip(cells, laws, strict=True)]
 
 
 def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
@@ -215,7 +50,7 @@ def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
     return Value(law, number)
 
 
-def _value(cell: Cell, rule: _Law, rules: ReadingRules) -> Value:
+def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules) -> Value:
     """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
     text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
     ends = None if marked else number_range(text)

@@ -221,7 +221,7 @@ OF_OURS = {
     *("reconstruction/check_safety.py", "risk/planning/safety.py", "risk/planning/tester.py"),
     *("census/readers/summary_files/segments.py", "reconstruction/check_proof.py"),
     "reconstruction/proofs.py",
-    "tables/reading/sheet.py",  # bytes in memory, which were read within their bounds
+    "tables/reading/grids.py",  # bytes in memory, which were read within their bounds
 }
 
 

@@ -205,7 +205,7 @@ def test_what_is_too_long_is_refused_before_it_is_read(tmp_path, monkeypatch):
     file = tmp_path / "t.csv"
     file.write_text("a,count\n" + "".join(f"x{i},1\n" for i in range(200_000)), encoding="utf-8")
     with monkeypatch.context() as patch:
-        patch.setattr("bayesrisk.tables.reading.sheet.csv.reader", None)
+        patch.setattr("bayesrisk.tables.reading.grids.csv.reader", None)
         with pytest.raises(DataError, match="200001 lines"):
             file_sheet(file)
     wide = pd.DataFrame(np.ones((1000, 132), dtype=int), columns=[f"c{i}" for i in range(132)])

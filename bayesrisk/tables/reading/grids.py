@@ -1,0 +1,112 @@
+"""Grids: rows of a text file or a workbook with their numbers, every cell a text."""
+
+import csv
+import io
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from bayesrisk._base.disk.text import named
+from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.tables.reading.texts import says_number
+
+_UNPACKED, _NOTES = 2**28, 2**10
+#: Counts of all files together.
+MOST = 2**17
+Grid = list[tuple[int, list[str]]]
+
+
+def text_grid(file: str, text: str) -> Grid:
+    """Return the rows of a text, split at the delimiter that most rows have in the same number.
+
+    Of two such delimiters a tab wins, which no text holds, and then that which splits into more.
+    """
+    text = text.rstrip(",;\t| \r\n") + "\n"
+    if (length := text.count("\n")) > MOST + _NOTES:
+        raise DataError(f"{file}: must hold from 1 to {MOST} counts, got {length} lines")
+    best, grid = (0, False, 0), Grid()
+    faults = []
+    for delimiter in ",;\t|":
+        if delimiter not in text and delimiter != ",":
+            continue
+        try:
+            split = list(_lines(text, delimiter))
+        except csv.Error:
+            faults.append(delimiter)
+            continue
+        widths = Counter(len(row) for _, row in split if len(row) > 1).most_common(1)
+        if widths and (rank := (widths[0][1], delimiter == "\t", widths[0][0])) > best:
+            best, grid = rank, split
+    if max(",;\t|", key=text.count) in faults:
+        opened = _unclosed(text)
+        raise DataError(f"{file}: row {opened}: a quote must be closed on its line")
+    return _without_dimensions(grid)
+
+
+def _unclosed(text: str) -> int:
+    """Return the number of the first line in which a quote is left open."""
+    lines = text.splitlines()
+    return next((i for i, line in enumerate(lines, 1) if line.count('"') % 2), len(lines))
+
+
+def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the number of the line that each begins at."""
+    reader, line = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), 1
+    for row in reader:
+        yield line, row
+        line = reader.line_num + 1
+
+
+def _without_dimensions(grid: Grid) -> Grid:
+    r"""Return a grid whose first column, several dimensions such as ``sex,geo\TIME``, is split."""
+    first = next((row[0] for _, row in grid if row), "")
+    dimensions, slash, _ = first.partition("\\")
+    number = dimensions.count(",")
+    if not slash or any(row and row[0].count(",") != number for _, row in grid):
+        return grid
+    heads = [*dimensions.split(","), *next(row for _, row in grid if row)[1:]]
+    split = [(line, [*row[0].split(","), *row[1:]]) for line, row in grid if row]
+    return [(split[0][0], heads), *split[1:]]
+
+
+def workbook_grid(file: str, raw: bytes, wanted: str | None) -> tuple[Grid, str, int]:
+    """Return the rows of the sheet that is asked for, or of that with the most counts.
+
+    And the name of the sheet, and how many sheets there are.
+    """
+    if raw[:2] == b"PK":
+        with named(file), zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            size = sum(part.file_size for part in archive.infolist())
+            if size > _UNPACKED:
+                raise DataError(f"{file}: must unpack to at most {_UNPACKED} bytes, got {size}")
+    import python_calamine  # slow to load
+
+    with named(file, also=(python_calamine.CalamineError,)):
+        book = python_calamine.load_workbook(io.BytesIO(raw))
+        names = [wanted] if wanted else book.sheet_names
+        if wanted is not None and wanted not in book.sheet_names:
+            have = ", ".join(book.sheet_names)
+            raise ArgumentError(f"sheet must be one of {have}, got {quote(wanted)}")
+        grids = {name: _sheet_grid(book.get_sheet_by_name(name)) for name in names}
+        number = len(book.sheet_names)
+    counts = {n: sum(says_number(text) for _, row in g for text in row) for n, g in grids.items()}
+    name = max(counts, key=counts.__getitem__, default="")
+    return grids.get(name, []), name, number
+
+
+def _sheet_grid(sheet: Any) -> Grid:
+    """Return the rows of a sheet; a cell that is merged with those below it stands in each."""
+    rows = [[_text(value) for value in row] for row in sheet.iter_rows()]
+    for (top, left), (bottom, _) in sheet.merged_cell_ranges or ():
+        for row in rows[top + 1 : bottom + 1]:
+            if left < len(row) and left < len(rows[top]):
+                row[left] = row[left] or rows[top][left]
+    return [*enumerate(rows, 1)]
+
+
+def _text(value: object) -> str:
+    """Return a cell of a workbook as text: whole numbers without a decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
