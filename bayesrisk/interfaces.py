@@ -61,9 +61,9 @@ class Sampler(Protocol):
     """Draws discrete noise from entropy that nobody can repeat, for a release that protects.
 
     ``version`` is that of the library that draws; a release states it beside the sampler's name.
-    That a sampler is vetted, its author says.  The package checks that its law is of the kind that
-    is asked for and no narrower, that draws are whole numbers, and that they are no draws which the
-    law gives with probability below 1e-12, such as zeros alone.
+    Whether a sampler is vetted, only its author can say.  The package checks that its law is of the
+    kind that is asked for and no narrower, and that draws are whole numbers.  It refuses draws that
+    the law gives with probability below 1e-12, such as zeros alone.
     """
 
     version: str

@@ -89,9 +89,9 @@ class OpenDPSampler:
 class CheckedSampler:
     """A sampler whose laws and draws are looked at: what else comes is a PluginError by its name.
 
-    Draws of a release are refused where so many or so few of them are 0, above, below or between
-    the quartiles of their laws, or where one lies so far out, as happens with probability below
-    1e-12 at each look.
+    Draws of a release are refused where they are too improbable: below 1e-12 at each look.  Looks
+    are at how many are 0, above, below or between the quartiles of their laws, and at the draw that
+    lies furthest out.
     """
 
     def __init__(self, name: str) -> None:

@@ -99,8 +99,8 @@ def moment_intervals(sums: FloatArray, *, confidence: float) -> tuple[FloatArray
     24, 1998), ``p (1 - p)`` over the variance of the share, times ``(z / t)**2``, never more than
     the trials.  Where few blocks have most of the trials the spread between blocks is small by
     chance, and known badly.  So the variance is divided by what it comes to on average, and ``t``
-    has the degrees of freedom of Satterthwaite (Bell and McCaffrey, Survey Methodology 28, 2002),
-    both if trials of one block are correlated as much as they were found to be.
+    has the degrees of freedom of Satterthwaite.  Both take trials of one block to be as correlated
+    as they were found to be (Bell and McCaffrey, Survey Methodology 28, 2002).
 
     Where all trials agree, or blocks do not differ, the effective number of trials is that of
     blocks, ``(sum n)**2 / sum n**2``.

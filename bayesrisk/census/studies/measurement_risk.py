@@ -2,8 +2,8 @@
 
 Two noisy values are of the same count when the same people can be in both: when the cells that
 constraints leave open, of all units, are the same on both sides.  So in a block without group
-quarters the count of a race is seen by the query of that race alone as well as by the detailed
-one, and the only college of a tract is seen by the tract's answer too.  Nothing is assumed: a
+quarters the query of one race sees the same count as the detailed query.  The only college of a
+tract is seen by the tract's answer, too.  Nothing is assumed: a
 value of which this cannot be proved is not used.
 
 A noisy count is a whole number, so for one noise scale the answers without constraints are a

@@ -91,10 +91,10 @@ class Screen(NamedTuple):
 def headline_rows(measures: pd.DataFrame) -> pd.DataFrame:
     """Return everybody's row of each protection and adversary, by the adversary's best model.
 
-    The adversary to whom own records tell most, by the mean logarithm of their factor on remaining
-    answers over protections, comes first, and after all others who has no model of some protection
-    that explains the tables of most people, or held the truth impossible: to learn nothing, or what
-    is false, does not say that it protects.
+    First comes the adversary to whom own records tell most: by the mean over protections of the
+    logarithm of their factor on remaining answers.  Two kinds of adversaries come after all others.
+    Some have no model of a protection that explains the tables of most people; some held the truth
+    impossible.  Who learns nothing, or what is false, does not show that a protection protects.
     """
     rows = measures[measures["group"] == EVERYBODY]
     rank = rows["attack"].map({name: rank for rank, name in enumerate(_READINGS)})

@@ -244,13 +244,13 @@ def microdata_posterior(
     Notes
     -----
     Exact laws have a relative error of about 1e-12, of which at most 1e-13 is weight of noisy
-    counts that is left out, and the error of a mean of draws is its Monte
-    Carlo standard error, from the effective number of draws. A sweep is about one proposal for each
+    counts that is left out. The error of a mean of draws is its Monte Carlo standard error, from
+    the effective number of draws. A sweep is about one proposal for each
     person, or one step for each move; of sweeps that begin with few proposals the first doublings
-    are not counted. An answer has status ``undecided`` unless the log density and two random
-    projections of the state have a rank-normalised R-hat of at most 1.01 and bulk and tail
-    effective sizes of at least 400, and the answer's own mean has a split R-hat of at most 1.01
-    and an effective size of at least 400. For a probability p of error s that is also at most
+    are not counted. An answer has status ``undecided`` unless two conditions hold. The log density
+    and two random projections of the state need a rank-normalised R-hat of at most 1.01, and bulk
+    and tail effective sizes of at least 400. The answer's own mean needs a split R-hat of at most
+    1.01 and an effective size of at least 400. For a probability p of error s that is also at most
     p (1 - p) / s**2: draws in which nobody can be the target do not count.
 
     Where the law of the number of people has gaps, chains start on every side of them, if there are

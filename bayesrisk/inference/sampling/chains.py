@@ -428,11 +428,12 @@ def to_arviz(samples: Samples) -> Any:
 class Diagnosis(Tabular):
     """Diagnostics of convergence, for each variable and in a verdict.
 
-    Of each of the ``variables`` (``target``, if there is one, and the levels or nodes) the mean of
-    the draws with its Monte Carlo standard error (``mcse``), rank-normalised split R-hat (NaN where
-    it has no meaning), the effective numbers of draws for the centre (``ess_bulk``) and for the 5 %
-    and 95 % quantiles (``ess_tail``; NaN for a constant), and whether it is ``constant``: all draws
-    of all chains are equal, and nothing can be said about convergence.
+    The ``variables`` are the ``target``, if there is one, and the levels or nodes.  Each has the
+    mean of the draws with its Monte Carlo standard error (``mcse``).  It has the rank-normalised
+    split R-hat, NaN where that has no meaning.  ``ess_bulk`` and ``ess_tail`` are the effective
+    numbers of draws for the centre and for the 5 % and 95 % quantiles (NaN for a constant).  A
+    variable is ``constant`` where all draws of all chains are equal: nothing can then be said about
+    convergence.
 
     The ``verdict`` is ``"converged"`` or ``"not converged"``, for some ``reasons``; ``notes`` say
     what it does not cover, such as constant variables.
@@ -564,9 +565,9 @@ def diagnose(
 ) -> Diagnosis:
     r"""Return the diagnostics of draws, and a verdict with its reasons.
 
-    The chains have converged, as far as draws can tell, if for each variable the rank-normalised
-    split :math:`\hat R \le 1.01`, bulk and tail ESS are at least 100 for each chain, and no
-    chain stands still where the others move.
+    The chains have converged, as far as draws can tell, if three conditions hold for each variable.
+    The rank-normalised split :math:`\hat R` is at most 1.01.  Bulk and tail ESS are at least 100
+    for each chain.  No chain stands still where the others move.
 
     Source: Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), Bayesian Analysis 16(2),
     667-718.

@@ -148,8 +148,8 @@ def tree_posterior(
     Raises
     ------
     ArgumentError
-        If the posterior is improper (a leaf under a flat prior has no release, and nothing above
-        it has), prior and bounds exclude every set of counts, or more than 2**27 probabilities
+        If the posterior is improper: a leaf under a flat prior has no release, and nothing above
+        it has.  If prior and bounds exclude every set of counts.  If more than 2**27 probabilities
         (2 GiB with those of the passage down) would be needed.
 
     Notes

@@ -167,8 +167,8 @@ def rho_for_risk(
     Notes
     -----
     The known count plays no part.  The average rises with rho up to rho / sensitivity**2 = 0.18 at
-    every prior, but not beyond for small ones (at p = 1e-6 it falls from rho = 4.9 to 6.9, by
-    63 %), and a quantile rises and falls like a saw: larger budgets may keep the limit again.
+    every prior.  Beyond that it may fall for small ones: at p = 1e-6 from rho = 4.9 to 6.9, by
+    63 %.  A quantile rises and falls like a saw, so that larger budgets may keep the limit again.
 
     Examples
     --------

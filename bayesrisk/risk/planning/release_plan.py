@@ -251,10 +251,10 @@ def plan(
 
     Notes
     -----
-    The cost of a setting is the weighted mean over tables of the mean absolute error of a count, at
-    the categories asked for, where a reader puts the middle of a range, equal shares of a merged
-    count, and 0 for what is not published; and of the share of counts of which nothing is
-    published.
+    The cost of a setting is a weighted mean over tables.  Of each table it adds the mean absolute
+    error of a count at the categories asked for, and the share of counts of which nothing is
+    published.  For the error a reader puts the middle of a range, equal shares of a merged count,
+    and 0 for what is not published.
 
     Examples
     --------
