@@ -72,11 +72,11 @@ from .planning.ladders import Ladder as Ladder
 from .planning.limits import PlanLimits as PlanLimits
 from .planning.release_plan import ReleasePlan as ReleasePlan, plan as plan
 from .statements.about_people import statements_about_people as statements_about_people
-from .statements.claim_table import records_identified as records_identified
 from .statements.claims import (
     claim_precision as claim_precision,
     claim_priors as claim_priors,
     count_claims as count_claims,
+    records_identified as records_identified,
 )
 from .statements.residual import residual_risk as residual_risk
 from .statements.statements import Statements as Statements

@@ -9,7 +9,7 @@ from bayesrisk._base import validation as check
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction.persons import Persons, person_frame
 from bayesrisk.risk.linkage.agreement import WITHOUT
-from bayesrisk.risk.statements.claims import COLUMNS, risk_ratio
+from bayesrisk.risk.statements.columns import COLUMNS, risk_ratio
 
 if TYPE_CHECKING:
     pass

@@ -25,7 +25,7 @@ from bayesrisk.reconstruction import Reconstruction, record_form
 from bayesrisk.reconstruction.persons import Persons, person_frame
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.linkage.agreement import WITHOUT
-from bayesrisk.risk.statements.claims import COLUMNS, OPEN, STATUS, checked
+from bayesrisk.risk.statements.columns import COLUMNS, OPEN, STATUS, checked
 from bayesrisk.tables.microdata import OCCUPIED
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.reconstruction import make_attack
 from bayesrisk.risk import majority_inference, race_ethnicity_counts
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
-from bayesrisk.risk.statements.claims import COLUMNS
+from bayesrisk.risk.statements.columns import COLUMNS
 from bayesrisk.tables import Records, Schema, Table, Workload
 
 BOTH = {
