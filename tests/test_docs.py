@@ -1,5 +1,6 @@
 """Pages point to what exists, and every figure can be read by those who cannot see it."""
 
+import csv
 import functools
 import importlib
 import re
@@ -260,3 +261,12 @@ def test_objects_of_reference_pages_exist():
     assert len(names) > 200
     assert {name for name in names if not exists(name)} == set()
     assert not exists("bayesrisk.reconstruction.claims.result.ClaimsAttack")  # it moved
+
+
+def test_no_cell_of_a_table_is_read_as_a_list():
+    """A dash alone in a cell is the first point of an empty list."""
+    files = [p for p in DOCS.rglob("*.csv") if "_build" not in p.parts]
+    assert files
+    texts = [p.read_text(encoding="utf-8").splitlines() for p in files]
+    cells = {x for lines in texts for row in csv.reader(lines) for x in row}
+    assert cells.isdisjoint({"-", "*", "+"})
