@@ -330,8 +330,8 @@ def _totals_rule(name: str, one: TableVariable, groups: Groups, rules: ReadingRu
     plain, short = f"totals.{name}", groups.telling - groups.good
     if plain in rules.choices or "totals" in rules.choices:
         return rules.choices.get(plain, rules.choices.get("totals", ""))
-    if one.exclusive and short and not groups.above:  # the total counts others: that is sure
-        return "partial"
+    if one.exclusive and short and not groups.above and groups.no_chance:
+        return "partial"  # sums show what the total is; elsewhere it counts others
     if groups.above and not one.exclusive:  # more than the total: some are counted twice
         return "separate"
     if one.exhaustive and not short:

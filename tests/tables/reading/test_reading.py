@@ -276,7 +276,11 @@ def test_a_count_that_is_not_rounded_is_refused():
 
 def test_a_total_may_count_others():
     frame = pd.DataFrame({"sex": ["F", "M", "Total"], "count": [4, 5, 12]})
-    tables = PublishedTables.from_frame(frame, counts="exact")
+    # No sum shows that Total is one: that it counts others rests on its name, and is asked.
+    assert read_layouts(frame_sheets(frame), {"counts": "exact"}).questions["totals.sex"][0] == (
+        "partial"
+    )
+    tables = PublishedTables.from_frame(frame, counts="exact", totals="partial")
     assert tables.workload.schema.attribute("sex").labels == ("F", "M", "others")
     frame.loc[2, "count"] = 9
     tables = PublishedTables.from_frame(frame, counts="exact")
