@@ -71,10 +71,9 @@ def _average_limit(limit: float, prior: float, levels: int) -> float:
         gap = np.log1p((more - excess) / (1.0 + excess))
         left = np.log1p((more - excess) / (most - more)) if more < most else 0.0
         rho += max(gap / rise, left / fall) / levels
-    raise ArgumentError(
-        f"limit must be further from a maximum of the average risk, got {limit}: not settled "
-        f"within {_MAX_STEPS} steps, up to rho = {rho:g}"
-    )
+    rule = "must be further from a maximum of the average risk"
+    advice = f": not settled within {_MAX_STEPS} steps, up to rho = {rho:g}"
+    raise ArgumentError("limit", rule, got=limit, advice=advice)
 
 
 def _sum_tails(rho: FloatArray, first: FloatArray, levels: int) -> FloatArray:
@@ -105,10 +104,8 @@ def _quantile_limit(limit: float, prior: float, levels: int, probability: float)
     rare = -np.log1p(-probability)
     top = levels * (rare + np.sqrt(rare**2 + evidence * rare)) / evidence
     if not top < _MAX_COUNT:
-        raise ArgumentError(
-            f"limit must be further above 1 for a quantile (noise of at most {_MAX_COUNT} is "
-            f"searched), got {limit}"
-        )
+        rule = f"must be further above 1 for a quantile (noise of at most {_MAX_COUNT} is searched)"
+        raise ArgumentError("limit", rule, got=limit)
     last = int(top) + 1
     while last >= 0:
         j = np.arange(last, max(last - _STEP, -1), -1.0)
@@ -187,10 +184,10 @@ def rho_for_risk(
     delta = check.scalar(sensitivity, "sensitivity", lower=1e-100, upper=1e100)
     m = check.integer(levels, "levels", lower=1, upper=100)
     if not bound < 1.0 / p:
-        raise ArgumentError(
-            f"limit must be below 1 / prior = {1.0 / p:g}, which no release reaches: every rho "
-            f"keeps it, got {bound:g}"
+        rule = (
+            f"must be below 1 / prior = {1.0 / p:g}, which no release reaches: every rho keeps it"
         )
+        raise ArgumentError("limit", rule, shown=f"{bound:g}")
     if measure == "average":
         if probability is not None:
             raise ArgumentError("probability", "belongs with 'quantile'", got=probability)
