@@ -159,7 +159,7 @@ class _Progress:
             say(f"plan: the first setting took {seconds:.1f} s; up to {left:,} more settings, "
                 "most of which go unseen with others")  # fmt: skip
         elif seconds >= self._next and left:
-            time = "for how long is not known"
+            time = "the time that is left is not known"
             if left <= _COUNTED and tried >= _LOOKS:  # else nothing says how many looks leave out
                 time = f"about {time_left(tried, left, self._first, seconds)} left"
             say(f"plan: {tried:,} settings looked at, up to {left:,} left, {time}")
