@@ -170,11 +170,11 @@ def rho_for_risk(
     Returns
     -------
     float
-        rho of each release, > 0.  Its average risk exceeds 1 by at most ``limit - 1`` (1 + 1e-12)
-        and, unless the average has a maximum just below the limit, by at least 1 - 2e-11 of that;
-        its quantile is ``limit`` within 1e-12, and any larger rho next to it exceeds it.  Refused
-        where ``limit`` is so near 1 that a quantile needs noise of 2**24 and more, or so near a
-        maximum of the average that it cannot be told from it.
+        rho of each release, > 0. Its average risk exceeds 1 by at most ``limit - 1`` (1 + 1e-12).
+        Unless the average has a maximum just below the limit, it does so by at least 1 - 2e-11 of
+        that; its quantile is ``limit`` within 1e-12, and any larger rho next to it exceeds it.
+        Refused where ``limit`` is so near 1 that a quantile needs noise of 2**24 and more. Refused
+        also where it cannot be told from a maximum of the average.
 
     Notes
     -----
@@ -346,8 +346,8 @@ def implied_epsilon(belief: Belief) -> float:
     .. math:: \epsilon \ge \max \Big| \log\frac{\pi}{1 - \pi} - \log\frac{p}{1 - p} \Big|
 
     The change of the log-odds is the logarithm of the Bayes factor, P(release | there) over
-    P(release | not there), and under epsilon-differential privacy (delta = 0) no release has one
-    beyond epsilon, whatever the prior.  Source: S. P. Kasiviswanathan and A. Smith (2014), *On the
+    P(release | not there). Under epsilon-differential privacy (delta = 0) no release has one beyond
+    epsilon, whatever the prior. Source: S. P. Kasiviswanathan and A. Smith (2014), *On the
     semantics of differential privacy: a Bayesian formulation*, Journal of Privacy and
     Confidentiality 6(1).
 
