@@ -251,7 +251,7 @@ def scalar(value: Any, name: str, **limits: Any) -> float:
     return float(array)
 
 
-def time_limit(value: Any) -> float | None:
+def time_limit(value: object) -> float | None:
     """Return a limit in seconds, > 0, or None."""
     return None if value is None else scalar(value, "time_limit", lower=0.0, bounds="(]")
 
@@ -426,7 +426,7 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
     return value
 
 
-def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
+def _arrow_frame(value: object, name: str) -> "pd.DataFrame":
     """Return the table of another library as a pandas data frame."""
     if not hasattr(value, "__arrow_c_stream__") or isinstance(value, type):
         kind = type(value)
