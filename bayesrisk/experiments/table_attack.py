@@ -21,14 +21,14 @@ from bayesrisk._version import __version__
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
 from bayesrisk.experiments import pages
-from bayesrisk.experiments.attack_words import (
+from bayesrisk.experiments.pages import Part
+from bayesrisk.experiments.table_reports import (
     attack_quotes,
     bounds_figures,
     hidden_sentences,
     linked,
     placed,
 )
-from bayesrisk.experiments.pages import Part
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.reconstruction import Proofs
 from bayesrisk.reconstruction.claims.result import Claims, one_record, several
@@ -74,12 +74,10 @@ class _Clock:
 
     @property
     def share(self) -> float | None:
-        """Seconds for the next step."""
         return None if self.left is None else self.left / 2
 
     @property
     def ended(self) -> bool:
-        """Whether the time is over."""
         return self.end is not None and time.monotonic() >= self.end
 
 
@@ -205,7 +203,6 @@ def attack(
 
 
 def _reading(tables: Any, settings: Mapping[str, object]) -> TableReading:
-    """Return the reading of published tables, or the one that is given."""
     if isinstance(tables, TableReading):
         if settings:
             raise ArgumentError(f"{min(settings)} goes with paths and frames, not with a reading")
@@ -597,7 +594,6 @@ class _Certificates:
         return replace(bounds, counts=frame.assign(proof=files))
 
     def answer(self) -> list[str]:
-        """Return the sentence of the number of certificates."""
         every = [bool(certificate) for part in self.parts for certificate in part.certificates]
         proved, unproved = sum(every), len(every) - sum(every)
         text = (

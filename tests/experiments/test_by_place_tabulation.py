@@ -12,7 +12,7 @@ from studies import run_claims, run_reconstruction
 from bayesrisk import run
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.nation_attack import NationStudy
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.experiments.by_place import TabulationStudy, split_by_place
 from bayesrisk.experiments.reconstruction import open_tables

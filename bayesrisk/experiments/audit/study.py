@@ -46,7 +46,7 @@ from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.mechanisms.meanings import meaning
+from bayesrisk.mechanisms.registry import meaning
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made, constructions

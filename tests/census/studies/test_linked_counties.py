@@ -11,7 +11,7 @@ from bayesrisk import run
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.nation import Nation
 from bayesrisk.census.studies import linked_counties
-from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.nation_attack import NationStudy
 from bayesrisk.census.studies.reidentification import write_reidentification
 from bayesrisk.exceptions import DataError, PartFileError
 from bayesrisk.experiments.by_place import TabulationStudy, split_by_place
