@@ -20,8 +20,13 @@ _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 _UNSEEN = 5
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
+#: Numbers of one column that are no multiples of 5 by chance.
+_DIFFERENT = 6
+#: Where 1 and 2 become 3, other counts are small, too.
+_SMALL = 10
 _CHANGED = re.compile(
-    r"(randomly|slightly|been) (adjusted|perturbed|altered)|perturb|cell.?key|"
+    r"(randomly|slightly) (adjusted|altered)|perturb|cell.?key|"
+    r"(adjusted|altered) .{0,40}(confidential|disclos|privacy|protect|identif)|"
     r"random(ised)? (adjustment|error|noise)|noise (has been|was|is) added",
     re.IGNORECASE,
 )
@@ -40,7 +45,7 @@ def cell_laws(
     """Return the law of each cell; ``rules`` gets what is asked about laws."""
     changed = {s.name for s in sheets if any(_CHANGED.search(text) for _, text, _ in s.left)}
     laws = _laws(cells, rules, changed)
-    rule = any(name.endswith(".counts") for name in rules.choices)
+    rule = any(name.endswith(".counts") for name in [*rules.choices, *rules.columns])
     if all(law.law == TrueCounts() and not law.withheld for law in laws.values()):
         _ask_zeros(cells, rules)
     return [_cell_law(c, laws[c.file], rules) if rule else laws[c.file] for c in cells]
@@ -53,7 +58,7 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules, changed: set[str]) -> dict
     by_file: dict[str, list[Cell]] = {}
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
-    guesses = {file: _guess(part, note=file in changed) for file, part in by_file.items()}
+    guesses = {file: _guess(part, rules, note=file in changed) for file, part in by_file.items()}
     every = [g for g in guesses.values() if g[0].startswith("perturbed")]
     widest = max(every, key=lambda g: int(g[0].rpartition("-")[2]), default=None)
     for file, (guess, reason) in guesses.items():
@@ -73,7 +78,7 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules, changed: set[str]) -> dict
     return laws
 
 
-def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
+def _guess(cells: Sequence[Cell], rules: ReadingRules, *, note: bool) -> tuple[str, str]:
     """Return the name of the law that fits the plain counts of a file, and why."""
     numbers = [
         ends[0] for cell in cells
@@ -85,7 +90,7 @@ def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
     positive = [n for n in numbers if n > 0]
     base = 0
     if len(positive) > 1:
-        base = next((b for b in (10, 5, 3) if not any(n % b for n in numbers)), 0)
+        base = next((b for b in (1000, 100, 10, 5, 3) if not any(n % b for n in numbers)), 0)
     if base == 3 and len({*positive}) > 3 and all(n % 6 == 3 for n in positive):
         return "midpoint-6", "all are 3, 9, 15 and so on; random-3 allows other counts"
     if base:
@@ -93,6 +98,8 @@ def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
         if base == 3 and all(n % 6 == 3 for n in positive):
             text += "; midpoint-6 fits as well"
         return f"random-{base}", text
+    if base := _column_base(cells, rules):
+        return f"random-{base}", f"all are multiples of {base}, but in columns named so"
     off = _missed(cells)
     largest = _perturbed(off, note=note)
     if largest:
@@ -100,9 +107,27 @@ def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
         text = "a note says that counts are changed" if note else text
         return f"perturbed-{largest}", f"{text}: each is changed by so much at most"
     threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
+    threes = threes and any(3 < n < _SMALL for n in positive)
     if threes and not any(is_mark(cell.text) for cell in cells):
         return "stats-nz", "none is 1 or 2, which some agencies make 3"
     return "exact", "true"
+
+
+def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
+    """Return what divides the counts of most columns; ask about the others, which are exact."""
+    columns: dict[str, set[int]] = {}
+    for cell in cells:
+        if cell.row and WHOLE.fullmatch(cell.text) and (ends := number_range(cell.text)):
+            columns.setdefault(cell.column, set()).add(ends[0])
+    for base in (10, 5, 3):
+        whole = [c for c, ns in columns.items() if not any(n % base for n in ns)]
+        rest = [c for c in columns if c not in whole]
+        if len(whole) > len(rest) and min(len(columns[c]) for c in whole) >= _DIFFERENT:
+            for column in rest:
+                name = f"columns.{column}.counts"
+                rules.columns[f"{key(column)}.counts"] = rules.ask(name, "exact", f"{column}: true")
+            return base
+    return 0
 
 
 def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:

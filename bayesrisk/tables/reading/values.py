@@ -9,7 +9,15 @@ from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.laws import PlainLaw, cell_laws
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import WHOLE, is_mark, noted, number_range, span
+from bayesrisk.tables.reading.texts import (
+    DECIMAL,
+    NEGATIVE,
+    WHOLE,
+    is_mark,
+    noted,
+    number_range,
+    span,
+)
 
 
 class Value(NamedTuple):
@@ -62,11 +70,14 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules) -> Value:
     if ends is None:
         note = None if marked else noted(text)
         mark = note.note if note else text
-        if not note and not marked and not is_mark(mark) and any(map(str.isdigit, mark)):
+        whole = marked or not (DECIMAL.fullmatch(text) or NEGATIVE.fullmatch(text))
+        if whole and not note and not marked and not is_mark(mark) and any(map(str.isdigit, mark)):
             raise cell.refuse("be a count, a range such as 1-4 or <5, or a mark (marks.MARK=1-4)")
         guess, meaning = "withheld", "a count that is withheld and may be any"
         if rule.withheld and not note:
             guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"
+        if not whole:
+            guess, meaning = "withheld", "no count: it may stand for any"
         if note:
             guess, meaning = "note", "a note beside a count that holds"
         answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
