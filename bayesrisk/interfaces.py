@@ -170,9 +170,9 @@ class AttackResult:
           ``linker``), the statement values of what is ``stated`` that a reconstructed record has.
           The posterior is the share of the reconstructed records of the kind with these values.
         - *Claims.*  The target is a record that the claim describes, the statement the claim: so
-          many records of the place are like that.  The prior is the law of that number, and
-          ``without`` the probability that the target is the one that was missing, where the release
-          without it proves how many of the others there are.
+          many records of the place are like that. The prior is the law of that number. ``without``
+          is the probability that the target is the one that was missing, where the release without
+          it proves how many of the others there are.
         - *Majority.*  The target is a person of a place, the statement the race and Hispanic origin
           most people there have by the published counts; the posterior is their share.
         - *Occupancy.*  The target is a subsidised household of a block, the statement that it is

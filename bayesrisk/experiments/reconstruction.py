@@ -602,12 +602,12 @@ class ClaimsStudy(TableStudy):
     """Claims that must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
-    ``summary.json``.  Its summary has, as facts, ``people`` (records), ``claims`` and
-    ``singletons`` (verified claims, and those about one record, that no table states itself),
+    ``summary.json``. Its summary has, as facts, ``people`` (records), ``claims`` (verified ones
+    that no table states itself), and ``singletons`` (those of them about one record). It has
     ``statuses`` (blocks of each), ``coverage`` (records that such claims describe, by number of
-    columns), ``examples`` (claims about one record with most columns, in words), ``conflicts``
-    (published cells that contradict) and ``taken_as_true``.  Memory: in every worker the tables, or
-    of tables by place one part and the index, and the claims of one shard.
+    columns), and ``examples`` (claims about one record with most columns, in words). It also has
+    ``conflicts`` (published cells that contradict) and ``taken_as_true``. Memory: in every worker
+    the tables, or of tables by place one part and the index, and the claims of one shard.
 
     Parameters
     ----------

@@ -132,9 +132,8 @@ class BaseMechanism(ABC):
         """Return the level whose places are each protected by themselves; None if there is none.
 
         What is published of a place of this level, and of those inside it, depends on nothing
-        outside, and a published table of a coarser level is the sum over these places.  A release
-        may then be made of one after the other
-        (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
+        outside. A published table of a coarser level is the sum over these places. A release may
+        then be made of one after the other (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
 
         Examples
         --------

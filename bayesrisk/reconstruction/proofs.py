@@ -180,11 +180,11 @@ def prove(
 
     Notes
     -----
-    For rows ``l <= A x <= u`` of counts over kinds of records ``x >= 0``, and one row for the
-    opposite of the statement, whole multiples ``y`` with ``y A <= 0`` and
-    ``sum_{y > 0} y l + sum_{y < 0} y u > 0`` are a contradiction (Farkas).  That records are unique
-    is "at least so many" of each of their kinds, and "at most so many" in all: nothing need be said
-    of each kind that is not there.
+    Take rows ``l <= A x <= u`` of counts over kinds of records ``x >= 0``, and one row for the
+    opposite of the statement. Whole multiples ``y`` with ``y A <= 0`` and ``sum_{y > 0} y l +
+    sum_{y < 0} y u > 0`` are a contradiction (Farkas). That records are unique is "at least so
+    many" of each of their kinds, and "at most so many" in all: nothing need be said of each kind
+    that is not there.
 
     Examples
     --------

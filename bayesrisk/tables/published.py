@@ -189,9 +189,8 @@ class PublishedTables(Tabular):
     suppressed : mapping of (str, str) to scipy.sparse.csr_array of bool
         Cells that are withheld, same keys (or fewer) and shapes; their count is stored as 0.
     laws : mapping of (str, str) to Likelihood
-        For tables whose published counts need not be the true ones, or withhold counts by a rule,
-        what a count says about the true one.  Tables are equal where their counts are, whatever the
-        laws.
+        What a count says about the true one, for tables whose counts need not be true or are
+        withheld by a rule. Tables are equal where their counts are, whatever the laws.
     made_up : bool
         Whether the people do not exist, as :class:`Microdata` says.
     """

@@ -185,10 +185,10 @@ class Records(Tabular):
     schema : Schema
         What the columns mean.
     table : pyarrow.Table
-        A column for each attribute: codes, whole numbers, or where the attribute has labels those,
-        text; a column named after the finest level of the geography, text of digits or whole
-        numbers (filled with zeros on the left), which may be left out where there is one place;
-        other columns are kept as they are.
+        A column for each attribute: whole numbers as codes, or text where the attribute has labels.
+        A column named after the finest level of the geography has text of digits, or whole numbers
+        that are filled with zeros on the left; where there is one place it may be left out. Other
+        columns are kept as they are.
     source : str, default "records"
         How messages call the table.
     first_row : int, default 0

@@ -261,12 +261,12 @@ def detect_occupancy(
 ) -> OccupancyDetection:
     r"""Return the blocks that must hold a subsidised household above the occupancy limit.
 
-    Unknown are the numbers :math:`n_{gxc}` of households by group, size and children.  Sums over
-    all households, sizes, people and children must be at least as published.  So must people and
-    bedrooms of the subsidised ones; those with children are exact.  A block is a putative violation
-    when no whole numbers satisfy this with :math:`n_{gxc} = 0` for more than 2 people in at most 1
-    bedroom and for more than 4 in 2.  A block without any reconstruction is ``infeasible``, never a
-    violation.
+    Unknown are the numbers :math:`n_{gxc}` of households by group, size and children. Sums over all
+    households, sizes, people and children must be at least as published. So must people and
+    bedrooms of the subsidised ones; those with children are exact. A block is a putative violation
+    when no whole numbers satisfy this without a household above the limit: :math:`n_{gxc} = 0` for
+    more than 2 people in at most 1 bedroom, and more than 4 in 2. A block without any
+    reconstruction is ``infeasible``, never a violation.
 
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 1 and appendix E.
 

@@ -172,10 +172,10 @@ def reconstruct_occupancy(
 
     Notes
     -----
-    Households of 7 people or more count as 7, children of 6 or more as 6.  Without errors, and
-    where some household can be of 7 or more, published numbers of people and children that are
-    larger than sizes can explain are lowered to what they can; elsewhere they are contradictions,
-    and every block that :func:`detect_occupancy` finds ``infeasible`` is so here.
+    Households of 7 people or more count as 7, children of 6 or more as 6. Published numbers of
+    people and children may be larger than sizes can explain. Without errors, and where some
+    household can be of 7 or more, they are lowered to what sizes explain; elsewhere they are
+    contradictions, and every block that :func:`detect_occupancy` finds ``infeasible`` is so here.
 
     The error of a number that was rounded, such as a percentage of HUD's, is the distance to the
     interval of counts behind it: exact statistics have a solution without error.

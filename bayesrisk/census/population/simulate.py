@@ -158,11 +158,10 @@ def simulate_population(spec: national.PopulationSpec | str, *, rng: Seed) -> Mi
 
     Returns
     -------
-    Microdata
-        ``persons`` (schema ``sf1-person``) with further columns ``household`` (-1 in group
-        quarters), ``person`` (row number), ``gq`` (0 household, 1 to 7 kind of group quarters) and
-        ``relationship`` (0 householder, 1 spouse, 2 unmarried partner, 3 child, 4 other relative,
-        5 nonrelative, 6 in group quarters); ``households``, all housing units (schema
+    Microdata ``persons`` (schema ``sf1-person``) with further columns: ``household`` (-1 in group
+    quarters), ``person`` (row number), and ``gq`` (0 household, 1 to 7 kind of group quarters).
+    ``relationship`` is 0 householder, 1 spouse, 2 unmarried partner, 3 child, 4 other relative, 5
+    nonrelative, 6 in group quarters; ``households``, all housing units (schema
         ``household-dhc``), with ``household`` (row number), ``people`` (exact), ``children``
         (under 18), ``bedrooms`` (1 at most one, 2, 3 or more; 0 if not subsidised) and
         ``subsidised``; ``blocks`` with centres ``x``, ``y`` in kilometres.  Rows are sorted by

@@ -477,9 +477,9 @@ def header_names(source: Source, *, delimiter: str = ",", comment: str | None = 
 class TextForm:
     """The form of columns of text.
 
-    ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out,
-    ``kind`` is the type of columns of text, and ``blank`` columns at the end, where there is no
-    header that does not name them, must be empty.
+    ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out, and
+    ``kind`` is the type of columns of text. Where there is no header, ``blank`` columns at the end
+    must be empty.
     """
 
     delimiter: str = ","

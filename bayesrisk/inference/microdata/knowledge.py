@@ -76,10 +76,10 @@ class KnownRecords:
     - ``exactly``: and nobody else of the place fulfils it.
 
     To be used for a question about a place: a condition may be about some attributes only, and
-    tables are told apart where it needs that.  Where all attributes of all known people are known
-    and many targets are asked of the same tables, as in an audit, the known records are taken off
-    the counts instead (``MicrodataSystem.without_records``, with a prior of the others): that is
-    quicker, as it keeps the classes of the tables, and gives the same law.  Nor can a condition say
+    tables are told apart where it needs that. In an audit all attributes of all known people are
+    known, and many targets are asked of the same tables. There the known records are taken off the
+    counts instead (``MicrodataSystem.without_records``, with a prior of the others): that is
+    quicker, as it keeps the classes of the tables, and gives the same law. Nor can a condition say
     how many people a place has; a prior can (``size``).
 
     Attributes
@@ -112,9 +112,9 @@ class KnownRecords:
     ) -> list[Self]:
         """Return the people of a file as knowledge: those who look alike are counted.
 
-        One row is one person, with a column of whole codes for each attribute that is known, and
-        ``place`` the name of the column with the code of the person's finest place.  ``exactly``
-        says that the file has everybody of these places who looks like one of its people.
+        One row is one person, with a column of whole codes for each attribute that is known.
+        ``place`` names the column with the code of the person's finest place. ``exactly`` says that
+        the file has everybody of these places who looks like one of its people.
 
         Examples
         --------

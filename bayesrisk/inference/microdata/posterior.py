@@ -237,9 +237,9 @@ def microdata_posterior(
     Returns
     -------
     MicrodataPosterior
-        Answers with their errors.  ``prior`` is what is believed given ``known`` alone; NaN for
-        numbers of records where the prior does not say how many there are, where what is known
-        overlaps, and for a least number of persons, of whom a household has several.
+        Answers with their errors. ``prior`` is what is believed given ``known`` alone; NaN for
+        numbers of records where the prior does not say how many there are, and where what is known
+        overlaps. NaN also for a least number of persons, of whom a household has several.
 
     Notes
     -----
@@ -258,12 +258,13 @@ def microdata_posterior(
     lattice chain does, the answers are undecided.
 
     A share that the chain over people leaves undecided is asked of the equation of Mecke: with n
-    people of the place, the mean number of people of a class is that of (n + 1) P(n + 1) / P(n)
-    times the share that the prior gives the class times the ratio of the likelihoods with and
-    without one more of it.  ``reason`` says how many answers were found so.  It needs a number of
-    people that is not published exactly, a prior that allows every smaller one, and noise: of the
-    counts that see one class the sum of 1 / variance is at most 1.5.  Where more draws are needed
-    for it, the answer is from these alone: those for which it was undecided are no part of it.
+    people of the place, the mean number of people of a class is the mean of a product. Its factors
+    are (n + 1) P(n + 1) / P(n), the share that the prior gives the class, and the ratio of the
+    likelihoods with and without one more of it. ``reason`` says how many answers were found so. It
+    needs a number of people that is not published exactly, a prior that allows every smaller one,
+    and noise: of the counts that see one class the sum of 1 / variance is at most 1.5. Where more
+    draws are needed for it, the answer is from these alone: those for which it was undecided are no
+    part of it.
 
     Examples
     --------

@@ -139,10 +139,10 @@ class RecordPrior:
     ) -> Self:
         r"""Return the prior of the records of a place in two years under a law of change.
 
-        Numbers of records of the first year, of arrivals and of births are Poisson, so that the
-        number n of trajectories is, and given n they have the composition of the law: whatever the
-        mean of the first year is, given its number each of its records stays, leaves and changes
-        as :class:`~bayesrisk.tables.PopulationChange` says, and arrivals are Poisson still.
+        Numbers of records of the first year, of arrivals and of births are Poisson. So the number n
+        of trajectories is Poisson, and given n they have the composition of the law: whatever the
+        mean of the first year is, given its number each of its records stays, leaves and changes as
+        :class:`~bayesrisk.tables.PopulationChange` says, and arrivals are Poisson still.
 
         Parameters
         ----------

@@ -401,11 +401,11 @@ def sample_tree(
 
     Notes
     -----
-    A sweep redraws each leaf from its exact conditional, which changes all totals above it, and
-    then moves counts between it and a random leaf below one of its ancestors, from the exact
-    conditional along that line.  Any feasible state can be reached leaf by leaf, because leaves
-    are independent a priori and every likelihood is positive; where totals are known, by moves
-    between two leaves.  Cost of a sweep: leaves times depth.
+    A sweep redraws each leaf from its exact conditional, which changes all totals above it. Then it
+    moves counts between the leaf and a random one below one of its ancestors, from the exact
+    conditional along that line. Any feasible state can be reached leaf by leaf, because leaves are
+    independent a priori and every likelihood is positive; where totals are known, by moves between
+    two leaves. Cost of a sweep: leaves times depth.
 
     Examples
     --------

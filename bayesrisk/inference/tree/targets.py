@@ -57,9 +57,8 @@ def target_posteriors(
 ) -> TargetPosteriors:
     r"""Return the risk of every leaf's target at once, the rest of the tree being uncertain.
 
-    The adversary who attacks leaf i knows that its count is ``known_count`` k or k + 1, the
-    latter (the target is counted there) with probability ``prior`` p, and has ``leaf_prior`` for
-    every other leaf:
+    The adversary who attacks leaf i knows that its count is ``known_count`` k or k + 1. It is k +
+    1, with the target, with probability ``prior`` p. Every other leaf has ``leaf_prior``:
 
     .. math:: \frac{\pi_i}{1 - \pi_i} = \frac{p}{1 - p}\;
         \frac{e^{-\lambda_i (y_i - k - 1)^2} D_i(k + 1)}{e^{-\lambda_i (y_i - k)^2} D_i(k)}

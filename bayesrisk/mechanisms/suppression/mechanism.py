@@ -454,7 +454,7 @@ def audit_suppression(
     """Return the exact range of every suppressed cell, given the published ones.
 
     Every suppressed count is minimised and maximised over all histograms of whole, non-negative
-    numbers, one for each place of the finest level, that have every published count of every table
+    numbers, one for each place of the finest level. They have every published count of every table
     at every level.
 
     Cells come level by level, by place and cell.

@@ -45,12 +45,12 @@ class Claims(AttackResult, Tabular):
     ----------
     claims : pandas.DataFrame
         A row for each claim: the place (named after its level), the code of each column (missing
-        for any; the first of codes that no table tells apart), ``multiplicity``, ``status``
-        (``verified``, ``refuted``, ``undecided``), ``n_columns``, ``n_needed`` (the fewest of its
-        columns that imply the others), ``readable`` (it is a sum of cells of one table),
-        ``readable_here`` (the same once cells that zeros rule out are left out).  Where published
-        cells allow several counts also ``at_least``: whether the claim is about so many records or
-        more, and not about exactly so many.
+        for any; the first of codes that no table tells apart), and ``multiplicity``. ``status`` is
+        ``verified``, ``refuted`` or ``undecided``; ``n_columns`` counts columns, ``n_needed`` the
+        fewest that imply the others. ``readable`` says whether it is a sum of cells of one table,
+        ``readable_here`` the same once cells that zeros rule out are left out. Where published
+        cells allow several counts ``at_least`` says that it is about so many records or more, not
+        exactly so many.
     blocks : pandas.DataFrame
         A row for each place: ``status`` (``decided``; ``undecided`` where a limit left claims open;
         ``infeasible``; ``unknown`` where a limit left no solution; ``empty``), ``records`` that

@@ -36,12 +36,12 @@ def find_claims(tables: SeveralTables | Problem, **options: object) -> Claims:
 
     Notes
     -----
-    A claim is verified by a whole-numbered combination of published counts (row space), by bounds
-    of the linear relaxation proved in integer arithmetic, or by an integer program without a
-    solution, confirmed a second way.  It is refuted by a data set that fits every count.  A count
+    A claim is verified by a whole-numbered combination of published counts (row space), or by
+    bounds of the linear relaxation proved in integers. Else by an integer program without a
+    solution, confirmed a second way. It is refuted by a data set that fits every count. A count
     that may be one of several makes a row of two sides, which the bounds and programs take as it
-    is; only rows with one count are combined.
-    Memory grows with the published cells that count each live cell, and with the claims.
+    is; only rows with one count are combined. Memory grows with the published cells that count each
+    live cell, and with the claims.
 
     Source: T. Liu, E. Xiao, P. Thaker, A. Smith, Z. S. Wu, "Generate-then-Verify: Reconstructing
     Data from Limited Published Statistics", section 2 (definitions) and 3 (which decides by a

@@ -304,10 +304,10 @@ def _detailed_cells(
     """Return for every record the row of the larger place's detailed tables that it gets.
 
     Within a place and a row (sex, age bin, race class, Hispanic origin) records are taken in the
-    order of block, then cell (race, Hispanic origin), and get the published single years of age
-    from the youngest to the oldest.  The tables do not say more: any other order is as good.
+    order of block, then cell (race, Hispanic origin). They get the published single years of age
+    from the youngest to the oldest. The tables do not say more: any other order is as good.
     ``detail`` are the counts of the detailed rows of each place, ``group`` the place of every
-    record; records are sorted by block and cell.  One for which no age is left gets -1.
+    record; records are sorted by block and cell. One for which no age is left gets -1.
     """
     columns = sp.csc_array(coupling.rows)
     row = columns.indices[columns.indptr[cell]].astype(np.int64)

@@ -181,10 +181,10 @@ def audit_checks(
 
     Notes
     -----
-    With epsilon for one record in exchange for another the likelihoods of two records of the target
-    differ by :math:`e^{\varepsilon}` at most given all others, which bounds the odds of who knows
-    them; for others numerator and denominator move by that factor each: :math:`2 \varepsilon`.
-    Calibration and ordering hold for data drawn from the adversary's prior.
+    Let epsilon be that for one record in exchange for another. Given all others, the likelihoods of
+    two records of the target differ by :math:`e^{\varepsilon}` at most, which bounds the odds of
+    who knows them; for others numerator and denominator move by that factor each: :math:`2
+    \varepsilon`. Calibration and ordering hold for data drawn from the adversary's prior.
 
     Examples
     --------

@@ -297,9 +297,9 @@ def _shape_p(rows: pd.DataFrame, law: NoiseSpec) -> float:
 def _least_ratio(worth: float, alpha: float, side: float = 1.0) -> float:
     """Return about the ratio next to 1, on its side, that nine audits of ten would see.
 
-    For large scales the mean statistic u, in units of the stated one, has an exponent of
-    N k (u - 1 - log u) and a relative variance of 1 / (N k), with k = 1/2 of Gaussian and 1 of
-    Laplace noise.  ``worth`` is N k.
+    For large scales take the mean statistic u in units of the stated one. It has an exponent of N k
+    (u - 1 - log u) and a relative variance of 1 / (N k), with k = 1/2 of Gaussian and 1 of Laplace
+    noise. ``worth`` is N k.
     """
     needed = math.log((2.0 if side > 0.0 else 1.0) / alpha) / worth
     far = 2.0 + 2.0 * needed + 2.0 * math.sqrt(needed) if side > 0.0 else math.exp(-2.0 - needed)

@@ -155,11 +155,11 @@ def rho_for_risk(
     Returns
     -------
     float
-        rho of each release, > 0.  Its average risk exceeds 1 by at most ``limit - 1`` (1 + 1e-12)
-        and, unless the average has a maximum just below the limit, by at least 1 - 2e-11 of that;
-        its quantile is ``limit`` within 1e-12, and any larger rho next to it exceeds it.  Refused
-        where ``limit`` is so near 1 that a quantile needs noise of 2**24 and more, or so near a
-        maximum of the average that it cannot be told from it.
+        rho of each release, > 0. Its average risk exceeds 1 by at most ``limit - 1`` (1 + 1e-12).
+        Unless the average has a maximum just below the limit, it does so by at least 1 - 2e-11 of
+        that; its quantile is ``limit`` within 1e-12, and any larger rho next to it exceeds it.
+        Refused where ``limit`` is so near 1 that a quantile needs noise of 2**24 and more. Refused
+        also where it cannot be told from a maximum of the average.
 
     Notes
     -----

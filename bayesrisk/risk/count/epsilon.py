@@ -21,8 +21,8 @@ def implied_epsilon(belief: Belief) -> float:
     .. math:: \epsilon \ge \max \Big| \log\frac{\pi}{1 - \pi} - \log\frac{p}{1 - p} \Big|
 
     The change of the log-odds is the logarithm of the Bayes factor, P(release | there) over
-    P(release | not there), and under epsilon-differential privacy (delta = 0) no release has one
-    beyond epsilon, whatever the prior.  Source: S. P. Kasiviswanathan and A. Smith (2014), *On the
+    P(release | not there). Under epsilon-differential privacy (delta = 0) no release has one beyond
+    epsilon, whatever the prior. Source: S. P. Kasiviswanathan and A. Smith (2014), *On the
     semantics of differential privacy: a Bayesian formulation*, Journal of Privacy and
     Confidentiality 6(1).
 

@@ -238,11 +238,11 @@ def simulated_marginal_posterior(
 
     Notes
     -----
-    The interval runs from the lower estimate minus t times its jackknife error, by leaving out one
-    in twenty of the draws at a time, to the upper plus t times its own (t of 19 degrees of
-    freedom), cut to [prior, 1], in which m lies always.  Where
-    few releases repeat it is wide: the draws cannot tell.  A prior below about 3 / draws keeps
-    the upper end large, whatever the truth, because n draws do not exclude a probability of 3 / n.
+    The interval runs from the lower estimate minus t times its jackknife error to the upper plus t
+    times its own. The jackknife leaves out one in twenty of the draws at a time, and t has 19
+    degrees of freedom. It is cut to [prior, 1], in which m lies always. Where few releases repeat
+    it is wide: the draws cannot tell. A prior below about 3 / draws keeps the upper end large,
+    whatever the truth, because n draws do not exclude a probability of 3 / n.
 
     Examples
     --------

@@ -63,8 +63,8 @@ class ReleasePlan(Tabular):
         (mean absolute error of a count) and ``withheld`` (share of counts), the ``role`` it has
         (``chosen``, ``tried``, ``finer``: one step finer than the chosen one, ``agency``,
         ``coarsest``), what it proves (``recovered``, ``sentences``, ``proved``: at least so many,
-        ``*_most`` at most), ``gain`` and ``doubled`` where they were asked for, the ``verdict``
-        (safe, unsafe, undecided, or the limit of belief that is exceeded), and ``decided_by``, the
+        ``*_most`` at most), ``gain`` and ``doubled`` where they were asked for. The ``verdict`` is
+        safe, unsafe, undecided, or the limit of belief that is exceeded; ``decided_by`` is the
         place or adversary that decided it.
     settings : int
         How many settings the ladders have.

@@ -32,9 +32,8 @@ def statements_about_people(
       is proved, else ``believed``.
     - Where there is no such record the posterior is the prior: status ``unstated``, ratio 1.
 
-    There are ``block, sex, agebin, race, hisp`` and ``baseline``, and for each attack and
-    protection a row for each record of the truth, in its order, ``target`` its number from 1,
-    ``people`` 1.
+    There are ``block, sex, agebin, race, hisp`` and ``baseline``. Each attack and protection has a
+    row for each record of the truth, in its order, ``target`` its number from 1, ``people`` 1.
 
     Parameters
     ----------

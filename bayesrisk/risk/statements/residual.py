@@ -61,9 +61,9 @@ def residual_risk(
     Notes
     -----
     Intervals of success are Clopper and Pearson's, for the effective number of statements where
-    there are units.  The residual risk rises with s and falls with c, so that ends taken from
-    intervals of both at ``(1 + confidence) / 2`` hold it with at least the confidence, whatever the
-    dependence of the two groups.  The control must be drawn like the people in the data.
+    there are units. The residual risk rises with s and falls with c. So ends taken from intervals
+    of both at ``(1 + confidence) / 2`` hold it with at least the confidence, however the two groups
+    depend on each other. The control must be drawn like the people in the data.
 
     Examples
     --------

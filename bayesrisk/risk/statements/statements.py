@@ -141,14 +141,14 @@ class Statements(Tabular):
         Notes
         -----
         The target is a person known by block, sex and age bin (adversary ``linker``), the statement
-        a race and Hispanic origin that a reconstructed record of that kind has.  With ``n`` records
-        in the block, ``c`` of them as stated, the prior is ``(c - 1 + w s) / (n - 1 + w)``, ``s``
-        the share among all other records and ``w`` the ``prior_weight``.  Where the block is proved
+        a race and Hispanic origin that a reconstructed record of that kind has. The block has ``n``
+        records, ``c`` of them as stated. The prior is ``(c - 1 + w s) / (n - 1 + w)``, with ``s``
+        the share among all other records and ``w`` the ``prior_weight``. Where the block is proved
         unique and published counts are true ones, the posterior is the share among the records of
-        the block, sex and bin.  Elsewhere it is the rate at which such links are confirmed in
-        blocks without proof, by class of block size and apart for the block's mode.  That rate is
-        right on average over the statements of its kind, and no belief about one.  ``correct`` is
-        missing where a statement is true of some of the people whom it is about.
+        the block, sex and bin. Elsewhere it is the rate at which such links are confirmed in blocks
+        without proof, by class of block size and apart for the block's mode. That rate is right on
+        average over the statements of its kind, and no belief about one. ``correct`` is missing
+        where a statement is true of some of the people whom it is about.
 
         Examples
         --------

@@ -34,16 +34,16 @@ class TwoLevels(TwoLevelSettings):
     """The question of two levels: a target's block, the group around it and its other blocks.
 
     Stated once, it is asked in several ways: what one release says (:meth:`posterior`,
-    :meth:`sample`), and, with the truth, what releases say on average (:meth:`average`), how often
-    they say how much (:meth:`distribution`) and how often a guess is right
-    (:meth:`correct_decision`, :meth:`accuracy`, :meth:`gain`).  The methods with a truth are the
+    :meth:`sample`), and, with the truth, what releases say on average (:meth:`average`). Also how
+    often they say how much (:meth:`distribution`) and how often a guess is right
+    (:meth:`correct_decision`, :meth:`accuracy`, :meth:`gain`). The methods with a truth are the
     auditor's: an adversary has no ``group_count`` to give.
 
-    The truth is ``group_count``, the group's count N*, at most 2**51 (the ``known_total``, or
-    possible under ``group_prior``, which is not asked for with the published conditionals), and
-    ``block_count``, the block's X*: ``known_count``, or one more, which is the default.  Releases
-    are enumerated, at most 2**24 pairs (n, S).  A posterior of exactly 1/2 is decided by a fair
-    coin, or with ``ties="as-published"`` always for k + 1, as in (3.5) of Kazan and Reiter.
+    The truth is ``group_count``, the group's count N*, at most 2**51, and ``block_count``, the
+    block's X*. N* is the ``known_total``, or possible under ``group_prior``, which is not asked for
+    with the published conditionals. X* is ``known_count``, or one more, which is the default.
+    Releases are enumerated, at most 2**24 pairs (n, S). A posterior of exactly 1/2 is decided by a
+    fair coin, or with ``ties="as-published"`` always for k + 1, as in (3.5) of Kazan and Reiter.
     Source: Kazan and Reiter, sections 3.2 and 4.3, supplement S2 to S4.
 
     Attributes

@@ -615,9 +615,9 @@ def iter_dhc(
     Parameters
     ----------
     path, workload, on_error, chunk
-        As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``, and the tables
-        are those of ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or ``dhc-tract`` (PCT12,
-        PCT12A to PCT12O), or some of them.  Other tables are refused by name.
+        As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``. The tables are
+        all or some of ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or ``dhc-tract`` (PCT12,
+        PCT12A to PCT12O). Other tables are refused by name.
     """
     yield from _tables(DHC, path, workload, chunk, on_error)
 
