@@ -13,6 +13,7 @@ import pandas as pd
 from scipy import sparse
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.display import displayed
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables._grammar import Part
@@ -170,6 +171,7 @@ def _short(labels: pd.Series) -> dict[str, str]:
     return {label: text for text, label in texts.items()}
 
 
+@uncollected()
 def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     """Return the tables of sheets; ``options`` are those of :meth:`PublishedTables.read`."""
     other = options.get("reading")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.grids import Grid, text_grid, workbook_grid
@@ -83,6 +84,7 @@ def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
     return sheets
 
 
+@uncollected()
 def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     """Return the sheet of a text file or a workbook; of a workbook that with the most counts."""
     raw = read_bytes(file, _BYTES)
