@@ -20,10 +20,10 @@ from bayesrisk.tables._grammar import Part
 from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
+from bayesrisk.tables.reading.laws import Value, values
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets
 from bayesrisk.tables.reading.texts import key, listing
-from bayesrisk.tables.reading.values import Value, values
 from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
