@@ -39,7 +39,7 @@ STATUS = {
 @displayed
 @dataclass(frozen=True)
 class Claims(AttackResult, Tabular):
-    """Claims about places, and what is proved of each.
+    """Claims about the records of places, and which of them must be true.
 
     Attributes
     ----------
