@@ -35,7 +35,7 @@ class RecordQuestion:
     r"""A question about the records of a place: how many, or whether the target is one of them.
 
     - ``among``: does the target, known to fulfil ``among``, fulfil ``where`` too?  Let X records
-      fulfil both, and G ``among``: the answer is E[X] / E[G], for a place with more of these records
+      fulfil both, and G ``among``: the answer is E[X] / E[G].  A place with more of these records
       is the more probably the target's.  Where the release says how large G is, that is E[X / G].
       Records that are known in full (:class:`KnownRecords`) are somebody else's, and not counted.
     - ``at_least`` m: are there m or more records that fulfil ``where``?
