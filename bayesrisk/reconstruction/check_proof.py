@@ -22,6 +22,7 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Callable
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -527,15 +528,27 @@ def main(arguments: list[str]) -> int:
         name = file if re.fullmatch(r"[\w.:/\\~+-]{1,80}", file, re.ASCII) else quoted(file)[-80:]
         try:
             lines = report(read(read_bytes(file)), everything="--all" in arguments)
-            print(f"{name}: accepted: " + "\n  ".join(lines))
+            text = f"{name}: accepted: " + "\n  ".join(lines)
         except RefusedError as error:
             status = max(status, 1)
-            print(f"{name}: refused: {error}"[:200])
+            text = f"{name}: refused: {error}"[:200]
         except (OSError, ValueError, RecursionError, MemoryError) as error:
             status = 2
-            print(f"{name}: cannot be read: {str(error) or type(error).__name__!a}"[:200])
+            text = f"{name}: cannot be read: {str(error) or type(error).__name__!a}"[:200]
+        print(text)
+    return status
+
+
+def run(program: Callable[[list[str]], int]) -> int:
+    """Run a program; return 141, as shells say it, if the reader of what it prints went away."""
+    try:
+        status = program(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still held
+        return 141
     return status
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run(main))

@@ -211,15 +211,16 @@ def main(arguments: list[str]) -> int:
     for file in arguments:
         try:
             lines = report(proof.read(proof.read_bytes(file)))
-            print(f"{proof.quoted(file)}: accepted: " + "\n  ".join(lines))
+            text = f"{proof.quoted(file)}: accepted: " + "\n  ".join(lines)
         except proof.RefusedError as error:
             status = max(status, 1)
-            print(f"{proof.quoted(file)}: refused: {error}"[:300])
+            text = f"{proof.quoted(file)}: refused: {error}"[:300]
         except (OSError, ValueError, RecursionError, MemoryError, KeyError, TypeError) as error:
             status = 2
-            print(f"{proof.quoted(file)}: cannot be read: {type(error).__name__}"[:300])
+            text = f"{proof.quoted(file)}: cannot be read: {type(error).__name__}"[:300]
+        print(text)
     return status
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(proof.run(main))

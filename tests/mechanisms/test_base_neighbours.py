@@ -46,11 +46,13 @@ OPTIONS = {
 
 
 def examples():
-    """Return the ``EXAMPLE`` of every test file of this folder that has one."""
+    """Return the ``EXAMPLE`` of every test file of this folder that has one, and its ``RULES``."""
     for path in Path(__file__).parent.rglob("test_*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "EXAMPLE":
-                yield from ast.literal_eval(node.value).items()
+            name = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
+            if name in ("EXAMPLE", "RULES"):
+                given = ast.literal_eval(node.value)
+                yield from ((key, given[key] if name == "EXAMPLE" else {}) for key in given)
 
 
 OPTIONS |= dict(examples())

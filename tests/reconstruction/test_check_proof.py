@@ -275,3 +275,13 @@ def test_sums_of_many_labels_are_right():
             ]
             assert chosen
             assert min(chosen) > 0
+
+
+@pytest.mark.parametrize("name", ["check_proof.py", "check_safety.py"])
+@pytest.mark.parametrize("words", [["--help"], ["absent.json"], ["absent.json"] * 2000])
+def test_a_checker_ends_silently_with_the_reader_of_its_lines(name, words):
+    command = [sys.executable, str(CHECKER.with_name(name)), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
