@@ -112,7 +112,7 @@ _MAKER = EntryPoint("statements", "bayesrisk.risk.statements.results:result_stat
 
 
 class AttackResult:
-    """Result of an attack that puts what it says on the one scale of all attacks.
+    """Result of an attack that can be compared with other attacks, person by person.
 
     Its class names in ``stated_by``, as ``module:function``, the function of the auditor that makes
     statements of it: an ``AttackStatements``, as in ``bayesrisk.risk.statements.results``.

@@ -125,10 +125,7 @@ ROOT_MODULES = {"", "__main__"}
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "shelve", "marshal", "cloudpickle", "joblib"}
 
 
-@functools.cache
-def parsed(source):
-    """Return the tree of a source, which tests only read."""
-    return ast.parse(source)
+parsed = house.parsed
 
 
 @functools.cache

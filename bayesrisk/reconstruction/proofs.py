@@ -152,7 +152,7 @@ def prove(
     queries: Workload | None = None,
     **options: object,
 ) -> Proofs:
-    """Return certificates of what is proved in an answer, which one small file checks.
+    """Return certificates of what is proved, which others can check without this package.
 
     Each is made from the published counts anew, and accepted by the checker before it is returned.
 

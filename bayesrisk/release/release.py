@@ -118,7 +118,7 @@ class ReleaseIndex:
 @displayed
 @dataclass(frozen=True)
 class Release:
-    """Published tables with the spec of what protects them.
+    """Published tables, and the public description of how they were made.
 
     Attributes
     ----------

@@ -179,7 +179,19 @@ def _label_names(cross: Sequence[tuple[str, Groups]], schema: Schema) -> tuple[s
         a = schema.attribute(name)
         alone = a.labels or tuple(map(str, range(a.first, a.last + 1)))
         words.append([alone[g[0] - a.first] if len(g) == 1 else group_text(g) for g in groups])
-    return tuple(", ".join(row) or "total" for row in product(*words))
+    names = tuple(", ".join(row) or "total" for row in product(*words))
+    if len(set(names)) == len(names):
+        return names
+    # Two cells with one name, such as "a" with "b, c" and "a, b" with "c": quoted as in a CSV file.
+    quoted = [
+        [_quoted(word) if "," in word or '"' in word else word for word in column]
+        for column in words
+    ]
+    return tuple(", ".join(row) for row in product(*quoted))
+
+
+def _quoted(word: str) -> str:
+    return '"' + word.replace('"', '""') + '"'
 
 
 def _every(attribute: Attribute) -> range:

@@ -213,7 +213,7 @@ _KINDS = ("add-remove", "change-one", "change-in-place")
 @displayed
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Tables of counting queries, each at a level of a geography.
+    """The tables to be counted, each at a level of geography.
 
     Attributes
     ----------

@@ -83,13 +83,14 @@ def read(
     """Read a census or HUD file into records or tables."""
     from bayesrisk._base import validation as check
 
+    known = tuple(READERS.available())  # those of installed packages, too
     if form is None:
-        raise ArgumentError(f"--from must say what the input is: one of {', '.join(_FORMS)}")
-    form = check.choice(form, "form", tuple(READERS.available()))
+        raise ArgumentError(f"--from must say what the input is: one of {', '.join(known)}")
+    form = check.choice(form, "form", known)
     parameters = _parameters(form)
     for name in (field.name for field in fields(FormOptions)):
         if getattr(options, name) and name not in parameters:
-            forms = " or ".join(one for one in _FORMS if name in _parameters(one))
+            forms = " or ".join(one for one in known if name in _parameters(one))
             option = name.replace("_", "-")
             raise ArgumentError(f"--{option} goes with --from {forms}, got --from {form}")
     source = data_path(source, "census files")

@@ -300,7 +300,7 @@ def _curves(
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyStudy(Study):
-    """The attack on several protections of the same households, judged; for :func:`~bayesrisk.run`.
+    """What an occupancy attack finds under several protections; for :func:`~bayesrisk.run`.
 
     The fact ``results`` of a complete run is an :class:`OccupancyResults`.  In the folder, rows of
     single blocks, and what adversaries find in tables without protection, are below

@@ -327,7 +327,7 @@ def _mechanism(
         parameters = with_settings(
             parameters | document.get("parameters", {}), options.settings or [], "--set"
         )
-        usual = dict(parameters)
+        usual, wrong = dict(parameters), ""
         try:
             usual = usual_parameters(name, workload, households=source.has_households, **parameters)
             silent = [n for n in _STATED if n in usual and n not in parameters]
@@ -336,6 +336,7 @@ def _mechanism(
         except ArgumentError as error:
             if not error.rule.startswith(f"{name!r}: "):
                 raise
+            wrong = error.rule.partition("; not ")[2]
             needed = error.rule.partition("needed: ")[2].partition(";")[0].split(", ")
             silent = [n for n in needed if n in _STATED and n not in usual]
             if not silent:
@@ -350,7 +351,7 @@ def _mechanism(
         text = ",".join(f"{n}={_STATED[n]}" for n in silent)
         raise ArgumentError(
             option, f"{name} needs {' and '.join(silent)}, which no usual value has: write "
-            f"{name}:{text}, or a value of yours"
+            f"{name}:{text}, or a value of yours{wrong and '; it has no '}{wrong}"
         )  # fmt: skip
 
 
@@ -407,7 +408,8 @@ def verify(
     from bayesrisk.release.specification import PLACES
 
     if not folder.is_dir():
-        raise ArgumentError(f"no such folder: {folder}")
+        what = f"{folder} is a file" if folder.exists() else f"no such folder: {folder}"
+        raise ArgumentError(f"{what}; give the folder that `bayesrisk release -o` wrote")
     if not (folder / "_release.json").is_file():
         tables = (folder / "_manifest.json").is_file()
         holds = "holds exact tables, no release" if tables else "holds no release"

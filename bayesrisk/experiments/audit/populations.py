@@ -386,6 +386,14 @@ class PopulationInParts:
                     shown=f"none finer than {quote(left)}: audit tables of that level",
                 )
 
+        if self._index is None and self.people <= MOST_TARGETS:  # the release is kept
+            try:
+                self.release(protection, 0, 0)
+            except ArgumentError:
+                raise
+            except BayesRiskError:  # which a shard will tell
+                pass
+
     def shards(self, size: int) -> list[IntArray]:
         """Return targets in runs of about a size, those of one place together."""
         places = self.survey.target_places

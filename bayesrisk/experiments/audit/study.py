@@ -292,9 +292,7 @@ class AuditStudy(Study):
         protections = check.instances(self.protections, Protection, "protections")
         names = [one.name for one in protections]
         if not names or len(set(names)) < len(names):
-            raise ArgumentError(
-                f"protections must be at least one, each of another name, got {quote(names)}"
-            )
+            raise ArgumentError("protections", "must be at least one, each once", got=names)
         if self.goal is not None and self.goal.against is not None:
             adversaries = tuple(one.name for one in self._question.adversaries)
             check.choice(self.goal.against, "against", adversaries)

@@ -213,7 +213,7 @@ def run(
     progress: Callable[[int, int], None] | None = None,
     announce: Callable[[str, bool], None] | None = None,
 ) -> RunSummary:
-    """Return a summary of a study that is run into a folder.
+    """Run a study, such as an audit or a sweep, into a folder; return its summary.
 
     The shards that were computed and the study's facts; its ``complete`` says whether every shard
     is there.

@@ -244,7 +244,7 @@ class TargetPosteriors(Tabular):
 def target_posteriors(
     tree: Tree, *, leaf_prior: LeafPriors, tail: float = 1e-12
 ) -> TargetPosteriors:
-    r"""Return the risk of every leaf's target at once, the rest of the tree being uncertain.
+    r"""Return the belief about one person in each leaf of a tree, from all noisy counts.
 
     The adversary who attacks leaf i knows that its count is ``known_count`` k or k + 1. It is k +
     1, with the target, with probability ``prior`` p. Every other leaf has ``leaf_prior``:

@@ -460,9 +460,9 @@ def swap_geography(data: Microdata) -> Geography:
     geography = records.schema.geography
     if not geography.widths[-1]:
         raise ArgumentError(
-            "geography",
-            f"of schema {records.schema.name!r} must have more than one place, between which "
-            "records are swapped",
+            "place",
+            f"of schema {records.schema.name!r} must be more than one, between which records are "
+            "swapped",
             shown="none; rounding, suppression and noise need no places",
         )
     return geography

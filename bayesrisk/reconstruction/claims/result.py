@@ -36,7 +36,7 @@ STATUS = {VERIFIED: Status.VERIFIED, REFUTED: Status.REFUTED, UNDECIDED: Status.
 @displayed
 @dataclass(frozen=True)
 class Claims(AttackResult, Tabular):
-    """Claims about places, and what is proved of each.
+    """Claims about the records of places, and which of them must be true.
 
     Attributes
     ----------

@@ -256,7 +256,7 @@ def generate_claims(tables: SeveralTables | Problem, **options: object) -> Claim
 def verify_claims(
     tables: SeveralTables | Problem, candidates: Claims | pd.DataFrame, **options: object
 ) -> Claims:
-    """Return some claims, place after place, with a decision on each.
+    """Return whether given claims must be true of all records that fit the tables.
 
     Parameters
     ----------

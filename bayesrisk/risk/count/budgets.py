@@ -420,7 +420,7 @@ def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> F
 
 
 def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> float:
-    r"""Return the smallest epsilon that the evidence of noisy counts is compatible with at delta.
+    r"""Return the epsilon, at a given delta, that the best test of noisy counts attains.
 
     .. math:: \inf\{\epsilon \ge 0 : E[(1 - e^{\epsilon - E})_+] \le \delta\}, \quad
         E = \sum_l \rho_l (2 \eta_l + 1)

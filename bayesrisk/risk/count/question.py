@@ -32,7 +32,7 @@ from bayesrisk.risk.count.blocks import SCENARIOS, BlockRisk, DecisionAccuracy, 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CountRisk(NoisyCount):
-    """One noisy count, and what its releases will say: the data holder's question, stated once.
+    """The risk of one noisy count before it is released.
 
     What an adversary reads from one release are the methods of
     :class:`~bayesrisk.inference.NoisyCount`; averages over all releases that the noise may give are
@@ -180,7 +180,7 @@ def block_risk(
     scenario_name: str = "characteristics",
     **question: Unpack[CountArguments],
 ) -> BlockRisk:
-    """Return all there is to say about the risk of releases: :meth:`CountRisk.summary`."""
+    """Return beliefs, averages and decisions for released counts: :meth:`CountRisk.summary`."""
     return CountRisk(**question).summary(noisy_count, scenario_name=scenario_name)
 
 

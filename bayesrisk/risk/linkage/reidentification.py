@@ -170,7 +170,7 @@ def reidentify(
     zero_variability_blocks: pd.Series | list[str] | None = None,
     confidence: float = 0.95,
 ) -> Reidentification:
-    """Return the links of attackers to known people, those that are right, and guesses.
+    """Return how many known people attackers link to records, rightly, and beside guessing.
 
     Parameters
     ----------

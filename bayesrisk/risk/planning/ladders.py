@@ -115,7 +115,7 @@ WITHHELD = 1.0
 
 @dataclass(frozen=True)
 class Ladder:
-    """Tables that share a rule, and the rules that it may be, in any order.
+    """Some tables, and the rules of which a plan chooses one for all of them.
 
     Attributes
     ----------

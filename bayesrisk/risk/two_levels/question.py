@@ -41,7 +41,7 @@ from bayesrisk.risk.two_levels.averages import (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TwoLevels(TwoLevelSettings):
-    """The question of two levels: a target's block, the group around it and its other blocks.
+    """A person in a block, and noisy counts of the block, its group and the group's other blocks.
 
     Stated once, it is asked in several ways: what one release says (:meth:`posterior`,
     :meth:`sample`), and, with the truth, what releases say on average (:meth:`average`). Also how

@@ -32,16 +32,9 @@ from bayesrisk.tables import Workload
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
 STUDIES = [
-    "sweep",
-    "reconstruct",
-    "claims",
-    "occupancy-attack",
-    "occupancy-study",
-    "measurements",
-    "measurement-counts",
-    "nation",
-    "tabulation",
-]
+    "sweep", "reconstruct", "claims", "occupancy-attack", "occupancy-study", "measurements",
+    "measurement-counts", "nation", "tabulation",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
