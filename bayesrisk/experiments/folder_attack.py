@@ -23,7 +23,15 @@ from bayesrisk.tables import PublishedTables
 
 #: Steps, in the order in which they are taken.
 STEPS = ("bounds", "records", "claims")
-_FACTS = ("coarsened", "recovered", "empty", "at_least_one", "decided", "records", "claims")
+_FACTS: tuple[str, ...] = (
+    "coarsened",
+    "recovered",
+    "empty",
+    "at_least_one",
+    "decided",
+    "records",
+    "claims",
+)
 _FACTS += ("singletons", "people")
 
 
