@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -112,7 +112,7 @@ _MAKER = EntryPoint("statements", "bayesrisk.risk.statements.results:result_stat
 
 
 class AttackResult:
-    """Result of an attack that puts what it says on the one scale of all attacks.
+    """Result of an attack that can be compared with other attacks, person by person.
 
     Its class names in ``stated_by``, as ``module:function``, the function of the auditor that makes
     statements of it: an ``AttackStatements``, as in ``bayesrisk.risk.statements.results``.
@@ -129,7 +129,7 @@ class AttackResult:
         without: bool = True,
         mechanism: Mechanism | None = None,
         rng: int | None = None,
-        **options: Any,
+        **options: object,
     ) -> "Statements":
         """Return the statements of the result: belief before, without the own record, and after.
 
@@ -170,9 +170,9 @@ class AttackResult:
           ``linker``), the statement values of what is ``stated`` that a reconstructed record has.
           The posterior is the share of the reconstructed records of the kind with these values.
         - *Claims.*  The target is a record that the claim describes, the statement the claim: so
-          many records of the place are like that.  The prior is the law of that number, and
-          ``without`` the probability that the target is the one that was missing, where the release
-          without it proves how many of the others there are.
+          many records of the place are like that. The prior is the law of that number. ``without``
+          is the probability that the target is the one that was missing, where the release without
+          it proves how many of the others there are.
         - *Majority.*  The target is a person of a place, the statement the race and Hispanic origin
           most people there have by the published counts; the posterior is their share.
         - *Occupancy.*  The target is a subsidised household of a block, the statement that it is

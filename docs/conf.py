@@ -19,8 +19,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 import command_reference  # noqa: E402
+import navigation  # noqa: E402
+import page_kernels  # noqa: E402
 import published_numbers  # noqa: E402
 from docutils import nodes  # noqa: E402
+from jupyter_client.provisioning import local_provisioner  # noqa: E402
 from sphinx.util.nodes import make_refnode  # noqa: E402
 
 from bayesrisk._version import __version__  # noqa: E402
@@ -54,6 +57,7 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_execution_show_tb = True
 nb_merge_streams = True
+local_provisioner.launch_kernel = page_kernels.launch
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
@@ -181,6 +185,7 @@ def publish_notebooks(app: object, exception: Exception | None) -> None:
 
 def setup(app: object) -> None:
     """Copy the notebooks before Sphinx looks for sources."""
+    navigation.install()
     app.connect("missing-reference", by_last_name)  # type: ignore[attr-defined]
     app.connect("html-page-context", text_to_the_left)  # type: ignore[attr-defined]
     app.connect("html-page-context", notebook_button)  # type: ignore[attr-defined]

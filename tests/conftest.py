@@ -31,6 +31,7 @@ def pytest_addoption(parser):
     parser.addoption("--fuzz-calls", type=int, default=400, help="hostile calls to make")
     parser.addoption("--fuzz-flips", type=int, default=12, help="bits to flip, per command")
     parser.addoption("--fuzz-kills", default="3", help="points to stop at, per command; or all")
+    parser.addoption("--until", type=float, help="when no further test begins: seconds since 1970")
     parser.addoption("--fuzz-seed", type=int, default=1, help="which bits, and which points")
 
 
@@ -40,6 +41,11 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("hypothesis_profile", None) == "quick":
         for item in filter(is_hypothesis_test_item, items):
             marks.lower_examples(item.function, QUICK)
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures are made
+def pytest_runtest_setup(item):
+    marks.leave_out_late(item, item.config.getoption("until"))
 
 
 def is_hypothesis_test_item(item):

@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+import time
 
 import near
 import pytest
-from marks import of_function, starts_command
+from marks import leave_out_late, of_function, starts_command
 
 TREE = {
     "bayesrisk/__init__.py": "",
@@ -35,6 +36,11 @@ TREE = {
     "pyproject.toml": "",
 }
 ARCHITECTURE = "tests/test_architecture.py"
+CONFTEST = """
+from hypothesis import settings
+settings.register_profile("quick")
+def pytest_addoption(parser): parser.addoption("--until", type=float)
+"""
 
 
 @pytest.fixture
@@ -140,8 +146,7 @@ def test_a_failing_test_is_a_failure(tree, monkeypatch, capsys):
     test = tree / "tests/room/test_size.py"
     test.write_text("def test_it(): assert not 1\n")
     (tree / ARCHITECTURE).write_text("def test_it(): ...\n")
-    profile = "from hypothesis import settings\nsettings.register_profile('quick')\n"
-    (tree / "tests/conftest.py").write_text(profile)
+    (tree / "tests/conftest.py").write_text(CONFTEST)
     monkeypatch.setattr(sys, "argv", ["near.py", "--list", str(test)])
     assert near.main() == 0
     monkeypatch.setattr(sys, "argv", ["near.py", str(test)])
@@ -155,7 +160,14 @@ def test_the_status_is_zero_where_no_test_fails_or_is_left(monkeypatch, pytest_s
         return subprocess.CompletedProcess(command, pytest_says)
 
     monkeypatch.setattr(near.subprocess, "run", done)
-    assert near.run_tests(["tests/test_answers.py"], ["slow"]) == status
+    assert near.run_tests(["tests/test_answers.py"], ["slow"], 1.0) == status
+
+
+def test_a_test_that_is_not_reached_in_time_does_not_begin_and_is_named(request):
+    leave_out_late(request.node, None)
+    leave_out_late(request.node, time.time() + 60.0)
+    with pytest.raises(pytest.skip.Exception, match=r"^test_near\.py: not reached in time"):
+        leave_out_late(request.node, time.time() - 60.0)
 
 
 def starts_by_helper():

@@ -96,8 +96,8 @@ def rho_to_epsilon(rho: Number, delta: Number, method: str = "tight") -> FloatAn
     Returns
     -------
     float or ndarray
-        Epsilon >= 0, in nats, rounded up: never below the bound, and too large by at most
-        about ``2e-15 (epsilon + 2 + 2 log(1 + 1 / b))``, where 1 + b is the best Renyi order.
+        Epsilon >= 0, in nats, rounded up: never below the bound. With 1 + b the best Renyi order it
+        is too large by at most about ``2e-15 (epsilon + 2 + 2 log(1 + 1 / b))``.
 
     Examples
     --------
@@ -222,9 +222,9 @@ def sigma2_from_rho(rho: Number, sensitivity: Number) -> FloatAnswer:
     rho : array_like or Fraction
         zCDP budget, > 0.
     sensitivity : array_like or Fraction
-        L2 sensitivity: 1 when a neighbour adds or removes one record (the convention of Kazan
-        and Reiter), sqrt(2) when it changes one record of a histogram (the 2020 Census, whose
-        noise therefore has ``sigma2 = 1 / rho``).
+        L2 sensitivity: 1 when a neighbour adds or removes one record (Kazan and Reiter). It is
+        sqrt(2) when a neighbour changes one record of a histogram, as in the 2020 Census: its noise
+        has ``sigma2 = 1 / rho``.
 
     Returns
     -------

@@ -13,7 +13,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._base import disk
-from bayesrisk._base.wings import wing_points
+from bayesrisk._base.plugins import wing_points
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import TABLES, data_path, made_up_mark
 from bayesrisk.cli.options import (

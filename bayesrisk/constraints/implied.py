@@ -25,9 +25,9 @@ _COUNT = 2**31
 class RowBasis:
     """Rows of a system (rows by unknowns) that are independent, and how others are made of them.
 
-    ``right`` is the count of each row, ``rows`` are the first that are independent, increasing,
-    ``pivots`` an unknown for each of them in which only one combination is not zero, ``inverse``
-    those combinations modulo a prime, (independent rows, rows).
+    ``right`` is the count of each row, and ``rows`` are the first that are independent, increasing.
+    ``pivots`` has an unknown for each of them in which only one combination is not zero.
+    ``inverse`` has those combinations modulo a prime, (independent rows, rows).
     """
 
     columns: sp.csc_array

@@ -284,11 +284,10 @@ def as_finite(law: CountLaw, *, tail: float = 1e-30) -> FiniteLaw:
 def convolve(*laws: CountLaw, tail: float = 1e-30) -> CountLaw:
     """Return the exact law of a sum of independent variables.
 
-    Two discrete Gaussians whose ``1 / (1 / s1 + 1 / s2)`` is at least 2 add up to the discrete
-    Gaussian of scale ``s1 + s2`` within a relative 2 exp(-4 pi**2) = 1.4e-17 at every point,
-    tails included (Poisson summation), so these stay in closed form.  Everything else is
-    convolved as a table: a ``FiniteLaw`` whose ``error_bound`` bounds the total-variation distance
-    to the exact law.
+    Two discrete Gaussians whose ``1 / (1 / s1 + 1 / s2)`` is at least 2 stay in closed form. They
+    add up to the discrete Gaussian of scale ``s1 + s2`` within a relative 2 exp(-4 pi**2) = 1.4e-17
+    at every point, tails included (Poisson summation). Everything else is convolved as a table: a
+    ``FiniteLaw`` whose ``error_bound`` bounds the total-variation distance to the exact law.
 
     Parameters
     ----------

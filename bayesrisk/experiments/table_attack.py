@@ -21,15 +21,15 @@ from bayesrisk._version import __version__
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, BayesRiskError
 from bayesrisk.experiments import pages
-from bayesrisk.experiments.attack_words import (
+from bayesrisk.experiments.folder_attack import attack_folder
+from bayesrisk.experiments.pages import Part
+from bayesrisk.experiments.table_reports import (
     attack_quotes,
     bounds_figures,
     hidden_sentences,
     linked,
     placed,
 )
-from bayesrisk.experiments.folder_attack import attack_folder
-from bayesrisk.experiments.pages import Part
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.reconstruction import Proofs
 from bayesrisk.reconstruction.claims.result import Claims, one_record, several
@@ -71,12 +71,10 @@ class _Clock:
 
     @property
     def share(self) -> float | None:
-        """Seconds for the next step."""
         return None if self.left is None else self.left / 2
 
     @property
     def ended(self) -> bool:
-        """Whether the time is over."""
         return self.end is not None and time.monotonic() >= self.end
 
 
@@ -220,7 +218,6 @@ def _made(tables: Any) -> PublishedTables | Release | Path | None:
 
 
 def _reading(tables: Any, settings: Mapping[str, object]) -> TableReading:
-    """Return the reading of published tables, or the one that is given."""
     if isinstance(tables, TableReading):
         if settings:
             raise ArgumentError(f"{min(settings)} goes with paths and frames, not with a reading")
@@ -598,7 +595,6 @@ class _Certificates:
         return replace(bounds, counts=frame.assign(proof=files))
 
     def answer(self) -> list[str]:
-        """Return the sentence of the number of certificates."""
         every = [bool(certificate) for part in self.parts for certificate in part.certificates]
         proved, unproved = sum(every), len(every) - sum(every)
         text = (

@@ -16,7 +16,7 @@ from bayesrisk.accounting.budget import positive
 from bayesrisk.exceptions import ArgumentError, PluginError, quote
 from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
-from bayesrisk.release.words import law_words
+from bayesrisk.release.specification import law_words
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
 from bayesrisk.tables.cells import CellSpace, code_kinds
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
@@ -132,9 +132,8 @@ class BaseMechanism(ABC):
         """Return the level whose places are each protected by themselves; None if there is none.
 
         What is published of a place of this level, and of those inside it, depends on nothing
-        outside, and a published table of a coarser level is the sum over these places.  A release
-        may then be made of one after the other
-        (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
+        outside. A published table of a coarser level is the sum over these places. A release may
+        then be made of one after the other (:class:`~bayesrisk.experiments.by_place.ReleaseStudy`).
 
         Examples
         --------

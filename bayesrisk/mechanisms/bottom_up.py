@@ -90,7 +90,6 @@ def _source(rows: Mapping[str, Rows], split: list[str], name: str) -> tuple[str,
 
 
 def _is_split(rows: Rows) -> bool:
-    """Return whether every record is in exactly one cell."""
     return bool(np.all(rows.sum(axis=0) == 1))
 
 
@@ -155,23 +154,22 @@ class BottomUp(PreparingMechanism["PreparedBottomUp"]):
     r"""Noise on tables of the smallest places, with a simple post-processing from the bottom up.
 
     Every cell of a measured table gets discrete Gaussian noise of scale :math:`\sigma^2 = \Delta^2
-    / (2 c \rho)`, where :math:`c \rho` is the budget of its table and :math:`\Delta` how far one
-    record of the schema can move the table (its L2 norm).  The record is the unit of privacy: the
-    household, for ``household-occupancy``.  Then, place by place: negative counts become 0; tables
+    / (2 c \rho)`. Here :math:`c \rho` is the budget of its table, and :math:`\Delta` is how far one
+    record of the schema can move the table (its L2 norm). The record is the unit of privacy: the
+    household, for ``household-occupancy``. Then, place by place: negative counts become 0; tables
     in which every record is in exactly one cell are scaled to the exact total of the place; what is
     a function of such a table is computed from it; counts that have a bound are cut there; coarser
-    places are sums.  Source: Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and appendix
-    F.
+    places are sums. Source: Steed, Qing and Wu (2024, arXiv:2407.04776), equation 6 and appendix F.
 
     Parameters
     ----------
     sensitivity : {"add-remove", "change-one", "steed-2024"}
         What a neighbour does: a record comes or goes, or becomes any other record, of another place
-        too; the noise has the scale for it, from the largest change of each table.
-        ``steed-2024`` is the reading of the paper instead, :math:`\sigma^2 = 1 / (c \rho)` in every
-        table.  That is ``change-one`` where a record counts once, but a table of children or people
-        moves by up to 6 or 7 in a place, and its budget is exceeded 36 or 49 times;
-        ``diagnostics["rho"]`` of a release says what is spent in all.
+        too; the noise has the scale for it, from the largest change of each table. ``steed-2024``
+        is the reading of the paper instead, :math:`\sigma^2 = 1 / (c \rho)` in every table. That is
+        ``change-one`` where a record counts once. A table of children or people moves by up to 6 or
+        7 in a place, and its budget is exceeded 36 or 49 times; ``diagnostics["rho"]`` of a release
+        says what is spent in all.
     allocation : {"das-2020", "uniform"}, optional
         ``das-2020``: the budgets of the 2020 disclosure avoidance system per count, as the
         reference works them out for ``household-occupancy``: 0.0002 / 3360 of rho = 7.70 for

@@ -22,9 +22,9 @@ from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk.constraints.model import Status
 from bayesrisk.reconstruction import check_proof
-from bayesrisk.reconstruction.claims.options import ClaimOptions
 from bayesrisk.reconstruction.claims.result import Claims, several
 from bayesrisk.reconstruction.claims.search.space import Rules
+from bayesrisk.reconstruction.claims.verification import ClaimOptions
 from bayesrisk.reconstruction.prover import (
     CertifiedCounts,
     Json,
@@ -152,7 +152,7 @@ def prove(
     queries: Workload | None = None,
     **options: object,
 ) -> Proofs:
-    """Return certificates of what is proved in an answer, which one small file checks.
+    """Return certificates of what is proved, which others can check without this package.
 
     Each is made from the published counts anew, and accepted by the checker before it is returned.
 
@@ -180,11 +180,11 @@ def prove(
 
     Notes
     -----
-    For rows ``l <= A x <= u`` of counts over kinds of records ``x >= 0``, and one row for the
-    opposite of the statement, whole multiples ``y`` with ``y A <= 0`` and
-    ``sum_{y > 0} y l + sum_{y < 0} y u > 0`` are a contradiction (Farkas).  That records are unique
-    is "at least so many" of each of their kinds, and "at most so many" in all: nothing need be said
-    of each kind that is not there.
+    Take rows ``l <= A x <= u`` of counts over kinds of records ``x >= 0``, and one row for the
+    opposite of the statement. Whole multiples ``y`` with ``y A <= 0`` and ``sum_{y > 0} y l +
+    sum_{y < 0} y u > 0`` are a contradiction (Farkas). That records are unique is "at least so
+    many" of each of their kinds, and "at most so many" in all: nothing need be said of each kind
+    that is not there.
 
     Examples
     --------

@@ -252,9 +252,9 @@ def stratified_rates(
     Notes
     -----
     The variance is that of the jackknife that leaves out one block of a class at a time, R held in
-    what is summed, times the part of the class's blocks that was not sampled.  Degrees of freedom
-    are Satterthwaite's, for residuals proportional to the size of the block; the interval is
-    Clopper and Pearson's for the effective number of trials.
+    what is summed. It is multiplied by the part of the class's blocks that was not sampled. Degrees
+    of freedom are Satterthwaite's, for residuals proportional to the size of the block; the
+    interval is Clopper and Pearson's for the effective number of trials.
 
     Examples
     --------

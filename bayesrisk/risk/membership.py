@@ -183,9 +183,9 @@ def simulated_tradeoff(
 ) -> TradeOffCurve:
     """Return the trade-off curve of a protection whose releases were simulated.
 
-    Values of the release are ranked by their estimated ratio of likelihoods on the first half of
-    the draws, and the rates of the tests that follow this ranking are estimated on the other half.
-    So every point is that of a real test, and on average none is above the best test's.
+    The first half of the draws ranks values of the release by their estimated ratio of likelihoods.
+    The other half estimates the rates of the tests that follow this ranking. So every point is that
+    of a real test, and on average none is above the best test's.
 
     Parameters
     ----------
@@ -260,8 +260,8 @@ def simulated_tradeoff(
 def rho_for_advantage(advantage: float, *, change: int = 1, sensitivity: float = 1.0) -> float:
     r"""Return the largest rho at which no test of membership has more than a given advantage.
 
-    For discrete Gaussian noise and a record that moves one count by D, the best test says
-    "present" from the middle on, so that its advantage is the mass of the D central values,
+    For discrete Gaussian noise and a record that moves one count by D, the best test says "present"
+    from the middle on. So its advantage is the mass of the D central values,
 
     .. math:: \sum_{y = \lceil D/2 \rceil - D}^{\lceil D/2 \rceil - 1} f(y),
 

@@ -253,8 +253,9 @@ class RoundingSpec(Likelihood):
     base : int
         Base, in [1, 2**31].
     method : str
-        ``nearest``, halves upwards, or ``random``: with r the remainder of a count x modulo the
-        base b, x - r with probability 1 - r / b, else x - r + b, so that the mean is x.
+        ``nearest``, halves upwards, or ``random``: let r be the remainder of a count x modulo the
+        base b. Published is x - r with probability 1 - r / b, else x - r + b, so that the mean is
+        x.
 
     Examples
     --------

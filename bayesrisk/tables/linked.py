@@ -167,7 +167,7 @@ class HouseholdLink:
         """Return a linked record for each household, in their order; ``key`` joins the persons.
 
         A household is refused whose members are none of the link, or do not have its derived
-        attributes, and a person who lives in none of the households, or in another place.
+        attributes. A person is refused who lives in none of the households, or in another place.
         """
         if persons.schema != self.persons or households.schema != self.households:
             raise ArgumentError("persons and households must be of the schemas of the link")

@@ -165,7 +165,6 @@ def _checked_places(geoids: object, schema: Schema, level: str, name: str) -> Te
 
 
 def _check_same(schema: Schema, other: Schema) -> None:
-    """Refuse records of two schemas."""
     if other != schema:
         raise ArgumentError(
             f"records must be of schema {schema.name!r} ({schema.geography.name}), "
@@ -189,9 +188,8 @@ class PublishedTables(Tabular):
     suppressed : mapping of (str, str) to scipy.sparse.csr_array of bool
         Cells that are withheld, same keys (or fewer) and shapes; their count is stored as 0.
     laws : mapping of (str, str) to Likelihood
-        For tables whose published counts need not be the true ones, or withhold counts by a rule,
-        what a count says about the true one.  Tables are equal where their counts are, whatever the
-        laws.
+        What a count says about the true one, for tables whose counts need not be true or are
+        withheld by a rule. Tables are equal where their counts are, whatever the laws.
     made_up : bool
         Whether the people do not exist, as :class:`Microdata` says.
     """
@@ -695,10 +693,7 @@ def under_laws(tables: PublishedTables, laws: Mapping[Key, Likelihood]) -> Publi
 
 
 def assumed_true(
-    laws: Mapping[Key, Likelihood],
-    keys: Iterable[Key],
-    *,
-    taken_as_true: bool | None,
+    laws: Mapping[Key, Likelihood], keys: Iterable[Key], *, taken_as_true: bool | None
 ) -> bool:
     """Return whether reading some tables as true counts assumes what their laws do not say.
 

@@ -201,7 +201,6 @@ def built_in_geographies() -> dict[str, Geography]:
 
 
 def _geography(name: str) -> Geography:
-    """Return a built-in geography."""
     geographies = built_in_geographies()
     return geographies[check.choice(name, "geography", tuple(sorted(geographies)))]
 
@@ -435,9 +434,9 @@ class Schema:
         itself confidential, write the codes that can occur into a file (:meth:`read`).
 
         Numbers are many if more than 20 different ones occur, if they are decimals, or 100 or more
-        apart.  Their cuts are the multiples of 1, 2, 5, 10, 20, ..., the smallest of
-        these that divides the range between the quantiles 0.05 and 0.95 into at most nine steps;
-        the first and the last group are open.
+        apart. Their cuts are multiples of 1, 2, 5, 10, 20, ...: of the smallest that divides the
+        range between the quantiles 0.05 and 0.95 into at most nine steps; the first and the last
+        group are open.
 
         Examples
         --------

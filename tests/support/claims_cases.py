@@ -51,6 +51,21 @@ def publish(schema, tables, cells, counts_of_cells, hidden=None):
     return PublishedTables(workload, {"block": ["001"]}, parts, masks), counts
 
 
+def as_bounds(frame, schema, tables):
+    """Return claims of a frame as {(group or None, ...): (m, at least)}."""
+    groups = oracle.code_groups(schema, tables)
+    found = {}
+    for row in frame.itertuples(index=False):
+        codes = [getattr(row, name) for name in schema.names]
+        pattern = tuple(
+            None if pd.isna(code) else groups[name][int(code)]
+            for name, code in zip(schema.names, codes, strict=True)
+        )
+        assert pattern not in found
+        found[pattern] = row.multiplicity, bool(getattr(row, "at_least", False))
+    return found
+
+
 def case(seed, *, hide=False):
     rng = np.random.default_rng(seed)
     schema = small_schema(*rng.integers(2, 4, rng.integers(2, 4)))

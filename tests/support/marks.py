@@ -6,6 +6,7 @@ and ``command`` to what starts the command line or another process.
 
 import functools
 import subprocess
+import time
 import types
 from pathlib import Path
 
@@ -71,3 +72,9 @@ def lower_examples(function, most):
     given = function._hypothesis_internal_use_settings
     number = min(given.max_examples, most)
     function._hypothesis_internal_use_settings = settings(given, max_examples=number)
+
+
+def leave_out_late(item, until):
+    """Let a test that is not reached before a time, in seconds since 1970, not begin."""
+    if until is not None and time.time() > until:
+        pytest.skip(f"{item.path.relative_to(TESTS)}: not reached in time; make test runs it")

@@ -26,6 +26,15 @@ class Statements:
             self.columns[attribute.name] |= {*attribute.labels}
         self.false = []
 
+    def check_all(self):
+        """Check all that is stated, in every form that an attack has."""
+        assert lost(self.layout, self) == []
+        self.bounds()
+        if self.schema.names:
+            self.claims()
+            self.combinations()
+        assert self.false == []
+
     def state(self, said, low, high):
         """Keep a statement that is false: so many records have these labels."""
         said = {n: label for n, label in said.items() if label != "all"}

@@ -6,8 +6,8 @@ import math
 from collections import Counter
 
 import numpy as np
-import pandas as pd
 import pytest
+from claims_cases import as_bounds
 from hypothesis import given, settings, strategies as st
 from joint_places import KINDS, LAYOUTS, data_sets, joint
 from oracles import claims as claims_oracle, record_law as oracle
@@ -178,20 +178,6 @@ def wrong_bounds(case, scope):
             MISSED.update([together])
             number += 1
     return wrong, number
-
-
-def as_bounds(frame, schema, tables):
-    """Return claims of a frame as {(group or None, ...): (m, at least)}."""
-    groups = claims_oracle.code_groups(schema, tables)
-    found = {}
-    for row in frame.itertuples(index=False):
-        codes = [getattr(row, name) for name in schema.names]
-        pattern = tuple(
-            None if pd.isna(code) else groups[name][int(code)]
-            for name, code in zip(schema.names, codes, strict=True)
-        )
-        found[pattern] = row.multiplicity, bool(getattr(row, "at_least", False))
-    return found
 
 
 def wrong_claims(case):

@@ -1,7 +1,7 @@
 """Bounds of the keys of a configuration, for pydantic, and its faults as errors of our own."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import (
     BaseModel,
@@ -18,7 +18,7 @@ from bayesrisk._base import validation as check
 from bayesrisk.exceptions import ConfigError, quote
 
 
-def refuse(bound: str, **details: Any) -> PydanticCustomError:
+def refuse(bound: str, **details: object) -> PydanticCustomError:
     """Return the fault that a value is not as it must be.
 
     ``value`` is quoted instead of what was checked, ``key`` ends the name of the key, and

@@ -159,7 +159,6 @@ class _Detector:
         self._directions = random.integers(-9, 10, (_TRIES, _SIZE.size))
 
     def decide(self, block: int) -> tuple[str, str, str]:
-        """Return status, way and conflict of a block."""
         compliant = self._any(block, allowed=~_BREACH)
         if compliant.exists:
             return Status.POSSIBLE, compliant.way, ""
@@ -245,10 +244,7 @@ def _bounds(blocks: OccupancyStatistics, most: OccupancyStatistics) -> tuple[Int
     needed += [blocks.hud_children[:, 0], *blocks.hud_bedrooms.T]
     zero = np.zeros_like(n)
     allowed = [n, most.hud_households, *[n] * 6, 7 * n, 7 * n, 7 * n, most.hud_children[:, 1]]
-    return (
-        np.column_stack([*needed, zero, zero, zero]),
-        np.column_stack([*allowed, *[n] * 6]),
-    )
+    return (np.column_stack([*needed, zero, zero, zero]), np.column_stack([*allowed, *[n] * 6]))
 
 
 def detect_occupancy(
@@ -261,12 +257,12 @@ def detect_occupancy(
 ) -> OccupancyDetection:
     r"""Return the blocks that must hold a subsidised household above the occupancy limit.
 
-    Unknown are the numbers :math:`n_{gxc}` of households by group, size and children.  Sums over
-    all households, sizes, people and children must be at least as published.  So must people and
-    bedrooms of the subsidised ones; those with children are exact.  A block is a putative violation
-    when no whole numbers satisfy this with :math:`n_{gxc} = 0` for more than 2 people in at most 1
-    bedroom and for more than 4 in 2.  A block without any reconstruction is ``infeasible``, never a
-    violation.
+    Unknown are the numbers :math:`n_{gxc}` of households by group, size and children. Sums over all
+    households, sizes, people and children must be at least as published. So must people and
+    bedrooms of the subsidised ones; those with children are exact. A block is a putative violation
+    when no whole numbers satisfy this without a household above the limit: :math:`n_{gxc} = 0` for
+    more than 2 people in at most 1 bedroom, and more than 4 in 2. A block without any
+    reconstruction is ``infeasible``, never a violation.
 
     Source: Steed, Qing and Wu (2024, arXiv:2407.04776), Eq. 1 and appendix E.
 

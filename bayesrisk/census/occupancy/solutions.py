@@ -172,10 +172,10 @@ def reconstruct_occupancy(
 
     Notes
     -----
-    Households of 7 people or more count as 7, children of 6 or more as 6.  Without errors, and
-    where some household can be of 7 or more, published numbers of people and children that are
-    larger than sizes can explain are lowered to what they can; elsewhere they are contradictions,
-    and every block that :func:`detect_occupancy` finds ``infeasible`` is so here.
+    Households of 7 people or more count as 7, children of 6 or more as 6. Published numbers of
+    people and children may be larger than sizes can explain. Without errors, and where some
+    household can be of 7 or more, they are lowered to what sizes explain; elsewhere they are
+    contradictions, and every block that :func:`detect_occupancy` finds ``infeasible`` is so here.
 
     The error of a number that was rounded, such as a percentage of HUD's, is the distance to the
     interval of counts behind it: exact statistics have a solution without error.
@@ -285,7 +285,6 @@ def _assigned(program: BlockProgram, values: IntArray, rng: np.random.Generator)
 def _collected(
     blocks: OccupancyStatistics, law: HouseholdLaw, solutions: list[_Found]
 ) -> OccupancyReconstruction:
-    """Return the solutions of all blocks as one result."""
     pieces = [np.empty((0, 5), dtype=np.int64)]
     for index, answer in enumerate(solutions):
         for number, rows in enumerate(answer.rows):
@@ -374,11 +373,7 @@ class _Partition:
     """
 
     def __init__(
-        self,
-        program: BlockProgram,
-        rng: np.random.Generator,
-        solver: SolverBackend,
-        limits: Limits,
+        self, program: BlockProgram, rng: np.random.Generator, solver: SolverBackend, limits: Limits
     ) -> None:
         self._program, self._model = program, program.model
         from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver

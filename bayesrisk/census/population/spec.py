@@ -156,8 +156,8 @@ _LIMITS: dict[str, dict[str, Any]] = {
 class PopulationSpec:
     """Everything that a synthetic population is made from, but for its seed.
 
-    National laws (household size by type by age, race by ethnicity, group quarters, tenure,
-    vacancy, block sizes) are fixed at the figures of the 2010 Census and not part of it.
+    National laws are fixed at the figures of the 2010 Census: household size by type by age, race
+    by ethnicity, group quarters, tenure, vacancy, block sizes.
 
     Attributes
     ----------
@@ -176,9 +176,9 @@ class PopulationSpec:
         Concentration of the Dirichlet law of a tract's mix of 14 groups of race and ethnicity
         around the nation's, in (0, 1e6]: the smaller, the more alike the people of a tract.
     block_mixing, block_mixing_growth : float
-        Concentration of the Dirichlet law of a block's mix around its tract's, for a block of one
-        person, in (0, 1e6], and the power of the block's population by which it grows, in [0, 1]:
-        large blocks are more mixed.
+        Concentration of the Dirichlet law of a block's mix around its tract's. Given are that of a
+        block of one person, in (0, 1e6], and the power of the population by which it grows, in [0,
+        1]: large blocks are more mixed.
     household_homogeneity : float
         Probability that a spouse, partner or other relative has the householder's group whatever
         the block's mix, in [0, 1].
@@ -261,7 +261,7 @@ def population_presets() -> list[str]:
 
 
 def population_spec(name: str, **changes: Any) -> PopulationSpec:
-    """Return ready settings, with the changes asked for.
+    """Return settings of a synthetic population, by the name of a preset.
 
     Parameters
     ----------

@@ -29,13 +29,13 @@ _LOWS = np.array([low for low, _ in figures.SIZE_CLASSES])
 class PopulationSummary(Tabular):
     """Block sizes, uniques and homogeneity by block size class, with published figures beside.
 
-    Arrays have one entry for each of seven classes of block population: 1-9, 10-49, 50-99,
-    100-249, 250-499, 500-999, 1000 and over; shares are of all people or blocks with people, NaN
-    in a class without any.  ``blocks`` are those with people; ``unique`` is the share of people
-    alone in their block with their sex and age class (38 classes), ``modal`` that of people with
-    the race and ethnicity that is the most frequent in their block (what the best guess from the
-    block's mix gets right at most), and ``proportional`` the same for a guess at random from the
-    mix: the mean over people of the sum of squared shares in the block.
+    Arrays have one entry for each of seven classes of block population: 1-9, 10-49, 50-99, 100-249,
+    250-499, 500-999, 1000 and over; shares are of all people or blocks with people, NaN in a class
+    without any. ``blocks`` are those with people; ``unique`` is the share of people alone in their
+    block with their sex and age class (38 classes). ``modal`` is that of people with the most
+    frequent race and ethnicity of their block: the most that the best guess gets right.
+    ``proportional`` is the same for a guess at random from the block's mix: the mean over people of
+    the sum of squared shares in the block.
 
     Of the whole, ``all_blocks`` include those without people, ``unique_exact`` is the share of
     people alone in their block with their sex and age in years, ``quarters`` that in group
@@ -101,7 +101,6 @@ def _column(records: Records, name: str) -> IntArray:
 
 
 def _housing(units: Records | None) -> dict[str, float]:
-    """Return the sums behind the figures of housing units."""
     sums = dict.fromkeys(("units", "occupied", "home_people"), np.nan)
     sums |= {"subsidised": 0, "violations": 0}
     if units is None or units.schema.name != "household-dhc":

@@ -300,23 +300,22 @@ def iter_hud(
     Warns
     -----
     DataWarning
-        Once if there are columns of no known vintage, and at the end once if percentages without
-        an interval are above 100 or ``rent_per_month`` or ``spending_per_month`` is below 0, and
-        once if values are missing because they cannot be; it says how many, by column and reason,
-        and its ``missing`` holds these numbers.  Once if rows of no place are left out.
+        Once if there are columns of no known vintage. At the end once if percentages without an
+        interval are above 100, or ``rent_per_month`` or ``spending_per_month`` is below 0. Once if
+        values are missing because they cannot be: ``missing`` holds their numbers by column and
+        reason. Once if rows of no place are left out.
 
     Notes
     -----
     The columns of 2006 to 2008, of 2009 to 2013, of 2014 to 2023 and of 2024 and 2025 are known.
-    There are no intervals before 2014, which the columns, or a year in the file's name, tell: in
-    12 to 26 percent of the shares of 2009 to 2013 of fewer than 60 households none is that of a
-    whole number, and those of 2006 to 2008 were not examined.  There are none for
-    ``pct_disabled_all``, which is a share of people, nor for ``pct_occupied`` and the income bands,
-    whose bases are not published.
+    There are no intervals before 2014, which the columns, or a year in the file's name, tell: of
+    the shares of 2009 to 2013 of fewer than 60 households, 12 to 26 percent are of no whole number.
+    Those of 2006 to 2008 were not examined. There are none for ``pct_disabled_all``, which is a
+    share of people, nor for ``pct_occupied`` and the income bands, whose bases are not published.
 
-    A share of p percent among n households, rounded either way at a half, is of a count c with
-    :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers, and n
-    may be at most :math:`10^{12}`.
+    A share of p percent among n households may be rounded either way at a half. It is of a count c
+    with :math:`n (2p - 1) \le 200 c \le n (2p + 1)`; the bounds are computed in whole numbers, and
+    n may be at most :math:`10^{12}`.
     """
     width = CODE_WIDTHS[check.choice(level, "level", tuple(CODE_WIDTHS))]
     rows = check.integer(chunk, "chunk", lower=1)
@@ -356,14 +355,7 @@ def iter_hud(
         place = pc.match_substring_regex(piece.table.column(names["code"]), _NOWHERE)
         placed_rows = np.flatnonzero(~place.to_numpy())
         nowhere += len(piece) - placed_rows.size
-        yield _frame(
-            piece.take(placed_rows),
-            names,
-            width,
-            bases(names, source.base),
-            odd,
-            faults,
-        )
+        yield _frame(piece.take(placed_rows), names, width, bases(names, source.base), odd, faults)
     faults.warn(source.name)
     if nowhere:
         text = f"{source.name}: {nowhere} rows of no place (36XXXMISSIN) are left out"

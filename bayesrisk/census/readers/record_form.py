@@ -259,12 +259,12 @@ def iter_record_form(
     Parameters
     ----------
     path : path-like
-        A Parquet file, or a CSV file (also gzip or ZIP).  Columns, in any order: ``block`` (or
-        ``geoid_block``; 15 digits, or a whole number whose leading zero was lost), ``sex``,
-        ``age`` (0 to 110), ``race`` (bit mask 1 to 63) or the six flags ``white``, ``black``,
-        ``aian``, ``asian``, ``nhopi``, ``sor``, ``hisp`` (or ``hispanic``), and if wanted
-        ``geoid_tract`` (which must be that of the block), ``agebin`` (0 to 37, the age groups of
-        the block tables) and ``pik``.
+        A Parquet file, or a CSV file (also gzip or ZIP), with columns in any order. ``block`` (or
+        ``geoid_block``) has 15 digits, or is a whole number whose leading zero was lost. Further
+        ``sex``, ``age`` (0 to 110), ``hisp`` (or ``hispanic``), and ``race`` (bit mask 1 to 63) or
+        the six flags ``white``, ``black``, ``aian``, ``asian``, ``nhopi``, ``sor``. There may be
+        ``geoid_tract``, that of the block, ``agebin`` (0 to 37, the age groups of the block tables)
+        and ``pik``.
     dialect : str
         What the codes of sex, of Hispanic origin and of the flags mean: ``schema`` (sex 0 male, 1
         female; the others 0 no, 1 yes), ``archive`` (sex 1 male, 0 female; the others 0 no, 1 yes:
@@ -368,7 +368,6 @@ def _blocks(piece: forms.Piece, column: str, state: str | None) -> pa.Array:
 
 
 def _check_tract(piece: forms.Piece, column: str, blocks: pa.Array) -> None:
-    """Refuse a tract that is not the block's."""
     values = piece.table.column(column).cast(pa.string())
     lost = pc.equal(pc.binary_length(values), 10)
     tracts = pc.if_else(lost, pc.utf8_lpad(values, 11, "0"), values)

@@ -124,7 +124,6 @@ class Source:
 
 
 def _member(archive: zipfile.ZipFile, member: str, name: str) -> zipfile.ZipInfo:
-    """Return the entry of a member that may be read."""
     try:
         info = archive.getinfo(member)
     except KeyError as error:
@@ -477,9 +476,9 @@ def header_names(source: Source, *, delimiter: str = ",", comment: str | None = 
 class TextForm:
     """The form of columns of text.
 
-    ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out,
-    ``kind`` is the type of columns of text, and ``blank`` columns at the end, where there is no
-    header that does not name them, must be empty.
+    ``nulls`` stand for missing whole numbers, ``skip`` lines below the header are left out, and
+    ``kind`` is the type of columns of text. Where there is no header, ``blank`` columns at the end
+    must be empty.
     """
 
     delimiter: str = ","

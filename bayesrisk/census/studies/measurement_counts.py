@@ -399,14 +399,14 @@ class MeasurementCountsStudy(NoisyStudy):
     :func:`tree_posterior` answers it exactly under a flat prior: noisy answers of all levels,
     totals and bounds that the constraints state, non-negative counts that add up.
 
-    A complete run has ``counts.parquet`` with a row for each unit and cell (``geocode``,
-    ``level``, ``cell``, ``noisy_count`` and ``sigma2`` of its own answer, ``lower`` and ``upper``,
-    the posterior's ``mean``, ``sd``, ``mode``, ``at_least_one``, the quantiles ``q05`` and
-    ``q95``, and ``truncation_bound``), and ``summary.json`` with the facts of the run: ``query``,
-    ``level``, ``top``, and by level the number of ``counts``, how many are ``exact`` (one count is
-    possible), ``sd``, the root of the mean variance in persons, and ``noise_sd``, the root of the
-    mean scale sigma2 of the level's own noise (None where it has no answers); and
-    ``truncation_bound``, the largest bound on the mass cut off a posterior.
+    A complete run has ``counts.parquet`` with a row for each unit and cell: ``geocode``, ``level``,
+    ``cell``, ``noisy_count`` and ``sigma2`` of its own answer, ``lower`` and ``upper``. Of the
+    posterior it has ``mean``, ``sd``, ``mode``, ``at_least_one``, the quantiles ``q05`` and
+    ``q95``, and ``truncation_bound``. The facts of the run are in ``summary.json``: ``query``,
+    ``level``, ``top``, and by level the number of ``counts`` and how many are ``exact`` (one count
+    is possible). ``sd`` is the root of the mean variance in persons, ``noise_sd`` that of the mean
+    scale sigma2 of the level's own noise (None where it has no answers); and ``truncation_bound``,
+    the largest bound on the mass cut off a posterior.
 
     Parameters
     ----------
@@ -426,8 +426,8 @@ class MeasurementCountsStudy(NoisyStudy):
 
     Notes
     -----
-    Memory: a tree, about 2 KiB for each unit of the finest level below one of the top level, and
-    a shard of at most about 2**19 rows (or one cell of one tree).  A finer ``top`` needs less.
+    Memory: a tree, with about 2 KiB for each unit of the finest level below one of the top level. A
+    shard has at most about 2**19 rows (or one cell of one tree). A finer ``top`` needs less.
 
     Examples
     --------
@@ -555,7 +555,6 @@ def _level_sentence(row: Mapping[str, Any]) -> str:
 
 
 def _people(row: Mapping[str, Any], sd: float | None = None) -> str:
-    """Return a standard deviation in whole people."""
     value = row["standard deviation"] if sd is None else sd
     if value < 0.95:
         return "less than one person"
@@ -592,7 +591,6 @@ _TYPES = {
 
 
 def _rows(result: TreePosterior, cell: int, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the posterior of a cell in every unit, in the order of the frame."""
     order = result.tree.names.get_indexer(pd.Index(frame["node"]))
     low, high = result.quantile(_LEVELS)
     posterior = {

@@ -27,7 +27,7 @@ from scipy.special import pdtrik
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.census.readers.nmf import reader as nmf_reader
-from bayesrisk.census.readers.nmf.labels import query_cells
+from bayesrisk.census.readers.nmf.rows import query_cells
 from bayesrisk.census.studies.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.census.studies.measurement_evidence import Evidence, combined_evidence, surroundings
 from bayesrisk.exceptions import ArgumentError, DataError
@@ -73,7 +73,6 @@ class _Cells:
         return np.equal(self.bounds.upper, self.bounds.lower)
 
     def constraint(self, number: int) -> str:
-        """Return the name of the constraint that settles a cell."""
         return self.bounds.kinds[number] if number >= 0 else _SEVERAL
 
     def tally(self, exceeds: Sequence[float]) -> dict[str, int]:
@@ -94,7 +93,6 @@ class _Cells:
         return dict(sorted(tally.items()))
 
     def table(self) -> pa.Table:
-        """Return one row for each unit and cell."""
         bounds, (n, cells) = self.bounds, self.counts.shape
         place = np.repeat(np.arange(n, dtype=np.int32), cells)
         absent = np.repeat(~self.measured, cells)
@@ -161,28 +159,28 @@ class MeasurementsStudy(NoisyStudy):
     .. math:: \pi(y) = \operatorname{expit}\Big(\operatorname{logit} p
         + \sum_m \frac{2 (y_m - k) - 1}{2 \sigma_m^2}\Big), \quad r(y) = \pi(y) / p
 
-    The adversary knows everyone in the unit but the target: ``known_count`` others are in the
-    cell, and the target is in it with probability ``prior``.  The same two numbers serve every
-    cell.  ``posterior`` and ``risk_ratio`` are from the noisy count of the query alone;
-    ``posterior_with_constraints`` and ``risk_ratio_with_constraints`` also from the constraints
-    in the folder, and, unless one query is asked for, from all noisy values m that are proved to
-    be of the same count, of other queries and of larger places.
+    The adversary knows everyone in the unit but the target: ``known_count`` others are in the cell,
+    and the target is in it with probability ``prior``. The same two numbers serve every cell.
+    ``posterior`` and ``risk_ratio`` are from the noisy count of the query alone;
+    ``posterior_with_constraints`` and ``risk_ratio_with_constraints`` also use the constraints in
+    the folder. Unless one query is asked for, they use all noisy values m that are proved to be of
+    the same count, of other queries and of larger places.
 
-    A complete run has ``risk.parquet`` (a row for each unit and cell: ``geocode``, ``cell``,
-    ``noisy_count``, the four columns above, ``values``, the number of noisy values added up,
-    ``settled_by``, the constraint that fixes the count, and ``label``, the cell in words) and
-    ``summary.json`` with the facts of the run: the settings; ``units`` with a noisy
-    answer to the query, ``unmeasured`` ones (None where no constraints list the units) and the
-    ``cells`` of those with one; ``settled``, cells whose count a constraint fixes, by constraint
-    (``several`` where it needs more than one); ``strengthened``, cells with more than one value;
-    ``contradicted``, cells in which more people are than ``known_count`` and one; ``ignored``,
-    constraints with a recode that is not known.  ``exceedance`` has for each ``risk_ratio`` of
-    ``exceeds`` the ``cells`` whose ratio by the query's own noise is above, those that the noise
-    alone would give if every true count were the known count (``expected_known``, with the
-    standard deviation ``error_known``) or one more (``expected_one_more``,
-    ``error_one_more``), those ``proved_empty``, and ``cells_with_constraints`` above;
-    ``more_than_known`` of how many cells at least the count is above the known one, sure to 95 %;
-    ``curve`` the first six of these for ratios from 1 to the largest.
+    A complete run has ``risk.parquet`` with a row for each unit and cell: ``geocode``, ``cell``,
+    ``label`` (the cell in words), ``noisy_count`` and the four columns above. ``values`` is the
+    number of noisy values added up, ``settled_by`` the constraint that fixes the count.
+    ``summary.json`` has the facts of the run: the settings; ``units`` with a noisy answer to the
+    query, ``unmeasured`` ones (None where no constraints list the units) and the ``cells`` of those
+    with one; ``settled``, cells whose count a constraint fixes, by constraint (``several`` where it
+    needs more than one); ``strengthened``, cells with more than one value; ``contradicted``, cells
+    in which more people are than ``known_count`` and one; ``ignored``, constraints with a recode
+    that is not known. ``exceedance`` has for each ``risk_ratio`` of ``exceeds`` the ``cells`` whose
+    ratio by the query's own noise is above, those ``proved_empty``, and ``cells_with_constraints``
+    above. ``expected_known``, with the standard deviation ``error_known``, are those that noise
+    alone would give if every true count were the known count; ``expected_one_more`` and
+    ``error_one_more`` the same for one more; ``more_than_known`` of how many cells at least the
+    count is above the known one, sure to 95 %; ``curve`` the first six of these for ratios from 1
+    to the largest.
 
     Parameters
     ----------
@@ -504,5 +502,4 @@ def _ranges(source: MeasurementSource, units_per_shard: int) -> tuple[tuple[str,
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, float]]:
-    """Return rows as plain numbers, for JSON."""
     return [{str(k): v for k, v in row.items()} for row in frame.to_dict(orient="records")]

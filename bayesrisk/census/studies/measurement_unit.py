@@ -31,10 +31,10 @@ class UnitMeasurements(Tabular):
     prior, known_count : float, int
         Probability that one more person than is known is in a cell, before the release.
     cells : pandas.DataFrame
-        A row for each cell: ``cell`` (its number), ``label``, ``noisy_count``, ``least`` and
-        ``most`` (a 95 % interval of the count, all counts that constraints leave being equally
-        probable before), ``posterior`` and ``risk_ratio`` of one more person, given all noisy
-        values and the constraints, and ``settled_by``, the constraint that fixes the count.
+        A row for each cell: ``cell`` (its number), ``label``, ``noisy_count``, and ``settled_by``,
+        the constraint that fixes the count. ``least`` and ``most`` are a 95 % interval of the
+        count, if all counts that constraints leave were equally probable before. ``posterior`` and
+        ``risk_ratio`` are those of one more person, given all noisy values and the constraints.
     more_than_known : int
         Cells whose count is surely (95 %) above the known one: noise alone explains no more.
     """

@@ -405,7 +405,7 @@ def verify(
     the message names the file.
     """
     from bayesrisk.experiments.release_report import privacy
-    from bayesrisk.release.words import PLACES
+    from bayesrisk.release.specification import PLACES
 
     if not folder.is_dir():
         what = f"{folder} is a file" if folder.exists() else f"no such folder: {folder}"
@@ -452,8 +452,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
     from bayesrisk.experiments.release_report import cost
     from bayesrisk.release.release import ReleaseIndex
-    from bayesrisk.release.specification import MechanismSpec
-    from bayesrisk.release.words import law_words
+    from bayesrisk.release.specification import MechanismSpec, law_words
 
     places: Counter[str] = Counter()
     cells: Counter[tuple[str, str]] = Counter()
@@ -520,7 +519,7 @@ def _rho(spec: "MechanismSpec") -> float | None:
 
 def _exactly(release: Mapping[str, Any]) -> list[str]:
     """Return the exact parts of a release in words: the list of places, and exact tables."""
-    from bayesrisk.release.words import PLACES
+    from bayesrisk.release.specification import PLACES
 
     places = listed(release["places"], " at ")
     lines = [f"the list of places ({places}): {PLACES[release['list_of_places']]}"]

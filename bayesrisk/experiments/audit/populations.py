@@ -40,7 +40,7 @@ from bayesrisk.risk.audit.surroundings import (
     sampled_places,
 )
 from bayesrisk.risk.microdata import FirstLook, first_look
-from bayesrisk.risk.statements.counterfactual import is_additive
+from bayesrisk.risk.statements.residual import is_additive
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
 from bayesrisk.tables.microdata import as_microdata

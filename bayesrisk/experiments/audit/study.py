@@ -46,7 +46,7 @@ from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.mechanisms.meanings import meaning
+from bayesrisk.mechanisms.registry import meaning
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made, constructions
@@ -85,9 +85,10 @@ class AuditResults:
     ----------
     statements : pandas.DataFrame
         Rows as in :class:`Statements`, which takes them as they are, of all settings and releases
-        that were tried, with ``release``, ``without_error`` and ``posterior_error`` (Monte Carlo
-        standard errors, 0 where calculated), ``engine``, ``place``, ``place_size``, ``alike``
-        (people of the place with what is known of the target) and ``nonmodal``.
+        that were tried. Further columns are ``release``, ``engine``, ``place``, ``place_size``,
+        ``nonmodal`` and ``alike`` (people of the place with what is known of the target).
+        ``without_error`` and ``posterior_error`` are Monte Carlo standard errors, 0 where
+        calculated.
     measures, costs, comparisons : pandas.DataFrame
         Rows as in ``measures.csv`` (:func:`audit_measures`), ``costs.csv`` and ``comparisons.csv``.
     """
@@ -160,11 +161,11 @@ def _csv(file: Path) -> pd.DataFrame:
 class AuditStudy(Study):
     """Protections of a population judged on one scale, for :func:`~bayesrisk.run`.
 
-    A complete run has ``statements.parquet`` (a row for each target, adversary, reading of a
-    release and statement, as :class:`Statements`), ``errors.parquet`` (of every published table),
-    ``targets.parquet``, ``measures.csv``, ``comparisons.csv``, ``costs.csv``, ``calibration.csv``,
-    ``checks.csv``, ``protections.json`` (with all parameters) and ``report.html``.  All of it is
-    computed from the confidential records, so that only its owner may read the folder (0700).
+    A complete run has ``statements.parquet``, with a row for each target, adversary, reading of a
+    release and statement, as :class:`Statements`. Further ``errors.parquet`` (of every published
+    table), ``targets.parquet``, ``measures.csv``, ``comparisons.csv``, ``costs.csv``,
+    ``calibration.csv``, ``checks.csv``, ``protections.json`` (all parameters) and ``report.html``.
+    All is computed from the confidential records: only its owner may read the folder (0700).
 
     Facts of a complete run are the numbers of ``statements``, ``targets`` and ``releases``,
     ``brief`` (the answer in a few lines) and ``checks`` (how many hold).
@@ -172,11 +173,11 @@ class AuditStudy(Study):
     Parameters
     ----------
     population : path-like, Records, data frame, SimulatedPopulation or mapping of str to these
-        Folder of microdata, by place too, or file of records (Parquet or CSV), records that are
-        held or a frame of them (of pandas, Polars, Arrow), or a synthetic one; several by names.
-        Each of several is judged by itself, with the same seed, as it
-        would be alone: nothing is pooled, but that a goal is about the worst of them.  Then all
-        results have a column ``population``, and ``target`` begins with the population's name.
+        A folder of microdata, by place too; a file of records (Parquet or CSV); records that are
+        held, or a frame of them (of pandas, Polars, Arrow); or a synthetic population. Several by
+        names. Each of several is judged by itself, with the same seed, as it would be alone:
+        nothing is pooled, but that a goal is about the worst of them. Then all results have a
+        column ``population``, and ``target`` begins with the population's name.
     workload : Workload
         Published tables.
     protections, adversaries : sequence of Protection, sequence of Adversary

@@ -335,7 +335,6 @@ class RunFolder:
         self.has(shard, states)
 
     def _compute_again(self, error: BayesRiskError) -> None:
-        """Say that a damaged shard is computed again."""
         text = f"{error}: computed again"
         warnings.warn(text.replace(f"; {ADVICE}", ""), BayesRiskWarning, stacklevel=2)
 
@@ -496,7 +495,6 @@ def _in_one_line(error: Exception) -> str:
 
 @contextmanager
 def _whole(file: Path) -> Iterator[None]:
-    """Name the file in every error of reading it."""
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:

@@ -249,7 +249,7 @@ class PostprocessedValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PostprocessedCount:
-    r"""A block's count after post-processing, and what an adversary knows of it: the question.
+    r"""A block's count after post-processing, and what an adversary knows before seeing it.
 
     The group's count N is known.  Source: Kazan and Reiter, supplement, equation (S6.7).
 
@@ -317,8 +317,8 @@ class PostprocessedCount:
     def posterior(self, released: ArrayLike) -> Belief:
         r"""Return the belief that the target has the characteristics, given published counts.
 
-        With D the noise of the block less that of its siblings, the published count is
-        :math:`x + \lfloor (D + 1) / 2 \rfloor`, kept within [0, N], so that
+        Let D be the noise of the block less that of its siblings. The published count is :math:`x +
+        \lfloor (D + 1) / 2 \rfloor`, kept within [0, N], so that
 
         .. math:: P(a \mid x) = \begin{cases}
             P(D \le -2x) & a = 0 \\

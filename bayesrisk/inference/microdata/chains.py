@@ -179,12 +179,7 @@ def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[
 
 @lean_kernel
 def walk(
-    rng: Rng,
-    lattice: Lattice,
-    x: IntArray,
-    sums: IntArray,
-    work: FloatArray,
-    steps: int,
+    rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, work: FloatArray, steps: int
 ) -> None:
     """Make so many Gibbs steps along random moves; ``work`` has room for the longest line."""
     ptr, group, coef = lattice.ptr, lattice.group, lattice.coef

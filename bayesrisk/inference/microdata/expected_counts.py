@@ -6,11 +6,11 @@ list with a person of class c is one without, and one person more.  So the mean 
 .. math::
     E[x_c] = E\left[(n + 1) \frac{P(n + 1)}{P(n)} s_c(y) \frac{L(y + e_c)}{L(y)}\right]
 
-with s_c the share of the class, or (a_c + y_c) / (A + n) for Dirichlet parameters a of sum A, P the
-prior weight of the number of people and L the likelihood of all noisy counts (the equation of
-Mecke, and of Georgii, Nguyen and Zessin).  The terms are positive in every draw of a chain, also
-in those in which the group is empty.  It holds if no list without the person is impossible while
-that with the person is not: if P has no gap from 0 on, and no count is exact.  Where counts are
+with P the prior weight of the number of people and L the likelihood of all noisy counts (the
+equation of Mecke, and of Georgii, Nguyen and Zessin). s_c is the share of the class, or (a_c + y_c)
+/ (A + n) for Dirichlet parameters a of sum A. The terms are positive in every draw of a chain, also
+in those in which the group is empty. It holds if no list without the person is impossible while
+that with the person is not: if P has no gap from 0 on, and no count is exact. Where counts are
 almost exact, the ratio of the likelihoods is large in rare draws only, and an error would not be
 seen: it is not used there.
 
@@ -24,8 +24,6 @@ answered from the further ones alone, not together with those that were the reas
 every answer is the mean of a number of draws that was fixed before they were made, and no answer
 is added to until it seems good enough.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Sequence

@@ -299,8 +299,8 @@ def _leap(rng: Rng, model: ModelArrays, state: ChainState, part: Index) -> bool:
     """Add or remove many people, one after another, across numbers that are impossible.
 
     Of m people with the counts y, class c is added with probability b_c(y) / B(y) and removed with
-    d_c(y) / D(y), where B and D are the sums of b_c = s_c(y) (L(y + e_c) / L(y))**(1/2) and
-    d_c = y_c (L(y - e_c) / L(y))**(1/2), with the share s_c that is predicted.  Since
+    d_c(y) / D(y). B and D are the sums of b_c = s_c(y) (L(y + e_c) / L(y))**(1/2) and d_c = y_c
+    (L(y - e_c) / L(y))**(1/2), with the share s_c that is predicted. Since
 
         pi(y + e_c) / pi(y) = P(m + 1) / P(m) * (m + 1) / (y_c + 1) * s_c(y) * L(y + e_c) / L(y),
 

@@ -26,12 +26,10 @@ from bayesrisk.inference.microdata.chains import (
     no_observer,
 )
 from bayesrisk.inference.microdata.contraction import TooManyStatesError
-from bayesrisk.inference.microdata.exact import place_law, weigh
+from bayesrisk.inference.microdata.exact import one_record_means, place_law, weigh
 from bayesrisk.inference.microdata.expected_counts import ExpectedCounts
-from bayesrisk.inference.microdata.knowledge import Knowledge, KnownGroup, KnownRecords
-from bayesrisk.inference.microdata.one_record import one_record_means
 from bayesrisk.inference.microdata.people_model import people_model, suits
-from bayesrisk.inference.microdata.prior import RecordPrior
+from bayesrisk.inference.microdata.prior import Knowledge, KnownGroup, KnownRecords, RecordPrior
 from bayesrisk.inference.microdata.questions import (
     GroupLaws,
     MemberQuestion,
@@ -237,9 +235,9 @@ def microdata_posterior(
     Returns
     -------
     MicrodataPosterior
-        Answers with their errors.  ``prior`` is what is believed given ``known`` alone; NaN for
-        numbers of records where the prior does not say how many there are, where what is known
-        overlaps, and for a least number of persons, of whom a household has several.
+        Answers with their errors. ``prior`` is what is believed given ``known`` alone; NaN for
+        numbers of records where the prior does not say how many there are, and where what is known
+        overlaps. NaN also for a least number of persons, of whom a household has several.
 
     Notes
     -----
@@ -258,12 +256,13 @@ def microdata_posterior(
     lattice chain does, the answers are undecided.
 
     A share that the chain over people leaves undecided is asked of the equation of Mecke: with n
-    people of the place, the mean number of people of a class is that of (n + 1) P(n + 1) / P(n)
-    times the share that the prior gives the class times the ratio of the likelihoods with and
-    without one more of it.  ``reason`` says how many answers were found so.  It needs a number of
-    people that is not published exactly, a prior that allows every smaller one, and noise: of the
-    counts that see one class the sum of 1 / variance is at most 1.5.  Where more draws are needed
-    for it, the answer is from these alone: those for which it was undecided are no part of it.
+    people of the place, the mean number of people of a class is the mean of a product. Its factors
+    are (n + 1) P(n + 1) / P(n), the share that the prior gives the class, and the ratio of the
+    likelihoods with and without one more of it. ``reason`` says how many answers were found so. It
+    needs a number of people that is not published exactly, a prior that allows every smaller one,
+    and noise: of the counts that see one class the sum of 1 / variance is at most 1.5. Where more
+    draws are needed for it, the answer is from these alone: those for which it was undecided are no
+    part of it.
 
     Examples
     --------
@@ -311,16 +310,17 @@ def microdata_posterior(
         known_people=known_people,
     )
     functions = question_functions(questions, system)
+    people = suits(system)
     # A search is worth a try: a wide system with noisy counts never ends.
     if engine == "exact" or (engine == "auto" and system.size <= _MAX_EXACT):
         try:
             return _exact(system, questions, functions)
         except TooLargeError:
-            if engine == "exact" or not suits(system):
+            if engine == "exact" or not people:
                 raise
         except TooManyStatesError:
             if engine == "exact":
-                if not suits(system):
+                if not people:
                     nothing = sp.csr_array((0, system.size), dtype=np.int64)
                     check_kinds(presolve(system, nothing)[0])
                 raise ArgumentError(
@@ -333,7 +333,6 @@ def microdata_posterior(
     check.integer(doublings, "doublings", lower=0, upper=20)
     if rng is None:
         raise ArgumentError("rng must be given: this place needs a chain")
-    people = suits(system)
     if engine == "people" and not people:
         raise ArgumentError(
             "engine 'people' must have noisy counts, and none that are exact but numbers of people"

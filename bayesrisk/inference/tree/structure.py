@@ -236,9 +236,10 @@ class Tree:
         """Return the tree of several releases of the same counts, each with noise of its own.
 
         A node of whose count a further release says something noisy has a node ``release: node``
-        above it, whose only child it is: both are one count, and the likelihoods multiply.  Two
-        releases of precisions l and l' at y and y' say together what one of precision l + l' says
-        at (l y + l' y') / (l + l'), which need not be whole.  Equal exact counts are one.
+        above it, whose only child it is: both are one count, and the likelihoods multiply. Let two
+        releases have precisions l and l' and counts y and y'. Together they say what one of
+        precision l + l' says at (l y + l' y') / (l + l'), which need not be whole. Equal exact
+        counts are one.
 
         Parameters
         ----------

@@ -114,8 +114,8 @@ class TwoLevelSettings:
         r"""Return the cost of replacing the siblings' noise by one discrete Gaussian.
 
         The two laws differ by a factor of period m in the distance d and by nothing else:
-        :math:`g_m(d) = e^{-\rho d^2 / m} e^{r(d)}`, :math:`r(d + m) = r(d)`, because adding one to
-        each of m terms takes d to d + m and the sum of their squares q to q + 2 d + m.
+        :math:`g_m(d) = e^{-\rho d^2 / m} e^{r(d)}`, :math:`r(d + m) = r(d)`. Adding one to each of
+        m terms takes d to d + m and the sum of their squares q to q + 2 d + m.
         """
         model.warn_if_published(self.checked)
         approximate, exact = (
@@ -287,10 +287,7 @@ class HierarchicalPosterior(Tabular):
 
 @door(TwoLevelSettings)
 def hierarchical_posterior(
-    block: ArrayLike,
-    group: ArrayLike,
-    siblings: ArrayLike,
-    **question: Unpack[TwoLevelArguments],
+    block: ArrayLike, group: ArrayLike, siblings: ArrayLike, **question: Unpack[TwoLevelArguments]
 ) -> HierarchicalPosterior:
     """Return the posterior of the target given releases: :meth:`bayesrisk.TwoLevels.posterior`."""
     settings = TwoLevelSettings(**question)

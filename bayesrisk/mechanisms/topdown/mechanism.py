@@ -420,9 +420,9 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
     r"""Noisy counts at every level, made consistent from the top of the geography down.
 
     Every measured table :math:`q` of every node gets discrete Gaussian noise of scale
-    :math:`\sigma_q^2 = \Delta_q^2 / (2 \rho_q)`, :math:`\Delta_q^2` the squared L2 sensitivity to
-    one changed record (2 for a cross of attributes, so :math:`\sigma_q^2 = 1 / \rho_q`).  Then,
-    from the top down, the children of one node are estimated jointly,
+    :math:`\sigma_q^2 = \Delta_q^2 / (2 \rho_q)`. Here :math:`\Delta_q^2` is the squared L2
+    sensitivity to one changed record: 2 for a cross of attributes, so :math:`\sigma_q^2 = 1 /
+    \rho_q`. Then, from the top down, the children of one node are estimated jointly,
 
     .. math:: \min_{x \ge 0} \sum_{c, q} \frac{\|A_q x_c - y_{cq}\|^2}{v_q}, \quad
         \sum_c x_c = h, \quad B x_c = b_c,
@@ -530,7 +530,6 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         return self._last[1]
 
     def _resolve(self, workload: Workload) -> TreeSettings:
-        """Return the settings, resolved for a workload."""
         check.instance(workload, Workload, "workload")
         schema = workload.schema
         if schema.size > MAX_CELLS:

@@ -24,7 +24,7 @@ from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.audit.release_law import DIFFERENCES, USUALLY, Row, law_checks
 from bayesrisk.risk.audit.spot_checks import MISSING, PUBLIC, SPOTS
 from bayesrisk.risk.intervals import clustered_interval
-from bayesrisk.risk.statements.columns import OPEN
+from bayesrisk.risk.statements.statements import OPEN
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import select_rows
@@ -181,10 +181,10 @@ def audit_checks(
 
     Notes
     -----
-    With epsilon for one record in exchange for another the likelihoods of two records of the target
-    differ by :math:`e^{\varepsilon}` at most given all others, which bounds the odds of who knows
-    them; for others numerator and denominator move by that factor each: :math:`2 \varepsilon`.
-    Calibration and ordering hold for data drawn from the adversary's prior.
+    Let epsilon be that for one record in exchange for another. Given all others, the likelihoods of
+    two records of the target differ by :math:`e^{\varepsilon}` at most, which bounds the odds of
+    who knows them; for others numerator and denominator move by that factor each: :math:`2
+    \varepsilon`. Calibration and ordering hold for data drawn from the adversary's prior.
 
     Examples
     --------

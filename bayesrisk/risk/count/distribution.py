@@ -163,9 +163,9 @@ def risk_distribution(
     .. math:: P\Big(\frac{\pi}{p} > r\Big) = P\Big(\sum_l \rho_l (2 \eta_l + s) >
         \log\frac{1 - p}{1/r - p}\Big), \quad \eta_l \sim N_\mathbb{Z}(0, 1 / 2\rho_l)
 
-    with s = 1 where the target is there and s = -1 where not; known counts cancel.  Where the
-    numbers :math:`J_l` of other people that a level adds are not all known (``others``),
-    :math:`y_l = X + J_0 + \dots + J_l + \eta_l` and the evidence is
+    with s = 1 where the target is there and s = -1 where not; known counts cancel. The numbers
+    :math:`J_l` of other people that a level adds may not all be known (``others``). Then :math:`y_l
+    = X + J_0 + \dots + J_l + \eta_l`, and the evidence is
 
     .. math:: \log \frac{\sum_J \prod_l P(J_l)\, P(\eta_l = y_l - 1 - J_0 - \dots - J_l)}
         {\sum_J \prod_l P(J_l)\, P(\eta_l = y_l - J_0 - \dots - J_l)} .

@@ -316,7 +316,7 @@ class Agreement(Tabular):
     ----------
     blocks : pandas.DataFrame
         For each source and block ``population`` (true records), ``exact`` (agreement with the age
-        in years) and ``binned`` (with the age in years or the age bin), and how many a guesser
+        in years) and ``binned`` (with the age in years or the age bin). Then how many a guesser
         without the target's record would have on average: ``exact_left_out_modal``,
         ``exact_left_out_proportional`` and the same for ``binned``.
     sources, baseline_from : tuple of str, str

@@ -52,8 +52,8 @@ def variability_quantiles(variability: pd.DataFrame, *, rng: Seed, step: int = 5
     -------
     pandas.DataFrame
         ``cumulative_percentage``, the ``quantile_lower`` and ``quantile_upper`` in percent (equal
-        where every block is proved), ``population`` and ``cumulative_population``,
-        ``variable_records`` (population times upper bound) and ``cumulative_variability``, their
+        where every block is proved), ``population`` and ``cumulative_population``.
+        ``variable_records`` is population times upper bound, and ``cumulative_variability`` their
         cumulative share of the population in percent.
 
     Examples

@@ -26,10 +26,16 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.simulated import SimulatedLikelihood, prior_vector, simulated_likelihood
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk.mechanism.hypotheses import Cell, Target, TargetHypotheses, ask
-from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion, read_options
-from bayesrisk.risk.mechanism.simulation import ReleaseSimulation, TruthDraws
-from bayesrisk.risk.mechanism.utility import utility_and_spec
+from bayesrisk.risk.mechanism.hypotheses import (
+    Cell,
+    MechanismOptions,
+    MechanismQuestion,
+    Target,
+    TargetHypotheses,
+    ask,
+    read_options,
+)
+from bayesrisk.risk.mechanism.simulation import ReleaseSimulation, TruthDraws, utility_and_spec
 from bayesrisk.tables import Microdata, Records, Workload
 
 # Average risk from a simulated likelihood: a bracket whose ends err in known directions.
@@ -238,11 +244,11 @@ def simulated_marginal_posterior(
 
     Notes
     -----
-    The interval runs from the lower estimate minus t times its jackknife error, by leaving out one
-    in twenty of the draws at a time, to the upper plus t times its own (t of 19 degrees of
-    freedom), cut to [prior, 1], in which m lies always.  Where
-    few releases repeat it is wide: the draws cannot tell.  A prior below about 3 / draws keeps
-    the upper end large, whatever the truth, because n draws do not exclude a probability of 3 / n.
+    The interval runs from the lower estimate minus t times its jackknife error to the upper plus t
+    times its own. The jackknife leaves out one in twenty of the draws at a time, and t has 19
+    degrees of freedom. It is cut to [prior, 1], in which m lies always. Where few releases repeat
+    it is wide: the draws cannot tell. A prior below about 3 / draws keeps the upper end large,
+    whatever the truth, because n draws do not exclude a probability of 3 / n.
 
     Examples
     --------

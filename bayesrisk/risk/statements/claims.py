@@ -37,7 +37,6 @@ def claim_records(result: Claims, records: Records, name: str) -> pd.DataFrame:
 
 
 def _counts(patterns: CodeArray, rows: CodeArray) -> IntArray:
-    """Return the number of rows that match each pattern."""
     from bayesrisk.reconstruction.claims.search import lattice  # compiled on first use
 
     distinct, weight = np.unique(rows, axis=0, return_counts=True)
@@ -93,8 +92,8 @@ def claim_priors(
 ) -> pd.DataFrame:
     """Return claims with the probability that they hold in a block drawn from a larger place.
 
-    With N records in the block and a share p of the larger place's records that agree with the
-    claim, the probability of exactly m is ``C(N, m) p**m (1 - p)**(N - m)`` (Eq. 17), and that of
+    Let the block have N records, and let a share p of the larger place's records agree with the
+    claim. The probability of exactly m is ``C(N, m) p**m (1 - p)**(N - m)`` (Eq. 17), and that of
     at least m the sum of these from m on; the risk ratio of a verified claim is its inverse.
 
     Parameters

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from claims_cases import case, matching, small_schema
+from claims_cases import as_bounds, case, matching, small_schema
 from oracles import claims as oracle
 from range_cases import publish, range_case, strongest_claims
 from solver_cases import Silent
@@ -19,21 +19,6 @@ from bayesrisk.reconstruction.claims.verification import generate_claims
 from bayesrisk.reconstruction.records import problem as _problem
 from bayesrisk.release import NoiseSpec, RangeSpec, RoundingSpec, SuppressedCounts
 from bayesrisk.tables import Table
-
-
-def as_bounds(frame, schema, tables):
-    """Claims of a frame as {(group or None, ...): (m, at least)}."""
-    groups = oracle.code_groups(schema, tables)
-    found = {}
-    for row in frame.itertuples(index=False):
-        codes = [getattr(row, name) for name in schema.names]
-        pattern = tuple(
-            None if pd.isna(code) else groups[name][int(code)]
-            for name, code in zip(schema.names, codes, strict=True)
-        )
-        assert pattern not in found
-        found[pattern] = row.multiplicity, bool(getattr(row, "at_least", False))
-    return found
 
 
 def differences(seeds):

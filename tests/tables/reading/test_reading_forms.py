@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from random_layouts import Layout
-from true_statements import Statements, lost
+from true_statements import Statements
 
 from bayesrisk.tables.reading.reading import read
 from bayesrisk.tables.reading.sheet import file_sheet
@@ -52,13 +52,7 @@ def check(tmp_path, text, truth, who):
     sets = [{x: frozenset(np.arange(n)[c].ravel().tolist()) for x, c in labels.items()}
             for labels, n in zip(who, sizes, strict=True)]  # fmt: skip
     layout = Layout(truth, names, sets, {}, "exact", {"t.csv": text})
-    statements = Statements(layout, read([file_sheet(file)], {}))
-    assert lost(layout, statements) == []
-    statements.bounds()
-    if statements.schema.names:
-        statements.claims()
-        statements.combinations()
-    assert statements.false == []
+    Statements(layout, read([file_sheet(file)], {})).check_all()
 
 
 def labels(names, **more):

@@ -4,7 +4,7 @@ import csv
 
 import pytest
 from random_layouts import random_layout
-from true_statements import Statements, lost
+from true_statements import Statements
 
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables.reading.reading import read
@@ -43,13 +43,7 @@ def check(layout, folder):
     reading = reading_of(layout, folder)
     if reading is None:
         return
-    statements = Statements(layout, reading)
-    assert lost(layout, statements) == []
-    statements.bounds()
-    if statements.schema.names:
-        statements.claims()
-        statements.combinations()
-    assert statements.false == []
+    Statements(layout, reading).check_all()
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -218,7 +218,6 @@ def _rows(
     values: IntArray,
     **extra: Sequence[object],
 ) -> pa.Table:
-    """Return the rows of one query."""
     n = len(geocodes)
     columns: dict[str, Sequence[object]] = {
         "geocode": geocodes,
@@ -340,11 +339,11 @@ def write_nmf(
 ) -> SyntheticMeasurements:
     """Return a small noisy measurement file, written in the form of the 2020 redistricting data.
 
-    Invented people in invented blocks (state codes 57 and 58 belong to no state), the queries of
-    the budget at all six levels with exact discrete Gaussian noise, and the constraints.  As in
-    the released files: hive folders, 32-bit integers in some parts and 64-bit in others, several
-    part files, variances (not scale parameters) in single precision, and no noisy answer for a
-    unit without siblings, whose budget goes to its parent.
+    Invented people in invented blocks (state codes 57 and 58 belong to no state). There are the
+    queries of the budget at all six levels, with exact discrete Gaussian noise, and the
+    constraints. As in the released files: hive folders, several part files, integers of 32 bits in
+    some and 64 in others, variances (not scale parameters) in single precision. A unit without
+    siblings has no noisy answer: its budget goes to its parent.
 
     Parameters
     ----------

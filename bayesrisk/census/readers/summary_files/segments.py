@@ -202,7 +202,6 @@ def read_header(product: "Product", source: forms.Source, levels: tuple[str, ...
 
 
 def _codes(chosen: forms.Piece, level: str, state: str | None) -> IntArray:
-    """Return the codes of places of one level as numbers."""
     code = np.zeros(len(chosen), dtype=np.int64)
     for name in PARTS[level]:
         field = chosen.matrix(name, _WIDTHS[name])
@@ -469,7 +468,6 @@ class _Segment:
 def _piece(
     workload: Workload, header: Header, part: slice, cursors: list[_Segment]
 ) -> PublishedTables:
-    """Return the tables of the records in one part of the header."""
     records, level, code = header.record[part], header.level[part], header.code[part]
     rows = {name: np.flatnonzero(level == i) for i, name in enumerate(header.levels)}
     width = workload.schema.geography.width
@@ -615,9 +613,9 @@ def iter_dhc(
     Parameters
     ----------
     path, workload, on_error, chunk
-        As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``, and the tables
-        are those of ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or ``dhc-tract`` (PCT12,
-        PCT12A to PCT12O), or some of them.  Other tables are refused by name.
+        As for :func:`iter_sf1`; the archive is called such as ``vt2020.dhc.zip``. The tables are
+        all or some of ``dhc-block`` (P1, P3 to P12, P12A to P12I, P14) or ``dhc-tract`` (PCT12,
+        PCT12A to PCT12O). Other tables are refused by name.
     """
     yield from _tables(DHC, path, workload, chunk, on_error)
 
