@@ -93,7 +93,7 @@ def _bounded(value: object, name: str) -> None:
 def _raw_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument."""
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
-        advice = _TEXTS if isinstance(value, str) else ""
+        advice = (number_advice(value, "a number") or _TEXTS) if isinstance(value, str) else ""
         raise ArgumentTypeError(
             name, "must be a number or an array of them", got=value, advice=advice
         )

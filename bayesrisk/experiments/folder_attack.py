@@ -94,11 +94,13 @@ def _attacked(
             say(line)  # type: ignore[misc]
         sentences += lines
         values = summary.to_dict()
-        facts |= {name: values[name] for name in _FACTS if name in values}
+        facts = {name: values[name] for name in _FACTS if name in values} | facts
         if step == "bounds":
             texts = ("level", "geoid", "table", "cell")
             frame = read_own_csv(folder / step / "bounds.csv", texts)
-            frames[step] = frame.fillna(dict.fromkeys(texts, ""))
+            empty = frame[list(texts)].isna()  # the code of a nation is empty
+            frame[list(texts)] = frame[list(texts)].astype(object).mask(empty, "")
+            frames[step] = frame
         else:
             frames[step] = pd.read_parquet(folder / step / f"{step}.parquet")
         if progress:

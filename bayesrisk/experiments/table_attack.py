@@ -173,6 +173,8 @@ def attack(
             name = min(settings) if settings else "seed" if seed else "proofs"
             raise ArgumentError(name, "goes with tables that are read, not with a folder of tables")
         keep = None if folder is None else check.path(folder, "folder")
+        if keep is not None:
+            disk.new_folder(keep)
         limit = None if time_limit == _SECONDS else check.time_limit(time_limit)
         answer = attack_folder(release, keep, time_limit=limit, say=say, progress=progress)
         return AttackAnswer(answer[0], [], *answer[1:], None)
