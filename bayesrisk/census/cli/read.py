@@ -81,14 +81,14 @@ def read(
     from bayesrisk._base import validation as check
     from bayesrisk.census.readers.forms import READERS
 
-    known = tuple(READERS.available())  # those of installed packages, too
+    choices = tuple(READERS.available())  # those of installed packages, too
     if form is None:
-        raise ArgumentError(f"--from must say what the input is: one of {', '.join(known)}")
-    form = check.choice(form, "form", known)
+        raise ArgumentError(f"--from must say what the input is: one of {', '.join(choices)}")
+    form = check.choice(form, "form", choices)
     parameters = _parameters(form)
     for name in (field.name for field in fields(FormOptions)):
         if getattr(options, name) and name not in parameters:
-            forms = " or ".join(one for one in known if name in _parameters(one))
+            forms = " or ".join(one for one in choices if name in _parameters(one))
             option = name.replace("_", "-")
             raise ArgumentError(f"--{option} goes with --from {forms}, got --from {form}")
     source = data_path(source, "census files")
