@@ -176,7 +176,7 @@ class DataError(BayesRiskError, ValueError):
 
 
 class MissingDependencyError(BayesRiskError, ImportError):
-    """A feature that needs an extra which is not installed."""
+    """A feature needs an optional library that is not installed."""
 
 
 class PluginError(BayesRiskError, RuntimeError):

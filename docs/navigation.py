@@ -13,7 +13,8 @@ from sphinx.util.osutil import relative_uri
 _LINK = re.compile(r'(?<=<a class="reference internal" href=")[^"]*')
 #: Marks of the current page and of the branch that it is on.
 _MARKS = re.compile(
-    r' current(?:-page)?\b|(?<=<a class=")current | checked=""|(?<=<ul) class="current"'
+    r'(?<=<li class="toctree-l\d) current| current-page(?=">)|(?<=<a class=")current '
+    r'| checked=""|(?<=<ul) class="current"'
 )
 
 

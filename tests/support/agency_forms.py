@@ -16,7 +16,7 @@ import pyarrow as pa
 from bayesrisk.census.readers import hud, ipums
 from bayesrisk.census.readers.summary_files import nhgis, segments
 from bayesrisk.census.readers.text import STATES, digit_matrix, new_file, schema_pieces, write_table
-from bayesrisk.tables.recoding import whole_column
+from bayesrisk.tables.records import whole_column
 
 _STAMP = (2011, 1, 1, 0, 0, 0)
 

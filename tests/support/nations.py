@@ -8,7 +8,7 @@ from pathlib import Path
 from bayesrisk import run
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.nation_attack import NationStudy
 
 #: Settings of a county of 24 blocks; ``subsidised`` ones have people everywhere, in half of the
 #: blocks some with a subsidy.

@@ -9,7 +9,7 @@ from peak_memory import run_and_measure
 from bayesrisk import make_mechanism, run
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.nation_attack import NationStudy
 from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.exceptions import ArgumentError, DataError, ShardError
 from bayesrisk.experiments.by_place import ReleaseStudy, TabulationStudy

@@ -12,7 +12,7 @@ from peak_memory import run_and_measure
 from bayesrisk._base.randomness import named_stream
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.nation_attack import NationStudy
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit

@@ -16,7 +16,7 @@ from bayesrisk.constraints.solvers import make_solver
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import count_bounds, reconstruct, solution_variability
 from bayesrisk.reconstruction.records import bounds as bounds_module
-from bayesrisk.reconstruction.records.nearest import nearest_records
+from bayesrisk.reconstruction.records.solve import nearest_records
 from bayesrisk.release import RangeSpec, RoundingSpec, SimulationOnly, SuppressedCounts
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
 

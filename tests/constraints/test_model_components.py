@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from bayesrisk.constraints.components import components
-from bayesrisk.constraints.model import IntegerModel
+from bayesrisk.constraints.model import IntegerModel, components
 
 
 def random_model(rng):

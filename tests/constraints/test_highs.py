@@ -8,7 +8,7 @@ def test_highs_prints_nothing():
     """Its banner would stand among the JSON of a command."""
     code = (
         "from bayesrisk.constraints.solvers import make_solver; make_solver('highs');"
-        "from bayesrisk._base.highs import new_highs; new_highs(threads=1); print('{}')"
+        "from bayesrisk.constraints.highs import new_highs; new_highs(threads=1); print('{}')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "{}\n"

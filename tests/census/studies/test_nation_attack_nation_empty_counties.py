@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from bayesrisk import run
 from bayesrisk.census import population_spec, population_summary
 from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.nation_attack import NationStudy
 from bayesrisk.cli.app import app
 from bayesrisk.tables import Microdata
 

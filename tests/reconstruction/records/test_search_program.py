@@ -4,7 +4,7 @@ import numpy as np
 from row_cases import source_of
 
 from bayesrisk.constraints.propagation import mark_even
-from bayesrisk.reconstruction.records.program import build_program
+from bayesrisk.reconstruction.records.search import build_program
 
 
 def test_totals_that_are_fixed_make_distances_even():

@@ -103,9 +103,7 @@ def test_every_protection_without_places(name, work, patients):
 def test_swapping_needs_places(work, patients):
     settings = {"rate": 0.2, "swap_key": ["age"], "unique_by": ["diagnosis"], "unit": "person"}
     mechanism = br.Swapping(within="all", unique_within="all", **settings)
-    with pytest.raises(
-        ArgumentError, match="geography of schema 'hospital' must have more than one"
-    ):
+    with pytest.raises(ArgumentError, match="place of schema 'hospital' must be more than one"):
         mechanism.release(patients, workload=work, rng=1)
     places = Geography("wards", ("hospital", "ward"), (0, 1))
     frame = work.schema.labelled(patients.to_frame()).assign(ward=["1", "2", "3"] * 20)

@@ -5,7 +5,7 @@ import pytest
 
 import bayesrisk as br
 from bayesrisk.inference.microdata.system import TooLargeError
-from bayesrisk.risk.planning import beliefs
+from bayesrisk.risk.planning import tester
 from bayesrisk.tables import Schema, Workload
 
 FRAME = pd.DataFrame({"sex": ["F", "M"] * 20, "ill": ["no"] * 34 + ["yes"] * 6})
@@ -15,10 +15,10 @@ RULES = {"all": {name: "identity" for _, name in WORK.tables}}
 
 
 def learned(monkeypatch, most):
-    monkeypatch.setattr(beliefs, "MOST", most)
+    monkeypatch.setattr(tester, "MOST", most)
     people = br.Records.from_frame(FRAME, schema=SCHEMA)
-    every, stated = beliefs.usual_adversaries(WORK)
-    found = beliefs.Beliefs(br.tables.Microdata(people), WORK, every, stated, seed=1)
+    every, stated = tester.usual_adversaries(WORK)
+    found = tester.Beliefs(br.tables.Microdata(people), WORK, every, stated, seed=1)
     return [found.learned(RULES, one.name) for one in every]
 
 
@@ -45,7 +45,7 @@ def test_tables_too_large_for_any_engine_keep_no_limit_of_belief(monkeypatch):
     def refuse(*args):
         raise TooLargeError("place must have fewer kinds of records")
 
-    monkeypatch.setattr(beliefs.AuditedPopulation, "statements", refuse)
+    monkeypatch.setattr(tester.AuditedPopulation, "statements", refuse)
     found = learned(monkeypatch, len(FRAME))
     assert [tuple(one[1:]) for one in found] == [(100.0, 0.0, 40.0)] * len(found)
     people = br.Records.from_frame(FRAME, schema=SCHEMA)

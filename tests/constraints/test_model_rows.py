@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as arrays
 
-from bayesrisk.constraints.rows import by_columns, equal_rows, largest_alone
+from bayesrisk.constraints.model import by_columns, equal_rows, largest_alone
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 

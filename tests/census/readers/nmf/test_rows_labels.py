@@ -5,7 +5,7 @@ import pytest
 
 import bayesrisk as br
 from bayesrisk.census.readers.nmf.rows import UNIVERSES
-from bayesrisk.tables.recoding import CENRACE_OF_MASK
+from bayesrisk.tables.records import CENRACE_OF_MASK
 
 PERSONS = UNIVERSES["pl94-person"]
 RACES = ("White", "Black", "American Indian", "Asian", "Pacific Islander", "some other race")

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from bayesrisk.experiments.attack_words import attack_quotes, hidden_sentences
+from bayesrisk.experiments.table_reports import attack_quotes, hidden_sentences
 from bayesrisk.reconstruction.records.bounds import CountBounds
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.mechanisms import available_mechanisms, make_mechanism
-from bayesrisk.mechanisms.meanings import meaning, shown_name
-from bayesrisk.mechanisms.registry import usual_parameters
+from bayesrisk.mechanisms.registry import meaning, shown_name, usual_parameters
 from bayesrisk.tables import Workload
 
 TABLES = Workload.named("sf1-block")

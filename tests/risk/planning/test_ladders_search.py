@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bayesrisk.risk.planning.ladders import Ladder, Rungs
-from bayesrisk.risk.planning.search import cheapest_first
+from bayesrisk.risk.planning.ladders import Ladder, Rungs, cheapest_first
 
 
 class MadeUp:

@@ -6,7 +6,7 @@ import pytest
 from bayesrisk import run
 from bayesrisk.census import population_spec, population_summary
 from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.nation_attack import NationStudy
 from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.tables import Microdata
 

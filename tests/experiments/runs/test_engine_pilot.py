@@ -11,8 +11,8 @@ from bayesrisk.census import MeasurementCountsStudy, MeasurementsStudy, write_nm
 from bayesrisk.experiments import run
 from bayesrisk.experiments.by_place import ReleaseStudy, split_by_place
 from bayesrisk.experiments.reconstruction import BoundsStudy, ClaimsStudy, ReconstructionStudy
-from bayesrisk.experiments.runs import pilot
-from bayesrisk.experiments.runs.pilot import evenly, forecast
+from bayesrisk.experiments.runs import engine
+from bayesrisk.experiments.runs.engine import evenly, forecast
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.tables import Records, Schema, Workload, tabulate
@@ -41,7 +41,7 @@ class Clock:
 def clock(monkeypatch):
     def made(**costs):
         one = Clock(**costs)
-        monkeypatch.setattr(pilot.time, "process_time", one)
+        monkeypatch.setattr(engine.time, "process_time", one)
         return one
 
     return made
