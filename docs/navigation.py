@@ -3,12 +3,10 @@
 Furo makes it anew for each of some 500 pages, which takes longer than all else that is written.
 """
 
+import posixpath
 import re
 from typing import Any
 from urllib.parse import urljoin
-
-import furo
-from sphinx.util.osutil import relative_uri
 
 _LINK = re.compile(r'(?<=<a class="reference internal" href=")[^"]*')
 #: Marks of the current page and of the branch that it is on.
@@ -44,7 +42,7 @@ class Tree:
         """Return the lines as they stand beside the pages of a folder."""
         if folder not in self._folders:
             self._folders[folder] = [
-                _LINK.sub(lambda link: relative_uri(folder + "x", link[0]), line)
+                _LINK.sub(lambda link: posixpath.relpath(link[0], folder or "."), line)
                 for line in self.lines
             ]
         return self._folders[folder]
@@ -69,6 +67,8 @@ class Tree:
 
 def install() -> None:
     """Let Furo take the tree of all pages but the first from here."""
+    import furo
+
     whole, made = furo._compute_navigation_tree, []
 
     def beside(context: dict[str, Any]) -> str:
