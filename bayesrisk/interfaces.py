@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -129,7 +129,7 @@ class AttackResult:
         without: bool = True,
         mechanism: Mechanism | None = None,
         rng: int | None = None,
-        **options: Any,
+        **options: object,
     ) -> "Statements":
         """Return the statements of the result: belief before, without the own record, and after.
 

@@ -19,7 +19,7 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import Adversary
 from bayesrisk.risk.planning import release_plan
-from bayesrisk.risk.planning.limits import PlanLimits
+from bayesrisk.risk.planning.ladders import PlanLimits
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
 

@@ -125,7 +125,7 @@ MUTATIONS = (
         "nobody in a leaf", "inference/tree/_kernels.py",
         "lower = max(lower, log_zero) + math.log(2.0)", "lower = lower + math.log(2.0)",
         "the bound of what lies below a leaf's window leaves out the count 0",
-        ("inference/tree/test_posterior.py", "inference/tree/test_leaf_prior.py"),
+        ("inference/tree/test_posterior.py", "inference/tree/test_plan_leaf_prior.py"),
     ),
     # Microdata: exact laws and chains
     Mutation(

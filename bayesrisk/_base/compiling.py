@@ -13,6 +13,7 @@ What is in such a folder runs when it is read: one in which others can write is 
 
 import contextlib
 import functools
+import gc
 import hashlib
 import os
 import stat
@@ -175,7 +176,7 @@ class _Elementwise:
 
         return _cached_if_possible(compile_)
 
-    def __call__(self, *args: object, **options: Any) -> Any:
+    def __call__(self, *args: object, **options: object) -> Any:
         return self._ufunc(*args, **options)
 
 
@@ -302,3 +303,15 @@ def _warn_once() -> None:
         BayesRiskWarning,
         stacklevel=2,
     )
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Let nothing be collected where most objects that are made are kept, as a compiler's are."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

@@ -4,8 +4,8 @@ import gc
 import inspect
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from importlib import import_module
 from typing import Annotated, Any
@@ -174,19 +174,6 @@ EXAMPLES: dict[str, Callable[[], None]] = {
 }
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Let nothing be collected: a compiler keeps most of its objects, and the search takes time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-        gc.collect()
-
-
 def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Compile all kernels ahead, once, so that no later command waits."""
     from bayesrisk._base import compiling
@@ -198,8 +185,9 @@ def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     ):
         step = counter(go, len(EXAMPLES))
         for call in EXAMPLES.values():
-            with _uncollected():
+            with compiling.uncollected():
                 call()
+            gc.collect()
             step()
             if compiling.cache_folder() is None:
                 break  # the rest would be compiled in vain

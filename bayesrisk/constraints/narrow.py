@@ -15,8 +15,7 @@ import numpy as np
 
 from bayesrisk._base.compiling import kernel, lean_kernel, lean_step
 from bayesrisk._base.validation import IntArray
-from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.rows import Columns, by_columns
+from bayesrisk.constraints.model import ENDLESS, Columns, IntegerModel, by_columns
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 EVERY_PASS = 2**62

@@ -10,9 +10,8 @@ import numpy as np
 
 from bayesrisk._base.compiling import lean_kernel, lean_step
 from bayesrisk._base.validation import BoolArray, IntArray
-from bayesrisk.constraints.components import Components
+from bayesrisk.constraints.model import Components, by_columns
 from bayesrisk.constraints.narrow import RowSums, limits, shift
-from bayesrisk.constraints.rows import by_columns
 
 #: What a search found out about a component.
 NONE, UNIQUE, SEVERAL, SOME, UNKNOWN, PENDING = 0, 1, 2, 3, 4, 5

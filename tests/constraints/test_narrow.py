@@ -9,8 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
 from bayesrisk.constraints import narrow
-from bayesrisk.constraints.components import Components
-from bayesrisk.constraints.model import ENDLESS, IntegerModel
+from bayesrisk.constraints.model import ENDLESS, Components, IntegerModel
 from bayesrisk.constraints.propagation import program_arrays, propagate_components, search_work
 
 SWEEPS = 20

@@ -196,7 +196,6 @@ def household_sentences(
 
 
 def _presence_sentences(values: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """Return the sentence about children and seniors."""
     words = {"under_18": "under 18", "over_65": "65 or over"}
     sentences = []
     for code, start in ((2, "Somebody in it is "), (1, "Nobody in it is ")):

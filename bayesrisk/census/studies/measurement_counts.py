@@ -555,7 +555,6 @@ def _level_sentence(row: Mapping[str, Any]) -> str:
 
 
 def _people(row: Mapping[str, Any], sd: float | None = None) -> str:
-    """Return a standard deviation in whole people."""
     value = row["standard deviation"] if sd is None else sd
     if value < 0.95:
         return "less than one person"
@@ -592,7 +591,6 @@ _TYPES = {
 
 
 def _rows(result: TreePosterior, cell: int, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the posterior of a cell in every unit, in the order of the frame."""
     order = result.tree.names.get_indexer(pd.Index(frame["node"]))
     low, high = result.quantile(_LEVELS)
     posterior = {

@@ -31,7 +31,7 @@ from bayesrisk.census.occupancy.statistics import occupancy_statistics
 from bayesrisk.census.occupancy.variability import occupancy_variability
 from bayesrisk.census.population.simulate import simulate_population
 from bayesrisk.census.population.spec import population_spec
-from bayesrisk.census.studies import occupancy_households, occupancy_risk as risk
+from bayesrisk.census.studies import occupancy_risk, occupancy_risk as risk
 from bayesrisk.census.studies.linkage_words import (
     occupancy_lead,
     occupancy_quotes,
@@ -101,7 +101,6 @@ Part = Mapping[str, pd.DataFrame]
 
 
 def _rng(seed: int, *stream: int) -> np.random.Generator:
-    """Return the generator of one stream of one population."""
     return np.random.default_rng([seed, *stream])
 
 
@@ -211,10 +210,10 @@ def _rankings(ranking: Callable[..., pd.DataFrame], seed: int) -> pd.DataFrame:
     """Return rankings by every match key as one frame: columns that one lacks are missing."""
     frames = [
         ranking(key=columns).astype(dict.fromkeys(columns, "Int64")).assign(ranking=name)
-        for name, columns in occupancy_households.MATCH_KEYS.items()
+        for name, columns in occupancy_risk.MATCH_KEYS.items()
     ]
     frame = pd.concat(frames, ignore_index=True)
-    return frame[["ranking", "block", *occupancy_households.KEY_COLUMNS, "score"]].assign(seed=seed)
+    return frame[["ranking", "block", *occupancy_risk.KEY_COLUMNS, "score"]].assign(seed=seed)
 
 
 # -----------------------------------------------------------------------------
@@ -292,10 +291,7 @@ class OccupancyResults:
         one_by_one = [occupancy_sentence(row, PROTECTION_WORDS, confidence) for row in rows]
         page = pages.render(
             "Blocks with households above the occupancy limit",
-            [
-                ("sentence", occupancy_lead(rows, PROTECTION_WORDS), "lead"),
-                ("points", one_by_one),
-            ],
+            [("sentence", occupancy_lead(rows, PROTECTION_WORDS), "lead"), ("points", one_by_one)],
             [
                 ("prose", "occupancy_question.html", config["parts"]),
                 ("heading", "Flagged blocks"),
@@ -348,7 +344,7 @@ def pooled_results(
         ),
         ignore_index=True,
     )
-    truth["breach"] = occupancy_households.household_frame(truth, source="truth")["violation"]
+    truth["breach"] = occupancy_risk.household_frame(truth, source="truth")["violation"]
     violations = truth.groupby(["seed", "place"])["breach"].sum()
     blocks = frames["blocks"]
     keys = pd.MultiIndex.from_arrays([blocks["seed"], blocks["block"]])
@@ -384,7 +380,6 @@ def pooled_results(
 
 
 def _swap_rate(blocks: pd.DataFrame) -> float:
-    """Return the rate of swaps of all households of the places that have blocks to look at."""
     places = blocks.drop_duplicates("shard")
     if len(places) == 1:
         return float(places["realised_rate"].iloc[0])
@@ -420,7 +415,7 @@ def _curves(
     rankings = rankings.assign(block=_names(rankings["seed"], rankings["block"]))
     curves, ends = [], []
     for name in (*study.protections, _SAMPLING):
-        for key, columns in occupancy_households.MATCH_KEYS.items():
+        for key, columns in occupancy_risk.MATCH_KEYS.items():
             mine = rankings[(rankings["protection"] == name) & (rankings["ranking"] == key)]
             ranking = mine.astype(dict.fromkeys(columns, np.int64)).reset_index(drop=True)
             for unique in (False, True):
@@ -709,7 +704,6 @@ def _judged(study: OccupancyStudy, folder: RunFolder | None) -> OccupancyResults
 
 
 def _frame_digest(frame: pd.DataFrame) -> str:
-    """Return a digest of the rows of a frame in their order."""
     rows = pd.util.hash_pandas_object(frame, index=False).to_numpy(np.uint64)
     names = ",".join(map(str, frame.columns)).encode()
     return hashlib.sha256(names + rows.astype("<u8").tobytes()).hexdigest()

@@ -231,7 +231,10 @@ def sweep(
     seed: Annotated[int | None, SEED] = None,
 ) -> None:
     """Compute the risk of a count over many budgets, and write a report."""
-    data_path(Path(config), SWEEPS)
+    file = data_path(Path(config), SWEEPS)
+    if file.suffix.lower() != ".toml":
+        example = "; `bayesrisk sweep sample:dare-county-sweep -o OUT` is one"
+        raise ArgumentError("config", "must be a TOML file of a sweep", got=config, advice=example)
     study = br.experiments.load_config(config, seed=seed)
     summary = runner.run(study, output, study.title)
     page = str(br.experiments.write_report(output)) if summary.complete else None

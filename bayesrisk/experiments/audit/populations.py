@@ -40,7 +40,7 @@ from bayesrisk.risk.audit.surroundings import (
     sampled_places,
 )
 from bayesrisk.risk.microdata import FirstLook, first_look
-from bayesrisk.risk.statements.counterfactual import is_additive
+from bayesrisk.risk.statements.residual import is_additive
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
 from bayesrisk.tables.microdata import as_microdata
@@ -385,6 +385,14 @@ class PopulationInParts:
                     "targets live",
                     shown=f"none finer than {quote(left)}: audit tables of that level",
                 )
+
+        if self._index is None and self.people <= MOST_TARGETS:  # the release is kept
+            try:
+                self.release(protection, 0, 0)
+            except ArgumentError:
+                raise
+            except BayesRiskError:  # which a shard will tell
+                pass
 
     def shards(self, size: int) -> list[IntArray]:
         """Return targets in runs of about a size, those of one place together."""

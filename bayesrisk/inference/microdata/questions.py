@@ -16,7 +16,7 @@ from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.microdata.chains import LEAST_ESS, MOST_R_HAT, Draws
-from bayesrisk.inference.microdata.knowledge import (
+from bayesrisk.inference.microdata.prior import (
     Condition,
     check_codes,
     class_indicator,

@@ -441,7 +441,6 @@ class _Answer:
         return answers[question]
 
     def _digest(self, blocks: IntArray) -> bytes:
-        """Return a digest of the ends of the counts of some places."""
         key = blocks.tobytes()
         if key not in self._digests:
             digest = hashlib.sha256(key)

@@ -7,7 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.grids import MOST
+from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, heading_kind
 from bayesrisk.tables.reading.roles import SheetColumns
 from bayesrisk.tables.reading.rules import ReadingRules
@@ -35,7 +35,7 @@ def cells(sheets: Sequence[Sheet], rules: ReadingRules) -> list[Cell]:
     """Return the cells of all sheets; ``rules`` gets lines that say what was taken for what."""
     results = [cell for sheet in sheets for cell in _SheetCells(sheet, sheets, rules).cells()]
     if not 0 < len(results) <= MOST:
-        raise DataError(f"tables must hold from 1 to {MOST} counts, got {len(results)}")
+        raise DataError(f"tables must hold {FEWER}, got {len(results)}")
     return results
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from bayesrisk.tables.reading.texts import says_number
 _UNPACKED, _NOTES = 2**28, 2**10
 #: Counts of all files together.
 MOST = 2**17
+FEWER = f"from 1 to {MOST} counts (give fewer rows, or columns.HEADING=ignored)"
 Grid = list[tuple[int, list[str]]]
 
 
@@ -24,7 +26,7 @@ def text_grid(file: str, text: str) -> Grid:
     """
     text = text.rstrip(",;\t| \r\n") + "\n"
     if (length := text.count("\n")) > MOST + _NOTES:
-        raise DataError(f"{file}: must hold from 1 to {MOST} counts, got {length} lines")
+        raise DataError(f"{file}: must hold {FEWER}, got {length} lines")
     best, grid = (0, False, 0), Grid()
     faults = []
     for delimiter in ",;\t|":
@@ -106,7 +108,7 @@ def _sheet_grid(sheet: Any) -> Grid:
 
 
 def _text(value: object) -> str:
-    """Return a cell of a workbook as text: whole numbers without a decimal point."""
+    """Return a cell of a workbook as text on one line: whole numbers without a decimal point."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value)
+    return re.sub(r"[\r\n]+", " ", str(value).removesuffix(" 00:00:00"))

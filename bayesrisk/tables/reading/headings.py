@@ -15,6 +15,12 @@ UNIT = re.compile(
     r"[ (\[]*(['’`]000s?\b|\b(in )?(thousands?|1[, ]?000s|tsd\.?|milliers|tausend)\b)[)\]]?",
     re.IGNORECASE,
 )
+#: Labels of those whose age, sex or other label nobody knows.
+_UNKNOWN = re.compile(
+    r"unknown|not (stated|known|reported|given)|missing|unbekannt|inconnu|onbekend|okän|desconocid|"
+    r"ej uppgift|ohne angabe|non (déclaré|indicato)",
+    re.IGNORECASE,
+)
 
 
 def wide(
@@ -31,16 +37,21 @@ def wide(
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
         for i, part in parts.items()
     }
-    # A total in a path is a label among those of one variable at its depth; else it counts all.
+    # Those of unknown age stand among ages; a total in a path is a label among those of one
+    # variable at its depth, else it counts all.
     words = {i: [total_word(p) == 2 for p in part] for i, part in parts.items()}
     at_depth: dict[int, set[str]] = {}
     for i, word in words.items():
         for depth, total in enumerate(word):
-            at_depth.setdefault(depth, set()).update(() if total else kinds[i][depth : depth + 1])
+            rest = total or _UNKNOWN.search(parts[i][depth])
+            at_depth.setdefault(depth, set()).update(() if rest else kinds[i][depth : depth + 1])
     one = {depth: next(iter(options)) for depth, options in at_depth.items() if len(options) == 1}
     plain = {i: [w and d not in one for d, w in enumerate(word)] for i, word in words.items()}
     kinds = {
-        i: [one.get(d, kind) if words[i][d] else kind for d, kind in enumerate(part)]
+        i: [
+            one.get(d, kind) if words[i][d] or _UNKNOWN.search(parts[i][d]) else kind
+            for d, kind in enumerate(part)
+        ]
         for i, part in kinds.items()
     }
     if all(len(part) < 2 for part in parts.values()) and not _side_by_side(sheet, parts, kinds):
@@ -137,7 +148,8 @@ def heading_kind(label: str, depth: int, name: str = "category") -> str:
     """Return the variable that a label of a heading is of."""
     if sex(label):
         return "sex"
-    if (ends := interval(label)) and ends[0] < ends[1] and not re.fullmatch(r"\d{4}", label):
+    ends = interval(label)
+    if ends and (ends[0] < ends[1] or not (ends[1] or label.isdecimal())):  # or under 1
         return "age"
     if re.fullmatch(r"(19|20)\d\d", label):
         return "year"

@@ -63,6 +63,7 @@ class TableVariable:
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
         base = {p: first.get(p, p) for part in parts.values() for p in part}
         ends = {k: interval(label) for k, label in base.items()}
+        ends = _without_next(ends)
         bounds = {end for end in ends.values() if end is not None}
         self.intervals = None not in ends.values() and any(low < high for low, high in bounds)
         self.labels, inside = list(base.values()), {k: {i} for i, k in enumerate(base)}
@@ -98,6 +99,19 @@ class TableVariable:
         """Add the label of whom only totals count."""
         self.names[(len(self.labels),)] = REST
         self.labels.append(REST)
+
+
+def _without_next(ends: Mapping[str, Ends | None]) -> dict[str, Ends | None]:
+    """Return groups without their last age where the next one begins with it: 3-6, 6-10."""
+    starts = {end[0] for end in ends.values() if end and end[0] < end[1]}
+    groups = [end for end in ends.values() if end and end[0] < end[1]]
+    shared = sum(high in starts for _, high in groups)
+    if 2 * shared < len(groups) - 1:
+        return dict(ends)
+    return {
+        k: (end[0], end[1] - 1) if end and end[0] < end[1] and end[1] in starts else end
+        for k, end in ends.items()
+    }
 
 
 def _leaves(label: str, children: Mapping[str, list[str]]) -> list[str]:
@@ -331,7 +345,10 @@ def _totals_rule(name: str, one: TableVariable, groups: Groups, rules: ReadingRu
     if plain in rules.choices or "totals" in rules.choices:
         return rules.choices.get(plain, rules.choices.get("totals", ""))
     if one.exclusive and short and not groups.above and groups.no_chance:
-        return "partial"  # sums show what the total is; elsewhere it counts others
+        text = (
+            f"the total of {name} counts more than its labels in {short} of {groups.telling} groups"
+        )
+        return rules.ask(plain, "partial", f"{text}: the rest have a label of their own, {REST!r}")
     if groups.above and not one.exclusive:  # more than the total: some are counted twice
         return "separate"
     if one.exhaustive and not short:

@@ -1,17 +1,28 @@
-"""Laws of published counts: said by name, or guessed from what divides the counts."""
+"""Laws of published counts, by name or guessed, and what the text of each count says under them."""
 
+import functools
 import re
 from collections.abc import Sequence
 from math import ceil, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
-from bayesrisk.tables.likelihoods import Likelihood, TrueCounts
+from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, SuppressedCounts, TrueCounts
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.sums import CodedLabels, LabelSums
-from bayesrisk.tables.reading.texts import WHOLE, is_mark, key, number_range, total_word
+from bayesrisk.tables.reading.texts import (
+    DECIMAL,
+    NEGATIVE,
+    WHOLE,
+    is_mark,
+    key,
+    noted,
+    number_range,
+    span,
+    total_word,
+)
 
 #: Laws of counts that are not exact after all, the one that says most first.
 _ROUNDED = [f"{way}-{base}" for way in ("nearest", "random") for base in (3, 5)]
@@ -20,8 +31,13 @@ _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 _UNSEEN = 5
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
+#: Numbers of one column that are no multiples of 5 by chance.
+_DIFFERENT = 6
+#: Where 1 and 2 become 3, other counts are small, too.
+_SMALL = 10
 _CHANGED = re.compile(
-    r"(randomly|slightly|been) (adjusted|perturbed|altered)|perturb|cell.?key|"
+    r"(randomly|slightly) (adjusted|altered)|perturb|cell.?key|"
+    r"(adjusted|altered) .{0,40}(confidential|disclos|privacy|protect|identif)|"
     r"random(ised)? (adjustment|error|noise)|noise (has been|was|is) added",
     re.IGNORECASE,
 )
@@ -34,13 +50,40 @@ class PlainLaw(NamedTuple):
     withheld: tuple[int, int] | None = None
 
 
-def cell_laws(
+class Value(NamedTuple):
+    """The meaning of a text: a number under a law; ``kind`` is empty for plain counts."""
+
+    law: Likelihood
+    number: int
+    hidden: bool = False
+    kind: str = ""
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The smallest and the largest true count."""
+        return self.law.withheld if self.hidden else _support(self.law, self.number)
+
+
+@functools.lru_cache(maxsize=2**16)
+def _support(law: Likelihood, number: int) -> tuple[int, int]:
+    """Return the ends of the counts that a law allows for a number."""
+    low, high = law.support(number)
+    return int(low), int(high)
+
+
+def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
+    """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
+    laws = _cell_laws(cells, rules, sheets)
+    return [_value(cell, law, rules) for cell, law in zip(cells, laws, strict=True)]
+
+
+def _cell_laws(
     cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]
 ) -> list[PlainLaw]:
     """Return the law of each cell; ``rules`` gets what is asked about laws."""
     changed = {s.name for s in sheets if any(_CHANGED.search(text) for _, text, _ in s.left)}
     laws = _laws(cells, rules, changed)
-    rule = any(name.endswith(".counts") for name in rules.choices)
+    rule = any(name.endswith(".counts") for name in [*rules.choices, *rules.columns])
     if all(law.law == TrueCounts() and not law.withheld for law in laws.values()):
         _ask_zeros(cells, rules)
     return [_cell_law(c, laws[c.file], rules) if rule else laws[c.file] for c in cells]
@@ -53,7 +96,7 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules, changed: set[str]) -> dict
     by_file: dict[str, list[Cell]] = {}
     for cell in cells:
         by_file.setdefault(cell.file, []).append(cell)
-    guesses = {file: _guess(part, note=file in changed) for file, part in by_file.items()}
+    guesses = {file: _guess(part, rules, note=file in changed) for file, part in by_file.items()}
     every = [g for g in guesses.values() if g[0].startswith("perturbed")]
     widest = max(every, key=lambda g: int(g[0].rpartition("-")[2]), default=None)
     for file, (guess, reason) in guesses.items():
@@ -73,7 +116,7 @@ def _laws(cells: Sequence[Cell], rules: ReadingRules, changed: set[str]) -> dict
     return laws
 
 
-def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
+def _guess(cells: Sequence[Cell], rules: ReadingRules, *, note: bool) -> tuple[str, str]:
     """Return the name of the law that fits the plain counts of a file, and why."""
     numbers = [
         ends[0] for cell in cells
@@ -85,7 +128,7 @@ def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
     positive = [n for n in numbers if n > 0]
     base = 0
     if len(positive) > 1:
-        base = next((b for b in (10, 5, 3) if not any(n % b for n in numbers)), 0)
+        base = next((b for b in (1000, 100, 10, 5, 3) if not any(n % b for n in numbers)), 0)
     if base == 3 and len({*positive}) > 3 and all(n % 6 == 3 for n in positive):
         return "midpoint-6", "all are 3, 9, 15 and so on; random-3 allows other counts"
     if base:
@@ -93,6 +136,8 @@ def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
         if base == 3 and all(n % 6 == 3 for n in positive):
             text += "; midpoint-6 fits as well"
         return f"random-{base}", text
+    if base := _column_base(cells, rules):
+        return f"random-{base}", f"all are multiples of {base}, but in columns named so"
     off = _missed(cells)
     largest = _perturbed(off, note=note)
     if largest:
@@ -100,9 +145,27 @@ def _guess(cells: Sequence[Cell], *, note: bool) -> tuple[str, str]:
         text = "a note says that counts are changed" if note else text
         return f"perturbed-{largest}", f"{text}: each is changed by so much at most"
     threes = len(positive) >= _ENOUGH and min(positive) == 3 and positive.count(3) > 1
+    threes = threes and any(3 < n < _SMALL for n in positive)
     if threes and not any(is_mark(cell.text) for cell in cells):
         return "stats-nz", "none is 1 or 2, which some agencies make 3"
     return "exact", "true"
+
+
+def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
+    """Return what divides the counts of most columns; ask about the others, which are exact."""
+    columns: dict[str, set[int]] = {}
+    for cell in cells:
+        if cell.row and WHOLE.fullmatch(cell.text) and (ends := number_range(cell.text)):
+            columns.setdefault(cell.column, set()).add(ends[0])
+    for base in (10, 5, 3):
+        whole = [c for c, ns in columns.items() if not any(n % base for n in ns)]
+        rest = [c for c in columns if c not in whole]
+        if len(whole) > len(rest) and min(len(columns[c]) for c in whole) >= _DIFFERENT:
+            for column in rest:
+                name = f"columns.{column}.counts"
+                rules.columns[f"{key(column)}.counts"] = rules.ask(name, "exact", f"{column}: true")
+            return base
+    return 0
 
 
 def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:
@@ -162,3 +225,53 @@ def _cell_law(cell: Cell, law: PlainLaw, rules: ReadingRules) -> PlainLaw:
         if choices:
             return PlainLaw(*named_law(choices) or law)
     return law
+
+
+def _plain(cell: Cell, law: Likelihood, number: int) -> Value:
+    """Return a count as it stands; refuse one that is not rounded as all are."""
+    number *= cell.unit
+    if number > UNBOUNDED:
+        raise cell.refuse(f"be at most {UNBOUNDED}")
+    low, high = _support(law, number)
+    if low > high:
+        raise cell.refuse(f"be rounded as counts says ({law})")
+    return Value(law, number)
+
+
+def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules) -> Value:
+    """Return the meaning of a cell; refuse a text that is no count, no range and no mark."""
+    text, law, marked = cell.text, rule.law, f"marks.{cell.text}" in rules.choices
+    ends = None if marked else number_range(text)
+    if ends and f"marks.{text}" in rules.questions:  # a number that stands for others
+        ends = number_range(rules.questions[f"marks.{text}"][0]) or ends
+        text = ""
+    if ends and WHOLE.fullmatch(text) and cell.row:
+        return _plain(cell, law, ends[0])
+    if ends is None:
+        note = None if marked else noted(text)
+        mark = note.note if note else text
+        whole = marked or not (DECIMAL.fullmatch(text) or NEGATIVE.fullmatch(text))
+        if whole and not note and not marked and not is_mark(mark) and any(map(str.isdigit, mark)):
+            raise cell.refuse("be a count, a range such as 1-4 or <5, or a mark (marks.MARK=1-4)")
+        guess, meaning = "withheld", "a count that is withheld and may be any"
+        if rule.withheld and not note:
+            guess, meaning = span(*rule.withheld), "withheld by the rule of the counts"
+        if not whole:
+            guess, meaning = "withheld", "no count: it may stand for any"
+        if note:
+            guess, meaning = "note", "a note beside a count that holds"
+        answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
+        if answer == "withheld":
+            return Value(law, 0, hidden=True)
+        if answer == "note" and not note:
+            raise cell.refuse("have a count beside the note")
+        number = number_range(note.number) if note else None
+        if answer == "note" and number:
+            return _plain(cell, law, number[0])
+        ends = number_range(answer) or (0, UNBOUNDED)
+        rules.alternatives[f"marks.{mark}", "withheld"] = None
+    low, high = ends
+    if low == high:
+        return Value(TrueCounts(), low, kind="" if law.exact else "exact")
+    spread = SuppressedCounts(low, None if high >= UNBOUNDED else high).rule
+    return Value(spread, low, kind=span(low, high)) if spread else Value(law, 0, hidden=True)

@@ -13,16 +13,17 @@ import pandas as pd
 from scipy import sparse
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.display import displayed
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables._grammar import Part
 from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
+from bayesrisk.tables.reading.laws import Value, values
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets
 from bayesrisk.tables.reading.texts import key, listing
-from bayesrisk.tables.reading.values import Value, values
 from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
@@ -170,6 +171,7 @@ def _short(labels: pd.Series) -> dict[str, str]:
     return {label: text for text, label in texts.items()}
 
 
+@uncollected()
 def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     """Return the tables of sheets; ``options`` are those of :meth:`PublishedTables.read`."""
     other = options.get("reading")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.grids import MOST
+from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, wide
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
@@ -44,6 +44,7 @@ _NO_COUNT = re.compile(
     r"average age|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
     r"per capita)\b).*"
 )
+_CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _IDENTIFIER = re.compile(
@@ -52,8 +53,9 @@ _IDENTIFIER = re.compile(
 )
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
 _PERIOD = re.compile(
-    r"([a-z ]* )?(years?|date|periods?|time( period)?|month|quarter|jahr|année|"
-    r"annee|jaar|år|ano|año)( id)?"
+    r"years? (ended|ending|to)\b.*|([a-z ]* )?(years?|date|periods?|time ?(period|frame)?|month|"
+    r"quarter|week|jahr|monat|woche|kw|année|annee|mois|semaine|jaar|maand|år|vecka|ano|año|mes|"
+    r"semana)( id)?"
 )
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
@@ -67,7 +69,11 @@ _MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 #: Numbers that may be labels, if they tell rows apart.
 _ROWS = "numbers of rows"
-_LABELS = ("a period", "codes", "codes with leading zeros", "codes of labels")
+_SPELLED, _DECIMALS = "codes of labels", "numbers with decimals or below 0"
+_LABELS = ("a period", "codes", "codes with leading zeros", _SPELLED)
+_SEVERAL = 4  # columns of counts for each that is called one
+_FEW = 16  # rows for each that has the label of another
+_FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
 
@@ -115,11 +121,14 @@ class SheetColumns:
         """Whether points part thousands: all numbers with a point have three digits after it."""
         if "thousands" in self.rules.choices:
             return self.rules.choices["thousands"] == "point"
-        texts = {*itertools.chain(*self.columns)}
-        dotted = [t for t in texts if "." in t and re.fullmatch(r"\d+(\.\d+)+", t)]
+        dotted, plain = set[str](), set[str]()
+        for texts in self.row_counts:
+            here = {t for t in texts if re.fullmatch(r"\d+(\.\d+)+", t)}
+            dotted |= here
+            plain |= {*texts} if here else set()
         if not dotted or not all(map(POINTS.fullmatch, dotted)):
             return False
-        return not any(re.fullmatch(r"\d{4,}", t) for t in texts)
+        return not any(re.fullmatch(r"\d{4,}|0\..*", t) for t in plain)
 
     def share(self, i: int) -> float:
         """Return the share of the texts of a column that say a count."""
@@ -144,7 +153,7 @@ class SheetColumns:
             plain and len(plain) == len(texts) and not head and all(1800 < n < 2100 for n in plain)
         ):
             return "a period"
-        if _IDENTIFIER.fullmatch(head):
+        if _IDENTIFIER.fullmatch(head) and not any(map(is_mark, texts)):  # codes are not withheld
             return "codes"
         steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
         every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
@@ -155,7 +164,7 @@ class SheetColumns:
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
         ):
             return _ROWS
-        if _OTHERS.fullmatch(head):
+        if _OTHERS.fullmatch(re.sub(r"(?<=[a-z])\d$", "", head)):  # "Population2": a note
             return "a measure of something else"
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
@@ -168,7 +177,7 @@ class SheetColumns:
                 self.paired(i, j) and not all(map(str.isdecimal, self.columns[j])) for j in words
             )
         ):
-            return "codes of labels"
+            return _SPELLED
         return ""
 
     # Roles.
@@ -202,7 +211,7 @@ class SheetColumns:
             ):
                 self.reasons[i] = "no counts"
             elif self._decimals(i, texts):
-                self.reasons[i] = "numbers with decimals or below 0"
+                self.reasons[i] = _DECIMALS
             elif _GROUP.fullmatch(head) and not (_COUNT.fullmatch(head) or total_word(head)):
                 names[i] = head
             elif self._withheld(i) or (2 * self.share(i) >= 1 and self._numbers(head, texts)):
@@ -212,6 +221,10 @@ class SheetColumns:
                 names[i] = head.rpartition("!!")[2] or unnamed
         self._refuse_estimates(choices)
         if not counts:
+            decimal = [i for i, r in self.reasons.items() if r == _DECIMALS]
+            named = any(_COUNT.fullmatch(self.heads[i]) for i in numeric)
+            if not named and any(_COUNT.fullmatch(self.heads[i]) for i in decimal):
+                numeric = []  # what the counts are called holds none
             numeric = self._counts(numeric, names)
             counts = wide(self.sheet, numeric, names, self.rules)
         else:
@@ -219,7 +232,7 @@ class SheetColumns:
         if not counts:
             unused = "".join(f"; {self.sheet.heads[i]}: {r}" for i, r in self.reasons.items())
             raise DataError(
-                f"{self.sheet.name}: must have a column of counts, got {quote(self.sheet.heads)}"
+                f"{self.sheet.title}: must have a column of counts, got {quote(self.sheet.heads)}"
                 f"{unused[:200]}; columns.HEADING=count names it (records of people are no table: "
                 "tabulate them, or use audit)"
             )
@@ -283,10 +296,16 @@ class SheetColumns:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
         doubts = {i: self.doubt(i, words) for i in numeric}
+        rest = [i for i in numeric if not doubts[i]]
+        for i in numeric if len(rest) > 1 else ():  # counts that spell a label by chance
+            if doubts[i] == _SPELLED and self._repeats(i) < _FEW_REPEATS:
+                doubts[i] = ""
         fixed = [i for i in numeric if self.fixed[i] and doubts[i]]
         labels = {i: self.heads[i] for i in numeric if doubts[i] in _LABELS and i not in fixed}
         clear = [i for i in numeric if not doubts[i] and i not in fixed]
         named = [i for i in clear if _COUNT.fullmatch(self.heads[i])]
+        if len(clear) > _SEVERAL * len(named):  # one of them counts something of its own: schools
+            named = [i for i in named if " " not in self.heads[i]]
         if not named and len(clear) > 1:
             for i in [i for i in clear[:-1] if self._needed(i, names | labels)][:1]:
                 names[i] = self.heads[i] or "code"
@@ -305,6 +324,10 @@ class SheetColumns:
             else:
                 self.reasons[i] = doubts[i] or "other counts"
         return chosen
+
+    def _repeats(self, i: int) -> int:
+        """Return in how many rows a column has a text that stands above already."""
+        return len(self.columns[i]) - len(self.row_counts[i])
 
     def _needed(self, i: int, names: Mapping[int, str]) -> bool:
         """Return whether rows are told apart by a column, and not without it.
@@ -338,6 +361,11 @@ class SheetColumns:
             if i in names and j in names and self.paired(i, j) and self._worse(i) > self._worse(j):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}"
+        for i in [i for i in names if i not in choices and "" in self.row_counts[i]]:
+            rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
+            if len(rest) == len(self.columns[i]) > 3:
+                del names[i]
+                self.reasons[i] = "blank in some rows, which differ without it"
         for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
             del names[i]
             self.reasons[i] = "another number in each row"
@@ -353,7 +381,7 @@ class SheetColumns:
         sheet = self.sheet
         if len(sheet.rows) * len(counts) > MOST:
             size = len(sheet.rows) * len(counts)
-            raise DataError(f"{sheet.name}: must hold from 1 to {MOST} counts, got {size}")
+            raise DataError(f"{sheet.name}: must hold {FEWER}, got {size}")
         first: dict[object, int] = {}
         for i, head in enumerate(self.heads):
             labels = frozenset((n, key(x)) for n, x in counts[i].items()) if i in counts else None
@@ -379,15 +407,26 @@ class SheetColumns:
         every = list(zip(*(self.columns[i] for i in names), strict=True))
         if len({*every}) == len(self.sheet.rows):
             return
+        times = Counter(every)
+        if names and _FEW * (len(every) - len(times)) < len(every):
+            column = self.columns[max(names)]  # a region, and a place in it of the same name
+            twice = {one for one, n in times.items() if n > 1}
+            for position, (number, _) in enumerate(self.sheet.rows):
+                if every[position] in twice:
+                    column[position] += f" (row {number})"
+            several = listing(repr(one[-1]) for one in twice)
+            self.rules.lines.append(f"  {several} in several rows: each by itself, with its row")
+            return
         first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
         for position, (number, row) in enumerate(self.sheet.rows):
             labels = every[position] if every else ()
             texts = [row[i] for i in counts]
             other = first.setdefault(labels, (number, texts))
             if other[1] != texts and all(labels):
+                said = quote(", ".join(labels)) if labels else "rows without labels"
                 raise DataError(
                     f"{self.sheet.name}: rows {other[0]} and {number}: must have different labels "
-                    f"where their counts differ, got {quote(', '.join(labels))} twice: "
+                    f"where their counts differ, got {said} twice: "
                     "columns.HEADING=NAME names the column that tells them apart; if none does, "
                     "call one otherwise"
                 )
@@ -399,7 +438,7 @@ class SheetColumns:
         """Return the roles with variables called by short and different names, and say them."""
         sheet, lines = self.sheet, self.rules.lines
         heads = [sheet.heads[i] for i in counts]
-        file = Path(sheet.name).name + f" ({sheet.part})" * bool(sheet.part)
+        file = Path(sheet.name).name + sheet.title[len(sheet.name) :]
         lines.append(f"{file}: {len(sheet.rows)} rows, counts in {listing(heads)}")
         unused = [f"{sheet.heads[i]} ({r})" for i, r in self.reasons.items() if sheet.heads[i]]
         if self.points:
@@ -441,7 +480,9 @@ def _counting(sheet: Sheet) -> Sheet:
         for _, row in sheet.rows
         if not changed.isdisjoint(row)
         for text in row
-        if any(map(str.isalpha, text)) and not text[0].isdigit() and _NO_COUNT.fullmatch(key(text))
+        if any(map(str.isalpha, text))
+        and not text[0].isdigit()
+        and (_NO_COUNT.fullmatch(key(text)) or _CHANGE.fullmatch(key(text)))
     }
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
     if not labels or not rows:

@@ -10,10 +10,19 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bayesrisk._base import validation as check
+from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.grids import Grid, text_grid, workbook_grid
-from bayesrisk.tables.reading.texts import DECIMAL, WHOLE, is_mark, noted, number_range, says_number
+from bayesrisk.tables.reading.texts import (
+    DECIMAL,
+    WHOLE,
+    is_date,
+    is_mark,
+    noted,
+    number_range,
+    says_number,
+)
 
 _BYTES = 2**26
 _NOTE = re.compile(
@@ -52,6 +61,11 @@ class Sheet(NamedTuple):
     part: str = ""
     thousands: bool = False
 
+    @property
+    def title(self) -> str:
+        """The name of the file, and which sheet of a workbook it is."""
+        return self.name + f" ({self.part})" * bool(self.part)
+
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
     """Return the sheets of a data frame or several."""
@@ -70,6 +84,7 @@ def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
     return sheets
 
 
+@uncollected()
 def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     """Return the sheet of a text file or a workbook; of a workbook that with the most counts."""
     raw = read_bytes(file, _BYTES)
@@ -106,7 +121,9 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
     numeric = _numeric([row for _, row, size, _ in full if 1 < size <= width], width)
 
-    numbers = any(says_number(row[j]) for _, row, _, _ in full for j in numeric)
+    # Headings may be numbers, such as years, above counts that are all withheld.
+    head = next((row for _, row, size, _ in full if 1 < size <= width), [])
+    numbers = any(says_number(row[j]) for _, row, _, _ in full if row != head for j in numeric)
 
     def data(row: Sequence[str]) -> bool:
         return _filled(row) > 1 and any(
@@ -151,7 +168,9 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
     inner = [row for _, row, _, _ in full[first : last + 1]]
     sections = _sections(inner, heads, labels)
     lone = [position for position, row in enumerate(inner) if _filled(row) == 1]
-    if lone == [0] and inner[0][0]:  # the name of the labels, in a row of its own
+    if (
+        lone == [0] and inner[0][0] and not says_number(inner[0][0])
+    ):  # the name of the labels, in a row of its own
         head, first = [inner[0][0], *head[1:]], first + 1
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
     body, depths, beyond, closed, section = [], [], False, False, ""
@@ -167,7 +186,8 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
         if alone and not any(map(str.isalnum, "".join(row))) and position < last:
             continue  # a line between rows
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
-        if closed:
+        aside = position > last and alone and not row[0]  # a source below another column
+        if closed or (aside and not any(says_number(t) or is_mark(t) for t in row if t)):
             left.append((i, _short(row), "a note below the table"))
             continue
         if size > width and not (position > last and _is_note(row)):
@@ -177,7 +197,8 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
         complete = labels and all(row[j] for j in labels if head[j])
         if position > last and alone:  # no label: a title of notes, or a sentence
             beyond = beyond or row[0].endswith(":") or len(row[0]) > longest
-        if position > last and alone and 0 in numeric and number_range(row[0]):
+        after = position > last and 0 in numeric and number_range(row[0])
+        if alone and (after or (is_date(row[0]) and not sections)):
             left.append((i, _short(row), "a row without counts"))
             continue
         if position > last and (beyond or not complete or _is_note(row)):
@@ -195,7 +216,7 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
         if alone:
             raise DataError(
                 f"{name}: row {i}: must be a row of the table, got {quote(_short(row))}; a table "
-                "that begins here needs a file of its own"
+                f"that begins here needs a file of its own{', or sheet=NAME another' * bool(place)}"
             )
         body.append((i, [section, *row] if sections else row))
         depths.append(depth)
@@ -227,11 +248,17 @@ def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int])
         top -= 1
     if alone and above[0] and top < start - 1:
         return top
+    if len(numbers) == len(row) > 1:
+        raise _without_headings(name, number, row)
     if len(numeric) > 1 or not WHOLE.fullmatch(numbers[0]):
         return start
     if alone and (above[0] or any(above[j] for j in numeric)):
         return start - 1
-    raise DataError(
+    raise _without_headings(name, number, row)
+
+
+def _without_headings(name: str, number: int, row: Sequence[str]) -> DataError:
+    return DataError(
         f"{name}: row {number}: must be a row of headings, got {quote(_short(row))}: add a row "
         "that says what the labels and the numbers are"
     )
@@ -312,9 +339,13 @@ def _trimmed(row: Sequence[str]) -> Sequence[str]:
 
 
 def _width(rows: Sequence[Sequence[str]]) -> int:
-    """Return the number of fields that most rows with several texts have, and none has more."""
-    sizes = Counter(len(row) for row in rows if _filled(row) > 1)
-    return sizes.most_common(1)[0][0] if sizes else 0
+    """Return the number of fields that most rows with several texts have, or full headings."""
+    several = [row for row in rows if _filled(row) > 1]
+    width = Counter(map(len, several)).most_common(1)[0][0] if several else 0
+    longest = max((len(_trimmed(row)) for row in several), default=0)
+    if longest > width and all(several[0]) and not any(map(says_number, several[0])):
+        return longest if len(several[0]) == longest else width  # rows end where nothing follows
+    return width
 
 
 def _numeric(rows: Sequence[Sequence[str]], width: int) -> set[int]:
@@ -359,14 +390,19 @@ def _joined(
             words += -1 if number or mark or wide else 1
     if words <= 0:
         return []
-    code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
+    code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+|\.[\w-]+)*")
     if all(
         bool(a) == bool(b) and (not a or code.fullmatch(a)) for a, b in zip(head, row, strict=True)
     ):
         return list(row)  # a row of codes, and the row of their labels
     gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
     over_all = words == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
-    if not gaps and (row[0] not in ("", head[0]) or not over_all):
+    # Labels are called here, and words that no count below repeats say what is counted.
+    called = words == len(below) and not any(
+        text or not row[j] for j, text in enumerate(head) if j not in below
+    )
+    called = called and not any(is_mark(row[j]) or row[j] in below[j] for j in below)
+    if not gaps and not called and (row[0] not in ("", head[0]) or not over_all):
         return []
     if len({*filter(None, row)}) == 1 < _filled(row):  # it says the same of all
         return list(head)

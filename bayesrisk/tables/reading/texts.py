@@ -72,7 +72,7 @@ _SYNONYMS = {word: sex for sex, words in _SEXES.items() for word in words.split(
 _SEX = {"m": "male", "males": "male", "f": "female", "females": "female"}
 _AGE = re.compile(
     r"\b(years?|yrs?)( old| of age)?\b|\b(ages?|aged)\b|\by ?(?=\d|lt|ge)|"
-    r"\b(jahren?|ans|años|anni|anos|jaar|år)\b"
+    r"\b(jahr(en?)?|ans?|años?|ann[io]|anos?|jaar|år)\b"
 )
 
 

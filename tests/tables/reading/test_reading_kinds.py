@@ -1,5 +1,7 @@
 """Kinds of misreading that random layouts and published files showed, each in a small table."""
 
+import datetime
+
 import numpy as np
 import openpyxl
 import pandas as pd
@@ -494,3 +496,187 @@ def test_an_age_group_of_which_every_count_is_withheld_is_no_label(tmp_path):
     hidden = bounds[bounds["low_stated"] != bounds["high_stated"]]
     assert len(hidden[hidden["high"] == 4]) >= 3
     assert (hidden["low"] == hidden["high"]).all()
+
+
+def test_counts_are_no_codes_of_a_label_that_they_spell_by_chance(tmp_path):
+    text = "tenure,way,Falls,Burns,Cuts\nRent,a,6,6,5\nRent,b,7,12,5\nOwn,a,4,4,6\nOwn,b,6,5,6\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {"Falls", "Burns", "Cuts"} in variables_of(said).values()
+
+
+def test_years_stand_above_counts_that_are_all_withheld(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, "marital,2020,2021\nMarried,*,*\nSingle,*,*\n")], {})
+    assert variables_of(said) == {"marital": {"Married", "Single"}, "year": {"2020", "2021"}}
+
+
+def test_a_row_that_says_what_is_counted_is_one_of_headings(tmp_path):
+    heads = ",2020,2020,2021,2021\n,Male,Female,Male,Female\nArea,Deaths,Deaths,Deaths,Deaths\n"
+    text = heads + "North,3,4,5,6\nSouth,7,1,9,10\nTotal,10,5,14,16\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {*said.cells["stated"]} == {"3", "4", "5", "6", "7", "1", "9", "10", "14", "16"}
+    assert variables_of(said)["area"] == {"North", "South"}
+
+
+def test_rows_without_labels_are_refused_by_what_they_are(tmp_path):
+    with pytest.raises(DataError, match=r"rows 2 and 3.*without labels"):
+        read_layouts([sheet_of(tmp_path, "Sex,Count\nTotal,3\nTotal,4\n")], {})
+
+
+def test_an_invented_label_is_taken_for_granted(tmp_path):
+    rows = [(211, 305, 516), (423, 187, 610), (309, 276, 590), (150, 99, 249)]
+    rows = zip(WARDS, rows, strict=False)
+    text = "ward,M,F,All\n" + "".join("{},{},{},{}\n".format(w, *ns) for w, ns in rows)
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert any("others" in line for line in said.lines)
+    assert said.questions["totals.sex"][0] == "partial"
+
+
+def test_a_region_and_a_place_in_it_may_have_one_name(tmp_path):
+    places = [f"Place {i:02d}" for i in range(20)]
+    rows = [
+        ("Midlands", 47, 30),
+        *((p, 2 * i, i) for i, p in enumerate(places)),
+        ("Midlands", 5, 9),
+    ]
+    text = "Force,Fired,Aimed\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows)
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert variables_of(said)["force"] == {*places, "Midlands (row 2)", "Midlands (row 23)"}
+
+
+def test_cells_of_a_workbook_may_hold_lines_dates_and_a_source_aside(tmp_path):
+    book = openpyxl.Workbook()
+    day = [datetime.datetime(year, 9, 30) for year in (2014, 2015)]
+    for row in [["Table 1\nOfficers"], ["Force", *day, "Note"], ["North", 4, 5, "a\nb"],
+                ["South", 7, 9, ""], ["", "", "", "Source: office"], ["1 Revised."]]:  # fmt: skip
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    said = read_layouts([file_sheet(tmp_path / "t.xlsx")], {})
+    assert {"2014-09-30", "2015-09-30"} in variables_of(said).values()
+    assert {*said.cells["stated"]} == {"4", "5", "7", "9"}
+
+
+@pytest.mark.parametrize(
+    ("note", "law"),
+    [
+        ("NOTE: figures have been adjusted for late reports.", "exact"),
+        ("NOTE: figures have been adjusted to protect confidentiality.", "perturbed-5"),
+    ],
+)
+def test_counts_are_changed_where_a_note_says_why(tmp_path, note, law):
+    text = f"ward,cause,n\nA,x,4\nA,y,7\nB,x,9\nB,y,31\n{note}\n"
+    assert read_layouts([sheet_of(tmp_path, text)], {}).rules["counts"] == law
+
+
+def test_a_figure_beside_a_heading_is_a_note(tmp_path):
+    text = "state,Population2,Murder,Robbery\nA,5000,4,50\nB,7000,9,81\nC,6400,2,77\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {"Murder", "Robbery"} in variables_of(said).values()
+
+
+def test_a_region_in_several_label_columns_is_named_by_its_row(tmp_path):
+    rows = [("Tools", f"Tool {i:02d}", i) for i in range(20)]
+    rows = [("Tools", "Not stated", 4), *rows, ("Tools", "Not stated", 9)]
+    text = "Kind,Tool,Uses\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows)
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {"Not stated (row 2)", "Not stated (row 23)"} <= variables_of(said)["tool"]
+
+
+def test_a_number_with_decimals_among_counts_may_be_any(tmp_path):
+    rows = "".join(f"{w},{7 * n % 11},{n * n + 3}\n" for n, w in enumerate(WARDS))
+    said = read_layouts([sheet_of(tmp_path, f"ward,2019,2020\n{rows}Seconded,311.2075,387\n")], {})
+    assert said.questions["marks.311.2075"][0] == "withheld"
+
+
+def test_ages_from_one_to_under_the_next_share_no_year(tmp_path):
+    ages = {"under 3 Jahre": 4, "3 -  6 Jahre": 7, "6 - 10 Jahre": 11, "10 und mehr Jahre": 20}
+    rows = [(w, a, n * k) for k, w in enumerate(WARDS, 1) for a, n in ages.items()]
+    rows += [(w, "Insgesamt", 42 * k) for k, w in enumerate(WARDS, 1)]
+    text = "Ort,Alter von bis unter,Personen\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows)
+    said = read_layouts([sheet_of(tmp_path, text)], {}).accepted()
+    sizes = {a.name: a.size for a in said.parts[0].schema.attributes}
+    assert sizes["alter von bis unter"] == 4
+
+
+def test_unknown_ages_stand_among_ages_in_headings(tmp_path):
+    ages = ("unter 1 Jahr", "1 bis unter 15 Jahre", "15 Jahre und mehr", "Alter unbekannt")
+    heads = ["", *("männlich" for _ in ages), *("weiblich" for _ in ages)]
+    text = ";".join(heads) + "\n;" + ";".join(ages * 2) + "\n"
+    text += "1980;5;109;458;-;2;88;301;-\n1981;4;117;549;1;7;70;325;-\n"
+    assert {*ages} in variables_of(read_layouts([sheet_of(tmp_path, text)], {})).values()
+
+
+def test_estimates_are_refused_under_codes_with_dots(tmp_path):
+    text = "GEO.id,GEO.id2,HD01_VD01,HD02_VD01\nId,Id2,Estimate; Total:,Margin of Error; Total:\n"
+    with pytest.raises(DataError, match="margins of error"):
+        read_layouts([sheet_of(tmp_path, f"{text}1A,09,3593,12\n1B,10,1924,60\n")], {})
+
+
+def test_rows_of_numbers_alone_have_no_headings(tmp_path):
+    with pytest.raises(DataError, match=r"row 1.*headings"):
+        sheet_of(tmp_path, "1,2021,1,0,14,172\n1,2021,2,0,14,116\n1,2021,3,0,14,153\n")
+
+
+def test_what_a_count_is_called_decides_where_it_has_decimals(tmp_path):
+    births = enumerate((700, 400, 900, 300, 800, 200, 1100, 600, 500), 1990)
+    rows = "".join(f"{y},Births,{n},\n{y},Net change,-{n}.5,Revised\n" for y, n in births)
+    said = read_layouts([sheet_of(tmp_path, f"Year ended June,Measure,Value,Metadata\n{rows}")], {})
+    assert {*said.cells["stated"]} == {f"{100 * i}" for i in range(2, 10)} | {"1100"}
+    assert said.rules["counts"] == "random-100"
+    with pytest.raises(DataError, match="Value: numbers with decimals"):
+        read_layouts([sheet_of(tmp_path, "Run,Kind,Value\n12,a,1.5\n17,b,2.5\n11,c,3.25\n")], {})
+
+
+def test_rows_may_end_before_their_last_columns(tmp_path):
+    text = "ward,sex,n,Metadata\nA,M,5\nA,F,6\nB,M,7,Provisional\nB,F,9\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert variables_of(said) == {"ward": {"A", "B"}, "sex": {"M", "F"}}
+
+
+def test_threes_alone_are_no_rounding(tmp_path):
+    rows = "".join(f"{2000 + i},3,{400 + 31 * i},{900 + 7 * i}\n" for i in range(6))
+    said = read_layouts([sheet_of(tmp_path, f"year,homes,places,users\n{rows}")], {})
+    assert said.rules["counts"] == "exact"
+
+
+def test_points_part_thousands_where_other_columns_hold_years(tmp_path):
+    text = 'Year;State;Deaths;Rate\n2012;Vermont;21;"2,6"\n2012;Texas;6.001;"1.061,2"\n'
+    text += '2013;Vermont;30;"3,7"\n2013;Texas;325;"4,1"\n'
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    bound = said.accepted().parts[2]
+    assert sum(int(one.sum()) for one in bound.values()) == 21 + 6001 + 30 + 325
+
+
+def test_weeks_are_no_counts_and_a_year_alone_is_no_heading(tmp_path):
+    text = "year,rate_per_100k,cases\n2010,,\n2011,138.5,27\n2012,126.2,91\n2013,99.5,106\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert variables_of(said) == {"year": {"2011", "2012", "2013"}}
+    with pytest.raises(DataError, match="column of counts"):
+        read_layouts([sheet_of(tmp_path, "Jahr,Kw,Tote\n2018,37,144.5\n2019,38,128.5\n")], {})
+
+
+def test_columns_may_have_laws_of_their_own(tmp_path):
+    rows = [(2000 + i, 211 + 13 * i, 5 * (99 + 7 * i), 5 * (21 + 3 * i)) for i in range(7)]
+    text = "year,schools,pupils,excluded\n" + "".join("{},{},{},{}\n".format(*r) for r in rows)
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert said.rules == {"counts": "random-5", "columns.schools.counts": "exact"}
+    laws = said.accepted().parts[4]
+    assert (len(said.accepted().parts[0].tables), len(laws)) == (2, 1)
+    again = read_layouts([sheet_of(tmp_path, text)], said.rules)
+    assert (again.rules, again.questions) == (said.rules, {})
+
+
+def test_one_column_that_is_called_a_count_is_one_of_several(tmp_path):
+    heads = "group,inst_count,cohort,overall,education,other\n"
+    text = heads + "".join(
+        f"{w},{n},{90 + n},{70 + n},{40 + n},{30}\n" for n, w in enumerate(WARDS, 3)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {"inst_count", "cohort", "overall", "education"} <= set().union(
+        *variables_of(said).values()
+    )
+
+
+def test_an_adjustment_below_zero_may_be_any(tmp_path):
+    text = "year,births,adjustment\n2013,1493,12\n2014,1422,-2\n2016,1480,22\n2017,1494,16\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert said.questions["marks.-2"][0] == "withheld"
