@@ -57,9 +57,8 @@ class Tree:
             branch = any(number in self.above[entry] for entry in own)
             lines[number] = re.sub("<ul>$", '<ul class="current">', line) if branch else line
         for number in own:
-            lines[number] = _LINK.sub("#", lines[number]).replace(
-                '"reference', '"current reference'
-            )
+            line = _LINK.sub("#", lines[number])
+            lines[number] = line.replace('"reference', '"current reference')
         if own:
             lines[own[-1]] = re.sub('(?<=^<li class=")[^"]*', r"\g<0> current-page", lines[own[-1]])
         return "\n".join(lines)
