@@ -543,11 +543,10 @@ class PopulationInParts:
             # Of a single release all may be for the release, and nothing for the place.
             one = seconds(1) if random else first
             target = max(seconds(3) - one, 0.0) / max(min(rows.size, 3) - 1, 1)
-            return Pilot(0.0, max(one - target, 0.0), target, chains=False)
-        # Chains for a release take as long as those for a target, where this one has its own.
+            return Pilot(0.0, max(one - target, 0.0), target, False)
         again = first if additive and not random else seconds(1)
-        target = 0.0 if additive else again / 2
-        return Pilot(max(first - again, 0.0), again - target, target, chains=not additive)
+        target = 0.0 if additive or rows.size == 1 else max(seconds(2) - again, 0.0)
+        return Pilot(max(first - again, 0.0), max(again - target, 0.0), target, not additive)
 
     def statements(
         self,
