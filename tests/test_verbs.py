@@ -154,6 +154,7 @@ def test_one_name_is_a_sequence_of_one():
                           protections="swapping:rate=0.1"),
          ("must be more than one, between which", "got none; rounding")),
         (lambda: br.release(FRAME, protection="none", seed="x"), ("seed must be", "got 'x'")),
+        (lambda: br.release(FRAME, protection="rounding"), ("needed: base", "rounding:base=VALUE")),
         (lambda: br.release(FRAME, protection="rounding:base=5%"), ("base must be", "write 0.05")),
         (lambda: br.risk_curve("0,1", 0.1), ("rho must be a number", "write 0.1, with a point")),
         (lambda: br.Release.read("."), ("holds no release", "`bayesrisk release -o` wrote")),

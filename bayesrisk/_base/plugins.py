@@ -285,8 +285,10 @@ def check_names(
         ][len(arguments):]  # fmt: skip
         unknown = [n for n in parameters if n not in named]
         like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
+        recipe = kind == "mechanism" and bool(needed)
         raise ArgumentError(
             kind,
             f"{name!r}: {error}; needed: {', '.join(needed) or 'nothing'}; "
             f"possible: {', '.join(named) or 'nothing'}{''.join(like)}",
+            advice=f"; write {name}:{'=VALUE,'.join(needed)}=VALUE" if recipe else "",
         ) from error

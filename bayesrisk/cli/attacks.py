@@ -291,6 +291,9 @@ def _reading(
         if "audit" in str(error):
             raise
         advice = f"; if each row is one person, they are records: `bayesrisk audit {tables[0]}`"
+        whole = files[0].parent.parent
+        if (whole / "_manifest.json").is_file():  # as a release writes them for people
+            advice = f"; it is a table of {whole}: `bayesrisk attack {whole} -o OUT`"
         raise error.advised(f"{error.advice}{advice}") from error
     mark = [br.datasets.MADE_UP] if made_up_mark(*files) else []
     for line in [*mark, *reading.screen()]:
