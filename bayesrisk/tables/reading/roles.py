@@ -363,9 +363,10 @@ class SheetColumns:
             if i in names and j in names and self.paired(i, j) and self._worse(i) > self._worse(j):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}"
-        for i in [i for i in names if i not in choices and "" in self.row_counts[i]]:
+        plain = [row for _, row in self.sheet.rows if not any(total_word(t) == 2 for t in row)]
+        for i in [i for i in names if i not in choices and any(not row[i] for row in plain)]:
             rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
-            if len(rest) == len(self.columns[i]) > 3:
+            if len(rest) == len(self.columns[i]) > 3 and "blank" not in self.rules.choices:
                 del names[i]
                 self.reasons[i] = "blank in some rows, which differ without it"
         for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
@@ -412,7 +413,7 @@ class SheetColumns:
         times = Counter(every)
         if names and _FEW * (len(every) - len(times)) < len(every):
             column = self.columns[max(names)]  # a region, and a place in it of the same name
-            twice = {one for one, n in times.items() if n > 1}
+            twice = dict.fromkeys(one for one, n in times.items() if n > 1)
             for position, (number, _) in enumerate(self.sheet.rows):
                 if every[position] in twice:
                     column[position] += f" (row {number})"
