@@ -437,7 +437,7 @@ def _curves(
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyStudy(Study):
-    """What an occupancy attack finds under several protections; for :func:`~bayesrisk.run`.
+    """The occupancy attack under several protections of the same households, judged.
 
     The fact ``results`` of a complete run is an :class:`OccupancyResults`.  In the folder, rows of
     single blocks, and what adversaries find in tables without protection, are below

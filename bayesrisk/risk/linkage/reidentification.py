@@ -170,7 +170,7 @@ def reidentify(
     zero_variability_blocks: pd.Series | list[str] | None = None,
     confidence: float = 0.95,
 ) -> Reidentification:
-    """Return how many known people attackers link to records, rightly, and beside guessing.
+    """Return the people whom attackers link to records, the right links, and guesses.
 
     Parameters
     ----------
