@@ -238,11 +238,11 @@ MUTATIONS = (
         ("constraints/test_certificates.py",),
     ),
     Mutation(
-        "weighted cells", "constraints/narrow.py",
+        "weighted cells", "constraints/propagation.py",
         "return -(-needed // a), room // a",
         "return needed // a, room // a",
         "the least number of a weighted cell is rounded down",
-        ("constraints/test_narrow.py", "reconstruction/records/test_kernels.py"),
+        ("constraints/test_propagation_narrow.py", "reconstruction/records/test_kernels.py"),
     ),
     Mutation(
         "cells that no row bounds", "reconstruction/records/kernels.py",

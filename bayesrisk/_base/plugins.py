@@ -80,7 +80,7 @@ class Registry(Generic[T]):
         points = {point.name for point in entry_points(group=self.group)}
         return sorted(points | set(self.builtin) | set(self._registered))
 
-    def make(self, name: str, /, *arguments: object, **parameters: Any) -> T:
+    def make(self, name: str, /, *arguments: object, **parameters: object) -> T:
         """Return the object of a name, made with these arguments and checked."""
         self._check(name)
         factory = self._find(name)
@@ -210,7 +210,7 @@ def is_own(subject: object) -> bool:
     return f"{getattr(subject, '__module__', '')}.".startswith("bayesrisk.")
 
 
-def behind_wall(plugin: Any, subject: str, results: Results) -> Any:
+def behind_wall(plugin: object, subject: str, results: Results) -> Any:
     """Return a plug-in, now of a class like its own whose functions are walled in."""
     kind: Any = type(plugin)
     if is_own(kind) or hasattr(kind, "_behind_wall"):
@@ -253,7 +253,7 @@ def _walled(
     function: Callable[..., Any], name: str, subject: str, results: Mapping[str, type]
 ) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         with Wall(subject, method=True):
             value = function(*args, **kwargs)
         if name in ("prepare", "_prepare") and "release" in results:  # what draws releases later

@@ -345,7 +345,7 @@ def _read_and_attack(
 
 def _bounds(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:
     """Bound the true counts behind rounded, withheld or otherwise coarsened ones."""
-    from bayesrisk.experiments.folder_attack import found
+    from bayesrisk.experiments.folder_attack import step_sentences
     from bayesrisk.experiments.reconstruction import BoundsStudy
 
     study = BoundsStudy(
@@ -357,12 +357,16 @@ def _bounds(tables: Path, output: Path, options: StepOptions, runner: RunOptions
         node_limit=_nodes(options.node_limit, None),
     )
     summary = runner.run(study, output, "bounds")
-    return summary, found("bounds", summary), [f"{summary.counts:,} counts: {output}/bounds.csv"]
+    return (
+        summary,
+        step_sentences("bounds", summary),
+        [f"{summary.counts:,} counts: {output}/bounds.csv"],
+    )
 
 
 def _records(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:
     """Reconstruct the records behind tables, and say what is proved about them."""
-    from bayesrisk.experiments.folder_attack import found
+    from bayesrisk.experiments.folder_attack import step_sentences
     from bayesrisk.experiments.reconstruction import ReconstructionStudy, open_tables
 
     joint = (options.variability or "").endswith("-joint")
@@ -381,13 +385,13 @@ def _records(tables: Path, output: Path, options: StepOptions, runner: RunOption
         known_rule=not options.no_rule,
     )
     summary = runner.run(study, output, "records")
-    lines = found("records", summary, f" in {output}")
+    lines = step_sentences("records", summary, f" in {output}")
     return summary, lines, (f"  no records fit: {text}" for text in summary.conflicts)
 
 
 def _claims(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:
     """Say what must be true of the records behind tables."""
-    from bayesrisk.experiments.folder_attack import found
+    from bayesrisk.experiments.folder_attack import step_sentences
     from bayesrisk.experiments.reconstruction import ClaimsStudy
 
     study = ClaimsStudy(
@@ -402,7 +406,7 @@ def _claims(tables: Path, output: Path, options: StepOptions, runner: RunOptions
         known_rule=not options.no_rule,
     )
     summary = runner.run(study, output, "claims")
-    lines = found("claims", summary, f" in {output}")
+    lines = step_sentences("claims", summary, f" in {output}")
     conflicts = [f"  no records fit: {conflict}" for conflict in summary.conflicts]
     return summary, lines, [*(f"  {example}" for example in summary.examples), *conflicts]
 

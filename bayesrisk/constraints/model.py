@@ -109,7 +109,7 @@ def _numbered(*keys: NDArray[np.generic]) -> IntArray:
 
 
 class Status(StrEnum):
-    """The status of a block, a solution or a question, such as unique or undecided.
+    """The proved state of a block, a solution or a question, such as unique or undecided.
 
     Of solutions (records, households, values of an integer program):
 

@@ -23,21 +23,29 @@ from bayesrisk.tables import PublishedTables
 
 #: Steps, in the order in which they are taken.
 STEPS = ("bounds", "records", "claims")
-_FACTS = ("coarsened", "recovered", "empty", "at_least_one", "decided", "records", "claims")
+_FACTS: tuple[str, ...] = (
+    "coarsened",
+    "recovered",
+    "empty",
+    "at_least_one",
+    "decided",
+    "records",
+    "claims",
+)
 _FACTS += ("singletons", "people")
 
 
-def found(step: str, summary: Any, where: str = "") -> list[str]:
-    """Return what a step found, in words; ``where`` says where it stands."""
+def step_sentences(step: str, summary: Any, path: str = "") -> list[str]:
+    """Return the findings of a step in words; ``path`` says in which file they are."""
     if step == "bounds":
         return list(summary.sentences)
     blocks = ", ".join(f"{count} {name}" for name, count in summary.statuses.items())
     if step == "records":
         read = "; published counts are read as ranges" * summary.coarsened
-        return [f"{summary.records} records{where}; blocks: {blocks}{read}"]
+        return [f"{summary.records} records{path}; blocks: {blocks}{read}"]
     return [
         f"{summary.claims} verified claims that no table states, {summary.singletons} about one "
-        f"record{where and ','}{where}; blocks: {blocks}"
+        f"record{path and ','}{path}; blocks: {blocks}"
     ]
 
 
@@ -80,17 +88,19 @@ def _attacked(
     }
     for number, step in enumerate(STEPS, 1):
         summary = run(studies[step], folder / step)
-        lines = found(step, summary)
+        lines = step_sentences(step, summary)
         lines += [f"no records fit: {text}" for text in summary.conflicts if step != "bounds"]
         for line in lines if say else ():
             say(line)  # type: ignore[misc]
         sentences += lines
-        known = summary.to_dict()
-        facts |= {name: known[name] for name in _FACTS if name in known}
+        values = summary.to_dict()
+        facts = {name: values[name] for name in _FACTS if name in values} | facts
         if step == "bounds":
             texts = ("level", "geoid", "table", "cell")
             frame = read_own_csv(folder / step / "bounds.csv", texts)
-            frames[step] = frame.fillna(dict.fromkeys(texts, ""))
+            empty = frame[list(texts)].isna()  # the code of a nation is empty
+            frame[list(texts)] = frame[list(texts)].astype(object).mask(empty, "")
+            frames[step] = frame
         else:
             frames[step] = pd.read_parquet(folder / step / f"{step}.parquet")
         if progress:

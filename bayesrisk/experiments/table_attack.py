@@ -168,13 +168,15 @@ def attack(
     >>> found.sentences[0]
     'The one hidden count can be worked out; it is a single record.'
     """
-    if (made := _made(tables)) is not None:
+    if (release := _earlier_release(tables)) is not None:
         if settings or seed or proofs != 10:
             name = min(settings) if settings else "seed" if seed else "proofs"
             raise ArgumentError(name, "goes with tables that are read, not with a folder of tables")
         keep = None if folder is None else check.path(folder, "folder")
+        if keep is not None:
+            disk.new_folder(keep)
         limit = None if time_limit == _SECONDS else check.time_limit(time_limit)
-        answer = attack_folder(made, keep, time_limit=limit, say=say, progress=progress)
+        answer = attack_folder(release, keep, time_limit=limit, say=say, progress=progress)
         return AttackAnswer(answer[0], [], *answer[1:], None)
     reading = _reading(tables, settings)
     if check.flag(accept, "accept"):
@@ -207,7 +209,7 @@ def attack(
     return AttackAnswer(sentences, run.last, run.frames, dict(run.facts), reading)
 
 
-def _made(tables: Any) -> PublishedTables | Release | Path | None:
+def _earlier_release(tables: Any) -> PublishedTables | Release | Path | None:
     """Return tables that were read or made before, or the folder that holds them; else None."""
     one = tables[0] if isinstance(tables, list | tuple) and len(tables) == 1 else tables
     if isinstance(one, str | Path):

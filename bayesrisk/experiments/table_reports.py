@@ -316,7 +316,8 @@ def bounds_figures(bounds: pd.DataFrame, folder: Path) -> list[pages.Figure]:
     rows = chosen[names].to_numpy()
     labels = [", ".join(label for label in row if label != "all") or "total" for row in rows]
     caption = (
-        f"The {len(chosen)} counts of which the tables together say most. Grey: what a count says "
+        f"The {'count' if len(chosen) == 1 else f'{len(chosen)} counts'} of which the tables "
+        "together say most. Grey: what a count says "
         "by itself, up to the edge where nobody published it; blue: what must be true"
     )
     draw = functools.partial(plot_bounds, chosen.assign(label=labels))

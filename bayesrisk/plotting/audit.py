@@ -455,6 +455,7 @@ def plot_plan(
     axes.set_xlim(-0.1, 1.5 * max(1.0, float(rows_with_leak["error"].max())))
     if leak != "gain":
         axes.set_yscale("symlog", linthresh=1.0)
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.set_ylim(bottom=-0.3, top=2.0 * float(np.nanmax([1.0, *rows_with_leak[leak]])))
     words = {"proved": "records proved", "recovered": "counts of 1 or 2 recovered",
              "sentences": "small counts proved to be at least 1",

@@ -211,6 +211,11 @@ class Release:
         """Return the release that :meth:`write` wrote, of all parts if by place."""
         source = check.path(folder, "folder")
         file = source / RELEASE_FILE
+        if not disk.is_object(source) and not file.exists():
+            advice = ": give the folder that Release.write or `bayesrisk release -o` wrote"
+            raise DataError(
+                f"{source}: holds no release ({RELEASE_FILE} is not there)", advice=advice
+            )
         if Partitions.there(source):
             index = ReleaseIndex.read(source)
             for name in index.releases:

@@ -134,7 +134,6 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --protection identity --adversary outsider --known aeg | --known must be one of
 --protection identity --quantile 0.5 --against linker --steps 0 | --against goes with --target-ratio
 --protection identity --protection identity | --protection must be at least one, each once
---protection swapping:rate=0.1 --columns age --targets 2 | must be more than one, between which
 --protection identity --adversary link | --adversary must be one of
 --protection identity --method guess | --method must be one of
 --protection identity --only ages | must be one of total, age
@@ -190,6 +189,7 @@ sf1 {pop} --workload sf1-block --table P | --table must be one
 = plan {own} -o {out} --quiet
 --limit gain=3,5 | --limit must be NAME=NUMBER, got '3,5': write 3.5, with a point
 = audit
+{own} -o {out} --quiet --columns age,sex --protection swapping:rate=.1 | be more than one .. none
 {odd} --known race | Did you mean 'race, group'? Write '"race, group"'
 sample:hospital --known x | --known: column must be one of region, .. got 'x'
 sample:hospital --known '' | --known must name a column

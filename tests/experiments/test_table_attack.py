@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesrisk as br
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.cells import CellSpace
 
@@ -40,6 +40,11 @@ def test_a_folder_takes_no_settings_of_a_reading_and_leaves_nothing(tmp_path, mo
         assert caught.value.argument == name
     assert br.attack(made).facts["records"] == 20
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "notes.txt").touch()
+    with pytest.raises(OutputError, match="must be new or an empty folder"):
+        br.attack(made, "used")
+    assert [file.name for file in (tmp_path / "used").iterdir()] == ["notes.txt"]
 
 
 def test_nothing_is_said_of_records_of_labels_for_which_none_were_found():

@@ -14,8 +14,7 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from bayesrisk._base import validation as check
-from bayesrisk.exceptions import ConfigError, quote
+from bayesrisk.exceptions import ConfigError, did_you_mean, quote
 
 
 def refuse(bound: str, **details: object) -> PydanticCustomError:
@@ -74,7 +73,7 @@ def as_config_error(error: ValidationError, source: str) -> ConfigError:
     if fault["type"] == _UNKNOWN:
         prefix = f"{key}." if key else ""
         names = ", ".join(f"{prefix}{name}" for name in context["known"])
-        advice = check.did_you_mean(context["name"], context["known"])
+        advice = did_you_mean(context["name"], context["known"])
         if context["name"] == "epsilon" and "rho" in context["known"]:
             advice = "; `bayesrisk convert --epsilon 1 --delta 1e-10` gives the rho of an epsilon"
         text = f"{source}: unknown key {prefix}{context['name']}; known: {names}"

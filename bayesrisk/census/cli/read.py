@@ -83,16 +83,16 @@ def read(
     """Read a census or HUD file into records or tables."""
     from bayesrisk._base import validation as check
 
-    known = tuple(READERS.available())  # those of installed packages, too
+    forms = tuple(READERS.available())  # those of installed packages, too
     if form is None:
-        raise ArgumentError(f"--from must say what the input is: one of {', '.join(known)}")
-    form = check.choice(form, "form", known)
+        raise ArgumentError(f"--from must say what the input is: one of {', '.join(forms)}")
+    form = check.choice(form, "form", forms)
     parameters = _parameters(form)
     for name in (field.name for field in fields(FormOptions)):
         if getattr(options, name) and name not in parameters:
-            forms = " or ".join(one for one in known if name in _parameters(one))
+            takers = " or ".join(one for one in forms if name in _parameters(one))
             option = name.replace("_", "-")
-            raise ArgumentError(f"--{option} goes with --from {forms}, got --from {form}")
+            raise ArgumentError(f"--{option} goes with --from {takers}, got --from {form}")
     source = data_path(source, "census files")
     with disk.explained(output):
         if output.exists():

@@ -30,6 +30,7 @@ from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference import Tree, tree_posterior
+from bayesrisk.inference.tree.plan import LeafPriors
 from bayesrisk.inference.tree.posterior import TreePosterior
 from bayesrisk.plotting.attacks import draw_numbers
 
@@ -338,7 +339,7 @@ def measurement_posterior(
     level: str = "Block",
     top: str = "State",
     budget: str | None = None,
-    leaf_prior: Any = "flat",
+    leaf_prior: LeafPriors = "flat",
 ) -> TreePosterior:
     """Return the posterior of one count in every place below a unit, given the whole folder.
 

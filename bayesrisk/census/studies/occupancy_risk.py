@@ -315,7 +315,7 @@ def occupancy_linkage(
     unique: bool,
     confidence: float = 0.95,
 ) -> LinkageCurve:
-    r"""Return precision, recall and match rate of the k most suspicious households.
+    r"""Return the number of known households that the k most suspicious ones match, by k.
 
     The adversary knows the key of every household and where it is, and takes those that agree with
     one of the first ``k`` entries for violations :math:`\hat V_k`; of the true ones :math:`V`

@@ -408,8 +408,8 @@ def verify(
     from bayesrisk.release.specification import PLACES
 
     if not folder.is_dir():
-        what = f"{folder} is a file" if folder.exists() else f"no such folder: {folder}"
-        raise ArgumentError(f"{what}; give the folder that `bayesrisk release -o` wrote")
+        fault = f"{folder} is a file" if folder.exists() else f"no such folder: {folder}"
+        raise ArgumentError(f"{fault}; give the folder that `bayesrisk release -o` wrote")
     if not (folder / "_release.json").is_file():
         tables = (folder / "_manifest.json").is_file()
         holds = "holds exact tables, no release" if tables else "holds no release"

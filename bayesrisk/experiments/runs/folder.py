@@ -94,12 +94,12 @@ class RunFolder:
         file = folder.state / layout.settings
         with named(str(file), OutputError):
             if not file.exists():
-                there = folder.path.exists()
-                what = (
-                    f"holds no {layout.label} (no {layout.settings})" if there else "is not there"
+                exists = folder.path.exists()
+                fault = (
+                    f"holds no {layout.label} (no {layout.settings})" if exists else "is not there"
                 )
                 advice = f": give the output folder of a {layout.label}"
-                raise OutputError(f"{folder.path}: {what}", advice=advice)
+                raise OutputError(f"{folder.path}: {fault}", advice=advice)
         config = read_json(file, OutputError)
         if not isinstance(config, dict) or not isinstance(config.get("shards"), int):
             writer = config.get("version", __version__) if isinstance(config, dict) else __version__

@@ -19,7 +19,7 @@ import numpy as np
 
 from bayesrisk._base.compiling import kernel, lean_step, step
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.constraints.narrow import narrow_dense
+from bayesrisk.constraints.propagation import narrow_dense
 
 _VALUES = 16.0  # of an unknown, when an order of joins is chosen
 _WIDE = 64  # unknowns, and rows, of a plan

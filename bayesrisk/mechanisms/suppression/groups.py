@@ -15,7 +15,7 @@ from scipy import sparse
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints.ends import FormEnds
 from bayesrisk.constraints.model import ENDLESS, IntegerModel, components, equal_rows
-from bayesrisk.constraints.narrow import narrowed
+from bayesrisk.constraints.propagation import narrowed
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables import Histogram, PublishedTables, Workload
 from bayesrisk.tables.cells import code_kinds

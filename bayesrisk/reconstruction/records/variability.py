@@ -130,7 +130,7 @@ def solution_variability(
     taken_as_true: bool = False,
     known_rule: bool = True,
 ) -> SolutionVariability:
-    """Return the largest difference between records that fit the same tables.
+    """Return the largest difference of other records that fit the same tables.
 
     For a solution ``x*`` with ``N*`` records the largest ``sum |x - x*| / (N + N*)`` over all
     solutions ``x``, with N records, in [0, 1].  Published tables mostly fix the number of records:

@@ -150,11 +150,11 @@ def _sums(law: NoiseSpec, rows: pd.DataFrame, keys: list[str]) -> list[_Sums]:
     statistic = np.abs(rows["difference"].to_numpy(np.float64)) ** _power(law) * cells
     if not keys:
         return [(law, int(cells.sum()), float(statistic.sum()) / int(cells.sum()))]
-    apart = rows["place"].ne("").to_numpy()
-    if not apart.any():
+    named = rows["place"].ne("").to_numpy()
+    if not named.any():
         return []
     sums = (
-        rows.assign(statistic=statistic)[apart]
+        rows.assign(statistic=statistic)[named]
         .groupby(keys, sort=False)[["cells", "statistic"]]
         .sum()
     )

@@ -208,7 +208,7 @@ def _by_levels(
 def multilevel_decision_accuracy(
     *, noise: Noise | DiscreteGaussian, prior: Number
 ) -> DecisionAccuracy:
-    r"""Return rates at which the best guess from several levels is right, and finds the target.
+    r"""Return the rates at which the best guess from several levels is right, and finds.
 
     The adversary guesses that the target is there where the posterior from all levels is at least
     1/2, that is where the evidence E reaches log((1 - p) / p):

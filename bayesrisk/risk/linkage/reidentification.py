@@ -170,7 +170,7 @@ def reidentify(
     zero_variability_blocks: pd.Series | list[str] | None = None,
     confidence: float = 0.95,
 ) -> Reidentification:
-    """Return the people whom attackers link to records, the right links, and guesses.
+    """Return the number of known people linked to records, rightly, and beside guessing.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.narrow import narrowed
+from bayesrisk.constraints.propagation import narrowed
 from bayesrisk.risk.planning.exchanges import (
     MOVES,
     CountLayout,

@@ -188,7 +188,7 @@ def _measures(rows: pd.DataFrame, marks: list[float], comparable: bool) -> dict[
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Statements(Tabular):
-    """Statements of attacks about people, each with prior, posterior and truth.
+    """Statements of attacks about people: each with prior, posterior and truth.
 
     Attributes
     ----------

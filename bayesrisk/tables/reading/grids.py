@@ -40,7 +40,7 @@ def text_grid(file: str, text: str) -> Grid:
         widths = Counter(len(row) for _, row in split if len(row) > 1).most_common(1)
         if widths and (rank := (widths[0][1], delimiter == "\t", widths[0][0])) > best:
             best, grid = rank, split
-    if max(",;\t|", key=text.count) in faults:
+    if max(",;\t|", key=text.count) in faults and not best[1]:
         opened = _unclosed(text)
         raise DataError(f"{file}: row {opened}: a quote must be closed on its line")
     return _without_dimensions(grid)
@@ -55,8 +55,9 @@ def _unclosed(text: str) -> int:
 def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the number of the line that each begins at."""
     reader, line = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), 1
-    for row in reader:
-        yield line, row
+    for row in reader:  # a text of several lines is one where it holds no delimiter
+        several = reader.line_num > line and any("\n" in t and delimiter not in t for t in row)
+        yield line, [_one_line(t) if delimiter not in t else t for t in row] if several else row
         line = reader.line_num + 1
 
 
@@ -111,4 +112,8 @@ def _text(value: object) -> str:
     """Return a cell of a workbook as text on one line: whole numbers without a decimal point."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return re.sub(r"[\r\n]+", " ", str(value).removesuffix(" 00:00:00"))
+    return _one_line(str(value).removesuffix(" 00:00:00"))
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[\r\n]+", " ", text)

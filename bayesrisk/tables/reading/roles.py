@@ -123,9 +123,9 @@ class SheetColumns:
             return self.rules.choices["thousands"] == "point"
         dotted, plain = set[str](), set[str]()
         for texts in self.row_counts:
-            here = {t for t in texts if re.fullmatch(r"\d+(\.\d+)+", t)}
-            dotted |= here
-            plain |= {*texts} if here else set()
+            points = {t for t in texts if re.fullmatch(r"\d+(\.\d+)+", t)}
+            dotted |= points
+            plain |= {*texts} if points else set()
         if not dotted or not all(map(POINTS.fullmatch, dotted)):
             return False
         return not any(re.fullmatch(r"\d{4,}|0\..*", t) for t in plain)
@@ -277,7 +277,7 @@ class SheetColumns:
         wrong = [t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)]
         wrong = [t for t in wrong if not (self.points and POINTS.fullmatch(t))]
         rows, below = self.row_counts[i], sum(map(bool, map(NEGATIVE.fullmatch, texts)))
-        if below > 1:  # one alone may be a code for what is withheld
+        if below > 1 or len(wrong) > _FEW:  # one alone may be a code for what is withheld
             return True
         return 3 * sum(rows[t] for t in wrong) >= sum(rows[t] for t in texts if t[-1].isdigit()) > 0
 
@@ -296,6 +296,8 @@ class SheetColumns:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
         doubts = {i: self.doubt(i, words) for i in numeric}
+        if all(doubt in _LABELS for doubt in doubts.values()):  # counts that rise with the years
+            doubts |= dict.fromkeys([i for i in numeric if doubts[i] == _SPELLED][-1:], "")
         rest = [i for i in numeric if not doubts[i]]
         for i in numeric if len(rest) > 1 else ():  # counts that spell a label by chance
             if doubts[i] == _SPELLED and self._repeats(i) < _FEW_REPEATS:
@@ -423,10 +425,10 @@ class SheetColumns:
             texts = [row[i] for i in counts]
             other = first.setdefault(labels, (number, texts))
             if other[1] != texts and all(labels):
-                said = quote(", ".join(labels)) if labels else "rows without labels"
+                labelled = quote(", ".join(labels)) if labels else "rows without labels"
                 raise DataError(
                     f"{self.sheet.name}: rows {other[0]} and {number}: must have different labels "
-                    f"where their counts differ, got {said} twice: "
+                    f"where their counts differ, got {labelled} twice: "
                     "columns.HEADING=NAME names the column that tells them apart; if none does, "
                     "call one otherwise"
                 )
@@ -449,7 +451,7 @@ class SheetColumns:
             texts = [f"row {i} {text!r} ({reason})" for i, text, reason in sheet.left]
             lines.append(f"  left out: {listing(texts, 80)}")
         short = {
-            i: name if i in choices else CODE.sub("", name).strip() or name
+            i: name if i in choices else _free(CODE.sub("", name).strip() or name)
             for i, name in names.items()
         }
         names = short if len({*short.values()}) == len(short) else names
@@ -489,6 +491,11 @@ def _counting(sheet: Sheet) -> Sheet:
         return sheet
     left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
     return sheet._replace(rows=rows, left=[*sheet.left, *left])
+
+
+def _free(name: str) -> str:
+    """Return a name that no column of results has."""
+    return f"{name} label" if _RESERVED.fullmatch(name) else name
 
 
 def _constant(texts: Iterable[str]) -> bool:

@@ -133,7 +133,7 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
     def stated(row: Sequence[str]) -> bool:
         return data(row) or (_filled(row) > 1 and any(row[j] and is_mark(row[j]) for j in numeric))
 
-    block, start = list[int](), None  # the first rows side by side of which one has a number
+    block, before, start = list[int](), list[int](), None  # rows side by side, one has a number
     for position, (_, row, size, _) in enumerate(full):
         if _filled(row) > 1 and size <= width:
             block.append(position)
@@ -141,7 +141,13 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
                 start = block[0]
                 break
         elif block:
-            block = []
+            block, before = [], block
+    if start is not None and before:
+        filled = [j for j in numeric if full[start][1][j]]
+        above, under = ([full[k][1][j] for j in filled] for k in (before[-1], start))
+        named = all(above) and not any(map(says_number, above)) and not all(map(is_date, under))
+        if named and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in under):
+            start = before[-1]  # headings, and an empty row below them
     if start and full[start - 1][2] > width:
         raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])
     if start is not None:

@@ -8,12 +8,12 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from agency_forms import write_ipums_1940, write_nhgis, write_sf1
-from bayesrisk.census.readers.forms import READERS
 from oracles import readers as oracle
 from typer.testing import CliRunner
 
 from bayesrisk import DataError
 from bayesrisk.census import write_ppmf, write_ppmf_units, write_record_form
+from bayesrisk.census.cli.read import READERS
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate

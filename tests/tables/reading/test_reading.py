@@ -150,7 +150,6 @@ REFUSED = {
     "a,b,count\nx,y,1\nonly,,\nw,y,2\n": r"row 3.*only",
     "a,b\nx,y\nz,w\n": "column of counts",
     "a,A,count\nx,y,1\nx,z,1\nw,y,2\n": "different variables.*'a'",
-    "cell,b,count\nx,y,1\nx,z,1\nw,y,2\n": "different variables.*'cell'",
     "a,b,count\nx,y,1\nx,z,99999999999999999999\nw,y,2\n": "row 3, column 'count'",
     "": "headings",
     "a,b,count\nx,y,1\nx,z,2\nw,z,1,234\n": r"row 4: must have 3 columns, got 4.*'1', '234'",

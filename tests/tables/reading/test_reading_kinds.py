@@ -680,3 +680,40 @@ def test_an_adjustment_below_zero_may_be_any(tmp_path):
     text = "year,births,adjustment\n2013,1493,12\n2014,1422,-2\n2016,1480,22\n2017,1494,16\n"
     said = read_layouts([sheet_of(tmp_path, text)], {})
     assert said.questions["marks.-2"][0] == "withheld"
+
+
+def test_counts_that_rise_with_the_years_are_counts(tmp_path):
+    rows = "".join(f'\t"{y}"\t"{y}"\t{n}\n' for y, n in enumerate(range(37000, 42900, 997), 2018))
+    text = f'"Notes"\t"Year"\t"Year Code"\tDeaths\n{rows}"---"\n"Made, of this, and that"\n'
+    said = read_layouts(
+        [sheet_of(tmp_path, text + '"More: ""x"", y, z, and, so, on, to, an, end"\n')], {}
+    )
+    assert {*said.cells["stated"]} == {str(n) for n in range(37000, 42900, 997)}
+
+
+def test_headings_stand_above_an_empty_row(tmp_path):
+    book = openpyxl.Workbook()
+    for row in [["Labour force", "2005"], [], ["", "State", ""], ["Code", "Name", "Force"], [],
+                ["A1", "Ash, AL", 41], ["A2", "Elm, AL", 57], ["A3", "Fir, AL", 12]]:  # fmt: skip
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    said = read_layouts([file_sheet(tmp_path / "t.xlsx")], {})
+    assert {*said.cells["stated"]} == {"41", "57", "12"}
+
+
+def test_a_text_of_several_lines_is_one_label(tmp_path):
+    said = read_layouts(
+        [sheet_of(tmp_path, 'year,cause,n\n2015,Home,4\n2015,"Work\nlife",7\n')], {}
+    )
+    assert variables_of(said)["cause"] == {"Home", "Work life"}
+
+
+def test_many_numbers_with_decimals_are_no_counts(tmp_path):
+    rows = "".join(f"Place {i},{1 if i % 3 else i / 1000 + 0.1}\n" for i in range(90))
+    with pytest.raises(DataError, match="numbers with decimals"):
+        read_layouts([sheet_of(tmp_path, f"place,Data\n{rows}Place 90,#DIV/0!\n")], {})
+
+
+def test_a_label_may_be_called_as_a_column_of_results_is(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, "Place,n\nAsh,4\nBeech,5\n")], {})
+    assert variables_of(said) == {"place label": {"Ash", "Beech"}}

@@ -271,12 +271,18 @@ def readable_bounds(
             readable |= at_least & (inside @ low[rows[members]] >= times)
             continue
         for s in np.flatnonzero(at_least & ~readable & inside.any(axis=1)).tolist():
-            chosen: list[int] = []
-            for q in members[inside[s]].tolist():
-                if not any(space.overlap(int(query[q]), int(query[o]), cells) for o in chosen):
-                    chosen.append(q)
+            chosen = _disjoint(space, query, cells, members[inside[s]])
             readable[s] = int(low[rows[chosen]].sum()) >= times[s]
     return readable
+
+
+def _disjoint(space: ClaimSpace, query: IntArray, cells: IntArray, among: IntArray) -> list[int]:
+    """Return those that overlap none that was taken before, in their order."""
+    chosen: list[int] = []
+    for q in among.tolist():
+        if not any(space.overlap(int(query[q]), int(query[o]), cells) for o in chosen):
+            chosen.append(q)
+    return chosen
 
 
 @kernel
@@ -331,12 +337,7 @@ def _sums(
         rows = np.flatnonzero((table == t) & (width > 0))
         order = rows[np.argsort(-width[rows], kind="stable")]
         for s in np.flatnonzero(~covered).tolist():
-            columns = patterns[s] >= 0
-            inside = (value[order][:, columns] == patterns[s, columns]).all(axis=1)
-            chosen: list[int] = []
-            for q in order[inside].tolist():
-                query = int(stated.query[q])
-                if not any(space.overlap(query, int(stated.query[o]), cells) for o in chosen):
-                    chosen.append(q)
+            (inside,) = matches(value[order], patterns[[s]])
+            chosen = _disjoint(space, stated.query, cells, order[inside])
             covered[s] = int(width[chosen].sum()) == size[s]
     return covered

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings, strategies as st
 
-from bayesrisk.constraints import narrow
+from bayesrisk.constraints import propagation
 from bayesrisk.constraints.model import ENDLESS, Components, IntegerModel
 from bayesrisk.constraints.propagation import program_arrays, propagate_components, search_work
 
@@ -90,8 +90,8 @@ def test_all_ways_come_to_what_plain_arithmetic_does(system):
     matrix, row_ends, ends = system
     expected, ended = swept(matrix, row_ends, ends)
     low, high = ends[0].copy(), ends[1].copy()
-    found = narrow.narrow_dense(matrix, *row_ends, low, high)
-    sparse = narrow.narrowed(IntegerModel(*ends, sp.csr_array(matrix), *row_ends))
+    found = propagation.narrow_dense(matrix, *row_ends, low, high)
+    sparse = propagation.narrowed(IntegerModel(*ends, sp.csr_array(matrix), *row_ends))
     arrays, work = component(matrix, row_ends, ends)
     wrong = np.zeros(1, np.int64)
     propagate_components(arrays, work, wrong)
@@ -118,7 +118,7 @@ def test_all_ways_come_to_what_plain_arithmetic_does(system):
 def test_differences_and_numbers_without_an_end(system):
     matrix, row_ends, ends = system
     expected, ended = swept(matrix, [[*map(float_or_whole, side)] for side in row_ends], ends)
-    found = narrow.narrowed(IntegerModel(*ends, sp.csr_array(matrix), *row_ends), SWEEPS)
+    found = propagation.narrowed(IntegerModel(*ends, sp.csr_array(matrix), *row_ends), SWEEPS)
     if not ended:
         return
     assert (found is None) == (expected is None)
@@ -136,5 +136,5 @@ def test_differences_and_numbers_without_an_end(system):
 def test_ends_are_rounded_inwards(weight):
     matrix = np.full((1, 1), weight)
     low, high = np.zeros(1, np.int64), np.full(1, 9)
-    assert narrow.narrow_dense(matrix, np.array([4]), np.array([7]), low, high)
+    assert propagation.narrow_dense(matrix, np.array([4]), np.array([7]), low, high)
     assert (low[0], high[0]) == (math.ceil(4 / weight), 7 // weight)
