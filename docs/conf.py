@@ -20,10 +20,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 import command_reference  # noqa: E402
 import navigation  # noqa: E402
-import page_kernels  # noqa: E402
 import published_numbers  # noqa: E402
 from docutils import nodes  # noqa: E402
-from jupyter_client.provisioning import local_provisioner  # noqa: E402
 from sphinx.util.nodes import make_refnode  # noqa: E402
 
 from bayesrisk._version import __version__  # noqa: E402
@@ -57,8 +55,6 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_execution_show_tb = True
 nb_merge_streams = True
-if hasattr(os, "fork"):
-    local_provisioner.launch_kernel = page_kernels.launch
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 

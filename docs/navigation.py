@@ -68,7 +68,9 @@ def install() -> None:
     """Let Furo take the tree of all pages but the first from here."""
     import furo
 
-    whole, made = furo._compute_navigation_tree, []
+    whole, made = getattr(furo, "_compute_navigation_tree", None), []
+    if whole is None:  # another version, which makes its trees itself
+        return
 
     def beside(context: dict[str, Any]) -> str:
         page = context["pagename"] + ".html"
