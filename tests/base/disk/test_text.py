@@ -217,7 +217,11 @@ OF_OURS = {
         "tables/schema.py",
     ),
     *("experiments/audit/report.py", "experiments/audit/study.py", "experiments/pages.py"),
-    *("experiments/reconstruction.py", "experiments/runs/folder.py"),
+    *(
+        "experiments/folder_attack.py",
+        "experiments/reconstruction.py",
+        "experiments/runs/folder.py",
+    ),
     *("reconstruction/check_safety.py", "risk/planning/safety.py", "risk/planning/tester.py"),
     *("census/readers/summary_files/segments.py", "reconstruction/check_proof.py"),
     "reconstruction/proofs.py",
