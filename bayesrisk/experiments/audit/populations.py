@@ -544,9 +544,9 @@ class PopulationInParts:
             one = seconds(1) if random else first
             target = max(seconds(3) - one, 0.0) / max(min(rows.size, 3) - 1, 1)
             return Pilot(0.0, max(one - target, 0.0), target, False)
-        again = first if additive and not random else seconds(1)
-        target = 0.0 if additive or rows.size == 1 else max(seconds(2) - again, 0.0)
-        return Pilot(max(first - again, 0.0), max(again - target, 0.0), target, not additive)
+        second = first if additive and not random else seconds(1)
+        target = 0.0 if additive or rows.size == 1 else max(seconds(2) - second, 0.0)
+        return Pilot(max(first - second, 0.0), max(second - target, 0.0), target, not additive)
 
     def statements(
         self,
