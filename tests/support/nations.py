@@ -5,6 +5,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from figures import quick_figures
+
 from bayesrisk import run
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.nation import Nation
@@ -31,5 +33,6 @@ def write_counties(folder, kind="plain"):
 @functools.cache
 def _made(kind):
     place = tempfile.TemporaryDirectory(prefix="counties-")
-    run(NationStudy(four_counties(kind), 3), Path(place.name) / "people")
+    with quick_figures():
+        run(NationStudy(four_counties(kind), 3), Path(place.name) / "people")
     return place

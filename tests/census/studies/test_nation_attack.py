@@ -27,6 +27,8 @@ from bayesrisk.experiments.runs.executors import DaskExecutor
 from bayesrisk.reconstruction import reconstruct, solution_variability
 from bayesrisk.tables import tabulate
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 SPEC = population_spec("tract", blocks_per_group=40, groups_per_tract=2, tracts_per_county=1)
 SMALL = NationAttackStudy(
     Nation(240, SPEC), seed=3, rules=("suppression:threshold=5,complementary=false",), share=0.5

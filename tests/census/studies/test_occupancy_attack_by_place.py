@@ -15,6 +15,8 @@ from bayesrisk.exceptions import ArgumentError, DataError, ShardError
 from bayesrisk.experiments.by_place import ReleaseStudy, TabulationStudy
 from bayesrisk.tables import Microdata, PublishedTables, Schema, Workload, tabulate
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 TABLES = Workload.named("household-occupancy")
 
 

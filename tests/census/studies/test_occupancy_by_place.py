@@ -15,6 +15,8 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.tables import Microdata
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 STUDY = OccupancyStudy(
     seeds=(7,), protections=("none", "swapping", "das"), solutions=2, noisy_solutions=1,
     sample_blocks=100,
