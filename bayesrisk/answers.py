@@ -207,7 +207,7 @@ class Estimate(NDArrayOperatorsMixin, Tabular):
         """Return the value as an array."""
         return np.array(self.value, dtype=dtype)
 
-    def __array_ufunc__(self, ufunc: object, method: str, *inputs: object, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: object, method: str, *inputs: object, **kwargs: object) -> Any:
         """Return the result of an operation on the value."""
         values = [item.value if isinstance(item, Estimate) else item for item in inputs]
         return getattr(ufunc, method)(*values, **kwargs)

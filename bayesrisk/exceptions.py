@@ -27,6 +27,8 @@ which already catches ``ValueError`` or ``TypeError`` keeps working.
 """
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 __all__ = [
     "ArgumentError",
@@ -176,7 +178,7 @@ class DataError(BayesRiskError, ValueError):
 
 
 class MissingDependencyError(BayesRiskError, ImportError):
-    """A feature that needs an extra which is not installed."""
+    """A feature needs an optional library that is not installed."""
 
 
 class PluginError(BayesRiskError, RuntimeError):
@@ -227,6 +229,28 @@ class SampleWarning(BayesRiskWarning):
 
 
 _QUOTED = 200  # characters of a value that a message quotes
+
+
+_MAX_NAME = 64  # characters of a name that is compared with those known
+_LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
+
+
+def did_you_mean(value: object, options: Iterable[str]) -> str:
+    """Return a question about the option most like a text, or nothing if none is like it."""
+    if not isinstance(value, str) or len(value) > _MAX_NAME:
+        return ""
+    folded = {_folded(o): o for o in options if isinstance(o, str)}
+    word = _folded(value)
+    near = get_close_matches(word, folded, n=1, cutoff=_LIKE)
+    if not near and len(word) > 1:  # a part of a name, or more than it
+        near = [name for name in folded if word in name or (name in word and len(name) > 1)]
+    words = " or ".join(repr(folded[name]) for name in near[:3])
+    return f". Did you mean {words}?" if near else ""
+
+
+def _folded(name: str) -> str:
+    """Return a name without what is easily confused: capitals, hyphens and underscores."""
+    return re.sub(r"[-_.\s]", "", name.lower())
 
 
 def printable(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -112,7 +112,7 @@ _MAKER = EntryPoint("statements", "bayesrisk.risk.statements.results:result_stat
 
 
 class AttackResult:
-    """Result of an attack that puts what it says on the one scale of all attacks.
+    """Result of an attack that can be compared with other attacks, person by person.
 
     Its class names in ``stated_by``, as ``module:function``, the function of the auditor that makes
     statements of it: an ``AttackStatements``, as in ``bayesrisk.risk.statements.results``.
@@ -129,7 +129,7 @@ class AttackResult:
         without: bool = True,
         mechanism: Mechanism | None = None,
         rng: int | None = None,
-        **options: Any,
+        **options: object,
     ) -> "Statements":
         """Return the statements of the result: belief before, without the own record, and after.
 

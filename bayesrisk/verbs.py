@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,8 +19,9 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import Adversary
+from bayesrisk.risk.audit.adversaries import ADVERSARIES as NAMES
 from bayesrisk.risk.planning import release_plan
-from bayesrisk.risk.planning.limits import PlanLimits
+from bayesrisk.risk.planning.ladders import PlanLimits
 from bayesrisk.tables import Microdata, Records, Schema, Workload
 from bayesrisk.tables.microdata import as_microdata
 
@@ -39,7 +41,7 @@ def audit(
     *,
     key: str | Sequence[str],
     secret: str | Sequence[str],
-    protections: Sequence[str | Protection] | Mapping[str, str],
+    protections: str | Sequence[str | Protection] | Mapping[str, str],
     place: str | Sequence[str] | None = None,
     cuts: Mapping[str, Sequence[float]] | None = None,
     tables: Workload | None = None,
@@ -65,7 +67,7 @@ def audit(
         Columns that a linker knows of the person who is asked about.
     secret : str or sequence of str
         Columns that are to be learned.
-    protections : sequence of str or Protection, or mapping of str to str
+    protections : str, sequence of str or Protection, or mapping of str to str
         Recipes such as ``"swapping:rate=0.05"``, in a mapping by the name in results.
     place, cuts : optional
         Of frames and files: column with the names of places, several from coarse to fine, by
@@ -102,6 +104,14 @@ def audit(
     if common := sorted({*keys} & {*secrets}):
         raise ArgumentError("secret", "must be no key", got=common[0])
     people, workload = _read(records, [*keys, *secrets], place, cuts, tables)
+    adversary_names = check.texts(options.pop("adversaries", ADVERSARIES), "adversaries")
+    for name in adversary_names:
+        check.choice(name, "adversaries", tuple(NAMES))
+    possible = (*(one.name for one in dataclasses.fields(AuditStudy)), "workers", "progress")
+    for name in options:
+        check.choice(name, "options", possible)
+    if isinstance(protections, str):
+        protections = [protections]
     if isinstance(protections, Mapping):
         chosen = [Protection(name, recipe) for name, recipe in protections.items()]
     else:
@@ -109,8 +119,7 @@ def audit(
         chosen = [one if isinstance(one, Protection) else Protection(one) for one in listed]
     settings = {name: options.pop(name) for name in ("workers", "progress") if name in options}
     adversaries = [
-        Adversary.named(name, known=keys if name == "linker" else ())
-        for name in check.texts(options.pop("adversaries", ADVERSARIES), "adversaries")
+        Adversary.named(name, known=keys if name == "linker" else ()) for name in adversary_names
     ]
     source: Any = people if isinstance(people, Records) else records
     study = AuditStudy(
@@ -128,7 +137,7 @@ def release(
     records: pd.DataFrame | Records | Microdata | str | Path,
     *,
     protection: str | Mechanism,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     place: str | Sequence[str] | None = None,
     cuts: Mapping[str, Sequence[float]] | None = None,
     tables: Workload | None = None,
@@ -179,7 +188,10 @@ def release(
     if not isinstance(mechanism, Mechanism):
         raise ArgumentTypeError("protection", "must be a recipe or a mechanism", got=protection)
     listing: dict[str, Any] = {} if places is None else {"places": places}
-    answer = mechanism.release(data, workload=workload, rng=seed, **listing)
+    try:
+        answer = mechanism.release(data, workload=workload, rng=seed, **listing)
+    except ArgumentError as error:
+        raise error.renamed("seed") if error.argument == "rng" else error from error
     if folder is not None:
         answer.write(folder)
     return answer
@@ -189,8 +201,8 @@ def plan(
     records: pd.DataFrame | Records | Microdata | str | Path,
     tables: Workload | None = None,
     *,
-    limits: PlanLimits | Mapping[str, float] | Iterable[str],
-    columns: Sequence[str] | None = None,
+    limits: PlanLimits | Mapping[str, float] | str | Iterable[str],
+    columns: str | Sequence[str] | None = None,
     place: str | Sequence[str] | None = None,
     cuts: Mapping[str, Sequence[float]] | None = None,
     **options: Any,
@@ -228,6 +240,7 @@ def plan(
     {'total': 'identity', 'ill': 'identity'}
     """
     data, workload = _read(records, columns, place, cuts, tables)
+    limits = [limits] if isinstance(limits, str) else limits
     return release_plan.plan(data, workload, limits=limits, **options)
 
 
@@ -237,12 +250,13 @@ def _names(value: str | Sequence[str], name: str) -> tuple[str, ...]:
 
 def _read(
     records: Any,
-    columns: Sequence[str] | None,
+    columns: str | Sequence[str] | None,
     place: str | Sequence[str] | None,
     cuts: Mapping[str, Sequence[float]] | None,
     tables: Workload | None,
 ) -> tuple[Records | Microdata, Workload]:
     """Return the records, and the tables that are published of them."""
+    columns = None if columns is None else _names(columns, "columns")
     if tables is not None:
         check.instance(tables, Workload, "tables")
     if isinstance(records, str | Path):

@@ -212,6 +212,7 @@ class BreakableAudit:
         self.release = functools.cache(self._release)
         self.told = functools.cache(self._told)
         self.spots = functools.cache(self._spots)
+        self.differences = functools.cache(self._differences)
 
     def _release(self, name, number, broken=None, row=None):
         """Return a release."""
@@ -246,7 +247,7 @@ class BreakableAudit:
             lambda row: Reading("likelihood", self.release(name, 0, None, row)),
         )  # fmt: skip
 
-    def differences(self, broken=None):
+    def _differences(self, broken=None):
         """Return published less true counts of all releases."""
         truth = self.population(None).truth
         parts = [

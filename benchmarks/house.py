@@ -100,8 +100,13 @@ def _dotted(file: Path) -> str:
 
 
 @cache
+def parsed(source: str) -> ast.Module:
+    """Return the tree of a source, which is only read."""
+    return ast.parse(source)
+
+
 def tree(module: str) -> ast.Module:
-    return ast.parse(sources()[module])
+    return parsed(sources()[module])
 
 
 def _lines(texts) -> int:
@@ -239,7 +244,7 @@ def shared_classes() -> dict[str, list[str]]:
 def loose_names(source: str) -> list[str]:
     """Return what a source binds to names that are no nouns or verbs: functions, variables."""
     names = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
                 names.add(name)

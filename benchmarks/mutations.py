@@ -125,7 +125,7 @@ MUTATIONS = (
         "nobody in a leaf", "inference/tree/_kernels.py",
         "lower = max(lower, log_zero) + math.log(2.0)", "lower = lower + math.log(2.0)",
         "the bound of what lies below a leaf's window leaves out the count 0",
-        ("inference/tree/test_posterior.py", "inference/tree/test_leaf_prior.py"),
+        ("inference/tree/test_posterior.py", "inference/tree/test_plan_leaf_prior.py"),
     ),
     # Microdata: exact laws and chains
     Mutation(
@@ -238,11 +238,11 @@ MUTATIONS = (
         ("constraints/test_certificates.py",),
     ),
     Mutation(
-        "weighted cells", "constraints/narrow.py",
+        "weighted cells", "constraints/propagation.py",
         "return -(-needed // a), room // a",
         "return needed // a, room // a",
         "the least number of a weighted cell is rounded down",
-        ("constraints/test_narrow.py", "reconstruction/records/test_kernels.py"),
+        ("constraints/test_propagation_narrow.py", "reconstruction/records/test_kernels.py"),
     ),
     Mutation(
         "cells that no row bounds", "reconstruction/records/kernels.py",

@@ -10,14 +10,13 @@ from oracles import claims as oracle
 from targets import faster, seconds_each
 
 from bayesrisk import datasets as samples, tabulate
-from bayesrisk.constraints.highs import HighsWarm
-from bayesrisk.constraints.sifting import Sifted
+from bayesrisk.constraints.highs import HighsWarm, Sifted
 from bayesrisk.constraints.solvers import make_solver
 from bayesrisk.reconstruction import find_claims
-from bayesrisk.reconstruction.claims.options import ClaimOptions, claim_problem
 from bayesrisk.reconstruction.claims.result import encoded
 from bayesrisk.reconstruction.claims.search.block_system import block_system
 from bayesrisk.reconstruction.claims.search.lattice import matches
+from bayesrisk.reconstruction.claims.verification import ClaimOptions, claim_problem
 from bayesrisk.tables import Workload
 
 

@@ -57,7 +57,8 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_execution_show_tb = True
 nb_merge_streams = True
-local_provisioner.launch_kernel = page_kernels.launch
+if hasattr(os, "fork"):
+    local_provisioner.launch_kernel = page_kernels.launch
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 

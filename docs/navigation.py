@@ -3,17 +3,16 @@
 Furo makes it anew for each of some 500 pages, which takes longer than all else that is written.
 """
 
+import posixpath
 import re
 from typing import Any
 from urllib.parse import urljoin
 
-import furo
-from sphinx.util.osutil import relative_uri
-
 _LINK = re.compile(r'(?<=<a class="reference internal" href=")[^"]*')
 #: Marks of the current page and of the branch that it is on.
 _MARKS = re.compile(
-    r' current(?:-page)?\b|(?<=<a class=")current | checked=""|(?<=<ul) class="current"'
+    r'(?<=<li class="toctree-l\d) current| current-page(?=">)|(?<=<a class=")current '
+    r'| checked=""|(?<=<ul) class="current"'
 )
 
 
@@ -43,7 +42,7 @@ class Tree:
         """Return the lines as they stand beside the pages of a folder."""
         if folder not in self._folders:
             self._folders[folder] = [
-                _LINK.sub(lambda link: relative_uri(folder + "x", link[0]), line)
+                _LINK.sub(lambda link: posixpath.relpath(link[0], folder or "."), line)
                 for line in self.lines
             ]
         return self._folders[folder]
@@ -58,9 +57,8 @@ class Tree:
             branch = any(number in self.above[entry] for entry in own)
             lines[number] = re.sub("<ul>$", '<ul class="current">', line) if branch else line
         for number in own:
-            lines[number] = _LINK.sub("#", lines[number]).replace(
-                '"reference', '"current reference'
-            )
+            line = _LINK.sub("#", lines[number])
+            lines[number] = line.replace('"reference', '"current reference')
         if own:
             lines[own[-1]] = re.sub('(?<=^<li class=")[^"]*', r"\g<0> current-page", lines[own[-1]])
         return "\n".join(lines)
@@ -68,6 +66,8 @@ class Tree:
 
 def install() -> None:
     """Let Furo take the tree of all pages but the first from here."""
+    import furo
+
     whole, made = furo._compute_navigation_tree, []
 
     def beside(context: dict[str, Any]) -> str:

@@ -77,8 +77,7 @@ def serve() -> None:
             arguments, cwd, environment = json.loads(line)
             os.chdir(cwd)
             os.environ.update(environment, JPY_PARENT_PID=os.environ["JPY_PARENT_PID"])
-            nothing = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nothing, 0)
+            os.dup2(os.open(os.devnull, os.O_RDWR), 0)
             os.dup2(2, 1)
             sys.argv[1:] = arguments
             sys.path[0] = ""

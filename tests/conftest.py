@@ -31,7 +31,7 @@ def pytest_addoption(parser):
     parser.addoption("--fuzz-calls", type=int, default=400, help="hostile calls to make")
     parser.addoption("--fuzz-flips", type=int, default=12, help="bits to flip, per command")
     parser.addoption("--fuzz-kills", default="3", help="points to stop at, per command; or all")
-    parser.addoption("--until", type=float, help="when no further test begins: seconds since 1970")
+    parser.addoption("--seconds", type=float, help="of a processor: after them no test begins")
     parser.addoption("--fuzz-seed", type=int, default=1, help="which bits, and which points")
 
 
@@ -45,7 +45,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures are made
 def pytest_runtest_setup(item):
-    marks.leave_out_late(item, item.config.getoption("until"))
+    marks.leave_out_late(item, item.config.getoption("seconds"))
 
 
 def is_hypothesis_test_item(item):

@@ -255,6 +255,35 @@ def exists(name):
     return False
 
 
+def test_the_tree_beside_a_page_is_that_of_another_page_marked_anew(monkeypatch):
+    """Furo's own for both pages, made by hand: hrefs, the open branch, and the page."""
+    monkeypatch.syspath_prepend(DOCS)
+    navigation = importlib.import_module("navigation")
+    box = '<input aria-label="Toggle navigation of B"{} class="toctree-checkbox"/><ul{}>'
+    one = '<li class="toctree-l1{}"><a class="{}reference internal" href="{}">{}</a>'.format
+    two = '<li class="toctree-l2{}"><a class="{}reference internal" href="{}">{}</a></li>'.format
+    on, page = " current", " current current-page"
+    beside_a = f"""<ul class="current">
+{one(page, "current ", "#", "A, the current")}</li>
+{one(" has-children", "", "b/index.html", "B")}{box.format("", "")}
+{two("", "", "b/c.html", "C")}
+</ul>
+</li>
+</ul>"""
+    beside_c = f"""<ul class="current">
+{one("", "", "../a.html", "A, the current")}</li>
+{one(on + " has-children", "", "index.html", "B")}{box.format(' checked=""', ' class="current"')}
+{two(page, "current ", "#", "C")}
+</ul>
+</li>
+</ul>"""
+    for html, known in ((beside_a, "a.html"), (beside_c, "b/c.html")):
+        tree = navigation.Tree(html, known)
+        assert tree.marked("a.html") == beside_a
+        assert tree.marked("b/c.html") == beside_c
+        assert "current" not in tree.marked("elsewhere.html").replace("the current", "")
+
+
 def test_objects_of_reference_pages_exist():
     names = {name for path in PAGES for name in named_objects(path.read_text(encoding="utf-8"))}
     assert len(names) > 200

@@ -13,7 +13,7 @@ from bayesrisk.distributions import sums as convolution
 from bayesrisk.inference.sampling import chains, tree as path_gibbs
 from bayesrisk.inference.tree import _sum_product as _tree_engine
 from bayesrisk.inference.two_levels import model as _two_levels
-from bayesrisk.risk.two_levels import averages as _two_level_question, releases as _two_level_grid
+from bayesrisk.risk.two_levels import averages as _two_level_grid, averages as _two_level_question
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/reference/errors.md"
 ROWS = {

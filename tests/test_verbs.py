@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import bayesrisk as br
+from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import AuditStudy, Protection
 from bayesrisk.risk import Adversary
 
@@ -130,3 +131,39 @@ def test_release_is_the_verb_and_the_room():
     assert br.release.Release is br.Release
     with pytest.raises(TypeError, match="protection"):
         br.release(FRAME)
+
+
+def test_one_name_is_a_sequence_of_one():
+    made = br.release(FRAME, protection="none", columns="sex", place="place")
+    assert made.tables.workload.schema.names == ("sex",)
+    found = br.audit(FRAME, key="sex", secret="ill", protections="none", targets=2)
+    assert found.measures["protection"].unique().tolist() == ["none"]
+    assert br.plan(FRAME, limits="recovered=0", columns="ill").rules is not None
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: br.audit(FRAME, key="sex", secret="ill", protections="none", target=3),
+         ("options must be one of", "got 'target'. Did you mean 'targets'?")),
+        (lambda: br.audit(FRAME, key="sex", secret="ill", protections="none", adversaries=["me"]),
+         ("adversaries must be one of outsider, linker", "got 'me'")),
+        (lambda: br.audit(FRAME, key="sex", secret="ill", protections=["none", "none"]),
+         ("protections must be at least one, each once", "['none', 'none']")),
+        (lambda: br.audit(FRAME.drop(columns="place"), key="sex", secret="ill",
+                          protections="swapping:rate=0.1"),
+         ("must be more than one, between which", "got none; rounding")),
+        (lambda: br.release(FRAME, protection="none", seed="x"), ("seed must be", "got 'x'")),
+        (lambda: br.release(FRAME, protection="rounding"), ("needed: base", "rounding:base=VALUE")),
+        (lambda: br.release(FRAME, protection="rounding:base=5%"), ("base must be", "write 0.05")),
+        (lambda: br.risk_curve("0,1", 0.1), ("rho must be a number", "write 0.1, with a point")),
+        (lambda: br.Release.read("."), ("holds no release", "`bayesrisk release -o` wrote")),
+        (lambda: br.PublishedTables.read("."), ("no such file", "PublishedTables.write")),
+    ],
+)  # fmt: skip
+def test_mistakes_say_what_to_write_and_leave_nothing(call, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BayesRiskError) as caught:
+        call()
+    assert [part for part in said if part not in str(caught.value)] == []
+    assert list(tmp_path.iterdir()) == []

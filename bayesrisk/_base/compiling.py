@@ -176,7 +176,7 @@ class _Elementwise:
 
         return _cached_if_possible(compile_)
 
-    def __call__(self, *args: object, **options: Any) -> Any:
+    def __call__(self, *args: object, **options: object) -> Any:
         return self._ufunc(*args, **options)
 
 

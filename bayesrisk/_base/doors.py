@@ -1,7 +1,5 @@
 """Functions that ask an object, which holds a question, for one of its answers."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import TypeVar

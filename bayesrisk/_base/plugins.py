@@ -12,13 +12,13 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Mapping
+from configparser import ConfigParser
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from bayesrisk._base import interrupts, validation as check
-from bayesrisk._base.wings import wing_points
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -28,6 +28,16 @@ from bayesrisk.exceptions import (
     error_line,
     quote,
 )
+
+
+@functools.cache
+def wing_points() -> dict[str, dict[str, str]]:
+    """Return the entry points of the wings, by group and name, as of an installed package."""
+    points = ConfigParser(delimiters="=", interpolation=None)
+    points.optionxform = str  # type: ignore[assignment, method-assign]
+    points.read(sorted(Path(__file__).parents[1].glob("*/entry_points.txt")), encoding="utf-8")
+    return {group: dict(points[group]) for group in points.sections()}
+
 
 T = TypeVar("T")
 
@@ -70,7 +80,7 @@ class Registry(Generic[T]):
         points = {point.name for point in entry_points(group=self.group)}
         return sorted(points | set(self.builtin) | set(self._registered))
 
-    def make(self, name: str, /, *arguments: object, **parameters: Any) -> T:
+    def make(self, name: str, /, *arguments: object, **parameters: object) -> T:
         """Return the object of a name, made with these arguments and checked."""
         self._check(name)
         factory = self._find(name)
@@ -200,7 +210,7 @@ def is_own(subject: object) -> bool:
     return f"{getattr(subject, '__module__', '')}.".startswith("bayesrisk.")
 
 
-def behind_wall(plugin: Any, subject: str, results: Results) -> Any:
+def behind_wall(plugin: object, subject: str, results: Results) -> Any:
     """Return a plug-in, now of a class like its own whose functions are walled in."""
     kind: Any = type(plugin)
     if is_own(kind) or hasattr(kind, "_behind_wall"):
@@ -243,7 +253,7 @@ def _walled(
     function: Callable[..., Any], name: str, subject: str, results: Mapping[str, type]
 ) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         with Wall(subject, method=True):
             value = function(*args, **kwargs)
         if name in ("prepare", "_prepare") and "release" in results:  # what draws releases later
@@ -275,8 +285,10 @@ def check_names(
         ][len(arguments):]  # fmt: skip
         unknown = [n for n in parameters if n not in named]
         like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
+        recipe = kind == "mechanism" and bool(needed)
         raise ArgumentError(
             kind,
             f"{name!r}: {error}; needed: {', '.join(needed) or 'nothing'}; "
             f"possible: {', '.join(named) or 'nothing'}{''.join(like)}",
+            advice=f"; write {name}:{'=VALUE,'.join(needed)}=VALUE" if recipe else "",
         ) from error

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping, Sized
 from decimal import Decimal, InvalidOperation
-from difflib import get_close_matches
 from fractions import Fraction
 from itertools import islice
 from numbers import Integral, Real
@@ -21,6 +20,7 @@ from bayesrisk.exceptions import (
     ArgumentTypeError,
     DataError,
     ShapeError,
+    did_you_mean as did_you_mean,
     number_advice,
     quote,
 )
@@ -56,8 +56,6 @@ MAX_COUNT = 2**52
 MAX_ELEMENTS = 2**30
 #: Most items that are taken of an iterable without a length.
 MAX_ITEMS = 2**22
-_MAX_NAME = 64  # characters of a name that is compared with those known
-_LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
 #: A fraction, or a decimal; no exponent makes more digits than a double has room for.
 _TEXT = re.compile(
     r"[0-9]{1,18}/0*[1-9][0-9]{0,17}|[+-]?[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?"
@@ -95,7 +93,7 @@ def _bounded(value: object, name: str) -> None:
 def _raw_array(value: object, name: str) -> NDArray[Any]:
     """Return ``value`` as an array of numbers, or raise an error that names the argument."""
     if value is None or isinstance(value, (str, bytes, bool, np.bool_, Mapping)):
-        advice = _TEXTS if isinstance(value, str) else ""
+        advice = (number_advice(value, "a number") or _TEXTS) if isinstance(value, str) else ""
         raise ArgumentTypeError(
             name, "must be a number or an array of them", got=value, advice=advice
         )
@@ -251,7 +249,7 @@ def scalar(value: Any, name: str, **limits: Any) -> float:
     return float(array)
 
 
-def time_limit(value: Any) -> float | None:
+def time_limit(value: object) -> float | None:
     """Return a limit in seconds, > 0, or None."""
     return None if value is None else scalar(value, "time_limit", lower=0.0, bounds="(]")
 
@@ -283,24 +281,6 @@ def choice(value: object, name: str, options: tuple[str, ...]) -> str:
         rule = f"must be one of {', '.join(map(str, options))}"
         raise ArgumentError(name, rule, got=value, advice=did_you_mean(value, options))
     return value
-
-
-def did_you_mean(value: object, options: Iterable[str]) -> str:
-    """Return a question about the option most like a text, or nothing if none is like it."""
-    if not isinstance(value, str) or len(value) > _MAX_NAME:
-        return ""
-    folded = {_folded(o): o for o in options if isinstance(o, str)}
-    word = _folded(value)
-    near = get_close_matches(word, folded, n=1, cutoff=_LIKE)
-    if not near and len(word) > 1:  # a part of a name, or more than it
-        near = [name for name in folded if word in name or (name in word and len(name) > 1)]
-    words = " or ".join(repr(folded[name]) for name in near[:3])
-    return f". Did you mean {words}?" if near else ""
-
-
-def _folded(name: str) -> str:
-    """Return a name without what is easily confused: capitals, hyphens and underscores."""
-    return re.sub(r"[-_.\s]", "", name.lower())
 
 
 def text(value: object, name: str) -> str:
@@ -426,7 +406,7 @@ def frame(value: object, name: str, columns: Iterable[str] = ()) -> "pd.DataFram
     return value
 
 
-def _arrow_frame(value: Any, name: str) -> "pd.DataFrame":
+def _arrow_frame(value: object, name: str) -> "pd.DataFrame":
     """Return the table of another library as a pandas data frame."""
     if not hasattr(value, "__arrow_c_stream__") or isinstance(value, type):
         kind = type(value)

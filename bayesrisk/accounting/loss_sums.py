@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrisk._base.validation import FloatArray
-from bayesrisk.accounting import loss_kernels as kernels
+from bayesrisk.accounting import loss_parts as kernels
 from bayesrisk.accounting.loss_parts import LossPart, Values, transform
 
 _ULP = 2.0**-52

@@ -22,8 +22,8 @@ from .readers.ipums import (
     read_ipums as read_ipums,
     read_ipums_1940 as read_ipums_1940,
 )
-from .readers.nmf.labels import query_cells as query_cells
 from .readers.nmf.reader import NoisyMeasurements as NoisyMeasurements
+from .readers.nmf.rows import query_cells as query_cells
 from .readers.nmf.writer import write_nmf as write_nmf
 from .readers.ppmf import (
     iter_ppmf as iter_ppmf,
@@ -56,7 +56,7 @@ from .studies.measurement_unit import (
     UnitMeasurements as UnitMeasurements,
     unit_measurements as unit_measurements,
 )
-from .studies.nation import NationStudy as NationStudy
+from .studies.nation_attack import NationStudy as NationStudy
 from .studies.occupancy import OccupancyStudy as OccupancyStudy
 from .studies.occupancy_attack import OccupancyAttackStudy as OccupancyAttackStudy
 from .studies.occupancy_risk import (

@@ -1,6 +1,7 @@
 """``bayesrisk attack``: what must be true behind published tables, and which records fit them."""
 
 import functools
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -12,7 +13,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._base import disk
-from bayesrisk._base.wings import wing_points
+from bayesrisk._base.plugins import wing_points
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import TABLES, data_path, made_up_mark
 from bayesrisk.cli.options import (
@@ -24,7 +25,7 @@ from bayesrisk.cli.options import (
     optional_number,
     parse_names,
 )
-from bayesrisk.cli.printing import listed, print_answer, progress, say, warnings_as_lines
+from bayesrisk.cli.printing import print_answer, progress, say, warnings_as_lines
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 
 #: Limits of what may go on for days where nobody asked for any: a tract is one component.  That of
@@ -180,7 +181,9 @@ def attack(
         if source is None:
             return
         target, documents = _output(output), {}
-        for name in [step] if step else [name for name in _STEPS if name != "links"]:
+        if step is None and not runner.resume and runner.shard == "1/1":
+            disk.new_folder(target)
+        for name in [step] if step else list(_RUN):
             place = target if step else target / name
             summary, before, after = _RUN[name](source, place, options, runner)
             documents[name] = summary.to_dict()
@@ -288,6 +291,9 @@ def _reading(
         if "audit" in str(error):
             raise
         advice = f"; if each row is one person, they are records: `bayesrisk audit {tables[0]}`"
+        whole = files[0].parent.parent
+        if (whole / "_manifest.json").is_file():  # as a release writes them for people
+            advice = f"; it is a table of {whole}: `bayesrisk attack {whole} -o OUT`"
         raise error.advised(f"{error.advice}{advice}") from error
     mark = [br.datasets.MADE_UP] if made_up_mark(*files) else []
     for line in [*mark, *reading.screen()]:
@@ -342,6 +348,7 @@ def _read_and_attack(
 
 def _bounds(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:
     """Bound the true counts behind rounded, withheld or otherwise coarsened ones."""
+    from bayesrisk.experiments.folder_attack import step_sentences
     from bayesrisk.experiments.reconstruction import BoundsStudy
 
     study = BoundsStudy(
@@ -353,11 +360,16 @@ def _bounds(tables: Path, output: Path, options: StepOptions, runner: RunOptions
         node_limit=_nodes(options.node_limit, None),
     )
     summary = runner.run(study, output, "bounds")
-    return summary, summary.sentences, [f"{summary.counts:,} counts: {output}/bounds.csv"]
+    return (
+        summary,
+        step_sentences("bounds", summary),
+        [f"{summary.counts:,} counts: {output}/bounds.csv"],
+    )
 
 
 def _records(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:
     """Reconstruct the records behind tables, and say what is proved about them."""
+    from bayesrisk.experiments.folder_attack import step_sentences
     from bayesrisk.experiments.reconstruction import ReconstructionStudy, open_tables
 
     joint = (options.variability or "").endswith("-joint")
@@ -376,13 +388,13 @@ def _records(tables: Path, output: Path, options: StepOptions, runner: RunOption
         known_rule=not options.no_rule,
     )
     summary = runner.run(study, output, "records")
-    sentence = f"{summary.records} records in {output}; blocks: {listed(summary.statuses)}"
-    sentence += "; published counts are read as ranges" * summary.coarsened
-    return summary, [sentence], (f"  no records fit: {text}" for text in summary.conflicts)
+    lines = step_sentences("records", summary, f" in {output}")
+    return summary, lines, (f"  no records fit: {text}" for text in summary.conflicts)
 
 
 def _claims(tables: Path, output: Path, options: StepOptions, runner: RunOptions) -> Answer:
     """Say what must be true of the records behind tables."""
+    from bayesrisk.experiments.folder_attack import step_sentences
     from bayesrisk.experiments.reconstruction import ClaimsStudy
 
     study = ClaimsStudy(
@@ -397,20 +409,20 @@ def _claims(tables: Path, output: Path, options: StepOptions, runner: RunOptions
         known_rule=not options.no_rule,
     )
     summary = runner.run(study, output, "claims")
-    sentence = (
-        f"{summary.claims} verified claims that no table states, {summary.singletons} about one "
-        f"record, in {output}; blocks: {listed(summary.statuses)}"
-    )
+    lines = step_sentences("claims", summary, f" in {output}")
     conflicts = [f"  no records fit: {conflict}" for conflict in summary.conflicts]
-    return summary, [sentence], [*(f"  {example}" for example in summary.examples), *conflicts]
+    return summary, lines, [*(f"  {example}" for example in summary.examples), *conflicts]
 
 
+#: What a folder of tables is asked, one step after the other.
 _RUN = {"bounds": _bounds, "records": _records, "claims": _claims}
 
 
 def _limit(text: str | None, usual: str | None) -> str | None:
     """Return the limit that was asked for, or the usual one of what takes long; None for none."""
     limit = usual if text is None else text
+    if re.fullmatch(r"\s*[\d.]+\s*[a-z]+\s*", limit or ""):
+        raise ArgumentError("time_limit", "must be seconds, such as 60, or none", got=limit)
     return None if limit == "none" else limit
 
 

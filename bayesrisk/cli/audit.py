@@ -258,7 +258,8 @@ def _goal(document: dict[str, Any]) -> "ProtectionGoal | None":
 
     settings = {n: document[n] for n in _GOAL if document.get(n) is not None}
     if settings and "target_ratio" not in settings:
-        raise ArgumentError(f"{', '.join(settings)}: can only be given with a target ratio")
+        option = f"--{min(settings).replace('_', '-')}"
+        raise ArgumentError(f"{option} goes with --target-ratio, such as --target-ratio 2")
     return ProtectionGoal(**settings) if settings else None
 
 

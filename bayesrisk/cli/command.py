@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import errno
 import inspect
+import itertools
 import os
 import re
 import sys
@@ -21,6 +22,8 @@ from bayesrisk.cli.former_names import check_command, check_option
 from bayesrisk.exceptions import ArgumentError, DataError, number_advice, printable, quote
 
 _COUNT = re.compile(r"-\.?\d")
+#: A name in advice that an option can take only in quotes.
+_WITH_COMMA = re.compile(r"Did you mean '([^']*,[^']*)'\?$")
 _ORDER = ("Attack", "Protect", "Risk", "Data", "Setup")
 #: Options that help shows apart from the rest, where there are more; and those that come last.
 _FIRST = 8
@@ -120,10 +123,9 @@ class Command(TyperCommand):
             if not _COUNT.match(name):
                 message = str(getattr(error, "message", ""))
                 rule = "a whole number" if "integer" in message else "a number"
-                for word in words if "valid" in message else ():
-                    value = word.rpartition("=")[2]
-                    if advice := number_advice(value, rule):
-                        error.message = f"{message}, got {quote(value)}{advice}"  # type: ignore[attr-defined]
+                for value in _values(error, words) if "valid" in message else ():
+                    advice = number_advice(value, rule)
+                    error.message = f"must be {rule}, got {quote(value)}{advice}"  # type: ignore[attr-defined]
                 raise
             raise typer.BadParameter(
                 f"{name} is read as an option; put -- before negative counts, after all options: "
@@ -144,9 +146,24 @@ class Command(TyperCommand):
             }
             names = _GIVEN_BY.get(error.argument, (error.argument,))
             option = next((options[name] for name in names if name in options), None)
-            if option is None:
+            near = _WITH_COMMA.search(error.advice)
+            if near is not None:
+                error = error.advised(f"{error.advice} Write '\"{near[1]}\"'")
+            if option is None and near is None:
                 raise
-            raise error.renamed(option) from error
+            raise (error if option is None else error.renamed(option)) from error
+
+
+def _values(error: Exception, words: Sequence[str]) -> list[str]:
+    """Return the values of an option that cannot be read, which stand after its name."""
+    names = getattr(getattr(error, "param", None), "opts", ())
+    after = [b for a, b in itertools.pairwise(words) if a in names]
+    joined = [word.partition("=")[2] for word in words if word.partition("=")[0] in names]
+    return [value for value in (*after, *joined) if not _is_number(value)][:1]
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"[+-]?\d+", text) is not None
 
 
 def _path(ctx: Any) -> str:

@@ -1,5 +1,6 @@
 """Options that mean the same in every command, and how their texts are read."""
 
+import csv
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator
@@ -84,10 +85,16 @@ def parse_sensitivity(text: str) -> float:
 
 
 def parse_names(texts: str | list[str] | None, separator: str = ",") -> list[str]:
-    """Return names that may be repeated, and separated by commas."""
+    """Return names that may be repeated, and separated by commas.
+
+    One that holds a comma stands in double quotes, as in a CSV file.
+    """
     parts = [texts] if isinstance(texts, str) else texts or []
-    names = (name.strip() for text in parts for name in re.split(separator, text))
-    return [name for name in names if name]
+    if separator == ",":
+        rows = (row for text in parts for row in csv.reader([text], skipinitialspace=True))
+    else:
+        rows = (re.split(separator, text) for text in parts)
+    return [name.strip() for row in rows for name in row if name.strip()]
 
 
 @dataclass(frozen=True)

@@ -209,17 +209,23 @@ def warmup(as_json: JsonOption = False, quiet: QuietOption = False) -> None:
 
 def list_(
     kind: Annotated[
-        str, typer.Argument(help="mechanisms, attacks, methods, samples, workloads or schemas.")
-    ],
+        str | None,
+        typer.Argument(help="mechanisms, attacks, methods, samples, workloads or schemas; or all."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List what can be chosen by name, each in a line."""
     from bayesrisk._base import validation as check
 
-    entries = _KINDS[check.choice(kind, "kind", tuple(_KINDS))]()
-    width = max(map(len, entries))
-    lines = (f"{name:{width}s}  {line}" for name, line in entries.items())
-    print_answer(entries, lines, as_json=as_json)
+    kinds = tuple(_KINDS) if kind is None else (check.choice(kind, "kind", tuple(_KINDS)),)
+    entries = {one: _KINDS[one]() for one in kinds}
+    lines = []
+    for one, named in entries.items():
+        indent = "" if kind else "  "
+        lines += [] if kind else [f"{one}:"]
+        width = max(map(len, named))
+        lines += [f"{indent}{name:{width}s}  {line}" for name, line in named.items()]
+    print_answer(entries[kind] if kind else entries, lines, as_json=as_json)
 
 
 def _first_lines(module: str) -> dict[str, str]:
@@ -230,7 +236,10 @@ def _first_lines(module: str) -> dict[str, str]:
         with suppress(ArgumentError):  # one that cannot be loaded is named in a warning
             texts[name] = inspect.getdoc(registry.factory(name))
     lines = {name: (text or "").partition("\n")[0] for name, text in texts.items()}
-    return {name: line.replace(":func:", "").replace("`", "") for name, line in lines.items()}
+    lines = {name: line.removeprefix("Return ") for name, line in lines.items()}
+    return {
+        n: (x[:1].upper() + x[1:]).replace(":func:", "").replace("`", "") for n, x in lines.items()
+    }
 
 
 def _samples() -> dict[str, str]:

@@ -15,7 +15,7 @@ from bayesrisk.cli.command import advised, renamed
 from bayesrisk.cli.data import load_schema, made_up_mark, record_path, union_of_workloads
 from bayesrisk.cli.options import parse_names, parse_number
 from bayesrisk.cli.printing import say
-from bayesrisk.exceptions import ArgumentError, quote
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -251,9 +251,14 @@ def infer_schema(
         for name in names:
             check_column(option, name, frame)
     cuts = _cuts(choices["cuts"] or [], frame)
-    schema = br.Schema.from_frame(
-        typed(frame), name=files[0].path.stem, columns=columns, place=places or None, cuts=cuts
-    )
+    try:
+        schema = br.Schema.from_frame(
+            typed(frame), name=files[0].path.stem, columns=columns, place=places or None, cuts=cuts
+        )
+    except DataError as error:
+        words = error.sentence.removeprefix("frame: ")
+        advice = f"{error.advice}; if it is a published table: `bayesrisk attack {files[0]} -o OUT`"
+        raise DataError(f"{files[0]}: {words}", advice=advice) from error
     if not quiet:
         say(*reading_lines(schema, frame, files, roles))
     return schema
@@ -268,12 +273,18 @@ def check_column(option: str, name: str, frame: "pd.DataFrame") -> None:
 
 def _cuts(texts: Sequence[str], frame: "pd.DataFrame") -> dict[str, list[float]]:
     """Return the numbers at which the groups of columns begin."""
+    import pandas as pd
+
+    from bayesrisk._base.disk.record_file import typed  # slow to import
+
     cuts = {}
     for text in texts:
         name, equals, values = (part.strip() for part in text.partition("="))
         if not equals or not parse_names(values):
             raise ArgumentError(f"--cut must be NAME=NUMBER,NUMBER, got {quote(text)}")
         check_column("--cut", name, frame)
+        if not pd.api.types.is_numeric_dtype(typed(frame[[name]])[name].dtype):
+            raise ArgumentError("--cut", "must be of a column of numbers", got=name)
         cuts[name] = [parse_number(value, f"--cut {name}") for value in parse_names(values)]
         if cuts[name] != sorted(set(cuts[name])):
             order = ",".join(f"{value:g}" for value in sorted(set(cuts[name])))

@@ -6,8 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesrisk._base.validation import BoolArray, IntArray
-from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status
-from bayesrisk.constraints.rows import equal_rows
+from bayesrisk.constraints.model import ENDLESS, IntegerModel, Status, equal_rows
 from bayesrisk.constraints.search import Questions
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 
@@ -221,7 +220,7 @@ def row_ends(
     binding = (np.diff(rows.indptr) > 1) & ((low > least) | (high < most))
     lean = model.part(np.flatnonzero(binding))
     begin = np.flatnonzero(star) if star.size > _FEW else np.arange(star.size)
-    from bayesrisk.constraints.sifting import Sifted  # loads a compiled solver
+    from bayesrisk.constraints.highs import Sifted  # loads a compiled solver
 
     linear = Sifted(lean, begin, deadline=deadline)
     ends = FormEnds(model, linear, rows, (low, high), star, solver=solver, deadline=deadline)

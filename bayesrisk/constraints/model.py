@@ -1,15 +1,20 @@
-"""Whole numbers within bounds under rows: what published tables say of kinds of records.
+"""Whole numbers within bounds under rows, and models in components that share no variable.
 
 A row is exact where its two ends are equal, a range where they differ, and free on a side whose end
 is ``ENDLESS``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import FloatArray, IntArray
@@ -19,8 +24,92 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 ENDLESS = UNBOUNDED
 
 
+class Columns(NamedTuple):
+    """Rows by their columns: the store of a block, whose rows all blocks have.
+
+    The rows of unknown j are ``row[ptr[j]:ptr[j + 1]]``, with the coefficients ``coef``.
+    """
+
+    ptr: IntArray
+    row: IntArray
+    coef: IntArray
+
+
+def by_columns(rows: sp.sparray) -> Columns:
+    """Return the columns of a matrix of rows by unknowns, the rows of each in order."""
+    columns = sp.csc_array(rows)
+    columns.sort_indices()
+    ptr, row = columns.indptr.astype(np.int64), columns.indices.astype(np.int64)
+    return Columns(ptr, row, columns.data.astype(np.int64))
+
+
+def expand(ptr: IntArray, items: IntArray) -> tuple[IntArray, IntArray]:
+    """Return positions of the entries of several compressed rows, and whose each one is."""
+    begin, size = ptr[items], ptr[items + 1] - ptr[items]
+    positions = np.repeat(begin - np.cumsum(size) + size, size) + np.arange(size.sum())
+    return positions, np.repeat(np.arange(items.size), size)
+
+
+def largest_alone(c: Columns, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the largest number of each unknown that every row leaves it, and that one asks for.
+
+    By each row alone, weights being > 0: the first is ``UNBOUNDED`` where no row has an upper end;
+    no row is served by more than the second.
+    """
+    most, need = np.full(c.ptr.size - 1, UNBOUNDED), np.zeros(c.ptr.size - 1, np.int64)
+    used = np.flatnonzero(np.diff(c.ptr))
+    if used.size:
+        # x_j <= H_r / a_rj in every row r of unknown j.
+        top, least = np.maximum(high, 0)[c.row], low[c.row]
+        if (c.coef > 1).any():  # a division takes longer than all the rest
+            top = np.where(top < UNBOUNDED, top // c.coef, UNBOUNDED)
+            least = -(-least // c.coef)
+        most[used] = np.minimum(np.minimum.reduceat(top, c.ptr[used]), UNBOUNDED)
+        need[used] = np.maximum(np.maximum.reduceat(least, c.ptr[used]), 0)
+    return most, need
+
+
+def equal_rows(
+    matrix: sp.csr_array | sp.csc_array, *marks: NDArray[np.generic]
+) -> tuple[IntArray, IntArray]:
+    """Return a number for each row, the same for rows that are equal, and equally marked.
+
+    Numbers increase from 0 by the first row that has each, and these are the second array.
+    """
+    rows = sp.csr_array(matrix)
+    rows.sort_indices()
+    bits = rows.data if rows.data.dtype.itemsize == 8 else rows.data.astype(np.int64)
+    bits = bits.view(np.uint64) ^ (bits.view(np.uint64) >> np.uint64(52))  # floats end in zeros
+    for seed in count():
+        # Equal rows have equal sums of bits times random numbers; what they are made of decides.
+        random = np.random.default_rng(seed).integers(2**64, size=rows.shape[1], dtype=np.uint64)
+        sums = np.append(np.uint64(0), np.cumsum(bits * random[rows.indices]))
+        label = _numbered(
+            *marks, np.diff(rows.indptr), sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+        )
+        first = np.unique(label, return_index=True)[1].astype(np.int64)
+        example = rows[first[label]]
+        equal = np.array_equal(example.indices, rows.indices)
+        if equal and np.array_equal(example.data, rows.data):
+            break
+    return label, first
+
+
+def _numbered(*keys: NDArray[np.generic]) -> IntArray:
+    """Return the number of each combination of keys, in the order of their first places."""
+    # Key by key: to sort whole rows of keys costs about ten times as much.
+    order = np.lexsort(keys)
+    begins = np.ones(order.size, np.bool_)
+    begins[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys])
+    place = np.empty(np.count_nonzero(begins), np.int64)
+    place[np.argsort(order[begins])] = np.arange(place.size)  # equal keys stay in order
+    label = np.empty(order.size, np.int64)
+    label[order] = place[np.cumsum(begins) - 1]
+    return label
+
+
 class Status(StrEnum):
-    """The status of a block, a solution or a question; every member is its text.
+    """The proved state of a block, a solution or a question, such as unique or undecided.
 
     Of solutions (records, households, values of an integer program):
 
@@ -139,3 +228,78 @@ def largest_ends(
     )
     ends = rows.astype(np.float64), variables.astype(np.float64)
     return *ends, int(ends[0].sum()) + 1, int(ends[1].sum()) + 1
+
+
+@dataclass(frozen=True)
+class Components:
+    """A model whose variables and rows stand component by component.
+
+    Those of component k stand from ``first_var[k]`` and ``first_row[k]`` on, and after the last one
+    rows without a variable.  ``variable`` and ``row`` say which of the given model each one was.
+    """
+
+    model: IntegerModel
+    first_var: IntArray
+    first_row: IntArray
+    variable: IntArray
+    row: IntArray
+
+    @property
+    def size(self) -> int:
+        """Number of components."""
+        return self.first_var.size - 1
+
+    @property
+    def owner(self) -> IntArray:
+        """The component of every variable."""
+        return np.repeat(np.arange(self.size), np.diff(self.first_var))
+
+    def variables(self, chosen: Sequence[int]) -> IntArray:
+        """Return the variables of some components, in order."""
+        return expand(self.first_var, np.array(chosen, np.int64))[0]
+
+    def part(self, chosen: Sequence[int]) -> IntegerModel:
+        """Return the model of some components, variables as in :meth:`variables`."""
+        k, m = np.array(chosen, np.int64), self.model
+        variables, rows = (expand(first, k)[0] for first in (self.first_var, self.first_row))
+        ptr: Any = m.rows.indptr
+        entry = expand(ptr, rows)[0]
+        # Variable first_var[k] of the whole model is the one after those of the components before.
+        size = self.first_var[k + 1] - self.first_var[k]
+        n_entries = ptr[self.first_row[k + 1]] - ptr[self.first_row[k]]
+        shift = np.repeat(np.cumsum(size) - size - self.first_var[k], n_entries)
+        place = m.rows.indices[entry] + shift, np.append(0, np.cumsum(ptr[rows + 1] - ptr[rows]))
+        matrix = sp.csr_array((m.rows.data[entry], *place), shape=(rows.size, variables.size))
+        ends = m.row_low[rows], m.row_high[rows]
+        return IntegerModel(m.low[variables], m.high[variables], matrix, *ends)
+
+
+def components(model: IntegerModel) -> Components:
+    """Return a model in components, in the order of their first variables."""
+    n_rows, n_vars = model.rows.shape
+    entries, size = model.rows.tocoo(), n_rows + n_vars
+    row, variable = entries.coords
+    edges = np.ones(row.size, np.int8), (variable, row + n_vars)
+    graph = sp.csr_array(edges, shape=(size, size))
+    count, label = connected_components(graph, directed=False)
+    first = np.full(count, size)
+    np.minimum.at(first, label, np.arange(size))
+    label = np.argsort(np.argsort(first, kind="stable"))[label].astype(np.int64)
+    by_var, by_row = label[:n_vars], label[n_vars:]
+    var_order, row_order = np.argsort(by_var, kind="stable"), np.argsort(by_row, kind="stable")
+    var_rank, row_rank = np.empty(n_vars, np.int64), np.empty(n_rows, np.int64)
+    var_rank[var_order], row_rank[row_order] = np.arange(n_vars), np.arange(n_rows)
+    ranks = row_rank[row], var_rank[variable]
+    matrix = sp.csr_array((entries.data, ranks), shape=(n_rows, n_vars))
+    ends = np.arange(int(by_var.max(initial=-1)) + 2)
+    sorted_model = IntegerModel(
+        model.low[var_order], model.high[var_order], matrix, model.row_low[row_order],
+        model.row_high[row_order],
+    )  # fmt: skip
+    return Components(
+        sorted_model,
+        np.searchsorted(by_var[var_order], ends).astype(np.int64),
+        np.searchsorted(by_row[row_order], ends).astype(np.int64),
+        var_order,
+        row_order,
+    )

@@ -139,9 +139,7 @@ def find_at_least(
     """
     solutions, proved = list[IntArray](), True
 
-    def look(
-        part: tuple[IntArray, IntArray, bool],
-    ) -> list[tuple[IntArray, IntArray, bool]] | None:
+    def look(part: tuple[IntArray, IntArray, bool]) -> list[tuple[IntArray, IntArray, bool]] | None:
         nonlocal proved
         low, high, whole = part
         answer = solver.relax(low, high)

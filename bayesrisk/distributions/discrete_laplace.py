@@ -139,7 +139,7 @@ class DiscreteLaplace(LocatedLaw):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Noise:
-    r"""Discrete Gaussian noise of a zCDP budget, as an agency states it.
+    r"""Discrete Gaussian noise, given by its budget rho.
 
     .. math:: \sigma^2 = \Delta^2 / (2 \rho)
 

@@ -133,7 +133,6 @@ def split_by_place(
 def _tables(
     records: Records | Microdata | Iterable[Records],
 ) -> Iterator[tuple[str, Schema, pa.Table]]:
-    """Yield tables of persons, households and blocks."""
     try:
         pieces = iter([records] if isinstance(records, (Records, Microdata)) else records)
     except TypeError as error:
@@ -161,7 +160,6 @@ def _listed(places: ArrayLike, geography: Geography, schemas: Mapping[str, Schem
 
 
 def _width(first: Schema, schema: Schema, level: str) -> int:
-    """Return the digits of the places of the parts."""
     if first != schema:
         raise ArgumentError(f"records must be of one schema, got {first.name} and {schema.name}")
     geography = schema.geography
@@ -450,7 +448,6 @@ class TabulationStudy(Study):
         return 1.0
 
     def _inner(self, tables: PublishedTables) -> PublishedTables:
-        """Return the tables of levels inside the parts."""
         return select_levels(tables, [n for n in self.published.levels if n not in self._coarse])
 
     def _part(

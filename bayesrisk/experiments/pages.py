@@ -156,7 +156,6 @@ def _printable(value: object) -> object:
 
 
 def _versions() -> str:
-    """Return the versions of what computed and drew."""
     packages = ["numpy", "scipy", "numba", "pandas", "pyarrow", "matplotlib"]
     versions = {package: version(package) for package in packages}
     versions |= {"bayesrisk": __version__, "python": platform.python_version()}

@@ -1,7 +1,5 @@
 """The folder of a plan: rules, settings, certificates, and a report that begins with the answer."""
 
-from __future__ import annotations
-
 import functools
 import json
 import shutil
@@ -16,7 +14,7 @@ from bayesrisk._base import disk, validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk.experiments import pages
 from bayesrisk.release import Release
-from bayesrisk.risk.planning.limits import PROVEN
+from bayesrisk.risk.planning.ladders import PROVEN
 from bayesrisk.risk.planning.release_plan import ReleasePlan
 from bayesrisk.risk.planning.safety import write_certificates
 from bayesrisk.tables.exchange import MADE_UP

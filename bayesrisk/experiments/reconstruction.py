@@ -30,12 +30,11 @@ from bayesrisk._base.validation import IntArray, TextArray
 from bayesrisk.constraints.model import Status
 from bayesrisk.constraints.solvers import checked_nodes, make_solver
 from bayesrisk.exceptions import ArgumentError, DataError, PartFileError
-from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.engine import Study, evenly
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.experiments.runs.pilot import evenly
 from bayesrisk.experiments.table_reports import claims_page, reconstruction_page
-from bayesrisk.reconstruction.claims.options import ClaimOptions, claim_problem
 from bayesrisk.reconstruction.claims.result import one_record
+from bayesrisk.reconstruction.claims.verification import ClaimOptions, claim_problem
 from bayesrisk.reconstruction.records.bounds import bounds_sentences
 from bayesrisk.reconstruction.records.variability import KINDS
 from bayesrisk.release import Release
@@ -83,7 +82,6 @@ class TableSource:
             raise DataError(f"{folder}: must not change while it is read")
 
     def _read(self, number: int) -> PublishedTables:
-        """Return the tables of a part."""
         if self._source_index is None:
             return published(self._folder)
         code = self._codes[number]
@@ -124,7 +122,6 @@ class TableSource:
         return self._part(0)
 
     def _starts(self, unit: str, blocks_per_shard: int) -> IntArray:
-        """Return the number of the first block of every shard."""
         if unit == self.workload.levels[-1]:
             return np.arange(0, self.blocks, blocks_per_shard)
         units = self.workload.schema.geography.ancestors(self._places, unit)
@@ -158,7 +155,6 @@ class TableSource:
 
 
 def _around(tables: PublishedTables, blocks: TextArray, levels: list[str]) -> PublishedTables:
-    """Return the tables of the places around some blocks, of some levels."""
     geography = tables.workload.schema.geography
     rows = {}
     for level in (level for level in tables.workload.levels if level in levels):

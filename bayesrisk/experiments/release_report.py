@@ -1,7 +1,5 @@
 """The report of a release: which tables, what protects them, what it costs, and what is exact."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Mapping, Sequence

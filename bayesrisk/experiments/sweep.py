@@ -26,6 +26,7 @@ from bayesrisk import risk
 from bayesrisk._base.disk.delimited import guarded_table
 from bayesrisk._base.disk.limits import as_config_error
 from bayesrisk._base.display import displayed
+from bayesrisk._base.validation import FloatArray
 from bayesrisk._version import __version__
 from bayesrisk.accounting import census_2020_budget
 from bayesrisk.accounting.privacy_loss import PrivacyLoss
@@ -36,10 +37,9 @@ from bayesrisk.exceptions import (
     OutputError,
     PartFileError,
 )
-from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.engine import Study, evenly
 from bayesrisk.experiments.runs.folder import Layout, RunFolder, config_digest
-from bayesrisk.experiments.runs.pilot import evenly
-from bayesrisk.risk.count.noise_laws import LAWS, NoiseRisk
+from bayesrisk.risk.count.question import LAWS, NoiseRisk
 
 _TEXTS = ("scenario", "noise", "rho_name", "prior_text", "conditionals", "target", "quantity")
 _WHOLE = ("levels", "group_count", "n_siblings", "known_count", "noisy_count")
@@ -215,7 +215,6 @@ class SweepStudy(Study):
         return {"part": _table(self, self._numbers(shard))}
 
     def _numbers(self, shard: int) -> range:
-        """Return the numbers of the settings of a shard."""
         first = shard * self.settings_per_shard
         return range(len(self.settings))[first : first + self.settings_per_shard]
 
@@ -277,7 +276,6 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _all_rows(folder: RunFolder) -> pa.Table:
-    """Return the rows of all parts, in the order of the shards."""
     missing = folder.missing()
     if missing:
         raise PartFileError(
@@ -294,7 +292,6 @@ def _all_rows(folder: RunFolder) -> pa.Table:
 
 
 def _table(study: SweepStudy, numbers: Sequence[int]) -> pa.Table:
-    """Return the rows of some settings, by their numbers."""
     points = _points(study)
     settings, values = [], []
     priors = np.array([prior.value for prior in study.prior])
@@ -344,8 +341,7 @@ def _points(study: SweepStudy) -> list[pd.DataFrame]:
     return every
 
 
-def _value(study: SweepStudy, number: int, law: NoiseRisk, name: str) -> Any:
-    """Return a quantity at all its points in a setting."""
+def _value(study: SweepStudy, number: int, law: NoiseRisk, name: str) -> object:
     _, sensitivity, rho = study.settings[number]
     priors, offsets = np.array([prior.value for prior in study.prior]), np.array(study.released)
     if name in ("decision_accuracy", "decision_baseline"):
@@ -388,7 +384,7 @@ def _whole_release(product: str, rho: float, sensitivity: str) -> PrivacyLoss:
     return PrivacyLoss.of(census_2020_budget(product, total_rho=rho), sensitivity=sensitivity)
 
 
-def _two_levels(study: SweepStudy, number: int, name: str, conditionals: str) -> Any:
+def _two_levels(study: SweepStudy, number: int, name: str, conditionals: str) -> FloatArray:
     """Return an average over the releases of two levels at every point of the hierarchy's axes."""
     _, sensitivity, rho = study.settings[number]
     axes, priors = study.hierarchy, [prior.value for prior in study.prior]
@@ -402,4 +398,5 @@ def _two_levels(study: SweepStudy, number: int, name: str, conditionals: str) ->
             n_siblings=siblings, rho_block=rho.value, rho_group=rho_group, prior=prior,
             sensitivity=sensitivity.value, conditionals=conditionals,
         )  # fmt: skip
-        return _IN_GROUP[name](question, group_count).value
+        average: FloatArray = _IN_GROUP[name](question, group_count).value
+        return average

@@ -1,7 +1,7 @@
 """The TOML file of a sweep: its keys with their bounds, and the study that it describes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from functools import cached_property
@@ -50,7 +50,9 @@ _LARGEST = 10**9  # difference of a released count
 # Numbers and names that stand for budgets, priors and sensitivities.
 
 
-def _number(low: float, high: float, *, open_: bool = False, **details: Any) -> Any:
+def _number(
+    low: float, high: float, *, open_: bool = False, **details: object
+) -> Callable[[object], Fraction]:
     """Return the check of a number or fraction, which is read exactly."""
     brackets = "()" if open_ else "[]"
 
@@ -102,7 +104,6 @@ def _prior(value: object) -> Budget:
 
 
 def _sensitivity(value: object) -> Budget:
-    """Return a sensitivity by its name or its number."""
     if isinstance(value, str) and value in SENSITIVITIES:
         return Budget(value, SENSITIVITIES[value])
     return Budget(str(value), float(_NORM(value)))
@@ -168,7 +169,6 @@ _Entry = Annotated[
 
 
 def _flat(entries: list[Any]) -> list[Budget]:
-    """Return the budgets of entries of any form."""
     return [b for e in entries for b in (e if isinstance(e, list) else e.budgets)]
 
 

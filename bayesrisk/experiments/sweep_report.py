@@ -305,7 +305,6 @@ _SINGLE = (
 
 
 def _answer(averages: Sequence[Average]) -> list[Part]:
-    """Return the first sentence, and one of each panel."""
     if not averages:
         return [_NO_AVERAGES]
     best = max(averages, key=lambda one: one.gain)
@@ -373,7 +372,6 @@ def _average(panel: SweepPanel) -> Average | None:
 
 
 def _question(study: SweepStudy) -> Iterator[Part]:
-    """Yield the question, the adversary and the targets."""
     scenario = Scenario.named(study.scenario)
     yield marked(
         "The question: how sure does a release make an adversary that <em>{}</em>, rather than "
@@ -482,7 +480,7 @@ def _figures(panel: SweepPanel) -> Iterator[Figure]:
 
 def _against_rho(
     plot: str, rows: pd.DataFrame, budgets: Mapping[str, float], *, whole: bool
-) -> Any:
+) -> object:
     """Draw a figure against rho, of a count or of a whole release."""
     group = getattr(plotting, plot)(rows, budgets=budgets)
     if whole:

@@ -19,16 +19,17 @@ from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import displayed, several as first_of
 from bayesrisk._version import __version__
 from bayesrisk.constraints.model import Status
-from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
+from bayesrisk.exceptions import ArgumentError, BayesRiskError
 from bayesrisk.experiments import pages
-from bayesrisk.experiments.attack_words import (
+from bayesrisk.experiments.folder_attack import attack_folder
+from bayesrisk.experiments.pages import Part
+from bayesrisk.experiments.table_reports import (
     attack_quotes,
     bounds_figures,
     hidden_sentences,
     linked,
     placed,
 )
-from bayesrisk.experiments.pages import Part
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.reconstruction import Proofs
 from bayesrisk.reconstruction.claims.result import Claims, one_record, several
@@ -53,11 +54,7 @@ _CAPTIONS = {
 _TOGETHER = "together without a solution: "
 _MUST = "This must be true, if the tables were read as they are meant:"
 _STEPS = ("bounds", "claims", "records", "likely", "combinations")
-_TEXTS = "must be text files, workbooks or data frames as an agency publishes them, or a reading"
-_ONE_BY_ONE = (
-    "; ask for one step at a time: br.count_bounds(tables), br.find_claims(tables) or "
-    "br.reconstruct(tables, scope=tables.workload.levels[-1])"
-)
+_SECONDS = 60.0  # for all steps
 _MOST_READINGS = 60  # that are tried where no records fit
 
 
@@ -74,12 +71,10 @@ class _Clock:
 
     @property
     def share(self) -> float | None:
-        """Seconds for the next step."""
         return None if self.left is None else self.left / 2
 
     @property
     def ended(self) -> bool:
-        """Whether the time is over."""
         return self.end is not None and time.monotonic() >= self.end
 
 
@@ -99,27 +94,27 @@ class AttackAnswer:
         fit and ``likely`` records, as far as they were found.
     facts : dict
         Numbers of counts that are coarsened, recovered, and more.
-    reading : TableReading
-        How the tables were read.
+    reading : TableReading, optional
+        How the tables were read; None of a folder or a release, which need no reading.
     """
 
     sentences: list[str]
     last: list[str]
     frames: dict[str, pd.DataFrame]
     facts: dict[str, int]
-    reading: TableReading
+    reading: TableReading | None
 
     def _answer(self) -> list[str]:
         return self.sentences
 
 
 def attack(
-    tables: TableReading | str | Path | pd.DataFrame | Sequence[Any],
+    tables: TableReading | PublishedTables | Release | str | Path | pd.DataFrame | Sequence[Any],
     folder: str | Path | None = None,
     *,
     accept: bool = False,
     seed: int = 0,
-    time_limit: float | None = 60.0,
+    time_limit: float | None = _SECONDS,
     proofs: int = 10,
     made_up: bool = False,
     say: Callable[[str], None] | None = None,
@@ -133,7 +128,9 @@ def attack(
     Parameters
     ----------
     tables : TableReading, path-like, data frame, or sequence of paths or frames
-        Tables as they were read, with no question left; or published tables, which are read.
+        Tables as they were read, with no question left; or published tables, which are read.  Or
+        :class:`PublishedTables`, a :class:`Release`, or the folder of one: then bounds, records and
+        claims are found as `bayesrisk attack FOLDER` does, each in a folder of its own.
     folder : path-like, optional
         New or empty: ``report.html``, ``bounds.csv``, ``claims.csv``, ``records.csv``,
         ``likely.csv``, ``reading.toml`` (what was assumed), ``tables`` (for other commands), and
@@ -145,7 +142,7 @@ def attack(
         Of the draws of likely records, where there is no exact law.
     time_limit : float, optional
         Seconds of the clock for all steps; each takes at most half of what is left, and says what
-        it leaves open.
+        it leaves open.  Of a folder, for each place and step; by default there is no limit then.
     proofs : int, default 10
         Certificates of so many claims, in the order of the report, and of so many bounds, those of
         published counts first; and of unique records, or of a contradiction.  0 for none.
@@ -162,9 +159,7 @@ def attack(
     Raises
     ------
     ArgumentError
-        If a guess about the reading was not confirmed: ``accept=True`` confirms all.  Or if the
-        tables were read already, such as those of a release or a folder: the steps take these one
-        by one (:func:`count_bounds`, :func:`find_claims`, :func:`reconstruct`).
+        If a guess about the reading was not confirmed: ``accept=True`` confirms all.
 
     Examples
     --------
@@ -173,6 +168,16 @@ def attack(
     >>> found.sentences[0]
     'The one hidden count can be worked out; it is a single record.'
     """
+    if (release := _earlier_release(tables)) is not None:
+        if settings or seed or proofs != 10:
+            name = min(settings) if settings else "seed" if seed else "proofs"
+            raise ArgumentError(name, "goes with tables that are read, not with a folder of tables")
+        keep = None if folder is None else check.path(folder, "folder")
+        if keep is not None:
+            disk.new_folder(keep)
+        limit = None if time_limit == _SECONDS else check.time_limit(time_limit)
+        answer = attack_folder(release, keep, time_limit=limit, say=say, progress=progress)
+        return AttackAnswer(answer[0], [], *answer[1:], None)
     reading = _reading(tables, settings)
     if check.flag(accept, "accept"):
         reading = reading.accepted()
@@ -204,27 +209,20 @@ def attack(
     return AttackAnswer(sentences, run.last, run.frames, dict(run.facts), reading)
 
 
+def _earlier_release(tables: Any) -> PublishedTables | Release | Path | None:
+    """Return tables that were read or made before, or the folder that holds them; else None."""
+    one = tables[0] if isinstance(tables, list | tuple) and len(tables) == 1 else tables
+    if isinstance(one, str | Path):
+        return Path(one) if Path(one).is_dir() else None
+    return one if isinstance(one, PublishedTables | Release) else None
+
+
 def _reading(tables: Any, settings: Mapping[str, object]) -> TableReading:
-    """Return the reading of published tables, or the one that is given."""
     if isinstance(tables, TableReading):
         if settings:
             raise ArgumentError(f"{min(settings)} goes with paths and frames, not with a reading")
         return tables
     several = tables if isinstance(tables, list | tuple) else [tables]
-    for one in several:
-        if isinstance(one, PublishedTables):
-            kind, source = type(one).__name__, ""
-        elif isinstance(one, Release):
-            kind, source = type(one).__name__, ", with tables = release.tables"
-        elif isinstance(one, str | Path) and Path(one).is_dir():
-            kind, source = (
-                f"folder {quote(str(one))}",
-                ", with tables = br.PublishedTables.read(FOLDER)",
-            )
-            source += "; or write `bayesrisk attack FOLDER --only bounds -o OUT`"
-        else:
-            continue
-        raise ArgumentError("tables", _TEXTS, shown=kind, advice=f"{_ONE_BY_ONE}{source}")
     if all(isinstance(one, str | Path) for one in several):
         return TableReading.read(tables, **settings)
     return TableReading.from_frame(tables, **settings)
@@ -597,7 +595,6 @@ class _Certificates:
         return replace(bounds, counts=frame.assign(proof=files))
 
     def answer(self) -> list[str]:
-        """Return the sentence of the number of certificates."""
         every = [bool(certificate) for part in self.parts for certificate in part.certificates]
         proved, unproved = sum(every), len(every) - sum(every)
         text = (

@@ -14,15 +14,13 @@ from .count.postprocessed import (
     postprocess as postprocess,
     postprocessed_posterior as postprocessed_posterior,
 )
-from .microdata.knowledge import KnownRecords as KnownRecords
 from .microdata.posterior import microdata_posterior as microdata_posterior
-from .microdata.prior import RecordPrior as RecordPrior
+from .microdata.prior import KnownRecords as KnownRecords, RecordPrior as RecordPrior
 from .microdata.questions import MemberQuestion as MemberQuestion, RecordQuestion as RecordQuestion
 from .sampling.chains import diagnose as diagnose, to_arviz as to_arviz
 from .sampling.tree import sample_tree as sample_tree
 from .simulated import simulated_likelihood as simulated_likelihood
-from .tree.leaf_prior import LeafPrior as LeafPrior
-from .tree.posterior import tree_posterior as tree_posterior
+from .tree.plan import LeafPrior as LeafPrior
+from .tree.posterior import target_posteriors as target_posteriors, tree_posterior as tree_posterior
 from .tree.structure import Tree as Tree
-from .tree.targets import target_posteriors as target_posteriors
 from .two_levels.posterior import hierarchical_posterior as hierarchical_posterior

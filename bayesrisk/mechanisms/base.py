@@ -16,7 +16,7 @@ from bayesrisk.accounting.budget import positive
 from bayesrisk.exceptions import ArgumentError, PluginError, quote
 from bayesrisk.mechanisms.samplers import stated_samplers
 from bayesrisk.release import MechanismSpec, Release, TrueCounts
-from bayesrisk.release.words import law_words
+from bayesrisk.release.specification import law_words
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema, Table, Workload, tabulate
 from bayesrisk.tables.cells import CellSpace, code_kinds
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata

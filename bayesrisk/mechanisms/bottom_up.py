@@ -90,7 +90,6 @@ def _source(rows: Mapping[str, Rows], split: list[str], name: str) -> tuple[str,
 
 
 def _is_split(rows: Rows) -> bool:
-    """Return whether every record is in exactly one cell."""
     return bool(np.all(rows.sum(axis=0) == 1))
 
 

@@ -24,7 +24,6 @@ class _Share(NamedTuple):
     tables: tuple[str, ...] | None
 
     def share(self, workload: Workload) -> Workload:
-        """Return the tables of a workload that it publishes."""
         return workload if self.tables is None else workload.select(tables=list(self.tables))
 
 

@@ -308,7 +308,6 @@ class DiscreteLaplaceMechanism(_NoiseMechanism):
 def _draws(
     law: NoiseSpec, vetted: SeenDraws | None, rng: np.random.Generator
 ) -> Callable[[int], IntArray]:
-    """Return the function that draws the noise of a table."""
     if vetted is not None:
         return partial(vetted.draw, law)
     noise = law.to_law()
@@ -316,7 +315,6 @@ def _draws(
 
 
 def _overlaps(overlap: object, budgets: Budgets) -> dict[tuple[str, str], int]:
-    """Return the overlap of every budgeted table."""
     if not isinstance(overlap, Mapping):
         number = check.integer(overlap, "overlap", lower=1, upper=2**20)
         return dict.fromkeys(budgets, number)

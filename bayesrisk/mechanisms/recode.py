@@ -209,7 +209,6 @@ def _stated(groups: object, name: str) -> list[list[int]] | list[int]:
 
 
 def _code_groups(attribute: Attribute, groups: list[list[int]] | list[int], name: str) -> IntArray:
-    """Return the group of every code of an attribute."""
     label = f"groups[{name!r}]"
     codes = np.arange(attribute.first, attribute.last + 1, dtype=np.int64)
     listed = [c for one in groups for c in (one if isinstance(one, list) else [one])]

@@ -1,7 +1,5 @@
 """A rule of its own for each table and level: merged categories, and what is done to a count."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -143,7 +141,6 @@ class Rule:
 
 
 def _group_words(codes: Any) -> str:
-    """Return groups of codes in words."""
     if not isinstance(codes[0], int):
         return f"{len(codes)} merged groups"
     widths = {b - a for a, b in itertools.pairwise(codes)}
@@ -245,7 +242,6 @@ class RulesByTable(BaseMechanism):
 
 
 def _only(tables: PublishedTables, keys: Collection[Key]) -> PublishedTables:
-    """Return some of the tables alone."""
     work = tables.workload
     part = Workload(work.schema, {key: work.tables[key] for key in work.tables if key in keys})
     geoids = {level: tables.geoids[level] for level in part.levels}

@@ -16,6 +16,7 @@ from .attacks import (
 from .audit import (
     plot_audit as plot_audit,
     plot_beliefs as plot_beliefs,
+    plot_plan as plot_plan,
     plot_statements as plot_statements,
     plot_tradeoff as plot_tradeoff,
 )
@@ -30,7 +31,6 @@ from .counts import (
     plot_privacy_loss as plot_privacy_loss,
     plot_risk as plot_risk,
 )
-from .plan import plot_plan as plot_plan
 
 Axes = _canvas.Axes
 Panels = _canvas.Panels

@@ -201,7 +201,6 @@ def _named(axes: Axes, frame: pd.DataFrame, column: str) -> tuple[list[Any], lis
 
 
 def _legend(axes: Axes, frame: pd.DataFrame, column: str, title: str, **placement: Any) -> None:
-    """Name each line by its value."""
     handles, names = _named(axes, frame, column)
     bound = axes.plot([], [], **canvas.DOTTED)
     axes.legend([*handles, *bound], [*names, "not processed"], title=title, **placement)
@@ -355,7 +354,6 @@ _NOTHING = canvas.GREY | {"linestyle": (0, (6, 3))}
 
 
 def _kinds(rows: pd.DataFrame) -> pd.Series:
-    """Return the kind of each release, by which it is coloured."""
     included = rows["decision"] > rows["decision"].groupby(rows["_map"]).transform("min")
     labels = np.where(included, "with", "without")
     kinds = pd.Series(np.where(rows["change"] == "none", labels, rows["change"]), index=rows.index)

@@ -125,11 +125,7 @@ class Matching:
 
 
 def match_records(
-    left: Columns,
-    right: Columns,
-    *,
-    keys: Sequence[Sequence[str]],
-    rng: Seed,
+    left: Columns, right: Columns, *, keys: Sequence[Sequence[str]], rng: Seed
 ) -> Matching:
     """Return the pairs of records of two files that agree on each key in turn, without replacement.
 

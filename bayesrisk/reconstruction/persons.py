@@ -41,7 +41,7 @@ _RANGES = {"sex": (0, 1), "age": (0, 110), "race": (1, 63), "hisp": (0, 1)}
 
 @dataclass(frozen=True, eq=False)
 class Persons:
-    """Records of persons that have been checked.
+    """Records of persons: block, sex, age, race and Hispanic origin, checked.
 
     Every function of linkage takes a frame or this.  Make it where a file is read, and hand it on.
 

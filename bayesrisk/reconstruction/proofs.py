@@ -22,9 +22,9 @@ from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk.constraints.model import Status
 from bayesrisk.reconstruction import check_proof
-from bayesrisk.reconstruction.claims.options import ClaimOptions
 from bayesrisk.reconstruction.claims.result import Claims, several
 from bayesrisk.reconstruction.claims.search.space import Rules
+from bayesrisk.reconstruction.claims.verification import ClaimOptions
 from bayesrisk.reconstruction.prover import (
     CertifiedCounts,
     Json,
@@ -152,7 +152,7 @@ def prove(
     queries: Workload | None = None,
     **options: object,
 ) -> Proofs:
-    """Return certificates of what is proved in an answer, which one small file checks.
+    """Return certificates of what is proved, which others can check without this package.
 
     Each is made from the published counts anew, and accepted by the checker before it is returned.
 

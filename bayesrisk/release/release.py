@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import pandas as pd
+
 from bayesrisk._base import disk, validation as check
 from bayesrisk._base.display import displayed, several, short
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
-from bayesrisk.release.specification import MechanismSpec
-from bayesrisk.release.words import PLACES, law_words
+from bayesrisk.release.specification import PLACES, MechanismSpec, law_words
 from bayesrisk.tables import PopulationChange, exchange
 from bayesrisk.tables.exchange import ABOVE, MANIFEST, PARTITIONS, Partitions
 from bayesrisk.tables.likelihoods import same_keys
@@ -117,7 +118,7 @@ class ReleaseIndex:
 @displayed
 @dataclass(frozen=True)
 class Release:
-    """Published tables with the spec of what protects them.
+    """Published tables, and the public description of how they were made.
 
     Attributes
     ----------
@@ -171,7 +172,7 @@ class Release:
             *(f"{several(names, 4)}: {text}." for text, names in list(laws.items())[:4]),
         ]
 
-    def _shown_frame(self) -> Any:
+    def _shown_frame(self) -> pd.DataFrame:
         return self.tables._shown_frame()
 
     def write(self, folder: str | Path, *, replace: bool = False, readable: bool = True) -> Path:
@@ -210,6 +211,11 @@ class Release:
         """Return the release that :meth:`write` wrote, of all parts if by place."""
         source = check.path(folder, "folder")
         file = source / RELEASE_FILE
+        if not disk.is_object(source) and not file.exists():
+            advice = ": give the folder that Release.write or `bayesrisk release -o` wrote"
+            raise DataError(
+                f"{source}: holds no release ({RELEASE_FILE} is not there)", advice=advice
+            )
         if Partitions.there(source):
             index = ReleaseIndex.read(source)
             for name in index.releases:

@@ -15,14 +15,15 @@ from .count.averages import (
     compose_risk as compose_risk,
     marginal_count_posterior as marginal_count_posterior,
 )
-from .count.budgets import rho_for_risk as rho_for_risk
-from .count.curve import RiskCurve as RiskCurve, risk_curve as risk_curve
-from .count.distribution import risk_distribution as risk_distribution
-from .count.epsilon import (
+from .count.budgets import (
+    RiskCurve as RiskCurve,
     attainable_epsilon as attainable_epsilon,
     decision_epsilon as decision_epsilon,
     implied_epsilon as implied_epsilon,
+    rho_for_risk as rho_for_risk,
+    risk_curve as risk_curve,
 )
+from .count.distribution import risk_distribution as risk_distribution
 from .count.misspecified import misspecified_risk as misspecified_risk
 from .count.postprocessing import (
     PostprocessingRisk as PostprocessingRisk,
@@ -45,10 +46,16 @@ from .linkage.agreement import (
     compare_with_truth as compare_with_truth,
     inference_without_record as inference_without_record,
 )
-from .linkage.majority import majority_inference as majority_inference
-from .linkage.race_counts import race_ethnicity_counts as race_ethnicity_counts
+from .linkage.majority import (
+    majority_inference as majority_inference,
+    race_ethnicity_counts as race_ethnicity_counts,
+)
 from .linkage.reidentification import reidentify as reidentify
 from .linkage.variability import variability_quantiles as variability_quantiles
+from .mechanism.hypotheses import (
+    MechanismOptions as MechanismOptions,
+    MechanismQuestion as MechanismQuestion,
+)
 from .mechanism.many import (
     compare_mechanisms as compare_mechanisms,
     mechanism_risk_of_many as mechanism_risk_of_many,
@@ -58,20 +65,14 @@ from .mechanism.posterior import (
     mechanism_risk as mechanism_risk,
     simulated_marginal_posterior as simulated_marginal_posterior,
 )
-from .mechanism.question import (
-    MechanismOptions as MechanismOptions,
-    MechanismQuestion as MechanismQuestion,
-)
 from .membership import (
     rho_for_advantage as rho_for_advantage,
     simulated_tradeoff as simulated_tradeoff,
     tradeoff_curve as tradeoff_curve,
 )
 from .microdata import first_look as first_look, repeated_microdata as repeated_microdata
-from .planning.ladders import Ladder as Ladder
-from .planning.limits import PlanLimits as PlanLimits
+from .planning.ladders import Ladder as Ladder, PlanLimits as PlanLimits
 from .planning.release_plan import ReleasePlan as ReleasePlan, plan as plan
-from .statements.about_people import statements_about_people as statements_about_people
 from .statements.claims import (
     claim_precision as claim_precision,
     claim_priors as claim_priors,
@@ -79,5 +80,6 @@ from .statements.claims import (
     records_identified as records_identified,
 )
 from .statements.residual import residual_risk as residual_risk
+from .statements.results import statements_about_people as statements_about_people
 from .statements.statements import Statements as Statements
 from .two_levels.question import TwoLevels as TwoLevels

@@ -459,7 +459,6 @@ class PopulationChange:
 
 
 def _pair_labels(pairs: IntArray, labels: Sequence[str]) -> tuple[str, ...]:
-    """Return a label for every pair of values."""
     texts = []
     for first, later in pairs.tolist():
         if first < 0:

@@ -278,7 +278,8 @@ def read(
 def _manifest(folder: Path) -> dict[str, Any]:
     file = folder / MANIFEST
     if not file.exists():
-        raise DataError(f"{file}: is not the manifest of tables: no such file")
+        advice = ": give the folder that PublishedTables.write or Release.write wrote"
+        raise DataError(f"{file}: is not the manifest of tables: no such file", advice=advice)
     manifest = disk.read_document(file)
     try:
         plain = (

@@ -23,8 +23,7 @@ from bayesrisk.tables.exchange import (
     refuse_others,
     write_parquet,
 )
-from bayesrisk.tables.recoding import recoded
-from bayesrisk.tables.records import SCHEMA_NAME, Records
+from bayesrisk.tables.records import SCHEMA_NAME, Records, recoded
 from bayesrisk.tables.schema import Schema
 
 #: The list of places of those who publish the places where somebody lives, and say so.
@@ -136,7 +135,6 @@ class Microdata:
         _check_inside(self._lived(), codes)
 
     def _lived(self) -> TextArray:
-        """Return the places with a record, sorted."""
         units = [unit for unit in (self.persons, self.households) if unit is not None]
         return np.unique(np.concatenate([unit.places()[0] for unit in units]))
 
@@ -195,7 +193,6 @@ class Microdata:
 
 
 def _size(data: Microdata) -> int:
-    """Return the bytes that the records take."""
     units = (data.persons, data.households)
     return sum(int(records.table.nbytes) for records in units if records is not None)
 

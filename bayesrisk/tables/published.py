@@ -165,7 +165,6 @@ def _checked_places(geoids: object, schema: Schema, level: str, name: str) -> Te
 
 
 def _check_same(schema: Schema, other: Schema) -> None:
-    """Refuse records of two schemas."""
     if other != schema:
         raise ArgumentError(
             f"records must be of schema {schema.name!r} ({schema.geography.name}), "
@@ -694,10 +693,7 @@ def under_laws(tables: PublishedTables, laws: Mapping[Key, Likelihood]) -> Publi
 
 
 def assumed_true(
-    laws: Mapping[Key, Likelihood],
-    keys: Iterable[Key],
-    *,
-    taken_as_true: bool | None,
+    laws: Mapping[Key, Likelihood], keys: Iterable[Key], *, taken_as_true: bool | None
 ) -> bool:
     """Return whether reading some tables as true counts assumes what their laws do not say.
 

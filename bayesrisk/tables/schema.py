@@ -201,7 +201,6 @@ def built_in_geographies() -> dict[str, Geography]:
 
 
 def _geography(name: str) -> Geography:
-    """Return a built-in geography."""
     geographies = built_in_geographies()
     return geographies[check.choice(name, "geography", tuple(sorted(geographies)))]
 

@@ -17,8 +17,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import displayed, several
 from bayesrisk._base.validation import IntArray
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, ConfigError, quote
-from bayesrisk.tables._definitions import described, distinct_tables, parsed
-from bayesrisk.tables._grammar import Key as Key, Table
+from bayesrisk.tables._grammar import Key as Key, Table, described, distinct_tables, parsed
 from bayesrisk.tables.cells import code_kinds, joint_kinds
 from bayesrisk.tables.schema import Schema, definition, definition_names
 
@@ -184,7 +183,6 @@ class _Search:
             self.maps.append(maps)
 
     def run(self) -> int:
-        """Return the largest sum."""
         if not self.order:
             return 0
         self._descend(0, [()] * len(self.terms))
@@ -215,7 +213,7 @@ _KINDS = ("add-remove", "change-one", "change-in-place")
 @displayed
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Tables of counting queries, each at a level of a geography.
+    """The tables to be counted, each at a level of geography.
 
     Attributes
     ----------

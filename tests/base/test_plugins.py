@@ -38,15 +38,9 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 CONCLUSIONS = [METHODS, STATEMENTS, POPULATIONS]
 ALL = [MECHANISMS, SAMPLERS, ATTACKS, EXECUTORS, SOLVERS, *CONCLUSIONS]
 MADE = {
-    "mechanism": "release",
-    "sampler": "draw",
-    "attack": "run",
-    "executor": "submit",
-    "solver": "solve",
-    "method": "weights",
-    "statement": "labels",
-    "population": "__call__",
-}
+    "mechanism": "release", "sampler": "draw", "attack": "run", "executor": "submit",
+    "solver": "solve", "method": "weights", "statement": "labels", "population": "__call__",
+}  # fmt: skip
 
 
 @runtime_checkable

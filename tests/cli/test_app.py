@@ -408,3 +408,10 @@ def test_what_this_machine_lacks_is_told_from_a_defect(error, defect, monkeypatc
         main()
     assert stop.value.code == 1
     assert ("this is a defect of bayesrisk" in capsys.readouterr().err) == defect
+
+
+def test_a_number_that_is_none_is_named():
+    command = [sys.executable, "-m", "bayesrisk", "audit", "x.csv", "--targets", "ten"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "'--targets': must be a whole number, got 'ten'" in done.stderr

@@ -23,6 +23,34 @@ READ = ["counts=exact", "totals=complete", "columns.age group=age", "columns.cat
 SET = [word for text in READ for word in ("--set", text)]
 
 
+def test_a_folder_and_a_release_are_attacked_as_on_the_command_line(run, tmp_path):
+    frame = pd.DataFrame({"sex": ["F", "M"] * 10, "ill": ["no"] * 17 + ["yes"] * 3})
+    made = br.release(frame, protection="rounding:base=5,method=nearest", folder=tmp_path / "R")
+    made.tables.write(tmp_path / "T")
+    status, said, _ = run("attack", tmp_path / "R", "-o", tmp_path / "cli")
+    assert status == 0
+    files = ("bounds/bounds.csv", "records/records.parquet", "claims/claims.parquet")
+    for number, tables in enumerate(
+        (made, made.tables, [made.tables], tmp_path / "R", str(tmp_path / "R"), tmp_path / "T")
+    ):
+        steps, lines, out = [], [], tmp_path / f"out {number}"
+        found = br.attack(
+            tables, out, say=lines.append, progress=lambda *step, to=steps: to.append(step)
+        )
+        for file in files:
+            assert (out / file).read_bytes() == (tmp_path / "cli" / file).read_bytes()
+        assert steps == [(1, 3), (2, 3), (3, 3)]
+        assert lines == found.sentences
+        assert lines[0] in said
+        assert found.reading is None
+        bounds = br.count_bounds(made.tables).counts
+        assert found.frames["bounds"]["low"].tolist() == bounds["low"].tolist()
+        assert found.frames["bounds"]["geoid"].tolist() == bounds["geoid"].tolist()
+        # Of the counts 20, 17 and 3 of 20 people some are changed by rounding to fives.
+        assert found.facts["coarsened"] == int((bounds["low_stated"] < bounds["high_stated"]).sum())
+        assert 16 <= found.facts["records"] == len(found.frames["records"]) <= 24
+
+
 def test_two_files_become_proofs_and_a_report(run, tmp_path):
     out = tmp_path / "attack"
     status, said, _ = run("attack", *CLINIC, "-o", out, *SET, "--json")

@@ -37,6 +37,8 @@ CASES = """
 --prior .5 --hierarchy={levels} --rho 1 | states its noise
 = sweep
 no.toml -o {out} | no such file or folder: no.toml
+{used} -o {out} | must be a TOML file of a sweep
+{own} -o {out} | must be a TOML file of a sweep .. sample:dare-county-sweep
 sample:dare-county-sweep -o {out} --shard 2 | --shard must be i/n
 sample:dare-county-sweep -o {out} --shard 3/2 | --shard must be <= 2, got 3
 sample:dare -o {out} | of this kind: dare-county-sweep, granville-county
@@ -80,7 +82,7 @@ no -o {out} --tables pl94 | no such file or folder: no
 {own} -o {out} --cut age | --cut must be NAME=NUMBER,NUMBER
 {own} -o {out} --cut ages=1 | --cut .. patient, clinic, age
 {own} -o {out} --cut age=x | --cut age must be .. 'x'
-{own} -o {out} --cut sex=1 |3 'sex' .. must hold numbers
+{own} -o {out} --cut sex=1 | --cut must be of a column of numbers, got 'sex'
 {own} -o {out} --cut age=9,3 | --cut of 'age' must increase
 {own} -o {out} --tables sf1-blok | --tables .. 'sf1-block'
 {own} -o {out} --tables sf1-block --place clinic | --place goes with files
@@ -117,6 +119,7 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --whole --resume | --resume goes with --by
 = release {own} -o {out} --quiet
 --place clinic | --protection must be given .. list
+--place clinic --protection rounding:bse=3 | write rounding:base=5 .. no 'bse'. Did you mean 'base'?
 --place clinic --protection swapping | swapping needs rate .. write swapping:rate=0.05
 --from-audit {own} | --protection NAME go together
 --protection none --set x=1 --tables pl94 | --set does not go with
@@ -129,11 +132,15 @@ sample:hospital --by region | --by must be one above the places .. schema 'hospi
 --protection swapping:rate=2 | rate must be in [0, 1], got
 --protection identity --known aeg | --known must be one of
 --protection identity --adversary outsider --known aeg | --known must be one of
---protection identity --quantile 0.5 --against linker --steps 0 | can only be given with a target
+--protection identity --quantile 0.5 --against linker --steps 0 | --against goes with --target-ratio
+--protection identity --protection identity | --protection must be at least one, each once
 --protection identity --adversary link | --adversary must be one of
 --protection identity --method guess | --method must be one of
 --protection identity --only ages | must be one of total, age
+= attack {tables}
+-o {used} | must be new or an empty folder; nothing was changed
 = attack --only claims {tables} -o {out}
+--time-limit 1m | --time-limit must be seconds, such as 60, or none, got '1m'
 --columns colour | columns must be one of
 --max-columns 0 | --max-columns must be
 --time-limit 0 | --time-limit must be
@@ -175,7 +182,15 @@ sf1 {people} --state VT | --state goes with
 ipums {own} | --codebook must be given
 pl94 {people} --dataset ds248 | --dataset goes with --from nhgis
 sf1 {pop} --workload sf1-block --table P | --table must be one
+= release --protection none -o {out}
+{semicolons} |3 separated by commas, got ';' .. save it with commas
+{latin} |3 save it as text in UTF-8
+{counts} |3 counts.csv: column 'n' .. `bayesrisk attack
+= plan {own} -o {out} --quiet
+--limit gain=3,5 | --limit must be NAME=NUMBER, got '3,5': write 3.5, with a point
 = audit
+{own} -o {out} --quiet --columns age,sex --protection swapping:rate=.1 | be more than one .. none
+{odd} --known race | Did you mean 'race, group'? Write '"race, group"'
 sample:hospital --known x | --known: column must be one of region, .. got 'x'
 sample:hospital --known '' | --known must name a column
 sample:dare-county-sweep --known a | must be a sample of microdata
@@ -183,11 +198,13 @@ sample:fifty-blocks --known a --schema pl94 | --schema goes
 {used}/notes.txt --known a | records must end in .parquet or .csv
 sample:synthetic-county | --known must be given .. such as sex,age
 = report
-nowhere | holds no sweep
+nowhere | is not there: give the output folder of a sweep
+{used} | holds no sweep .. give the output folder
 = census simulate -o {used} --seed 3
 --preset tract | notes.txt
 = verify
 none | none
+{own} | is a file; give the folder that `bayesrisk release -o` wrote
 {used} |3 _release.json
 = census measurements -o {out} --prior .1
 sample:dare-county-sweep | of noisy measurements, but 'dare-county-sweep' is settings of a sweep
@@ -237,9 +254,16 @@ def inputs(tmp_path_factory):
     own |= {"diagnosis": rng.choice(["injury", "heart", "lung"], 70)}
     pd.DataFrame(own).to_csv(at / "own.csv", index=False)
     br.census.write_nmf(at / "US_Person_PL_PROD", rng=41, states=("057", "157"))
+    texts = {
+        "semicolons": b"ward;age\nA;1\nB;2\n", "latin": "ward,sex\nK\xf6ln,F\n".encode("latin-1"),
+        "counts": b"sex,n\nF,*\nM,6\n", "odd": b'"race, group",ill\n"Black, alone",no\nWhite,yes\n',
+    }  # fmt: skip
+    for name, text in texts.items():
+        (at / f"{name}.csv").write_bytes(text)
     (at / "used").mkdir()
     (at / "used" / "notes.txt").write_text("mine")
-    names = ("pop", "parts", "people.parquet", "tables", "own.csv", "used")
+    names: tuple[str, ...] = tuple(f"{name}.csv" for name in texts)
+    names += ("pop", "parts", "people.parquet", "tables", "own.csv", "used")
     return {name.split(".")[0]: at / name for name in names} | {
         "nmf": at / "US_Person_PL_PROD",
         "levels": "block=2,group=1,siblings=-1,n_siblings=27,rho_block=.1,rho_group=.2",

@@ -287,7 +287,7 @@ def test_unknown_and_missing_solvers_are_named():
 
 def a_few(model, objective):
     """Sift from every third variable."""
-    from bayesrisk.constraints.sifting import Sifted
+    from bayesrisk.constraints.highs import Sifted
 
     linear = Sifted(model, np.arange(0, model.low.size, 3))
     linear.aim(objective)

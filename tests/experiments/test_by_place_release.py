@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from nations import write_counties
 from studies import contents, run_reconstruction
 
 from bayesrisk import Release, make_mechanism, run
 from bayesrisk._base.randomness import named_stream
-from bayesrisk.census import population_spec
-from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -31,7 +29,6 @@ from bayesrisk.tables.microdata import as_microdata
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
-SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BLOCK = Workload.named("sf1-block").select(tables=["P1", "P8"])
 ALL = Workload.named("sf1-block", levels=["nation", "state", "county", "tract", "block"]).select(
     tables=["P1", "P8"]
@@ -65,7 +62,7 @@ DETERMINISTIC = ("identity", "nearest", "suppression")
 def people(tmp_path_factory):
     """Return a nation of four counties."""
     folder = tmp_path_factory.mktemp("released") / "people"
-    run(NationStudy(Nation(90, SMALL), 3), folder)
+    write_counties(folder)
     return folder
 
 

@@ -7,12 +7,10 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from nations import write_counties
 from studies import run_claims, run_reconstruction
 
 from bayesrisk import run
-from bayesrisk.census import population_spec
-from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError
 from bayesrisk.experiments.by_place import TabulationStudy, split_by_place
 from bayesrisk.experiments.reconstruction import open_tables
@@ -29,7 +27,6 @@ from bayesrisk.tables import (
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
-SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 ALL = BOTH.union(Workload.named("sf1-tract", levels=["nation", "state", "county"]))
 
@@ -38,7 +35,7 @@ ALL = BOTH.union(Workload.named("sf1-tract", levels=["nation", "state", "county"
 def made(tmp_path_factory):
     """Return folders of a nation of four counties, and of its tables whole and by place."""
     at = tmp_path_factory.mktemp("by-place")
-    run(NationStudy(Nation(90, SMALL), 3), at / "people")
+    write_counties(at / "people")
     run(TabulationStudy(at / "people", ALL), at / "parts")
     tabulate(Microdata.read(at / "people"), ALL).write(at / "whole")
     return at

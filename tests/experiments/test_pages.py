@@ -145,3 +145,13 @@ def test_only_a_report_loads_the_templates():
         "assert 'jinja2' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_caption_that_is_the_title_above_it_is_not_shown_twice():
+    tables = [page.table(pd.DataFrame({"a": [1]}), caption) for caption in ("Costs", "Errors")]
+    html = page.render("x", [], [("folded", "Costs", tables)], **FROM).decode()
+    assert "<summary>Costs</summary>" in html
+    assert re.findall(r"<figcaption( hidden)?>(\w+)", html) == [
+        (" hidden", "Costs"),
+        ("", "Errors"),
+    ]

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from figures import quick_figures
 from label_boxes import drawn_labels
 from studies import run_sweep
 
@@ -21,6 +22,13 @@ def page(shared_document, tmp_path_factory):
         report = write_report(folder)
     assert faults == []
     return report
+
+
+@pytest.fixture
+def words_only():
+    """Figures are not drawn: the test is about the words of the page."""
+    with quick_figures():
+        yield
 
 
 def test_report_is_self_contained_and_escaped(page):
@@ -44,6 +52,7 @@ def test_report_shows_the_published_numbers(page):
     assert "block (change one): rho = 0.09922635, sigma2 = 10.078" in html
 
 
+@pytest.mark.usefixtures("words_only")
 def test_a_budget_of_the_census_comes_with_both_of_its_noises(document, tmp_path):
     """Also where the sweep has one sensitivity only; a budget of one's own has one noise."""
     document["quantities"] = ["marginal_posterior", "marginal_risk"]
@@ -63,6 +72,7 @@ def test_a_budget_of_the_census_comes_with_both_of_its_noises(document, tmp_path
     assert "rho = 0.2" in html  # that in the middle, where none has a name
 
 
+@pytest.mark.usefixtures("words_only")
 def test_two_names_of_one_budget_are_two_budgets_with_the_same_numbers(document, tmp_path):
     """As where two products of the Census spend alike."""
     document["grid"]["rho"] = [0.1, {"name": "a", "value": 1}, {"name": "b", "value": "1"}]
@@ -77,6 +87,7 @@ def test_two_names_of_one_budget_are_two_budgets_with_the_same_numbers(document,
     assert "No other of the 2 marked budgets and 2 priors" in html
 
 
+@pytest.mark.usefixtures("words_only")
 def test_found_and_right_are_told_apart(document, tmp_path):
     """At prior 1/5 the target is hardly found, and "no" without a release is right in 80 %."""
     document["grid"]["prior"] = ["1/5"]
@@ -143,6 +154,7 @@ def test_the_answer_comes_first_and_is_that_of_the_results(page):
         assert f"at {100 * posterior:.3g}%: {most['value']:.3g} times as much" in text
 
 
+@pytest.mark.usefixtures("words_only")
 def test_the_answer_of_decisions_and_of_none(document, tmp_path):
     document["quantities"] = ["decision_accuracy", "decision_baseline"]
     document["grid"]["prior"] = ["1/2"]

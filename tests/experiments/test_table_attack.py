@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import bayesrisk as br
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.cells import CellSpace
 
@@ -30,30 +30,21 @@ def test_the_error_of_unconfirmed_guesses_names_the_argument_of_the_verb():
     br.attack(frame, accept=True)
 
 
-def test_tables_without_texts_are_refused_with_what_to_write(tmp_path):
-    frame = pd.DataFrame({"sex": ["F", "M"] * 10, "ill": ["no"] * 17 + ["yes"] * 3})
-    made = br.release(frame, protection="rounding:base=5,method=nearest", folder=tmp_path / "R")
-    made.tables.write(tmp_path / "T")
-    of_folder = ("br.PublishedTables.read(FOLDER)", "bayesrisk attack FOLDER --only bounds -o OUT")
-    for tables, advice in (
-        (made, ["release.tables"]), (made.tables, []), ([made.tables], []),
-        (tmp_path / "R", of_folder), (str(tmp_path / "T"), of_folder), ([tmp_path], of_folder),
-    ):  # fmt: skip
-        with pytest.raises(ArgumentError, match=r"^tables must be") as caught:
-            br.attack(tables, accept=True)
-        steps = ["br.count_bounds(tables)", "br.find_claims(tables)"]
-        steps.append("br.reconstruct(tables, scope=tables.workload.levels[-1])")
-        assert [text for text in (*steps, *advice) if text not in str(caught.value)] == []
-    # What the error says works: of a release, and of each folder.
-    for tables in (
-        made.tables,
-        br.PublishedTables.read(tmp_path / "R"),
-        br.PublishedTables.read(tmp_path / "T"),
-    ):
-        assert len(br.count_bounds(tables).counts) == 1 + 2 + 2 + 4
-        assert set(br.find_claims(tables).blocks["records"]) <= set(range(16, 25))
-        solution = br.reconstruct(tables, scope=tables.workload.levels[-1])
-        assert 16 <= int(solution.count.sum()) <= 24
+def test_a_folder_takes_no_settings_of_a_reading_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"sex": ["F", "M"] * 10})
+    made = br.release(frame, protection="none")
+    for name, value in (("counts", "exact"), ("seed", 1), ("proofs", 3)):
+        with pytest.raises(ArgumentError) as caught:
+            br.attack(made, "out", **{name: value})
+        assert caught.value.argument == name
+    assert br.attack(made).facts["records"] == 20
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "notes.txt").touch()
+    with pytest.raises(OutputError, match="must be new or an empty folder"):
+        br.attack(made, "used")
+    assert [file.name for file in (tmp_path / "used").iterdir()] == ["notes.txt"]
 
 
 def test_nothing_is_said_of_records_of_labels_for_which_none_were_found():

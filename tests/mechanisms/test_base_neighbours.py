@@ -115,16 +115,19 @@ def test_neighbours_differ_in_counts_alone(name, tmp_path):
     mechanism = make_mechanism(name, **OPTIONS[name])
     changed = 0
     for number in range(8):
-        pair = [microdata(frame) for frame in neighbours(number)]
+        pair, last = [microdata(frame) for frame in neighbours(number)], None
         for seed in (number, number + 100)[: 1 + (number < 3)]:
             one, other = (mechanism.release(data, workload=ASKED, rng=seed) for data in pair)
+            changed += one.tables != other.tables
+            if (one, other) == last:  # nothing is drawn
+                continue
+            last = one, other
             assert differing(one, other, tmp_path) == set()
             assert one.spec.places == "public"
             assert set(one.diagnostics) - {"rho", "epsilon"} <= {STATED.get(name)}
             if name == "suppression":  # a fact about the tables
                 cells = sum(one.tables.hidden(*key).nnz for key in ASKED.tables)
                 assert one.diagnostics["suppressed_cells"] == cells
-            changed += one.tables != other.tables
     # Else nothing was compared; of so few people every count is below 10.
     assert changed > 5 or name == "ons-10-5"
 

@@ -18,7 +18,7 @@ from bayesrisk.risk import mechanism_risk
 from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion, release_differences
 from bayesrisk.risk.audit.population import mean_errors
 from bayesrisk.risk.audit.reading import readings
-from bayesrisk.risk.mechanism.question import MechanismQuestion
+from bayesrisk.risk.mechanism.hypotheses import MechanismQuestion
 from bayesrisk.tables import Table, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED, CellKeySpec, RoundingSpec
 

@@ -214,3 +214,13 @@ def test_names_are_listed_with_a_line_each(kind):
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(found)
     assert all(found.values())
     assert set(datasets.names()) == set(json.loads(run("list", "samples", "--json").stdout))
+
+
+def test_without_a_kind_all_kinds_are_listed():
+    found = json.loads(run("list", "--json").stdout)
+    for kind, entries in found.items():
+        assert entries == json.loads(run("list", kind, "--json").stdout)
+    lines = run("list").stdout.splitlines()
+    assert [line.rstrip(":") for line in lines if not line.startswith(" ")] == list(found)
+    assert len(lines) == len(found) + sum(map(len, found.values()))
+    assert set(found) >= {"mechanisms", "attacks", "methods", "samples", "workloads", "schemas"}

@@ -39,21 +39,11 @@ _SHARES = f"""
 """
 OF_HOUSEHOLDS = frozenset(_SHARES.split())
 _TEXT = {
-    "program_label": "Summary of All HUD Programs",
-    "name": "Some County, AL",
-    "states": "AL Alabama",
-    "entities": "Some County",
-    "state": "AL",
-    "gsl": "50",
-    "quarter": "2019-Q4",
-    "cbsa": "33860",
-    "msa": "5240",
-    "place": "-4",
-    "placefips": "-2",
-    "fedhse": "-1",
-    "program": "1",
-    "sub_program": "NA",
-}
+    "program_label": "Summary of All HUD Programs", "name": "Some County, AL",
+    "states": "AL Alabama", "entities": "Some County", "state": "AL", "gsl": "50",
+    "quarter": "2019-Q4", "cbsa": "33860", "msa": "5240", "place": "-4", "placefips": "-2",
+    "fedhse": "-1", "program": "1", "sub_program": "NA",
+}  # fmt: skip
 
 
 def columns(vintage, rng=None):

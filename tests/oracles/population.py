@@ -116,17 +116,12 @@ def household_faults(unit, members):
         )
         kind = names[place]
     wanted = {
-        "size": min(len(members), 7),
-        "people": len(members),
-        "type": kind,
+        "size": min(len(members), 7), "people": len(members), "type": kind,
         "detailed_type": detailed,
         "under_18": 2 if any(m["age"] < 18 and m["relationship"] > 2 for m in members) else 1,
-        "over_65": 2 if any(m["age"] >= 65 for m in members) else 1,
-        "hispanic": 1 + holder["hisp"],
-        "hhage": age_code(holder["age"]),
-        "race": race_code(holder["race"]),
-        "children": minors,
-    }
+        "over_65": 2 if any(m["age"] >= 65 for m in members) else 1, "hispanic": 1 + holder["hisp"],
+        "hhage": age_code(holder["age"]), "race": race_code(holder["race"]), "children": minors,
+    }  # fmt: skip
     wrong = [n for n, value in wanted.items() if unit[n] != value]
     wrong += [] if 1 <= unit["tenure"] <= 4 else ["tenure"]
     wrong += [] if (unit["bedrooms"] > 0) == (unit["subsidised"] == 1) else ["bedrooms"]

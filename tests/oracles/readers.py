@@ -68,16 +68,9 @@ def household_records(rng, n):
     """Return units whose household columns are 0 exactly where they are vacant."""
     occupied = rng.random(n) < 0.8
     tops = {
-        "tenure": 4,
-        "size": 7,
-        "type": 7,
-        "detailed_type": 12,
-        "under_18": 2,
-        "over_65": 2,
-        "hispanic": 2,
-        "hhage": 9,
-        "race": 7,
-    }
+        "tenure": 4, "size": 7, "type": 7, "detailed_type": 12, "under_18": 2, "over_65": 2,
+        "hispanic": 2, "hhage": 9, "race": 7,
+    }  # fmt: skip
     codes = {name: np.where(occupied, rng.integers(1, top + 1, n), 0) for name, top in tops.items()}
     vacancy = np.where(occupied, 0, rng.integers(1, 8, n))
     return records("household-dhc", {"block": block_codes(rng, n), "vacancy": vacancy, **codes})

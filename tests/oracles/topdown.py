@@ -78,13 +78,9 @@ def random_family(rng, *, children, cells, invariant=False, controlled=False):
     sets = total if invariant else np.zeros((0, cells), dtype=np.int64)
     near = halves if controlled else np.zeros((0, cells), dtype=np.int64)
     family = Family(
-        np.ones((children, cells), dtype=bool),
-        truth.sum(axis=0),
-        tuple(queries),
-        sparse.csr_array(sets),
-        truth @ sets.T,
-        sparse.csr_array(near),
-    )
+        np.ones((children, cells), dtype=bool), truth.sum(axis=0), tuple(queries),
+        sparse.csr_array(sets), truth @ sets.T, sparse.csr_array(near),
+    )  # fmt: skip
     return family, truth
 
 

@@ -50,15 +50,9 @@ def test_two_tracts_from_tables_to_confirmed_links(tmp_path, workers):
     known.to_parquet(tmp_path / "known.parquet", index=False)
     tables, out, report = (tmp_path / name for name in ("tables", "out", "report"))
     run(
-        "release",
-        "--protection",
-        "none",
-        tmp_path / "truth.parquet",
-        "--tables",
-        "sf1-block,sf1-tract",
-        "-o",
-        tables,
-    )
+        "release", "--protection", "none", tmp_path / "truth.parquet", "--tables",
+        "sf1-block,sf1-tract", "-o", tables,
+    )  # fmt: skip
     run(
         "attack", "--only", "records", tables, "-o", out, "--scope", "tract",
         "--variability", "tract-bounds", "--workers", workers,

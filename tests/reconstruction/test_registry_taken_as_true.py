@@ -182,14 +182,9 @@ def test_occupancy_reads_noisy_counts_only_when_told(tmp_path):
     assert found.status == detect_occupancy(by_hand).status
     release.write(tmp_path / "r")
     words = [
-        "census",
-        "occupancy",
-        "attack",
-        str(tmp_path / "r"),
-        "-o",
-        str(tmp_path / "out"),
+        "census", "occupancy", "attack", str(tmp_path / "r"), "-o", str(tmp_path / "out"),
         "--quiet",
-    ]
+    ]  # fmt: skip
     refused = RUNNER.invoke(app, words)
     assert isinstance(refused.exception, ArgumentError)
     assert "--taken-as-true" in str(refused.exception)
@@ -261,14 +256,9 @@ def test_releases_by_place_say_it_too(tmp_path):
         expected = {("block", "P8"): SimulationOnly()} if name == "simulation" else {}
         assert dict(tables.laws) == dict(open_tables(tmp_path / name).laws) == expected
     words = [
-        "attack",
-        "--only",
-        "claims",
-        str(tmp_path / "simulation"),
-        "-o",
-        str(tmp_path / "out"),
+        "attack", "--only", "claims", str(tmp_path / "simulation"), "-o", str(tmp_path / "out"),
         "--quiet",
-    ]
+    ]  # fmt: skip
     assert "taken_as_true" in str(RUNNER.invoke(app, words).exception)
     assert RUNNER.invoke(app, [*words, "--taken-as-true"]).exit_code == 0
 

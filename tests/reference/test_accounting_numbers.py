@@ -15,18 +15,9 @@ import bayesrisk as br
 
 PL94_RHO = Fraction(293764, 114921)
 QUERIES = (
-    "total",
-    "cenrace",
-    "hispanic",
-    "votingage",
-    "hhinstlevels",
-    "hhgq",
-    "hispanic * cenrace",
-    "votingage * cenrace",
-    "votingage * hispanic",
-    "votingage * hispanic * cenrace",
-    "detailed",
-)
+    "total", "cenrace", "hispanic", "votingage", "hhinstlevels", "hhgq", "hispanic * cenrace",
+    "votingage * cenrace", "votingage * hispanic", "votingage * hispanic * cenrace", "detailed",
+)  # fmt: skip
 # sigma2 of the published noise, to the digits printed; the nation has no total query.
 PL94_PERSON_SIGMA2 = {
     "US": "- 1215 2430 2430 2430 2430 485.9 485.9 2430 142.9 19.66",
@@ -41,15 +32,9 @@ PL94_UNIT_SIGMA2 = {
     "PR": (2317.5, 155.99, 37.15, 31.12, 110.5),
 }
 DHC_PERSON_DETAILED_SIGMA2 = {
-    "US": 137.0,
-    "State": 10.01,
-    "County": 32.26,
-    "Prim": 20.92,
-    "Tract_Subset_Group": 20.92,
-    "Tract_Subset": 11.52,
-    "Block_Group": 23.26,
-    "Block": 909.1,
-}
+    "US": 137.0, "State": 10.01, "County": 32.26, "Prim": 20.92, "Tract_Subset_Group": 20.92,
+    "Tract_Subset": 11.52, "Block_Group": 23.26, "Block": 909.1,
+}  # fmt: skip
 
 
 def matches(value, printed):

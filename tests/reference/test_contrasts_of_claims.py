@@ -21,13 +21,9 @@ def fifty_blocks(seed):
     made, chosen = [], []
     for state in range(50, 100):
         spec = br.census.population_spec(
-            "tract",
-            state=str(state),
-            n_blocks=60,
-            blocks_per_group=15,
-            groups_per_tract=2,
+            "tract", state=str(state), n_blocks=60, blocks_per_group=15, groups_per_tract=2,
             subsidised_blocks=0.0,
-        )
+        )  # fmt: skip
         units = br.simulate_population(spec, rng=seed + state).households
         sizes = pd.Series(units.geoids[units.codes("vacancy") == 0]).value_counts().sort_index()
         nearest = (sizes - int(np.median(sizes))).abs()

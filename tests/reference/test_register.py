@@ -11,17 +11,9 @@ from printed import ROOT, ROWS, cells, number, register, rows
 
 #: Rows and columns of every table of Abowd et al. that holds results.
 SIZES = {
-    "S4": (20, 5),
-    "S5": (7, 7),
-    "S6": (48, 6),
-    "S7": (16, 6),
-    "S8": (16, 7),
-    "S9": (48, 6),
-    "S10": (40, 5),
-    "S11": (40, 6),
-    "S12": (40, 6),
-    "S13": (40, 6),
-}
+    "S4": (20, 5), "S5": (7, 7), "S6": (48, 6), "S7": (16, 6), "S8": (16, 7), "S9": (48, 6),
+    "S10": (40, 5), "S11": (40, 6), "S12": (40, 6), "S13": (40, 6),
+}  # fmt: skip
 TESTS = re.compile(r"^(tests/[\w/]+\.py)::(test_\w+)$")
 
 

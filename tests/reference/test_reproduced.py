@@ -306,14 +306,9 @@ def steed_section_4_1():
 
 def steed_section_4_2():
     swapping = br.make_mechanism(
-        "swapping",
-        rate="1/10",
-        swap_key=["size"],
-        unique_by=["size"],
-        within="county",
-        unique_within="tract",
-        unit="household",
-    )
+        "swapping", rate="1/10", swap_key=["size"], unique_by=["size"], within="county",
+        unique_within="tract", unit="household",
+    )  # fmt: skip
     parameters = swapping.spec.parameters
     found = {("partners", ""): parameters["neighbours"]}
     for i, (share, probability) in enumerate(parameters["tiers"]):

@@ -183,13 +183,9 @@ def test_rounding_probabilities(base, count, method):
 @pytest.fixture(scope="module")
 def released():
     mechanism = make_mechanism(
-        "discrete-gaussian",
-        rho="1",
-        level_shares={"county": "1/2", "block": "1/2"},
-        table_shares={"sex": "2/3", "ages": "1/3"},
-        sensitivity="add-remove",
-        overlap={"sex": 2},
-    )
+        "discrete-gaussian", rho="1", level_shares={"county": "1/2", "block": "1/2"},
+        table_shares={"sex": "2/3", "ages": "1/3"}, sensitivity="add-remove", overlap={"sex": 2},
+    )  # fmt: skip
     workload = people_workload(SEX, AGES, levels=("county", "block"))
     return mechanism.release(population(0), workload=workload, rng=5)
 

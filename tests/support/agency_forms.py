@@ -16,7 +16,7 @@ import pyarrow as pa
 from bayesrisk.census.readers import hud, ipums
 from bayesrisk.census.readers.summary_files import nhgis, segments
 from bayesrisk.census.readers.text import STATES, digit_matrix, new_file, schema_pieces, write_table
-from bayesrisk.tables.recoding import whole_column
+from bayesrisk.tables.records import whole_column
 
 _STAMP = (2011, 1, 1, 0, 0, 0)
 
@@ -193,21 +193,12 @@ def _write_archive(path, members):
 def _header(product, state, order):
     for number, (geoid, _, level, _) in enumerate(order, 1):
         fields = {
-            "FILEID": f"{product.ending.upper()}ST",
-            "STUSAB": state.upper(),
-            "SUMLEV": product.summary_levels[level],
-            "GEOVAR": "00",
-            "GEOCOMP": "00",
-            "CHARITER": "000",
-            "CIFSN": "00",
-            "LOGRECNO": f"{number:07d}",
-            "STATE": geoid[:2],
-            "COUNTY": geoid[2:5],
-            "TRACT": geoid[5:11],
-            "BLKGRP": geoid[11:12],
-            "BLOCK": geoid[11:15] if len(geoid) == 15 else "",
-            "GEOCODE": geoid,
-        }
+            "FILEID": f"{product.ending.upper()}ST", "STUSAB": state.upper(),
+            "SUMLEV": product.summary_levels[level], "GEOVAR": "00", "GEOCOMP": "00",
+            "CHARITER": "000", "CIFSN": "00", "LOGRECNO": f"{number:07d}", "STATE": geoid[:2],
+            "COUNTY": geoid[2:5], "TRACT": geoid[5:11], "BLKGRP": geoid[11:12],
+            "BLOCK": geoid[11:15] if len(geoid) == 15 else "", "GEOCODE": geoid,
+        }  # fmt: skip
         if product.year == 2010:
             line = fields["FILEID"].ljust(segments.LINE)
             for name, (start, stop) in segments.WIDE_FIELDS.items():
@@ -239,12 +230,8 @@ def _segment(product, state, records, tables, number):
             columns[here, first] = values.sum(axis=1)
     for (record, _, _), values in zip(lines, columns[:, 5:].tolist(), strict=True):
         front = (
-            f"{product.ending.upper()}ST",
-            state.upper(),
-            "000",
-            f"{number:02d}",
-            f"{record:07d}",
-        )
+            f"{product.ending.upper()}ST", state.upper(), "000", f"{number:02d}", f"{record:07d}",
+        )  # fmt: skip
         counts = (blank if v < 0 else str(v) for v in values)
         yield product.delimiter.join((*front, *counts)) + "\n"
 

@@ -137,24 +137,19 @@ class ForksAndRaises(Based):
 #: By name the factory and what a message says of it.
 FAILING = {
     "praises": (Praises, "RuntimeError: boom \N{REPLACEMENT CHARACTER}[31m"),
-    "exits": (raising(SystemExit(0)), "SystemExit: 0"),
-    "stops": (raising(Stop()), "Stop"),
-    "gone": (raising(Gone("away")), "Gone: away"),
-    "mute": (raising(MuteError()), "MuteError"),
+    "exits": (raising(SystemExit(0)), "SystemExit: 0"), "stops": (raising(Stop()), "Stop"),
+    "gone": (raising(Gone("away")), "Gone: away"), "mute": (raising(MuteError()), "MuteError"),
     "exhausted": (raising(StopIteration(3)), "StopIteration: 3"),
-    "closed": (raising(GeneratorExit()), "GeneratorExit"),
-    "deep": (Deep, "RecursionError"),
-    "begins": (Begins, "KeyError: 'nothing'"),
-    "no-spec": (NoSpec, "RuntimeError: no spec"),
+    "closed": (raising(GeneratorExit()), "GeneratorExit"), "deep": (Deep, "RecursionError"),
+    "begins": (Begins, "KeyError: 'nothing'"), "no-spec": (NoSpec, "RuntimeError: no spec"),
     "dictionary": (returning({}), "must return a Protected, not one of dict"),
     "nothing": (returning(None), "must return a Protected, not one of NoneType"),
     "alone": (Alone, "must return a Release, not one of PublishedTables"),
-    "late": (Late, "RuntimeError: late"),
-    "late-too": (LateToo, "RuntimeError: drawn"),
+    "late": (Late, "RuntimeError: late"), "late-too": (LateToo, "RuntimeError: drawn"),
     "module": (lambda: sys, "must have spec and release"),
     "no-tables": (NoTables, "tables must be a PublishedTables"),
     "less-tables": (LessTables, "counts must be of every table"),
-}
+}  # fmt: skip
 
 
 def released(mechanism, records, workload):

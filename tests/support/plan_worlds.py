@@ -6,15 +6,11 @@ from bayesrisk.risk.planning.ladders import Ladder
 from bayesrisk.tables import Attribute, Geography, Records, Schema, Table, Workload
 
 RULES = {
-    "identity": ("identity", 0),
-    "rounding:base=2,method=nearest": ("nearest", 2),
-    "rounding:base=3,method=nearest": ("nearest", 3),
-    "nearest-5": ("nearest", 5),
-    "threshold:least=3": ("below", 3),
-    "ranges:edges=[0,1,3,6]": ("ranges", (0, 1, 3, 6)),
-    "ranges:edges=[0,3]": ("ranges", (0, 3)),
-    "unpublished": ("nothing", 0),
-}
+    "identity": ("identity", 0), "rounding:base=2,method=nearest": ("nearest", 2),
+    "rounding:base=3,method=nearest": ("nearest", 3), "nearest-5": ("nearest", 5),
+    "threshold:least=3": ("below", 3), "ranges:edges=[0,1,3,6]": ("ranges", (0, 1, 3, 6)),
+    "ranges:edges=[0,3]": ("ranges", (0, 3)), "unpublished": ("nothing", 0),
+}  # fmt: skip
 
 
 def small_world(rng):

@@ -12,19 +12,11 @@ from bayesrisk.tables import PublishedTables, Table, Workload
 from bayesrisk.tables.likelihoods import PerturbedCounts
 
 LAWS = (
-    None,
-    RoundingSpec(2, "nearest"),
-    RoundingSpec(3, "nearest"),
-    RoundingSpec(2, "random"),
-    RoundingSpec(3, "random"),
-    RangeSpec((0, 1, 3), (0, 1, 3)),
-    RangeSpec((0, 1, 2, 4), (0, 1, 2, 4), 2),
-    RangeSpec((0, 3), (0, 3), 1),
-    RangeSpec((0, 4), (1, 5), 2),
-    SuppressedCounts(1, 2),
-    SuppressedCounts(1),
-    SuppressedCounts(),
-)
+    None, RoundingSpec(2, "nearest"), RoundingSpec(3, "nearest"), RoundingSpec(2, "random"),
+    RoundingSpec(3, "random"), RangeSpec((0, 1, 3), (0, 1, 3)),
+    RangeSpec((0, 1, 2, 4), (0, 1, 2, 4), 2), RangeSpec((0, 3), (0, 3), 1),
+    RangeSpec((0, 4), (1, 5), 2), SuppressedCounts(1, 2), SuppressedCounts(1), SuppressedCounts(),
+)  # fmt: skip
 #: More than any count of the small releases, weights and all.
 MOST = 40
 

@@ -3,9 +3,9 @@
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk.constraints.rows import by_columns
+from bayesrisk.constraints.model import by_columns
 from bayesrisk.reconstruction.records.problem import CountRanges, RowSource
-from bayesrisk.reconstruction.records.program import build_program
+from bayesrisk.reconstruction.records.search import build_program
 
 
 def random_problem(rng, *, weights=(1,), feasible=True):

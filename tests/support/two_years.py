@@ -50,25 +50,16 @@ def random_law(rng):
     births = 0.0 if age is None else float(rng.choice([0.0, 0.3]))
     arrivals = float(rng.choice([0.0, 0.4, 1.0]))
     law = PopulationChange(
-        schema,
-        years,
-        age=None if age is None else "age",
-        starts=starts,
+        schema, years, age=None if age is None else "age", starts=starts,
         staying=staying if age is not None else staying[0],
         dying=dying if age is not None else dying[0],
-        changes={n: given for n, (given, _) in change.items()},
-        arrivals=arrivals,
-        births=births,
-    )
+        changes={n: given for n, (given, _) in change.items()}, arrivals=arrivals, births=births,
+    )  # fmt: skip
     told = {
-        "starts": starts,
-        "years": years,
-        "staying": staying,
-        "dying": dying,
-        "change": {names.index(n): m for n, (_, m) in change.items()},
-        "arrivals": arrivals,
+        "starts": starts, "years": years, "staying": staying, "dying": dying,
+        "change": {names.index(n): m for n, (_, m) in change.items()}, "arrivals": arrivals,
         "births": births,
-    }
+    }  # fmt: skip
     return law, sizes, age, told
 
 

@@ -85,41 +85,20 @@ def inputs(folder):
         "--schema", "household-occupancy", "--tables",
         "household-occupancy", "--by", "tract", "-q", "-o", folder / "occupancy-by")  # fmt: skip
     run(
-        "census",
-        "simulate",
-        "--nation",
-        "--scale",
-        "0.00001",
-        "--seed",
-        "1",
-        "-q",
-        "-o",
+        "census", "simulate", "--nation", "--scale", "0.00001", "--seed", "1", "-q", "-o",
         folder / "nation",
-    )
+    )  # fmt: skip
     released = ("--protection", "identity", "--tables", "household-occupancy")
     run("release", folder / "homes.parquet", *released, "-o", folder / "occupancy-release")
     write_nmf(folder / "nmf", rng=41, states=("057",), counties=1, tracts=(1, 1), blocks=(1, 2))
     run(
-        "release",
-        "--protection",
-        "none",
-        folder / "people.parquet",
-        "--tables",
-        "sf1-block",
-        "-o",
+        "release", "--protection", "none", folder / "people.parquet", "--tables", "sf1-block", "-o",
         folder / "tables",
-    )
+    )  # fmt: skip
     run(
-        "attack",
-        "--only",
-        "records",
-        folder / "tables",
-        "--scope",
-        "block",
-        "-q",
-        "-o",
+        "attack", "--only", "records", folder / "tables", "--scope", "block", "-q", "-o",
         folder / "records",
-    )
+    )  # fmt: skip
     return folder
 
 

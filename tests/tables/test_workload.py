@@ -294,7 +294,7 @@ def test_a_part_of_a_large_table_in_slices(monkeypatch):
 
 
 def test_the_races_of_the_redistricting_file_are_in_the_order_of_the_tables():
-    from bayesrisk.tables.recoding import CENRACE
+    from bayesrisk.tables.records import CENRACE
 
     p8 = Workload.named("sf1-block").tables["block", "P8"]
     assert p8.factors["race"].argmax(axis=1).tolist() == (CENRACE - 1).tolist()

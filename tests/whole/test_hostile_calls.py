@@ -15,7 +15,7 @@ from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, BayesRiskErro
 from bayesrisk.experiments import Protection
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.experiments.sweep_document import parse_config
-from bayesrisk.reconstruction.claims.options import ClaimOptions
+from bayesrisk.reconstruction.claims.verification import ClaimOptions
 from bayesrisk.reconstruction.persons import Persons
 
 PLACES = br.tables.Geography("towns", ("county", "block"), (1, 3))

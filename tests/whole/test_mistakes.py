@@ -34,14 +34,10 @@ def two_levels(**change):
 
 def study(**change):
     usual = {
-        "population": RECORDS,
-        "workload": WORK,
-        "protections": [Protection("identity")],
-        "adversaries": [br.risk.Adversary.named("linker", known=["age"])],
-        "stated": ["sex"],
-        "targets": 2,
-        "releases": 1,
-    }
+        "population": RECORDS, "workload": WORK, "protections": [Protection("identity")],
+        "adversaries": [br.risk.Adversary.named("linker", known=["age"])], "stated": ["sex"],
+        "targets": 2, "releases": 1,
+    }  # fmt: skip
     return AuditStudy(**usual | change).config
 
 

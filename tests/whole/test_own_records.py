@@ -42,17 +42,9 @@ def file(tmp_path_factory):
 
 def test_tables_of_any_columns(file, tmp_path):
     done = run(
-        "release",
-        "--protection",
-        "none",
-        file,
-        "--place",
-        "clinic",
-        "--cut",
-        "age=18,65",
-        "-o",
+        "release", "--protection", "none", file, "--place", "clinic", "--cut", "age=18,65", "-o",
         tmp_path / "t",
-    )
+    )  # fmt: skip
     assert done.exit_code == 0, done.exception
     counts = PublishedTables.read(tmp_path / "t").to_frame()
     frame = patients()
@@ -65,16 +57,9 @@ def test_tables_of_any_columns(file, tmp_path):
     said = done.stderr
     assert all(word in said for word in ("2 places", "under 18, 18-64", "left out: patient"))
     quiet = run(
-        "release",
-        "--protection",
-        "none",
-        file,
-        "--place",
-        "clinic",
-        "-o",
-        tmp_path / "q",
+        "release", "--protection", "none", file, "--place", "clinic", "-o", tmp_path / "q",
         "--quiet",
-    )
+    )  # fmt: skip
     assert quiet.stderr == ""
 
 
@@ -83,16 +68,9 @@ def test_parquet_is_read_as_csv_is(file, tmp_path):
     patients().to_parquet(tmp_path / "patients.parquet", index=False)
     for source, out in ((file, "a"), (tmp_path / "patients.parquet", "b")):
         done = run(
-            "release",
-            "--protection",
-            "none",
-            source,
-            "--place",
-            "clinic",
-            "-o",
-            tmp_path / out,
+            "release", "--protection", "none", source, "--place", "clinic", "-o", tmp_path / out,
             "--quiet",
-        )
+        )  # fmt: skip
         assert done.exit_code == 0, done.exception
     assert PublishedTables.read(tmp_path / "a") == PublishedTables.read(tmp_path / "b")
 

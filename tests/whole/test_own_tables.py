@@ -34,17 +34,9 @@ def test_from_end_to_end(hospital, tmp_path):
         assert done.exit_code == 0, done.exception
         assert PublishedTables.read(out) == tabulate(records, work)
     done = run(
-        "attack",
-        "--only",
-        "records",
-        out,
-        "--scope",
-        "all",
-        "-o",
-        tmp_path / "r",
-        "--variability",
+        "attack", "--only", "records", out, "--scope", "all", "-o", tmp_path / "r", "--variability",
         "block",
-    )
+    )  # fmt: skip
     assert done.exit_code == 0, done.exception
     found = Records.read(tmp_path / "r/records.parquet", schema=work.schema)
     assert tabulate(found, work) == tabulate(records, work)

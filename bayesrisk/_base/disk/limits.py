@@ -1,7 +1,7 @@
 """Bounds of the keys of a configuration, for pydantic, and its faults as errors of our own."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import (
     BaseModel,
@@ -14,10 +14,10 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from bayesrisk.exceptions import ConfigError, quote
+from bayesrisk.exceptions import ConfigError, did_you_mean, quote
 
 
-def refuse(bound: str, **details: Any) -> PydanticCustomError:
+def refuse(bound: str, **details: object) -> PydanticCustomError:
     """Return the fault that a value is not as it must be.
 
     ``value`` is quoted instead of what was checked, ``key`` ends the name of the key, and
@@ -73,7 +73,11 @@ def as_config_error(error: ValidationError, source: str) -> ConfigError:
     if fault["type"] == _UNKNOWN:
         prefix = f"{key}." if key else ""
         names = ", ".join(f"{prefix}{name}" for name in context["known"])
-        return ConfigError(f"{source}: unknown key {prefix}{context['name']}; known: {names}")
+        advice = did_you_mean(context["name"], context["known"])
+        if context["name"] == "epsilon" and "rho" in context["known"]:
+            advice = "; `bayesrisk convert --epsilon 1 --delta 1e-10` gives the rho of an epsilon"
+        text = f"{source}: unknown key {prefix}{context['name']}; known: {names}"
+        return ConfigError(text, advice=advice)
     if fault["type"] == "said":
         return ConfigError(f"{source}: {key}: {context['words']}")
     if fault["type"] == "value_error":  # of the class that is made of the values

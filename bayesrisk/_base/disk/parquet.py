@@ -81,7 +81,7 @@ def check_kinds(schema: pa.Schema, file: Path, kinds: Kinds, fault: Fault = Data
 
 @contextmanager
 def opened(
-    file: Path, fault: Fault = DataError, **options: Any
+    file: Path, fault: Fault = DataError, **options: object
 ) -> Iterator[tuple[parquet.ParquetFile, pa.Schema]]:
     """Open a file, its columns each there once, and no longer unpacked than its bytes allow.
 
@@ -151,10 +151,7 @@ def _plain(table: pa.Table, schema: pa.Schema, file: Path, fault: Fault) -> pa.T
 
 
 def read_batches(
-    file: Path,
-    rows: int,
-    columns: Kinds | None = None,
-    fault: Fault = DataError,
+    file: Path, rows: int, columns: Kinds | None = None, fault: Fault = DataError
 ) -> Iterator[pa.Table]:
     """Yield tables of at most so many rows, at least one, of all columns; some are of a kind."""
     with opened(file, fault) as (source, schema):

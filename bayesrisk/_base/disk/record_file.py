@@ -98,4 +98,12 @@ def record_frame(file: RecordFile) -> "pd.DataFrame":
     """Return the rows of a CSV file as text, or those of a Parquet file as they are."""
     if file.ending not in (".parquet", ".csv"):
         raise ArgumentError("records", "must end in .parquet or .csv", got=str(file))
+    names = file.columns
+    if len(names) == 1 and file.ending == ".csv":
+        other = next((sign for sign in (";", "\t", "|") if sign in names[0]), None)
+        if other is not None:
+            raise DataError(
+                f"{file}: columns must be separated by commas, got {quote(other)} in the header "
+                f"{quote(names[0])}: save it with commas, and decimals with a dot"
+            )
     return file.frame()

@@ -55,9 +55,13 @@ def named(name: str, fault: Fault = DataError, *, also: tuple[Any, ...] = ()) ->
     except (*_FAULTS, *also) as error:
         if isinstance(error, BayesRiskError):
             raise
+        if isinstance(error, IsADirectoryError):
+            raise fault(f"{name}: must be a file, is a folder") from error
         lines = str(error).strip().splitlines()
         reason = lines[0][:_WIDTH] if lines else repr(error)
-        raise fault(f"{name}: cannot be read: {reason}") from error
+        other = isinstance(error, UnicodeDecodeError) or "invalid UTF8" in reason
+        advice = "; save it as text in UTF-8 (`CSV UTF-8` in a spreadsheet)" * other
+        raise fault(f"{name}: cannot be read: {reason}", advice=advice) from error
 
 
 def check_held(name: str, size: int, most: int | None = None, fault: Fault = DataError) -> None:

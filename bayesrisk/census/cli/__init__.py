@@ -36,6 +36,6 @@ COMMANDS: dict[str, dict[Any, tuple[str, Any]]] = {
                     "output seed scale every protection share workers executor",
                 ),
             },
-        ),
-    },
+        )
+    }
 }

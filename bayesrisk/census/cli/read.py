@@ -1,6 +1,10 @@
-"""``bayesrisk census read``: files of agencies in, records in Parquet or published tables out."""
+"""``bayesrisk census read``: files of agencies in, records in Parquet or published tables out.
 
-from collections.abc import Callable, Iterator
+A reader is a function of a path and of keyword parameters that returns records, tables of the
+``workload`` that is asked for, or data frames, in pieces or as one frame.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
@@ -11,7 +15,7 @@ import typer
 import bayesrisk as br
 from bayesrisk._base import disk
 from bayesrisk._base.disk.text import MISSING
-from bayesrisk._base.wings import wing_points
+from bayesrisk._base.plugins import Registry, wing_points
 from bayesrisk.cli.command import advised, renamed
 from bayesrisk.cli.data import data_path
 from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption
@@ -21,14 +25,16 @@ from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputEr
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+READERS: Registry[Iterable[object]] = Registry(
+    "reader", builtin={}, protocol=Iterable, needs="pieces of a file"
+)
+
+
 #: Forms of files, by the names of their readers.
 _FORMS = wing_points()["bayesrisk.readers"]
 #: Parameters of readers that an option gives: the first of them that a reader has.
-_GIVES = {
-    "codebook": ("codebook", "ddi"),
-    "level": ("level", "workload"),
-    "table": ("workload",),
-}
+_GIVES = {"codebook": ("codebook", "ddi"), "level": ("level", "workload"), "table": ("workload",)}
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,6 @@ class FormOptions:
 
 def _parameters(form: str) -> dict[str, str]:
     """Return the options that go with a form, and the parameter of its reader that each gives."""
-    from bayesrisk.census.readers.forms import READERS
-
     takes, parameters = READERS.parameters(form), {}
     for option in (field.name for field in fields(FormOptions)):
         parameter = next((name for name in _GIVES.get(option, (option,)) if name in takes), None)
@@ -71,25 +75,24 @@ def read(
     ],
     options: FormOptions,
     form: Annotated[
-        str | None,
-        typer.Option("--from", help=f"Form of the input: {', '.join(_FORMS)}."),
+        str | None, typer.Option("--from", help=f"Form of the input: {', '.join(_FORMS)}.")
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Read a census or HUD file into records or tables."""
     from bayesrisk._base import validation as check
-    from bayesrisk.census.readers.forms import READERS
 
+    forms = tuple(READERS.available())  # those of installed packages, too
     if form is None:
-        raise ArgumentError(f"--from must say what the input is: one of {', '.join(_FORMS)}")
-    form = check.choice(form, "form", tuple(READERS.available()))
+        raise ArgumentError(f"--from must say what the input is: one of {', '.join(forms)}")
+    form = check.choice(form, "form", forms)
     parameters = _parameters(form)
     for name in (field.name for field in fields(FormOptions)):
         if getattr(options, name) and name not in parameters:
-            forms = " or ".join(one for one in _FORMS if name in _parameters(one))
+            takers = " or ".join(one for one in forms if name in _parameters(one))
             option = name.replace("_", "-")
-            raise ArgumentError(f"--{option} goes with --from {forms}, got --from {form}")
+            raise ArgumentError(f"--{option} goes with --from {takers}, got --from {form}")
     source = data_path(source, "census files")
     with disk.explained(output):
         if output.exists():
@@ -117,7 +120,6 @@ def read(
 
 
 def _settings(options: FormOptions, parameters: dict[str, str]) -> dict[str, Any]:
-    """Return the parameters of a reader that are given."""
     values = {parameters[name]: getattr(options, name) for name in parameters}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -130,7 +132,6 @@ def _frames(
     import pyarrow as pa
 
     from bayesrisk._base.disk.parquet import CODING
-    from bayesrisk.census.readers.forms import READERS
 
     settings = _settings(options, parameters)
     if "level" in parameters:
@@ -159,7 +160,6 @@ def _tables(
     parameters: dict[str, str],
     advance: Callable[[int], None],
 ) -> "br.PublishedTables":
-    from bayesrisk.census.readers.forms import READERS
     from bayesrisk.census.readers.text import combined
 
     if options.workload is None:

@@ -139,7 +139,7 @@ def _nation(
 ) -> None:
     """Make a nation by county, as a run in shards."""
     from bayesrisk.census.population.nation import Nation
-    from bayesrisk.census.studies.nation import NationStudy
+    from bayesrisk.census.studies.nation_attack import NationStudy
 
     with renamed({"scale": "--scale"}):
         nation = Nation.scaled(1.0 if scale is None else parse_number(scale, "--scale"), settings)

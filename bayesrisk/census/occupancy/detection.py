@@ -159,7 +159,6 @@ class _Detector:
         self._directions = random.integers(-9, 10, (_TRIES, _SIZE.size))
 
     def decide(self, block: int) -> tuple[str, str, str]:
-        """Return status, way and conflict of a block."""
         compliant = self._any(block, allowed=~_BREACH)
         if compliant.exists:
             return Status.POSSIBLE, compliant.way, ""
@@ -245,10 +244,7 @@ def _bounds(blocks: OccupancyStatistics, most: OccupancyStatistics) -> tuple[Int
     needed += [blocks.hud_children[:, 0], *blocks.hud_bedrooms.T]
     zero = np.zeros_like(n)
     allowed = [n, most.hud_households, *[n] * 6, 7 * n, 7 * n, 7 * n, most.hud_children[:, 1]]
-    return (
-        np.column_stack([*needed, zero, zero, zero]),
-        np.column_stack([*allowed, *[n] * 6]),
-    )
+    return (np.column_stack([*needed, zero, zero, zero]), np.column_stack([*allowed, *[n] * 6]))
 
 
 def detect_occupancy(

@@ -1,7 +1,5 @@
 """Integer programs of the households of one block: Eq. 2 (exact tables) and Eq. 8 (noisy ones)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

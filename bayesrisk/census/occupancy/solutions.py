@@ -285,7 +285,6 @@ def _assigned(program: BlockProgram, values: IntArray, rng: np.random.Generator)
 def _collected(
     blocks: OccupancyStatistics, law: HouseholdLaw, solutions: list[_Found]
 ) -> OccupancyReconstruction:
-    """Return the solutions of all blocks as one result."""
     pieces = [np.empty((0, 5), dtype=np.int64)]
     for index, answer in enumerate(solutions):
         for number, rows in enumerate(answer.rows):
@@ -374,11 +373,7 @@ class _Partition:
     """
 
     def __init__(
-        self,
-        program: BlockProgram,
-        rng: np.random.Generator,
-        solver: SolverBackend,
-        limits: Limits,
+        self, program: BlockProgram, rng: np.random.Generator, solver: SolverBackend, limits: Limits
     ) -> None:
         self._program, self._model = program, program.model
         from bayesrisk.constraints.highs import HighsWarm  # loads a compiled solver

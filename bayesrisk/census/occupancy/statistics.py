@@ -208,7 +208,6 @@ class OccupancyStatistics(Tabular):
 
 
 def _columns() -> dict[str, list[str]]:
-    """Return the columns of a file for each attribute."""
     widths = {**dict.fromkeys(TABLES, 1), **_WIDTH, "hud_children": 2}
     widths |= {name: widths[least] for name, least in _MOST.items()}
     return {
@@ -346,7 +345,6 @@ def _refuse(
     condition: str,
     values: IntArray,
 ) -> None:
-    """Refuse a table for the first of its bad cells."""
     if bad.any():
         row, column = (int(i) for i in np.argwhere(bad)[0])
         cell = tables.workload.tables[level, table].cells[column]

@@ -153,7 +153,6 @@ def _coarse(law: HouseholdLaw) -> HouseholdLaw:
 def _cell(
     size: IntArray, race: IntArray, children: IntArray, rooms: IntArray, *, full: bool
 ) -> IntArray:
-    """Return a number for the attributes of households."""
     race = race if full else (race == 0).astype(np.int64)
     children = children if full else (children > 0).astype(np.int64)
     return ((size * 14 + race) * 7 + children) * 4 + rooms

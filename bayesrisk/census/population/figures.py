@@ -1,7 +1,5 @@
 """Published national figures that the generator starts from, and the shapes it assumes."""
 
-from __future__ import annotations
-
 import numpy as np
 
 #: Census blocks of 2010, and those with people, by population range (Table S5).
@@ -165,10 +163,7 @@ _WITH_PARENT = (0.62, 0.17, 0.08, 0.05, 0.07, 0.01)
 _NO_CHILDREN = (0.0, 0.68, 0.13, 0.10, 0.07, 0.02)
 _WITH_PARTNER = (0.0, 0.25, 0.15, 0.10, 0.40, 0.10)
 _WITH_KIN = (0.0, 0.37, 0.28, 0.24, 0.09, 0.02)
-FIRST_ROLES = (
-    *(_OWN, _NO_CHILDREN, _OWN, _WITH_PARTNER),
-    *(_OTHERS, _OWN, _KIN, _OTHERS) * 2,
-)
+FIRST_ROLES = (*(_OWN, _NO_CHILDREN, _OWN, _WITH_PARTNER), *(_OTHERS, _OWN, _KIN, _OTHERS) * 2)
 FURTHER_ROLES = (
     *(_WITH_COUPLE, _NO_CHILDREN, _WITH_COUPLE, _WITH_PARTNER),
     *(_OTHERS, _WITH_PARENT, _WITH_KIN, _OTHERS) * 2,

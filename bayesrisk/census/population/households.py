@@ -24,7 +24,7 @@ TIED = ("size", "type", "detailed_type", "under_18", "over_65", "hhage")
 
 
 def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
-    """Return which housing units keep the structural rules.
+    """Return which housing units can exist, by the rules of the census.
 
     A unit is vacant if and only if its household columns are absent (0).  Living alone, size 1
     and the detailed type "alone" are one thing; a senior householder makes a household with
@@ -58,7 +58,7 @@ def household_valid(codes: Mapping[str, ArrayLike]) -> BoolArray:
 
 
 def household_cells() -> IntArray:
-    """Return the cells of schema ``household-dhc`` that keep the structural rules.
+    """Return the cells of schema ``household-dhc`` that can exist.
 
     Examples
     --------
@@ -196,7 +196,6 @@ def household_sentences(
 
 
 def _presence_sentences(values: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """Return the sentence about children and seniors."""
     words = {"under_18": "under 18", "over_65": "65 or over"}
     sentences = []
     for code, start in ((2, "Somebody in it is "), (1, "Nobody in it is ")):

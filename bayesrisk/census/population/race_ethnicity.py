@@ -1,7 +1,5 @@
 """Race and ethnicity: a nation's mix, thinned to tracts and blocks by sparse Dirichlet laws."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from bayesrisk._base.validation import FloatArray, IntArray

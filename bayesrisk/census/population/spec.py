@@ -261,7 +261,7 @@ def population_presets() -> list[str]:
 
 
 def population_spec(name: str, **changes: Any) -> PopulationSpec:
-    """Return ready settings, with the changes asked for.
+    """Return settings of a synthetic population, by the name of a preset.
 
     Parameters
     ----------

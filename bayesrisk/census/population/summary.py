@@ -101,7 +101,6 @@ def _column(records: Records, name: str) -> IntArray:
 
 
 def _housing(units: Records | None) -> dict[str, float]:
-    """Return the sums behind the figures of housing units."""
     sums = dict.fromkeys(("units", "occupied", "home_people"), np.nan)
     sums |= {"subsidised": 0, "violations": 0}
     if units is None or units.schema.name != "household-dhc":

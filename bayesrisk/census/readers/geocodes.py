@@ -172,7 +172,7 @@ def block_geocode(
 
 
 def is_tribal(geocodes: Sequence[str] | NDArray[np.str_]) -> NDArray[np.bool_]:
-    """Return whether units lie in the part of the spine for American Indian and tribal areas.
+    """Return whether geocodes are of American Indian and tribal areas.
 
     Parameters
     ----------

@@ -355,14 +355,7 @@ def iter_hud(
         place = pc.match_substring_regex(piece.table.column(names["code"]), _NOWHERE)
         placed_rows = np.flatnonzero(~place.to_numpy())
         nowhere += len(piece) - placed_rows.size
-        yield _frame(
-            piece.take(placed_rows),
-            names,
-            width,
-            bases(names, source.base),
-            odd,
-            faults,
-        )
+        yield _frame(piece.take(placed_rows), names, width, bases(names, source.base), odd, faults)
     faults.warn(source.name)
     if nowhere:
         text = f"{source.name}: {nowhere} rows of no place (36XXXMISSIN) are left out"

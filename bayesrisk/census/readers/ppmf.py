@@ -15,7 +15,7 @@ from bayesrisk._base.validation import BoolArray, IntArray, TextArray
 from bayesrisk.census.readers import text as forms
 from bayesrisk.exceptions import DataError
 from bayesrisk.tables import Records, Schema
-from bayesrisk.tables.recoding import CENRACE, CENRACE_OF_MASK, whole_column
+from bayesrisk.tables.records import CENRACE, CENRACE_OF_MASK, whole_column
 
 # Columns of the vintages and their codes.  The internal unit file has the names of the public one
 # without the leading T of six of them, and neither HH_STATUS nor TENSHORT.

@@ -368,7 +368,6 @@ def _blocks(piece: forms.Piece, column: str, state: str | None) -> pa.Array:
 
 
 def _check_tract(piece: forms.Piece, column: str, blocks: pa.Array) -> None:
-    """Refuse a tract that is not the block's."""
     values = piece.table.column(column).cast(pa.string())
     lost = pc.equal(pc.binary_length(values), 10)
     tracts = pc.if_else(lost, pc.utf8_lpad(values, 11, "0"), values)

@@ -124,7 +124,6 @@ class Source:
 
 
 def _member(archive: zipfile.ZipFile, member: str, name: str) -> zipfile.ZipInfo:
-    """Return the entry of a member that may be read."""
     try:
         info = archive.getinfo(member)
     except KeyError as error:

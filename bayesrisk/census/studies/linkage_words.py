@@ -1,7 +1,5 @@
 """Sentences of the studies of links and of occupancy: rate, baseline, verdict; and quotations."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

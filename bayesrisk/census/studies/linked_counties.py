@@ -37,8 +37,7 @@ from bayesrisk.risk.linkage.agreement import (
     compare_with_truth,
     inference_without_record,
 )
-from bayesrisk.risk.linkage.majority import condensed, majority_inference
-from bayesrisk.risk.linkage.race_counts import race_ethnicity_counts
+from bayesrisk.risk.linkage.majority import condensed, majority_inference, race_ethnicity_counts
 from bayesrisk.tables.exchange import Partitions
 
 SOURCE = "reconstruction"
@@ -366,7 +365,6 @@ def _link(
     seed: int,
     confidence: float,
 ) -> LinkageSums:
-    """Return the sums of one county."""
     rng = county_rng(seed, rows.number)
     truth = Persons(counties.truth.county(rows.code), counties.truth.name)
     records = Persons(rows.records, SOURCE)

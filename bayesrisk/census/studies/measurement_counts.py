@@ -30,6 +30,7 @@ from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
 from bayesrisk.experiments.runs.engine import Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
 from bayesrisk.inference import Tree, tree_posterior
+from bayesrisk.inference.tree.plan import LeafPriors
 from bayesrisk.inference.tree.posterior import TreePosterior
 from bayesrisk.plotting.attacks import draw_numbers
 
@@ -338,7 +339,7 @@ def measurement_posterior(
     level: str = "Block",
     top: str = "State",
     budget: str | None = None,
-    leaf_prior: Any = "flat",
+    leaf_prior: LeafPriors = "flat",
 ) -> TreePosterior:
     """Return the posterior of one count in every place below a unit, given the whole folder.
 
@@ -555,7 +556,6 @@ def _level_sentence(row: Mapping[str, Any]) -> str:
 
 
 def _people(row: Mapping[str, Any], sd: float | None = None) -> str:
-    """Return a standard deviation in whole people."""
     value = row["standard deviation"] if sd is None else sd
     if value < 0.95:
         return "less than one person"
@@ -592,7 +592,6 @@ _TYPES = {
 
 
 def _rows(result: TreePosterior, cell: int, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the posterior of a cell in every unit, in the order of the frame."""
     order = result.tree.names.get_indexer(pd.Index(frame["node"]))
     low, high = result.quantile(_LEVELS)
     posterior = {

@@ -1,7 +1,5 @@
 """All noisy values of the same count: which they are, and what they say together."""
 
-from __future__ import annotations
-
 import functools
 from typing import NamedTuple
 
@@ -103,7 +101,6 @@ def surroundings(source: MeasurementSource, state: str, combine: bool) -> CellSu
 
 
 def _live_atoms(source: MeasurementSource, units: TextArray) -> tuple[IntArray, IntArray]:
-    """Return the pairs of a unit and an atom in which somebody of it can be."""
     owners, atoms = [], []
     for start in range(0, units.size, _CHUNK):
         chunk = units[start : start + _CHUNK]

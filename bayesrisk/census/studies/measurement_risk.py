@@ -27,7 +27,7 @@ from scipy.special import pdtrik
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.census.readers.nmf import reader as nmf_reader
-from bayesrisk.census.readers.nmf.labels import query_cells
+from bayesrisk.census.readers.nmf.rows import query_cells
 from bayesrisk.census.studies.measurement_counts import MeasurementSource, NoisyStudy
 from bayesrisk.census.studies.measurement_evidence import Evidence, combined_evidence, surroundings
 from bayesrisk.exceptions import ArgumentError, DataError
@@ -73,7 +73,6 @@ class _Cells:
         return np.equal(self.bounds.upper, self.bounds.lower)
 
     def constraint(self, number: int) -> str:
-        """Return the name of the constraint that settles a cell."""
         return self.bounds.kinds[number] if number >= 0 else _SEVERAL
 
     def tally(self, exceeds: Sequence[float]) -> dict[str, int]:
@@ -94,7 +93,6 @@ class _Cells:
         return dict(sorted(tally.items()))
 
     def table(self) -> pa.Table:
-        """Return one row for each unit and cell."""
         bounds, (n, cells) = self.bounds, self.counts.shape
         place = np.repeat(np.arange(n, dtype=np.int32), cells)
         absent = np.repeat(~self.measured, cells)
@@ -504,5 +502,4 @@ def _ranges(source: MeasurementSource, units_per_shard: int) -> tuple[tuple[str,
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, float]]:
-    """Return rows as plain numbers, for JSON."""
     return [{str(k): v for k, v in row.items()} for row in frame.to_dict(orient="records")]

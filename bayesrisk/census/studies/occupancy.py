@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from pathlib import Path
@@ -19,8 +18,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bayesrisk import plotting
-from bayesrisk._base import disk, validation as check
+from bayesrisk._base import validation as check
 from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import arrow_table, displayed
 from bayesrisk.accounting.budget import exact_number
@@ -31,17 +29,13 @@ from bayesrisk.census.occupancy.statistics import occupancy_statistics
 from bayesrisk.census.occupancy.variability import occupancy_variability
 from bayesrisk.census.population.simulate import simulate_population
 from bayesrisk.census.population.spec import population_spec
-from bayesrisk.census.studies import occupancy_households, occupancy_risk as risk
-from bayesrisk.census.studies.linkage_words import (
-    occupancy_lead,
-    occupancy_quotes,
-    occupancy_sentence,
-)
+from bayesrisk.census.studies import occupancy_risk, occupancy_risk as risk
 from bayesrisk.census.studies.occupancy_attack import HOUSEHOLD, SAMPLED, SCHEMA, mean_violations
+from bayesrisk.census.studies.occupancy_results import PROTECTION_WORDS, OccupancyResults
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError, quote
-from bayesrisk.experiments import by_place, pages
+from bayesrisk.experiments import by_place
 from bayesrisk.experiments.runs.engine import Study
-from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder, config_digest
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL, Layout, RunFolder
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.tables import Microdata, Records, Schema, Workload
@@ -51,16 +45,6 @@ from bayesrisk.tables.microdata import OCCUPIED
 #: The reading of the paper that the study repeats, sigma2 = 1 / budget in every table: it spends
 #: more than its budget on tables of people and children (see ``BottomUp``).
 _PAPER = "steed-2024"
-#: Protections, and their names in reports.  ``das``: noise of the 2020 system's budget on census
-#: tables; ``uniform``: a budget in equal parts over them; ``-hud``: HUD's tables have noise too.
-PROTECTION_WORDS = {
-    "none": "no protection",
-    "swapping": "swapping",
-    "das": "noise of the 2020 system's budget",
-    "uniform": "noise of a uniform budget",
-    "das-hud": "noise of the 2020 system's budget, also in HUD's tables",
-    "uniform-hud": "noise of a uniform budget, also in HUD's tables",
-}
 PROTECTIONS = tuple(PROTECTION_WORDS)
 #: Settings of protections in a recipe, and the fields of the study that have them.
 SETTINGS = {
@@ -101,7 +85,6 @@ Part = Mapping[str, pd.DataFrame]
 
 
 def _rng(seed: int, *stream: int) -> np.random.Generator:
-    """Return the generator of one stream of one population."""
     return np.random.default_rng([seed, *stream])
 
 
@@ -211,130 +194,10 @@ def _rankings(ranking: Callable[..., pd.DataFrame], seed: int) -> pd.DataFrame:
     """Return rankings by every match key as one frame: columns that one lacks are missing."""
     frames = [
         ranking(key=columns).astype(dict.fromkeys(columns, "Int64")).assign(ranking=name)
-        for name, columns in occupancy_households.MATCH_KEYS.items()
+        for name, columns in occupancy_risk.MATCH_KEYS.items()
     ]
     frame = pd.concat(frames, ignore_index=True)
-    return frame[["ranking", "block", *occupancy_households.KEY_COLUMNS, "score"]].assign(seed=seed)
-
-
-# -----------------------------------------------------------------------------
-# All parts, held against the true households.
-
-
-@displayed
-@dataclass(frozen=True, eq=False)
-class OccupancyResults:
-    """Results of a study, as frames.
-
-    ``table`` and ``seeds`` have a row for each protection and reading of blocks without
-    reconstruction: block counts, precision and recall with intervals and blind guesses, of all
-    populations and of each.  ``blocks`` has every block: status, violations, and mean violations of
-    its reconstructions.  ``curves`` and ``ends`` have precision, recall and match rate along k and
-    at the largest k, by protection (``sampling`` knows a sample of the truth), match key, and all
-    households or uniques.  ``variability`` is that of solutions of blocks without protection.
-    """
-
-    config: Mapping[str, Any]  # settings, digests of the inputs, and number of ``parts``
-    table: pd.DataFrame
-    seeds: pd.DataFrame
-    blocks: pd.DataFrame
-    curves: pd.DataFrame
-    ends: pd.DataFrame
-    variability: pd.DataFrame
-
-    def write_report(self, folder: str | Path) -> Path:
-        """Write the figures, and return the path of ``report.html``, the totals.
-
-        The page needs no other file and no network, and shows no single block: figures that do, and
-        those of entries of a ranking, are in ``figures/confidential``, which only its owner may
-        read.
-        """
-        path, config = Path(folder), self.config
-        images, figures = path / "figures", dict[str, Any]()
-        disk.make_folder(images)
-        disk.make_folder(images / CONFIDENTIAL, private=True)
-        pairs = self.curves[["key", "unique"]].drop_duplicates()
-        for key, unique in pairs.itertuples(index=False):
-            for against in ("recall", "k"):
-                name = f"linkage-{key}-{'unique' if unique else 'all'}-{against}"
-                figures[name] = plotting.plot_occupancy_linkage(
-                    self.curves, key=key, unique=unique, against=against
-                )
-        for protection in config["protections"]:
-            figures[f"counts-{protection}"] = plotting.plot_occupancy_counts(
-                self.blocks, protection=protection
-            )
-        if len(self.variability):
-            figures["variability"] = plotting.plot_occupancy_variability(self.variability)
-        for name, figure in figures.items():
-            plotting.save_figure(figure, images / CONFIDENTIAL / name, private=True)
-        confidence = f"{config['confidence']:.0%}"
-        pooled = f"all {config['parts']:,} places together"
-        if config["parts"] == 1:
-            populations = len(config["seeds"])
-            pooled = (
-                f"all {populations:,} populations together" if populations > 1 else "one population"
-            )
-        caption = (
-            "Precision and recall of flagged blocks under each protection; intervals of "
-            f"{confidence}; a blind guess beside them."
-        )
-        draw = functools.partial(plotting.plot_occupancy_blocks, self.table)
-        ends = self.ends.assign(unique=self.ends["unique"].map({True: "yes", False: "no"}))
-        for name in ("putative", "hits"):  # expected ones
-            ends[name] = ends[name].map("{:.1f}".format).astype("str")
-        separate = self.table[self.table["infeasible_as"] == "apart"]
-        tables = [
-            pages.table(_totals(self.table), f"Flagged blocks, {pooled}"),
-            pages.table(pages.rounded(ends), "Linkage of all flagged households"),
-        ]
-        rows = separate.to_dict(orient="records")
-        one_by_one = [occupancy_sentence(row, PROTECTION_WORDS, confidence) for row in rows]
-        page = pages.render(
-            "Blocks with households above the occupancy limit",
-            [
-                ("sentence", occupancy_lead(rows, PROTECTION_WORDS), "lead"),
-                ("points", one_by_one),
-            ],
-            [
-                ("prose", "occupancy_question.html", config["parts"]),
-                ("heading", "Flagged blocks"),
-                pages.figure(draw, images / "blocks", caption),
-                ("folded", "The numbers", tables),
-                ("prose", "occupancy_reading.html"),
-            ],
-            quotes=occupancy_quotes(rows, PROTECTION_WORDS, confidence),
-            made_up=config.get("made_up", False),
-            source=f"Configuration {config_digest(config)}.",
-            settings_title="The study",
-            settings=json.dumps(config, indent=2),
-        )
-        disk.write_bytes(path / "report.html", page)
-        return path / "report.html"
-
-
-#: Columns of the totals in the page, and their heads there where they have others.
-_COLUMNS = (
-    "protection", "infeasible_as", "blocks", "violating", "putative", "confirmed", "infeasible",
-    "undecided", "precision", "recall",
-)  # fmt: skip
-_HEADS = {
-    "infeasible_as": "blocks that nothing fits are read as",
-    "violating": "with a violation",
-    "putative": "flagged",
-    "confirmed": "flagged and right",
-    "infeasible": "nothing fits",
-}
-
-
-def _totals(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the totals as the page shows them: rates with their intervals and blind guesses."""
-    totals = table.copy()
-    for name in ("precision", "recall"):
-        ends = table[[name, f"{name}_lower", f"{name}_upper", f"{name}_baseline"]]
-        text = "{:.3f} ({:.3f} to {:.3f}); blind {:.3f}"
-        totals[name] = [text.format(*row) for row in ends.itertuples(index=False)]
-    return totals[list(_COLUMNS)].rename(columns=_HEADS)
+    return frame[["ranking", "block", *occupancy_risk.KEY_COLUMNS, "score"]].assign(seed=seed)
 
 
 def pooled_results(
@@ -348,7 +211,7 @@ def pooled_results(
         ),
         ignore_index=True,
     )
-    truth["breach"] = occupancy_households.household_frame(truth, source="truth")["violation"]
+    truth["breach"] = occupancy_risk.household_frame(truth, source="truth")["violation"]
     violations = truth.groupby(["seed", "place"])["breach"].sum()
     blocks = frames["blocks"]
     keys = pd.MultiIndex.from_arrays([blocks["seed"], blocks["block"]])
@@ -384,7 +247,6 @@ def pooled_results(
 
 
 def _swap_rate(blocks: pd.DataFrame) -> float:
-    """Return the rate of swaps of all households of the places that have blocks to look at."""
     places = blocks.drop_duplicates("shard")
     if len(places) == 1:
         return float(places["realised_rate"].iloc[0])
@@ -420,7 +282,7 @@ def _curves(
     rankings = rankings.assign(block=_names(rankings["seed"], rankings["block"]))
     curves, ends = [], []
     for name in (*study.protections, _SAMPLING):
-        for key, columns in occupancy_households.MATCH_KEYS.items():
+        for key, columns in occupancy_risk.MATCH_KEYS.items():
             mine = rankings[(rankings["protection"] == name) & (rankings["ranking"] == key)]
             ranking = mine.astype(dict.fromkeys(columns, np.int64)).reset_index(drop=True)
             for unique in (False, True):
@@ -435,14 +297,10 @@ def _curves(
     return pd.concat(curves, ignore_index=True), pd.concat(ends, ignore_index=True)
 
 
-# -----------------------------------------------------------------------------
-# The study: parts in shards, and the results of all.
-
-
 @displayed
 @dataclass(frozen=True, eq=False)
 class OccupancyStudy(Study):
-    """The attack on several protections of the same households, judged; for :func:`~bayesrisk.run`.
+    """Findings of an occupancy attack under several protections; for :func:`~bayesrisk.run`.
 
     The fact ``results`` of a complete run is an :class:`OccupancyResults`.  In the folder, rows of
     single blocks, and what adversaries find in tables without protection, are below
@@ -709,7 +567,6 @@ def _judged(study: OccupancyStudy, folder: RunFolder | None) -> OccupancyResults
 
 
 def _frame_digest(frame: pd.DataFrame) -> str:
-    """Return a digest of the rows of a frame in their order."""
     rows = pd.util.hash_pandas_object(frame, index=False).to_numpy(np.uint64)
     names = ",".join(map(str, frame.columns)).encode()
     return hashlib.sha256(names + rows.astype("<u8").tobytes()).hexdigest()

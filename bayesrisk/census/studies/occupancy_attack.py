@@ -29,9 +29,8 @@ from bayesrisk.census.occupancy.statistics import OccupancyStatistics, occupancy
 from bayesrisk.constraints.model import Status
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.experiments.reconstruction import kept_tables, open_tables
-from bayesrisk.experiments.runs.engine import Study
+from bayesrisk.experiments.runs.engine import Study, evenly
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.experiments.runs.pilot import evenly
 from bayesrisk.tables import Microdata, PublishedTables, Records, Schema
 
 SCHEMA = "household-occupancy"
@@ -78,7 +77,6 @@ def read_sample(path: str | Path) -> pd.DataFrame:
 
 
 def _columns(path: str | Path) -> list[str]:
-    """Return the names of the columns of a Parquet file."""
     if Path(path).is_dir():
         raise DataError(f"{path}: must be a file of households, got a folder without them")
     if not Path(path).is_file():
@@ -88,7 +86,6 @@ def _columns(path: str | Path) -> list[str]:
 
 
 def _digest(path: str | Path) -> str:
-    """Return the SHA-256 of a file."""
     with named(str(path)):
         return disk.digest(path)
 

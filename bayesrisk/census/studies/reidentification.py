@@ -402,15 +402,10 @@ def _attacker(
             )
             figures.append(pages.figure(draw, folder / f"precision-{number}-{panel}", label))
     rows = pages.table(pages.rounded(everybody), caption)
-    return [
-        ("heading", f"Attacker: {attacker}"),
-        *figures,
-        ("folded", "The rates", [rows]),
-    ]
+    return [("heading", f"Attacker: {attacker}"), *figures, ("folded", "The rates", [rows])]
 
 
 def _figures(sums: LinkageSums, quantiles: pd.DataFrame | None, folder: Path) -> list[Figure]:
-    """Return the figures of the records and the truth."""
     inferred = MajorityInference(sums.majority, (SOURCE,))
     points = pd.concat(inferred.curve(threshold=t) for t in _THRESHOLDS)
     curves = functools.partial(plotting.plot_majority, points)

@@ -1,16 +1,18 @@
 """Risk of counts: ``bayesrisk risk``, ``convert``, ``sweep`` and ``report``."""
 
 import dataclasses
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import bayesrisk as br
 from bayesrisk._version import __version__
 from bayesrisk.cli.command import renamed
-from bayesrisk.cli.counts import two_levels, whole_release
+from bayesrisk.cli.counts import two_levels
 from bayesrisk.cli.data import SWEEPS, data_path
 from bayesrisk.cli.options import (
     SEED,
@@ -88,7 +90,7 @@ def risk(
         )
         return
     if release is not None:
-        whole, lines_of_release = whole_release.answer(
+        whole, lines_of_release = _answer_of_release(
             release, epsilon=None, delta=None, priors=priors
         )
         print_answer(whole, lines_of_release, as_json=as_json)
@@ -183,7 +185,7 @@ def convert(
         settings = (rho, sigma2, limit.max_risk, limit.probability)
         if settings != (None,) * 4 or (sensitivity, method) != ("1", "tight"):
             raise ArgumentError("a release goes with --epsilon or --delta, and --prior, alone")
-        document, lines = whole_release.answer(
+        document, lines = _answer_of_release(
             release,
             epsilon=optional_number(epsilon, "epsilon"),
             delta=optional_number(delta, "delta"),
@@ -231,7 +233,10 @@ def sweep(
     seed: Annotated[int | None, SEED] = None,
 ) -> None:
     """Compute the risk of a count over many budgets, and write a report."""
-    data_path(Path(config), SWEEPS)
+    file = data_path(Path(config), SWEEPS)
+    if file.suffix.lower() != ".toml":
+        example = "; `bayesrisk sweep sample:dare-county-sweep -o OUT` is one"
+        raise ArgumentError("config", "must be a TOML file of a sweep", got=config, advice=example)
     study = br.experiments.load_config(config, seed=seed)
     summary = runner.run(study, output, study.title)
     page = str(br.experiments.write_report(output)) if summary.complete else None
@@ -254,3 +259,65 @@ def report(
         if fragment:
             write_fragment(page)
     print_answer({"report": str(page)}, [f"report: {page}"], as_json=as_json)
+
+
+# Evidence of a whole release about one record, by the law of its privacy loss.
+
+#: Budgets that are known by name.
+_BUDGETS = ("pl94", "dhc")
+_RELEASE_DELTA = 1e-10
+_RELEASE_PRIORS = (1 / 2, 1 / 10, 1 / 2016)
+
+
+def _release_law(source: str) -> "br.accounting.PrivacyLoss":
+    """Return the law of a budget by name, or of the release in a folder."""
+    from bayesrisk.release.release import ReleaseIndex
+    from bayesrisk.release.specification import MechanismSpec
+
+    if source in _BUDGETS:
+        return br.accounting.PrivacyLoss.of(source)
+    folder = data_path(Path(source), "a release")
+    if ReleaseIndex.exists(folder):
+        spec = ReleaseIndex.read(folder).document["spec"]
+        return br.accounting.PrivacyLoss.of(MechanismSpec.from_dict(spec))
+    return br.accounting.PrivacyLoss.of(br.Release.read(folder))
+
+
+def _answer_of_release(
+    source: str, *, epsilon: float | None, delta: float | None, priors: Sequence[float]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return epsilon or delta, and beliefs, of a release: as a document and in lines."""
+    import numpy as np
+
+    if epsilon is not None and delta is not None:
+        raise ArgumentError("give --epsilon or --delta of a release, not both")
+    law = _release_law(source)
+    counts = sum(part.times for part in law.parts)
+    document: dict[str, Any] = {"source": source, "counts": counts}
+    if epsilon is not None:
+        ends = law.delta(epsilon)
+        document |= {"epsilon": epsilon, "delta_lower": ends.lower, "delta_upper": ends.upper}
+        first = f"delta is {float(ends):.6g} at epsilon {epsilon:g}"
+    else:
+        failure = _RELEASE_DELTA if delta is None else delta
+        ends = law.epsilon(failure)
+        document |= {"delta": failure, "epsilon_lower": ends.lower, "epsilon_upper": ends.upper}
+        first = f"epsilon is {float(ends):.6g} at delta {failure:g}"
+        if not math.isnan(law.rho):
+            tight = float(br.rho_to_epsilon(law.rho, failure))
+            document |= {"rho": law.rho, "epsilon_of_rho": tight}
+            first += f"; the conversion of its rho, {law.rho:.6g}, gives {tight:.6g}"
+    priors = priors or _RELEASE_PRIORS
+    beliefs = law.posterior(priors)
+    columns = (beliefs.mean, beliefs.ratio, beliefs.decision_error)
+    rows = [
+        {"prior": p, "posterior": m, "risk_ratio": r, "wrong_guesses": w}
+        for p, m, r, w in zip(priors, *(np.ravel(ends.value) for ends in columns), strict=True)
+    ]
+    document["rows"] = rows
+    lines = [
+        f"A record moves {counts:,} noisy counts: {first}.",
+        "",
+        *table_lines(rows, "On average over releases, for somebody who knows all other records:"),
+    ]
+    return document, lines

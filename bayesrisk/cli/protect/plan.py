@@ -22,7 +22,7 @@ from bayesrisk.cli.options import (
 )
 from bayesrisk.cli.printing import print_answer, say
 from bayesrisk.cli.sources import ColumnOptions, usual_tables
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk.exceptions import ArgumentError, number_advice
 
 _SECONDS = 5.0  # between two lines of progress
 _COUNTED = 2**24  # settings of which those that are left are counted
@@ -83,6 +83,12 @@ def plan(
         k: v for k, v in dataclasses.asdict(options).items() if v is not None
     }
     limits = parse_names(document.pop("limit", None))
+    if part := next((text for text in limits if text.isdecimal()), None):  # gain=3,5
+        before = limits[limits.index(part) - 1]
+        value = f"{before.rpartition('=')[2]},{part}"
+        raise ArgumentError(
+            "--limit", "must be NAME=NUMBER", got=value, advice=number_advice(value, "a number")
+        )
     if not limits:
         raise ArgumentError("--limit must be given, such as --limit proved=0 --limit recovered=0")
     ladders, adversaries = _ladders(document), document.pop("adversary", None)

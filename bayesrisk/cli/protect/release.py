@@ -327,7 +327,7 @@ def _mechanism(
         parameters = with_settings(
             parameters | document.get("parameters", {}), options.settings or [], "--set"
         )
-        usual = dict(parameters)
+        usual, wrong = dict(parameters), ""
         try:
             usual = usual_parameters(name, workload, households=source.has_households, **parameters)
             silent = [n for n in _STATED if n in usual and n not in parameters]
@@ -336,6 +336,7 @@ def _mechanism(
         except ArgumentError as error:
             if not error.rule.startswith(f"{name!r}: "):
                 raise
+            wrong = error.rule.partition("; not ")[2]
             needed = error.rule.partition("needed: ")[2].partition(";")[0].split(", ")
             silent = [n for n in needed if n in _STATED and n not in usual]
             if not silent:
@@ -350,7 +351,7 @@ def _mechanism(
         text = ",".join(f"{n}={_STATED[n]}" for n in silent)
         raise ArgumentError(
             option, f"{name} needs {' and '.join(silent)}, which no usual value has: write "
-            f"{name}:{text}, or a value of yours"
+            f"{name}:{text}, or a value of yours{wrong and '; it has no '}{wrong}"
         )  # fmt: skip
 
 
@@ -404,10 +405,11 @@ def verify(
     the message names the file.
     """
     from bayesrisk.experiments.release_report import privacy
-    from bayesrisk.release.words import PLACES
+    from bayesrisk.release.specification import PLACES
 
     if not folder.is_dir():
-        raise ArgumentError(f"no such folder: {folder}")
+        fault = f"{folder} is a file" if folder.exists() else f"no such folder: {folder}"
+        raise ArgumentError(f"{fault}; give the folder that `bayesrisk release -o` wrote")
     if not (folder / "_release.json").is_file():
         tables = (folder / "_manifest.json").is_file()
         holds = "holds exact tables, no release" if tables else "holds no release"
@@ -450,8 +452,7 @@ def _contents(folder: Path, advance: Callable[[int], None]) -> dict[str, Any]:
     """Return the description and the contents of a release, every file checked."""
     from bayesrisk.experiments.release_report import cost
     from bayesrisk.release.release import ReleaseIndex
-    from bayesrisk.release.specification import MechanismSpec
-    from bayesrisk.release.words import law_words
+    from bayesrisk.release.specification import MechanismSpec, law_words
 
     places: Counter[str] = Counter()
     cells: Counter[tuple[str, str]] = Counter()
@@ -518,7 +519,7 @@ def _rho(spec: "MechanismSpec") -> float | None:
 
 def _exactly(release: Mapping[str, Any]) -> list[str]:
     """Return the exact parts of a release in words: the list of places, and exact tables."""
-    from bayesrisk.release.words import PLACES
+    from bayesrisk.release.specification import PLACES
 
     places = listed(release["places"], " at ")
     lines = [f"the list of places ({places}): {PLACES[release['list_of_places']]}"]

@@ -14,7 +14,7 @@ def release_seconds(
     protection: Mechanism, data: "br.tables.Microdata", workload: "br.Workload", **options: Any
 ) -> float:
     """Return about how many seconds of a processor a release takes; 0 where it is short."""
-    from bayesrisk.experiments.runs.pilot import evenly, forecast
+    from bayesrisk.experiments.runs.engine import evenly, forecast
 
     # Those that estimate counts from noisy measurements take long.
     if not hasattr(protection, "measurement_noise") or not is_own(type(protection)):

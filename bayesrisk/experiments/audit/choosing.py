@@ -22,7 +22,7 @@ from bayesrisk.risk.audit import audit_targets, costs
 from bayesrisk.risk.audit.measures import BEST_READINGS
 from bayesrisk.risk.audit.place_beliefs import UNSTATED
 from bayesrisk.risk.audit.reading import READINGS
-from bayesrisk.risk.statements.columns import risk_ratio
+from bayesrisk.risk.statements.statements import risk_ratio
 
 _RANGE = ".."
 _DIGITS = 3  # significant ones of a value that is tried

@@ -40,7 +40,7 @@ from bayesrisk.risk.audit.surroundings import (
     sampled_places,
 )
 from bayesrisk.risk.microdata import FirstLook, first_look
-from bayesrisk.risk.statements.counterfactual import is_additive
+from bayesrisk.risk.statements.residual import is_additive
 from bayesrisk.tables import Microdata, Records, Schema
 from bayesrisk.tables.exchange import Partitions
 from bayesrisk.tables.microdata import as_microdata
@@ -386,6 +386,14 @@ class PopulationInParts:
                     shown=f"none finer than {quote(left)}: audit tables of that level",
                 )
 
+        if self._index is None and self.people <= MOST_TARGETS:  # the release is kept
+            try:
+                self.release(protection, 0, 0)
+            except ArgumentError:
+                raise
+            except BayesRiskError:  # which a shard will tell
+                pass
+
     def shards(self, size: int) -> list[IntArray]:
         """Return targets in runs of about a size, those of one place together."""
         places = self.survey.target_places
@@ -521,23 +529,24 @@ class PopulationInParts:
         self._pilots, self.too_large = other._pilots, other.too_large
 
     def _measured(self, protection: Protection) -> Pilot:
-        rows, seconds = self.shards(1)[0], []
+        rows, random = self.shards(1)[0], self.randomised(protection)
         too_large = self.too_large.setdefault(protection.name, {})
-        # Of a single release it does not matter what is for the place, and what for the release.
-        for number in (1, 1, 3) if self.randomised(protection) else (1, 3):
+
+        def seconds(number: int) -> float:
             begin = time.process_time()
             self.statements(protection, range(1), rows[:number], too_large)
-            seconds.append(time.process_time() - begin)
-        first, one, three = seconds[0], *seconds[-2:]
-        target = max(three - one, 0.0) / max(min(rows.size, 3) - 1, 1)
-        place, chains = max(first - one, 0.0), any(too_large.values())
-        release = self.release(protection, 0, self.target_parts(rows)[0])[1]
-        return Pilot(
-            place if chains else 0.0,
-            max(one - target, 0.0),
-            target,
-            chains and not is_additive(release.spec),
-        )
+            return time.process_time() - begin
+
+        first = seconds(1)
+        additive = is_additive(self.release(protection, 0, self.target_parts(rows)[0])[1].spec)
+        if not any(too_large.values()):
+            # Of a single release all may be for the release, and nothing for the place.
+            one = seconds(1) if random else first
+            target = max(seconds(3) - one, 0.0) / max(min(rows.size, 3) - 1, 1)
+            return Pilot(0.0, max(one - target, 0.0), target, False)
+        again = first if additive and not random else seconds(1)
+        target = 0.0 if additive or rows.size == 1 else max(seconds(2) - again, 0.0)
+        return Pilot(max(first - again, 0.0), max(again - target, 0.0), target, not additive)
 
     def statements(
         self,

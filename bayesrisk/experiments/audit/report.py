@@ -38,7 +38,7 @@ from bayesrisk.experiments.audit.words import (
     people_interval,
 )
 from bayesrisk.experiments.pages import Part, listed, marked
-from bayesrisk.mechanisms.meanings import shown_name
+from bayesrisk.mechanisms.registry import shown_name
 from bayesrisk.risk.microdata import FirstLook
 
 Row = Mapping[Any, Any]

@@ -21,7 +21,7 @@ from bayesrisk.experiments.audit.words import (
     people_text,
 )
 from bayesrisk.experiments.pages import PageTable, Quotes, listed
-from bayesrisk.mechanisms.meanings import NOTHING, shown_name
+from bayesrisk.mechanisms.registry import NOTHING, shown_name
 from bayesrisk.risk.audit import METHODS
 from bayesrisk.risk.audit.comparisons import AS_MUCH, CONVERSE, HIGHER, LESS, LOWER, NO_MORE
 from bayesrisk.risk.audit.measures import BEST_READINGS, unexplained

@@ -46,7 +46,7 @@ from bayesrisk.experiments.audit.words import error_text
 from bayesrisk.experiments.by_place import open_index
 from bayesrisk.experiments.runs.engine import Outlook, Study
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.mechanisms.meanings import meaning
+from bayesrisk.mechanisms.registry import meaning
 from bayesrisk.risk import audit
 from bayesrisk.risk.audit.checks import NO_PROOFS, proof_totals
 from bayesrisk.risk.audit.constructions import can_be_made, constructions
@@ -292,9 +292,7 @@ class AuditStudy(Study):
         protections = check.instances(self.protections, Protection, "protections")
         names = [one.name for one in protections]
         if not names or len(set(names)) < len(names):
-            raise ArgumentError(
-                f"protections must be at least one, each of another name, got {quote(names)}"
-            )
+            raise ArgumentError("protections", "must be at least one, each once", got=names)
         if self.goal is not None and self.goal.against is not None:
             adversaries = tuple(one.name for one in self._question.adversaries)
             check.choice(self.goal.against, "against", adversaries)

@@ -1,4 +1,4 @@
-"""Studies, computations in shards, and the one function that runs them on an executor.
+"""Studies, computations in shards, the function that runs them, and the time that they will take.
 
 A run is resumable, and its bytes do not depend on the executor of ``concurrent.futures``.
 """
@@ -8,6 +8,7 @@ import json
 import math
 import os
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +16,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
+from scipy.optimize import nnls
 
 from bayesrisk import datasets
 from bayesrisk._base import validation as check
@@ -26,11 +28,7 @@ from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.executors import some_executor
 from bayesrisk.experiments.runs.folder import Layout, RunFolder
-from bayesrisk.experiments.runs.pilot import forecast
 from bayesrisk.tables.exchange import MADE_UP, made_up_mark
-
-if TYPE_CHECKING:
-    pass
 
 _R = TypeVar("_R")
 
@@ -135,7 +133,7 @@ class Study(ABC):
         It is written into the folder and tells runs apart.
         """
 
-    def configuration(self, **derived: Any) -> dict[str, Any]:
+    def configuration(self, **derived: object) -> dict[str, Any]:
         """Return the fields as a configuration: with what was found of them, and the version."""
         settings = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
         made_up = any(datasets.is_made_up(getattr(self, name)) for name in self.inputs)
@@ -215,7 +213,7 @@ def run(
     progress: Callable[[int, int], None] | None = None,
     announce: Callable[[str, bool], None] | None = None,
 ) -> RunSummary:
-    """Return a summary of a study that is run into a folder.
+    """Run a study, such as an audit or a sweep, into a folder; return its summary.
 
     The shards that were computed and the study's facts; its ``complete`` says whether every shard
     is there.
@@ -365,3 +363,73 @@ def _work(study: Study, folder: str, shard: int) -> int:
     if not store.has(shard):
         store.write_parts(shard, study.compute_after(shard, store))
     return shard
+
+
+#: Seconds of a processor after which no further part begins.
+_SECONDS = 1.0
+#: As many times that for the first part, after which no other begins.
+_FIRST = 10.0
+#: Most of a run that a part is: what is shorter is not forecast.
+_SHARE = 0.25
+#: Steps of this size, modulo 1, visit a range evenly however many they are.
+_GOLDEN = 0.6180339887498949
+
+
+def evenly(size: int, amount: float) -> list[int]:
+    """Return so many of the numbers below a size, from all over them: at least one, at most all."""
+    many = max(1, min(size, int(amount)))
+    return [size * (2 * number + 1) // (2 * many) for number in range(many)]
+
+
+def forecast(
+    work: Mapping[int, float], compute: Callable[[int, float], float], *, seconds: float = _SECONDS
+) -> dict[int, float]:
+    """Return the seconds of a processor for each shard, by its work.
+
+    Parameters
+    ----------
+    work : mapping of int to float
+        By shard the amount of work, such as its places.
+    compute : callable
+        Does so much of a shard, at least 1, and returns the amount that it did; 0 to decline.
+    seconds : float, default 1.0
+        Time for the pilot, in which its last part may still begin.
+
+    Notes
+    -----
+    The first part loads what is compiled, and counts only if it is alone.  The later ones lie in
+    shards all over the run.  A part that fails ends the pilot: the run itself will tell of it.
+    """
+    shards, total = list(work), sum(work.values())
+    parts: list[tuple[float, float]] = []
+    spent, amount = 0.0, 1.0
+    while spent < seconds and amount <= _SHARE * total:
+        shard = shards[int(len(shards) * (len(parts) * _GOLDEN % 1.0))]
+        start = time.process_time()
+        try:
+            with warnings.catch_warnings():  # the run says them
+                warnings.simplefilter("ignore")
+                size = compute(shard, min(amount, work[shard]))
+        except Exception:
+            break
+        if not size:
+            break
+        parts.append((size, time.process_time() - start))
+        spent = sum(took for _, took in parts[1:])
+        if parts[0][1] > _FIRST * seconds:
+            break
+        # Once the second part is over, others make the answer surer: up to a share of the run.
+        if sum(size for size, _ in parts[1:]) >= _SHARE * total:
+            break
+        amount = min(2.0 * amount, max(1.0, _SHARE * total))
+    counted = np.array(parts[1:] or parts)
+    if not counted.size:
+        return {}
+    amounts, took = counted.T
+    first, slope = 0.0, took.sum() / amounts.sum()
+    if (
+        amounts.max() >= 4.0 * amounts.min()
+    ):  # a shard takes a time of its own, and one for its work
+        coefficients = nnls(np.stack([np.ones_like(amounts), amounts], axis=1), took)[0]
+        first, slope = coefficients if coefficients[1] else (first, slope)
+    return {shard: float(first + slope * part) for shard, part in work.items()}

@@ -69,7 +69,7 @@ class SerialExecutor(Executor):
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers
 
-    def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
+    def submit(self, fn: Callable[..., _R], /, *args: object, **kwargs: object) -> Future[_R]:
         """Call a function, and return its result as a future that is done."""
         future: Future[_R] = Future()
         try:
@@ -95,7 +95,7 @@ class ProcessExecutor(Executor):
         self._pools: set[ProcessPoolExecutor] = set()
         self._killed = False
 
-    def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
+    def submit(self, fn: Callable[..., _R], /, *args: object, **kwargs: object) -> Future[_R]:
         """Send a call to a worker.
 
         One that cannot be sent to another process is an ArgumentTypeError at once: a pool finds out
@@ -125,7 +125,7 @@ class ProcessExecutor(Executor):
             for process in tuple((pool._processes or {}).values()):
                 process.kill()
 
-    def _call(self, fn: Callable[..., _R], args: Any, kwargs: Any) -> _R:
+    def _call(self, fn: Callable[..., _R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _R:
         """Return the result of a worker of this thread, after as many workers as it takes."""
         for _ in range(_TRIES):
             pool = self._pool()
@@ -247,7 +247,7 @@ class DaskExecutor(Executor):
         except (OSError, TimeoutError) as error:
             raise BrokenExecutor(f"the scheduler does not answer: {error}") from error
 
-    def submit(self, fn: Callable[..., _R], /, *args: Any, **kwargs: Any) -> Future[_R]:
+    def submit(self, fn: Callable[..., _R], /, *args: object, **kwargs: object) -> Future[_R]:
         """Send a call to the cluster, which is started for the first one."""
         if self._pool is None:
             self._connect()

@@ -94,7 +94,12 @@ class RunFolder:
         file = folder.state / layout.settings
         with named(str(file), OutputError):
             if not file.exists():
-                raise OutputError(f"{folder.path}: holds no {layout.label} (no {layout.settings})")
+                exists = folder.path.exists()
+                fault = (
+                    f"holds no {layout.label} (no {layout.settings})" if exists else "is not there"
+                )
+                advice = f": give the output folder of a {layout.label}"
+                raise OutputError(f"{folder.path}: {fault}", advice=advice)
         config = read_json(file, OutputError)
         if not isinstance(config, dict) or not isinstance(config.get("shards"), int):
             writer = config.get("version", __version__) if isinstance(config, dict) else __version__
@@ -330,7 +335,6 @@ class RunFolder:
         self.has(shard, states)
 
     def _compute_again(self, error: BayesRiskError) -> None:
-        """Say that a damaged shard is computed again."""
         text = f"{error}: computed again"
         warnings.warn(text.replace(f"; {ADVICE}", ""), BayesRiskWarning, stacklevel=2)
 
@@ -491,7 +495,6 @@ def _in_one_line(error: Exception) -> str:
 
 @contextmanager
 def _whole(file: Path) -> Iterator[None]:
-    """Name the file in every error of reading it."""
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:

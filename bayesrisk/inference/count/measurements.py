@@ -74,11 +74,9 @@ class _Table:
         self.far: Counter[int] = Counter()
 
     def ratio(self, counts: IntArray | int) -> FloatArray:
-        """Return the risk ratio of noisy counts."""
         return np.asarray(risk_ratio(counts, **self.setting))
 
     def posterior(self, counts: IntArray) -> FloatArray:
-        """Return the posterior of noisy counts."""
         return np.asarray(posterior_probability(counts, **self.setting))
 
     def cover(self, least: int, most: int) -> None:
@@ -108,11 +106,9 @@ class _Table:
 
     @property
     def cells(self) -> int:
-        """Return the number of cells seen."""
         return int(self.histogram.sum()) + self.far.total()
 
     def largest(self) -> float:
-        """Return the largest risk ratio seen."""
         present = np.flatnonzero(self.histogram)
         counts = [*self.far, *([int(present[-1]) + self.low] if present.size else [])]
         return float(self.ratio(max(counts)))

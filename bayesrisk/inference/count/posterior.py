@@ -87,7 +87,7 @@ class CountValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoisyCount:
-    r"""One noisy count and what an adversary knows of it: the question, stated once.
+    r"""One noisy count, and what an adversary knows before seeing it.
 
     The target's characteristics make the true count X either ``known_count`` = k or one more, and
     the release ``noisy_count`` is y = X + noise.  The arguments broadcast against each other and
@@ -227,7 +227,7 @@ def risk_ratio(noisy_count: ArrayLike, **question: Unpack[CountArguments]) -> Fl
 
 @door(NoisyCount)
 def decision_threshold(**question: Unpack[CountArguments]) -> IntAnswer:
-    """Return the release from which the guess is k + 1: :meth:`NoisyCount.decision_threshold`."""
+    """Return the count from which the guess is "there": :meth:`NoisyCount.decision_threshold`."""
     return NoisyCount(**question).decision_threshold()
 
 

@@ -249,7 +249,7 @@ class PostprocessedValues(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PostprocessedCount:
-    r"""A block's count after post-processing, and what an adversary knows of it: the question.
+    r"""A block's count after post-processing, and what an adversary knows before seeing it.
 
     The group's count N is known.  Source: Kazan and Reiter, supplement, equation (S6.7).
 

@@ -179,12 +179,7 @@ def _reach(lattice: Lattice, x: IntArray, sums: IntArray, move: Index) -> tuple[
 
 @lean_kernel
 def walk(
-    rng: Rng,
-    lattice: Lattice,
-    x: IntArray,
-    sums: IntArray,
-    work: FloatArray,
-    steps: int,
+    rng: Rng, lattice: Lattice, x: IntArray, sums: IntArray, work: FloatArray, steps: int
 ) -> None:
     """Make so many Gibbs steps along random moves; ``work`` has room for the longest line."""
     ptr, group, coef = lattice.ptr, lattice.group, lattice.coef
@@ -223,6 +218,26 @@ def walk(
                 x[group[k]] += step * coef[k]
             for k in range(row_ptr[move], row_ptr[move + 1]):
                 sums[row[k]] += step * row_coef[k]
+
+
+@lean_kernel
+def walks(
+    rng: Rng,
+    lattice: Lattice,
+    x: IntArray,
+    sums: IntArray,
+    work: FloatArray,
+    steps: int,
+    counts: IntArray,
+    row_sums: IntArray,
+) -> None:
+    """Walk once for each row of ``counts`` and ``row_sums``, which then has the state."""
+    for draw in range(len(counts)):
+        walk(rng, lattice, x, sums, work, steps)
+        for i in range(x.size):
+            counts[draw, i] = x[i]
+        for i in range(sums.size):
+            row_sums[draw, i] = sums[i]
 
 
 #: Most groups of a system whose lattice is worked out.
@@ -441,18 +456,15 @@ class LatticeChain:
         steps = sweeps * self.sweep_size
         walk(self.rng, self.lattice, self.x, self.sums, self.work, steps)
 
-    def snapshot(self) -> tuple[IntArray, float]:
-        """Return the counts and the log density of the state."""
-        density = self.lattice.prior[self.lattice.prior_ptr[:-1] + self.x].sum()
-        density += self.lattice.soft[self.lattice.soft_ptr[self.soft] + self.sums[self.soft]].sum()
-        return self.x, float(density)
-
     def record(self, draws: int, sweeps: int) -> tuple[IntArray, FloatArray]:
         """Return the counts and the log density after every so many sweeps."""
-        counts, density = np.empty((draws, self.x.size), np.int64), np.empty(draws)
-        for d in range(draws):
-            self.advance(sweeps)
-            counts[d], density[d] = self.snapshot()
+        counts = np.empty((draws, self.x.size), np.int64)
+        sums = np.empty((draws, self.sums.size), np.int64)
+        steps = sweeps * self.sweep_size
+        walks(self.rng, self.lattice, self.x, self.sums, self.work, steps, counts, sums)
+        fixed, soft = self.lattice, self.soft
+        density = fixed.prior[fixed.prior_ptr[:-1] + counts].sum(axis=1)
+        density += fixed.soft[fixed.soft_ptr[soft] + sums[:, soft]].sum(axis=1)
         return counts, density
 
 

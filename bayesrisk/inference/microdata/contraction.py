@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from bayesrisk._base.compiling import kernel, step
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.constraints.model import IntegerModel
-from bayesrisk.constraints.narrow import narrow_dense
+from bayesrisk.constraints.propagation import narrow_dense
 
 _CHOICES = 12  # parts that are compared when many are joined
 _MAX_STATES = 2**22  # of one join: half a GiB

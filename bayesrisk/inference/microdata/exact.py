@@ -23,8 +23,6 @@ makes the equation true whatever the shares are.  Where shares are no products, 
 separators as cells, and nothing is gained.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,13 +36,14 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import gammaln
 
 from bayesrisk._base.validation import FloatArray, IntArray
-from bayesrisk.constraints.rows import by_columns, equal_rows, largest_alone
+from bayesrisk.constraints.model import by_columns, equal_rows, largest_alone
 from bayesrisk.exceptions import DataError
 from bayesrisk.inference.microdata.boxes import box_laws
 from bayesrisk.inference.microdata.contraction import (
     Contraction,
     NoStateError,
     TooManyStatesError,
+    WeighedModel,
     weighed_model,
 )
 from bayesrisk.inference.microdata.system import (
@@ -86,10 +85,7 @@ class ExactLaw:
 
 
 def weigh(
-    system: GroupSystem,
-    limit: int,
-    functions: Sequence[IntArray] = (),
-    removed: Sequence[int] = (),
+    system: GroupSystem, limit: int, functions: Sequence[IntArray] = (), removed: Sequence[int] = ()
 ) -> ExactLaw:
     """Return the exact laws of the groups, and of linear functions of them, as coefficients.
 
@@ -656,3 +652,24 @@ def _sum_weights(
         least, weights = _coarsened(law, count, most + off)
         least -= off
     return max(least, 0), weights[max(-least, 0) :]
+
+
+def one_record_means(system: WeighedModel) -> FloatArray:
+    """Return the probability that each group has the one record.
+
+    The points are x = 0 and x = e_g for every group g, with the weight of all rows r,
+    w(x) = prior(x) prod_r weight_r((A x)_r).
+    """
+    matrix = system.model.rows.toarray()
+    # Column 0 has the sums A 0, column g + 1 the sums A e_g.
+    sums = np.concatenate([np.zeros((len(matrix), 1), np.int64), matrix], axis=1)
+    weight = np.array([0.0, *(p[1] if p.size > 1 else -np.inf for p in system.priors)])
+    for row_weights, first, row in zip(system.row_weights, system.model.row_low, sums, strict=True):
+        place = row - first
+        inside = (place >= 0) & (place < row_weights.size)
+        weight = weight + np.where(inside, row_weights[np.where(inside, place, 0)], -np.inf)
+    if not (weight > -np.inf).any():
+        raise DataError("release contradicts itself or the prior: no counts agree with all of it")
+    mass: FloatArray = np.exp(weight - weight.max())
+    means: FloatArray = mass[1:] / mass.sum()
+    return means

@@ -25,8 +25,6 @@ every answer is the mean of a number of draws that was fixed before they were ma
 is added to until it seems good enough.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

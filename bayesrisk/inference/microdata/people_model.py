@@ -1,7 +1,5 @@
 """Arrays of the Markov chain over lists of people, made from a system of published counts."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -265,11 +263,7 @@ def _settled(system: MicrodataSystem, remainder: IntArray, parts: int) -> IntArr
 
 
 def _capacities(
-    system: MicrodataSystem,
-    strata: list[Stratum],
-    fixed: IntArray,
-    likely: IntArray,
-    spread: float,
+    system: MicrodataSystem, strata: list[Stratum], fixed: IntArray, likely: IntArray, spread: float
 ) -> IntArray:
     """Return the largest number of people that a chain can give to every part.
 

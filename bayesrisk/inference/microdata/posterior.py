@@ -26,12 +26,10 @@ from bayesrisk.inference.microdata.chains import (
     no_observer,
 )
 from bayesrisk.inference.microdata.contraction import TooManyStatesError
-from bayesrisk.inference.microdata.exact import place_law, weigh
+from bayesrisk.inference.microdata.exact import one_record_means, place_law, weigh
 from bayesrisk.inference.microdata.expected_counts import ExpectedCounts
-from bayesrisk.inference.microdata.knowledge import Knowledge, KnownGroup, KnownRecords
-from bayesrisk.inference.microdata.one_record import one_record_means
 from bayesrisk.inference.microdata.people_model import people_model, suits
-from bayesrisk.inference.microdata.prior import RecordPrior
+from bayesrisk.inference.microdata.prior import Knowledge, KnownGroup, KnownRecords, RecordPrior
 from bayesrisk.inference.microdata.questions import (
     GroupLaws,
     MemberQuestion,
@@ -312,16 +310,17 @@ def microdata_posterior(
         known_people=known_people,
     )
     functions = question_functions(questions, system)
+    people = suits(system)
     # A search is worth a try: a wide system with noisy counts never ends.
     if engine == "exact" or (engine == "auto" and system.size <= _MAX_EXACT):
         try:
             return _exact(system, questions, functions)
         except TooLargeError:
-            if engine == "exact" or not suits(system):
+            if engine == "exact" or not people:
                 raise
         except TooManyStatesError:
             if engine == "exact":
-                if not suits(system):
+                if not people:
                     nothing = sp.csr_array((0, system.size), dtype=np.int64)
                     check_kinds(presolve(system, nothing)[0])
                 raise ArgumentError(
@@ -334,7 +333,6 @@ def microdata_posterior(
     check.integer(doublings, "doublings", lower=0, upper=20)
     if rng is None:
         raise ArgumentError("rng must be given: this place needs a chain")
-    people = suits(system)
     if engine == "people" and not people:
         raise ArgumentError(
             "engine 'people' must have noisy counts, and none that are exact but numbers of people"

@@ -16,7 +16,7 @@ from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import FloatArray, IntArray, TextArray
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.microdata.chains import LEAST_ESS, MOST_R_HAT, Draws
-from bayesrisk.inference.microdata.knowledge import (
+from bayesrisk.inference.microdata.prior import (
     Condition,
     check_codes,
     class_indicator,
@@ -32,13 +32,12 @@ from bayesrisk.tables.schema import Schema
 
 @dataclass(frozen=True, eq=False)
 class RecordQuestion:
-    r"""A question about the records of a place: one of three, by what is given.
+    r"""A question about the records of a place: how many, or whether the target is one of them.
 
-    - ``among``: does the target, known to fulfil ``among``, fulfil ``where`` too?  With X the number
-      of records that fulfil both, and G that of ``among``, the answer is E[X] / E[G]: a place with
-      more of these records is the more probably the target's.  Where the release says how large G
-      is, that is E[X / G].  Records that are known in full (:class:`KnownRecords`) are somebody
-      else's, and not counted.
+    - ``among``: does the target, known to fulfil ``among``, fulfil ``where`` too?  Let X records
+      fulfil both, and G ``among``: the answer is E[X] / E[G].  A place with more of these records
+      is the more probably the target's.  Where the release says how large G is, that is E[X / G].
+      Records that are known in full (:class:`KnownRecords`) are somebody else's, and not counted.
     - ``at_least`` m: are there m or more records that fulfil ``where``?
     - neither: how many are there?  The answer is the expected number.
 

@@ -19,17 +19,17 @@ from scipy.special import gammaln
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.constraints.implied import row_basis
-from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.rows import by_columns, equal_rows, largest_alone
+from bayesrisk.constraints.model import ENDLESS, IntegerModel, by_columns, equal_rows, largest_alone
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.inference.microdata.contraction import WeighedModel, weighed_model
-from bayesrisk.inference.microdata.knowledge import (
+from bayesrisk.inference.microdata.prior import (
     Knowledge,
     KnownGroup,
     KnownRecords,
+    RecordPrior,
     make_knowledge,
+    pieces,
 )
-from bayesrisk.inference.microdata.prior import RecordPrior, pieces
 from bayesrisk.release import Likelihood, NoiseSpec, Release
 from bayesrisk.tables import Table
 from bayesrisk.tables.cells import CellSpace, table_cells
@@ -463,7 +463,6 @@ def _published_rows(system: MicrodataSystem) -> PublishedRows:
 def _largest_counts(
     hard: BoolArray, counts: IntArray, laws: list[Likelihood | None], prior: RecordPrior
 ) -> IntArray:
-    """Return the largest count of every row that has a weight."""
     high = np.where(hard, counts, UNBOUNDED)
     for r in np.flatnonzero(~hard).tolist():
         law = laws[r]
@@ -557,7 +556,6 @@ def _log_weights(rows: PublishedRows, r: int, most: int, prior: RecordPrior) -> 
 
 
 def _log_weight(rows: PublishedRows, r: int, sums: IntArray, prior: RecordPrior) -> FloatArray:
-    """Return the log weight of sums of a soft row."""
     law = rows.laws[r]
     if law is None:
         return log_size(sums, prior, int(rows.constants[r]), int(rows.counts[r]))

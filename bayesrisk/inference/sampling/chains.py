@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -299,7 +299,7 @@ _FEWEST_DRAWS = 4  # split chains need two draws in each half
 _SURPRISE = 1e-3  # a chain that never moves is suspect if the others make that so unlikely
 
 
-def _arviz() -> Any:
+def _arviz() -> ModuleType:
     """Return ArviZ, loaded when it is first needed: it takes seconds."""
     with warnings.catch_warnings():
         # ArviZ 0.22 and 0.23 announce 1.0, once a day.
@@ -309,7 +309,6 @@ def _arviz() -> Any:
 
 
 def _statistic(name: str, draws: NumberArray, **options: object) -> float:
-    """Return one diagnostic of draws (chains, draws)."""
     # Few draws may have no variance within chains: the number is none then, and says so.
     with np.errstate(divide="ignore", invalid="ignore"):
         value = getattr(_arviz(), name)(draws, **options)

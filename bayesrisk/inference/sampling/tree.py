@@ -30,8 +30,7 @@ from bayesrisk.inference.sampling.chains import (
     whole_settings,
 )
 from bayesrisk.inference.sampling.tree_sweeps import TreeModel, fill_tree
-from bayesrisk.inference.tree.leaf_prior import LeafPrior
-from bayesrisk.inference.tree.plan import law_columns
+from bayesrisk.inference.tree.plan import LeafPrior, law_columns
 from bayesrisk.inference.tree.structure import Tree
 
 _NO_END = 2**61
@@ -77,7 +76,6 @@ def _leaves(tree: Tree) -> _Leaves:
 def _choices(
     tree: Tree, leaf_prior: OneLeafPrior | Sequence[OneLeafPrior] | str
 ) -> dict[int, OneLeafPrior]:
-    """Return the prior of each leaf, by node."""
     n = tree.leaves.size
     if isinstance(leaf_prior, str):
         check.choice(leaf_prior, "leaf_prior", ("flat",))

@@ -1,7 +1,5 @@
 """Sweeps over a whole tree: the state is the count of every node, and only leaves are free."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ where that of a tree takes 2.3 us (58 times; 43 times for each effective draw). 
 published conditionals, which belong to no tree.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple

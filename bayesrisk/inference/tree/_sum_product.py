@@ -156,7 +156,6 @@ def unit_factor(
 
 @lean_step
 def _lowest(a: FloatArray) -> float:
-    """Return the smallest positive entry."""
     low = math.inf
     for value in a:
         if value > 0.0:

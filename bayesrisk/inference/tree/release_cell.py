@@ -1,7 +1,5 @@
 """One published cell at every level of a release, as the table that a tree is made from."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

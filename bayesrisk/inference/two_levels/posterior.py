@@ -287,10 +287,7 @@ class HierarchicalPosterior(Tabular):
 
 @door(TwoLevelSettings)
 def hierarchical_posterior(
-    block: ArrayLike,
-    group: ArrayLike,
-    siblings: ArrayLike,
-    **question: Unpack[TwoLevelArguments],
+    block: ArrayLike, group: ArrayLike, siblings: ArrayLike, **question: Unpack[TwoLevelArguments]
 ) -> HierarchicalPosterior:
     """Return the posterior of the target given releases: :meth:`bayesrisk.TwoLevels.posterior`."""
     settings = TwoLevelSettings(**question)

@@ -172,7 +172,6 @@ class _Counting:
         return rows, weight[rows], inside.astype(np.int64)
 
     def tables(self, place: IntArray) -> PublishedTables:
-        """Return the tables of records at their places."""
         counts = {}
         for level in self.workload.levels:
             # counts of the kinds of records in every place: n[p, k] = #{i: p_i = p, k_i = k}

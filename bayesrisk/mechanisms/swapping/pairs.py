@@ -41,7 +41,6 @@ class _Nearest:
         self._cache: dict[tuple[int, int], list[int]] = {}
 
     def query(self, block: int, size: int) -> list[int]:
-        """Return the ``size`` nearest blocks of a block."""
         if (block, size) not in self._cache:
             _, index = self._tree.query(self._points[block], k=size)
             self._cache[block, size] = self.blocks[np.atleast_1d(index)].tolist()
@@ -321,7 +320,6 @@ def canonical_order(data: Microdata, *, unit: str) -> IntArray:
 
 
 def _household_ids(data: Microdata) -> IntArray:
-    """Return the number of each household, in the order of the households' records."""
     if data.households is None:
         numbers = np.unique(_numbers(data.persons, "persons"))
         return numbers[numbers >= 0]  # a negative number: lives in no household
@@ -336,7 +334,6 @@ def _household_ids(data: Microdata) -> IntArray:
 
 
 def _numbers(records: Records | None, source: str) -> IntArray:
-    """Return the column ``household``."""
     values = None if records is None else _column(records, _HOUSEHOLD)
     if values is None:
         raise DataError(f"{source}: must have a column {_HOUSEHOLD!r} of whole numbers")
@@ -463,9 +460,9 @@ def swap_geography(data: Microdata) -> Geography:
     geography = records.schema.geography
     if not geography.widths[-1]:
         raise ArgumentError(
-            "geography",
-            f"of schema {records.schema.name!r} must have more than one place, between which "
-            "records are swapped",
+            "place",
+            f"of schema {records.schema.name!r} must be more than one, between which records are "
+            "swapped",
             shown="none; rounding, suppression and noise need no places",
         )
     return geography

@@ -409,7 +409,6 @@ class _Equations:
         self.count += int(used.sum())
 
     def matrix(self, unknowns: int) -> tuple[sparse.csr_array, IntArray]:
-        """Return the matrix and the right-hand side."""
         if not self.count:
             return sparse.csr_array((0, unknowns)), np.zeros(0, dtype=np.int64)
         triplets = (
@@ -496,7 +495,6 @@ def least_squares(family: Family) -> tuple[LeastSquares, IntArray]:
 
 
 def _controlled_rows(family: Family, unknowns: int) -> sparse.csr_array:
-    """Return the controlled sets of every child over the unknowns."""
     index, _ = _numbers(family.live)
     row, column, data = _expand(family.controlled, family.live, index)
     shape = (family.live.shape[0] * family.controlled.shape[0], unknowns)

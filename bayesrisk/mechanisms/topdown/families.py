@@ -14,7 +14,7 @@ from scipy import sparse
 
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray
 from bayesrisk.accounting import census_2020_budget, split_rho
-from bayesrisk.constraints.rows import equal_rows
+from bayesrisk.constraints.model import equal_rows
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.mechanisms.base import census_level
 from bayesrisk.tables import Workload

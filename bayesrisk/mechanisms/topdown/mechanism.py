@@ -530,7 +530,6 @@ class TopDown(PreparingMechanism[PreparedTopDown]):
         return self._last[1]
 
     def _resolve(self, workload: Workload) -> TreeSettings:
-        """Return the settings, resolved for a workload."""
         check.instance(workload, Workload, "workload")
         schema = workload.schema
         if schema.size > MAX_CELLS:

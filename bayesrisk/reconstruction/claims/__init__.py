@@ -1,9 +1,8 @@
 """Claims about the records of a place that hold in every data set with the published counts."""
 
-from bayesrisk.reconstruction.claims.options import ClaimOptions
-from bayesrisk.reconstruction.claims.result import Claims
-from bayesrisk.reconstruction.claims.sentences import claim_sentences
+from bayesrisk.reconstruction.claims.result import Claims, claim_sentences
 from bayesrisk.reconstruction.claims.verification import (
+    ClaimOptions,
     ClaimsAttack,
     find_claims,
     generate_claims,

@@ -6,16 +6,198 @@ verified when it holds in every data set that fits the published tables.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import prod
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bayesrisk._base import validation as check
-from bayesrisk.reconstruction.claims.options import ClaimOptions, claim_problem
+from bayesrisk.constraints.solvers import SolverBackend, make_solver
+from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, quote
 from bayesrisk.reconstruction.claims.result import Claims, collected, encoded, several
-from bayesrisk.reconstruction.records.problem import Problem
+from bayesrisk.reconstruction.claims.search.decide import ClaimProblem
+from bayesrisk.reconstruction.claims.search.lattice import subsets
+from bayesrisk.reconstruction.claims.search.space import HOUSEHOLD, TENURES, Rules, claim_space
+from bayesrisk.reconstruction.records.problem import Problem, stated_counts
 from bayesrisk.release import Release
-from bayesrisk.tables.published import SeveralTables
+from bayesrisk.tables.published import SeveralTables, read_tables, under_laws
+from bayesrisk.tables.schema import Schema
+
+_MOST_COLUMNS = 14
+#: Partial assignments have a number each.
+_MOST_CLAIMS = 2**62
+_OCCUPIED = {"vacancy": [0]}
+
+
+@dataclass(frozen=True)
+class ClaimOptions:
+    """Options of the search for claims and their verification, checked once.
+
+    Attributes
+    ----------
+    level : str, optional
+        Level of the places, by default the finest; tables of other levels are not used.
+    columns : sequence of str, optional
+        Columns that claims are about; all by default.
+    max_columns : int, optional
+        Most columns of a claim; no limit by default.
+    structural_rules : bool, default True
+        For households whether only combinations that can exist count, see
+        :func:`household_valid`; False for every combination of the codes, as in the paper.
+    tenure : {"merged", "cash", "four-way"}
+        How tables that publish renters together are read: ``merged`` makes claims about renters
+        with and without payment of rent together; ``cash`` assumes that all pay; ``four-way``
+        makes claims about each, which the tables then cannot verify.
+    cells : sequence of int, optional
+        Cells of the schema that records can lie in, instead of those of the rules.
+    among : mapping of str to sequence of int, optional
+        Codes of the records that claims are about; by default occupied units of household
+        schemas, and all records of others.
+    refuted : bool, default False
+        Whether refuted candidates are kept in the answer.
+    n_solutions : int, default 1
+        Data sets that candidates must hold in (K of the paper, which has 100); the verified claims
+        do not depend on it.
+    solver : str or SolverBackend, default "highs"
+        For what linear relaxations do not settle, see :func:`make_solver`.
+    time_limit : float, optional
+        Seconds for a place, in all stages together; claims left open are ``undecided``, never
+        verified.  It is kept to within the stage that runs when the time is over: well under a
+        second with HiGHS.
+    taken_as_true : bool, default False
+        Whether counts of a release that need not be true (``tables.laws``) are read as if they
+        were, as somebody naive reads them.  Without it a count that was rounded, or stands for a
+        range, is read as all counts that it allows, and noisy ones are refused.
+    known_rule : bool, default True
+        Whether the rule by which counts are withheld (:class:`SuppressedCounts`) is known and used.
+    rng : int, default 0
+        Seed of the objectives near whose optima data sets are looked for; no decision depends on
+        it.
+
+    Examples
+    --------
+    >>> ClaimOptions(columns=["sex", "age"], max_columns=2).tenure
+    'merged'
+    """
+
+    level: str | None = None
+    columns: Sequence[str] | None = None
+    max_columns: int | None = None
+    structural_rules: bool = True
+    tenure: str = "merged"
+    cells: Sequence[int] | None = None
+    among: Mapping[str, Sequence[int]] | None = None
+    refuted: bool = False
+    n_solutions: int = 1
+    solver: str | SolverBackend = "highs"
+    time_limit: float | None = None
+    taken_as_true: bool = False
+    known_rule: bool = True
+    rng: int = 0
+
+    def __post_init__(self) -> None:
+        flags = ("structural_rules", "refuted", "taken_as_true", "known_rule")
+        values: dict[str, Any] = {name: check.flag(getattr(self, name), name) for name in flags}
+        values |= {
+            "n_solutions": check.integer(self.n_solutions, "n_solutions", lower=1, upper=10_000),
+            "rng": check.integer(self.rng, "rng", lower=0),
+            "time_limit": check.time_limit(self.time_limit),
+        }
+        check.choice(self.tenure, "tenure", TENURES)
+        if self.columns is not None:
+            values["columns"] = check.texts(self.columns, "columns")
+        if self.max_columns is not None:
+            values["max_columns"] = check.integer(self.max_columns, "max_columns", lower=1)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def schema_columns(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns of claims in the order of the schema, all by default."""
+        names = schema.names if self.columns is None else self.columns
+        for name in names:
+            check.choice(name, "columns", schema.names)
+        if len(set(names)) < len(names):
+            raise ArgumentError("columns", "must differ", shown=", ".join(names))
+        if not 1 <= len(names) <= _MOST_COLUMNS:
+            raise ArgumentError(
+                "columns", f"must be from 1 to {_MOST_COLUMNS} names", shown=len(names)
+            )
+        return tuple(name for name in schema.names if name in names)
+
+    def schema_codes(self, schema: Schema) -> dict[str, tuple[int, ...]]:
+        """Return the codes of the records that claims can be about."""
+        among = self.among
+        if among is None:
+            among = _OCCUPIED if schema.name == HOUSEHOLD else {}
+        chosen = {}
+        for name, codes in check.mapping(among, "among").items():
+            attribute = schema.attribute(check.choice(name, "among", schema.names))
+            values = check.items(codes, f"among[{name!r}]")
+            array = check.count_array(
+                values, f"among[{name!r}]", lower=attribute.first, upper=attribute.last
+            )
+            chosen[name] = tuple(array.tolist())
+        return chosen
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> ClaimOptions:
+        """Return options by name; one that does not exist is refused."""
+        names = [field.name for field in fields(cls)]
+        for option in check.mapping(options, "options"):
+            if option not in names:
+                raise ArgumentTypeError(
+                    f"options must be those of find_claims ({', '.join(names)}), "
+                    f"got {quote(option)}"
+                )
+        return cls(**options)
+
+
+def claim_problem(tables: SeveralTables | Problem, options: ClaimOptions) -> ClaimProblem:
+    """Return the claims that options ask of tables, both checked, with the space they are in."""
+    posed, source = (tables, tables.tables) if isinstance(tables, Problem) else (None, tables)
+    tables, (level,), assumed = read_tables(
+        source, options.level, taken_as_true=options.taken_as_true, alone=True
+    )
+    workload, schema = tables.workload, tables.workload.schema
+    keys = [key for key in workload.tables if key[0] == level]
+    # Of tables that are taken as true only those laws count that say no less.
+    laws = {
+        key: law
+        for key, law in tables.laws.items()
+        if key in keys and not law.plain and (law.exact or not assumed)
+    }
+    coarsened = any(options.known_rule or not law.exact for law in laws.values())
+    question = level, False, options.known_rule
+    if posed and not assumed and (posed.level, *posed.question[1:3]) == question:
+        stated = posed.published, posed.ranges
+    else:
+        stated = stated_counts(
+            under_laws(tables, laws), level, coarsened=coarsened, known_rule=options.known_rule
+        )
+    if schema.name != HOUSEHOLD and options.tenure != "merged":
+        raise ArgumentError(
+            "tenure", f"must be merged for schema {schema.name!r}", got=options.tenure
+        )
+    columns, eligible = options.schema_columns(schema), options.schema_codes(schema)
+    listed = None
+    if options.cells is not None:
+        cells = check.count_array(options.cells, "cells", lower=0, upper=schema.size - 1)
+        listed = np.unique(cells)
+    rules = Rules(options.structural_rules, options.tenure, tuple(eligible.items()))
+    space = claim_space(schema, tuple(workload.tables[key] for key in keys), rules, cells=listed)
+    values = prod(int(space.sizes[schema.names.index(name)]) + 1 for name in columns)
+    if values > _MOST_CLAIMS:
+        raise ArgumentError("columns", "must have at most 2**62 partial assignments", shown=values)
+    most = len(columns) if options.max_columns is None else options.max_columns
+    sets = subsets([schema.names.index(name) for name in columns], min(most, len(columns)))
+    return ClaimProblem(
+        level, tables.geoids[level], columns, eligible, space, *stated, sets,
+        make_solver(options.solver), options.time_limit, options.n_solutions, options.rng,
+        options.refuted, assumed, coarsened,
+    )  # fmt: skip
 
 
 def find_claims(tables: SeveralTables | Problem, **options: object) -> Claims:
@@ -74,7 +256,7 @@ def generate_claims(tables: SeveralTables | Problem, **options: object) -> Claim
 def verify_claims(
     tables: SeveralTables | Problem, candidates: Claims | pd.DataFrame, **options: object
 ) -> Claims:
-    """Return some claims, place after place, with a decision on each.
+    """Return whether given claims must be true of all records that fit the tables.
 
     Parameters
     ----------

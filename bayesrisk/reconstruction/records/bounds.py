@@ -26,7 +26,7 @@ from bayesrisk.reconstruction.records.problem import (
     entries,
     published_problem,
 )
-from bayesrisk.reconstruction.records.program import Program, open_program
+from bayesrisk.reconstruction.records.search import Program, open_program
 from bayesrisk.reconstruction.records.solve import Solution, solve_blocks
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import SeveralTables
@@ -113,7 +113,6 @@ class _Answers:
 def _row_ends(
     program: Program, point: IntArray, solver: SolverBackend, limits: Limits
 ) -> tuple[IntArray, IntArray, BoolArray, BoolArray]:
-    """Return the ends of all rows of a program, and whether each of them is reached."""
     from bayesrisk.constraints.ends import row_ends  # slow to load
 
     p, model = program.parts, program.model

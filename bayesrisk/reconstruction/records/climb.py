@@ -7,15 +7,13 @@ bounds of the cells come first, and a climb stays within them.  The blocks of wh
 other, is found in time are left to programs.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
 
 from bayesrisk._base.compiling import kernel, lean_step
 from bayesrisk._base.validation import IntArray
-from bayesrisk.constraints.rows import largest_alone
+from bayesrisk.constraints.model import largest_alone
 from bayesrisk.reconstruction.records.kernels import OPEN
 from bayesrisk.reconstruction.records.problem import WHOLE, Problem
 from bayesrisk.tables.likelihoods import UNBOUNDED

@@ -6,8 +6,8 @@ import numpy as np
 
 from bayesrisk._base.compiling import kernel, lean_step
 from bayesrisk._base.validation import IntArray
-from bayesrisk.constraints.narrow import EVERY_PASS, RowSums, narrow
-from bayesrisk.constraints.rows import Columns
+from bayesrisk.constraints.model import Columns
+from bayesrisk.constraints.propagation import EVERY_PASS, RowSums, narrow
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
 #: A count that was not published: its row says nothing.

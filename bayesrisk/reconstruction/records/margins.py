@@ -8,8 +8,6 @@ the unknown counts are those of the margins, which are far fewer than the cells 
 and the rows are the published counts and the equal sums.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +50,6 @@ class _Parts:
 
     @property
     def size(self) -> int:
-        """Number of cells of all margins."""
         return int(self.first.size)
 
     @property

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base import validation as check
 from bayesrisk._base.validation import IntArray, TextArray
-from bayesrisk.constraints.rows import Columns, by_columns, expand, largest_alone
+from bayesrisk.constraints.model import Columns, by_columns, expand, largest_alone
 from bayesrisk.exceptions import ArgumentError, quote
 from bayesrisk.reconstruction.records import kernels
 from bayesrisk.reconstruction.records.kernels import HIDDEN
@@ -399,7 +399,6 @@ def _system_ranges(system: CellSystem, ranges: CountRanges) -> CountRanges:
 
 
 def _coupling_rows(larger: LargerLevel) -> RowSource:
-    """Return the rows of a larger level with the counts of its places."""
     coupling, ranges = larger.coupling, larger.ranges
     if ranges.true:
         counts = sp.csr_array(larger.published @ coupling.derivation.T)

@@ -1,19 +1,172 @@
-"""A solution of each component of a program: by a search, then by a solver.
+"""A solution of all blocks, component by component; counts that do not agree.
 
 One in which all is seen is unique or has none.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._base.validation import IntArray
+from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.constraints import propagation
-from bayesrisk.constraints.model import IntegerModel, Status
+from bayesrisk.constraints.model import Components, IntegerModel, Status, components, expand
+from bayesrisk.constraints.propagation import (
+    ProgramArrays,
+    SearchWork,
+    program_arrays,
+    propagate_components,
+    search_work,
+)
 from bayesrisk.constraints.solvers import Deadline, Limits, SolverBackend
-from bayesrisk.reconstruction.records.program import Program
+from bayesrisk.reconstruction.records import kernels
+from bayesrisk.reconstruction.records.problem import BlockBounds, CountRanges, Problem, RowSource
+from bayesrisk.reconstruction.records.system import CellSystem
+from bayesrisk.tables.likelihoods import UNBOUNDED
+
+
+@dataclass(frozen=True)
+class Program:
+    """Free cells with their bounds, and the rows that bind them, in components.
+
+    ``entry``, ``block`` and ``cell`` say which of the given cells each variable is; ``source``,
+    ``group`` and ``row`` where each row comes from, and ``family`` which others share none of its
+    cells.
+    """
+
+    parts: Components
+    family: IntArray
+    entry: IntArray
+    block: IntArray
+    cell: IntArray
+    source: IntArray
+    group: IntArray
+    row: IntArray
+
+    @property
+    def model(self) -> IntegerModel:
+        """The bounds of the cells and the rows."""
+        return self.parts.model
+
+    @cached_property
+    def arrays(self) -> ProgramArrays:
+        """The program as a search takes it."""
+        return program_arrays(self.parts, self.family)
+
+    def work(self) -> SearchWork:
+        """Return fresh working arrays of a search."""
+        return search_work(self.arrays, self.model.low, self.model.high)
+
+    def component_blocks(self, component: int) -> IntArray:
+        """Return the blocks that have a cell in a component."""
+        first, last = self.parts.first_var[component : component + 2]
+        return np.unique(self.block[first:last])
+
+
+def _rows(
+    source: RowSource, block: IntArray, cell: IntArray, low: IntArray, free: BoolArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Return keys and both residual ends of rows with free cells, and entries (row, var, coef)."""
+    n_rows = source.family.size
+    position, owner = expand(source.columns.ptr, cell)
+    base = block if source.single_block else source.group[block]
+    key = base[owner] * n_rows + source.columns.row[position]
+    coef = source.columns.coef[position]
+    open_entry = free[owner]
+    keys, row = np.unique(key[open_entry], return_inverse=True)
+    group = keys // n_rows
+    if source.single_block:
+        group = source.group[group]
+    least, most = source.ranges.ends(group, keys % n_rows)
+    # What the settled cells of these rows hold is taken off.
+    index = np.searchsorted(keys, key[~open_entry])
+    index = np.minimum(index, max(keys.size - 1, 0))
+    fixed = coef[~open_entry] * low[owner[~open_entry]]
+    inside = keys[index] == key[~open_entry] if keys.size else np.zeros(0, bool)
+    settled = np.zeros(keys.size, np.int64)
+    np.add.at(settled, index[inside], fixed[inside])
+    # What a row asks for may be there already; one without an upper end then says nothing.
+    endless = most == UNBOUNDED
+    published = ~endless | (least > settled) | source.required
+    keep = published[row]
+    new = np.cumsum(published) - 1
+    var = (np.cumsum(free) - 1)[owner[open_entry]]
+    return (
+        keys[published],
+        (least - settled)[published],
+        np.where(endless, UNBOUNDED, most - settled)[published],
+        new[row[keep]],
+        var[keep],
+        coef[open_entry][keep],
+    )
+
+
+def build_program(
+    sources: Sequence[RowSource], block: IntArray, cell: IntArray, low: IntArray, high: IntArray
+) -> Program:
+    """Return the program of the cells (of ``block``, ``cell``) whose bounds are apart.
+
+    Counts of settled cells, ``low == high``, are taken off the counts of their rows.  Variables and
+    rows are sorted by component.
+    """
+    free = low < high
+    pieces = [_rows(source, block, cell, low, free) for source in sources]
+    sizes = [part[0].size for part in pieces]
+    offset = np.concatenate([[0], np.cumsum(sizes)])
+    entry_row = np.concatenate([p[3] + offset[index] for index, p in enumerate(pieces)])
+    keys, least, most, _, entry_var, coef = (np.concatenate(p) for p in zip(*pieces, strict=True))
+    source = np.repeat(np.arange(len(sources)), sizes)
+    # A key is the group, times the rows of its source, plus the row.
+    group, row_id = np.divmod(keys, np.array([s.family.size for s in sources])[source])
+    first = np.concatenate([[0], np.cumsum([s.family.size for s in sources])[:-1]])[source]
+    shift = np.concatenate([[0], np.cumsum([int(s.family.max()) + 1 for s in sources])[:-1]])
+    family = np.concatenate([s.family for s in sources])[first + row_id] + shift[source]
+    equal = np.array([s.equal for s in sources])[source]
+    n_vars, n_rows = int(free.sum()), int(offset[-1])
+    # No row has a larger end than its cells: certificates stay within whole numbers.
+    room = np.zeros(n_rows, np.int64)
+    np.add.at(room, entry_row, coef * high[free][entry_var])
+    most = np.where(most > least, np.clip(most, least, np.maximum(room, least)), most)
+    matrix = sp.csr_array((coef, (entry_row, entry_var)), shape=(n_rows, n_vars))
+    least = np.where(equal, least, 0)
+    parts = components(IntegerModel(low[free], high[free], matrix, least, most))
+    index, order = np.flatnonzero(free)[parts.variable], parts.row
+    return Program(
+        parts, family[order], index, block[index], cell[index], source[order], group[order],
+        row_id[order],
+    )  # fmt: skip
+
+
+def open_program(
+    problem: Problem, bounds: BlockBounds, good: BoolArray, *, bounds_only: bool = False
+) -> tuple[Program, dict[int, int], IntArray, IntArray]:
+    """Return the program that all rows leave open, contradictions, and the tightened bounds.
+
+    Only blocks that are ``good`` are looked at; with ``bounds_only`` coupling rows hold for every
+    block as upper bounds.  Contradictions are the blocks of components without a solution, each
+    with the row of the program that contradicts; the bounds are those of the cells of ``bounds``.
+    """
+    first, *larger = problem.rows
+    if bounds_only:
+        larger = [replace(rows, equal=False, single_block=True) for rows in larger]
+    low, high = bounds.low.copy(), bounds.high.copy()
+    inside = np.flatnonzero(good[bounds.block])
+    block, cell = bounds.block[inside], bounds.cell[inside]
+    wrong: dict[int, int] = {}
+    while True:  # ends: each round settles a cell that the last one left open
+        program = build_program([first, *larger], block, cell, low[inside], high[inside])
+        work = program.work()
+        culprit = np.full(program.parts.size, -1, np.int64)
+        propagate_components(program.arrays, work, culprit)
+        for k in np.flatnonzero(culprit >= 0):
+            wrong.update((int(b), int(culprit[k])) for b in program.component_blocks(int(k)))
+        low[inside[program.entry]], high[inside[program.entry]] = work.low, work.high
+        if wrong or not np.any((work.low == work.high) & (program.model.low < program.model.high)):
+            return program, wrong, low, high
+
 
 #: Nodes that a depth-first search may look at before a solver is asked.
 NODES = 1000
@@ -55,7 +208,7 @@ def solve_components(
 
 def _dive(program: Program, star: IntArray, findings: IntArray, limits: Limits) -> None:
     """Look for two solutions of every large component whose rows are wide: mostly there are."""
-    from bayesrisk.constraints.sifting import Sifted  # slow to load
+    from bayesrisk.constraints.highs import Sifted  # slow to load
 
     p = program.arrays
     wide = np.add.reduceat(np.append(p.row_low < p.row_high, False), p.first_row[:-1]) > 0
@@ -128,10 +281,6 @@ def _solve_group(
         findings[group] = propagation.NONE
 
 
-# -----------------------------------------------------------------------------
-# Integer models of components of a program: any solution, and the one farthest from another.
-
-
 @dataclass(frozen=True)
 class DistanceModel:
     """A model whose largest value is the largest distance from a solution.
@@ -191,3 +340,205 @@ def distance_model(program: Program, star: IntArray, component: int) -> Distance
     )
     objective = np.concatenate([np.ones(n_up + n_down, np.int64), np.zeros(n, np.int64)])
     return DistanceModel(model, objective, n_up)
+
+
+#: A row: its source, its group and its number.
+Row: TypeAlias = tuple[int, int, int]
+
+
+class Clash(NamedTuple):
+    """Rows without a common solution, and the blocks that they are about.
+
+    ``propagated`` says whether the tables of the block by itself show it, by one of its rows.
+    """
+
+    rows: list[Row]
+    blocks: IntArray
+    propagated: bool = False
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A solution, open components, and the blocks without a solution.
+
+    ``value`` is the number of records in each cell that has bounds, where there is a solution;
+    ``components`` are the kernels' findings, each with its blocks, of those whose solution is not
+    unique; ``conflicts`` are the published cells that contradict, by block.
+    """
+
+    value: IntArray
+    components: list[tuple[int, IntArray]]
+    conflicts: dict[int, str]
+
+
+def settle(problem: Problem, *, solver: SolverBackend, limits: Limits) -> Findings:
+    """Return a solution, components and conflicts of all blocks; ``limits`` are of a component."""
+    bounds, good = problem.bounds, np.ones(problem.geoids.size, bool)
+    infeasible = np.flatnonzero(bounds.status == kernels.INFEASIBLE).tolist()
+    clashes = _excluded(
+        problem,
+        {b: Clash([(0, b, int(bounds.culprit[b]))], np.array([b]), True) for b in infeasible},
+    )
+    good[list(clashes)] = False
+    while True:  # ends: each round gives up a block at least
+        program, wrong, low, _ = open_program(problem, bounds, good)
+        if not wrong:
+            break
+        by_row = {row: _row_clash(problem, program, row) for row in set(wrong.values())}
+        more = _excluded(problem, {b: by_row[row] for b, row in wrong.items()})
+        clashes |= more
+        good[list(more)] = False
+    star, findings = solve_components(program, solver, limits)
+    value = low.copy()
+    value[np.flatnonzero(good[bounds.block])[program.entry]] = star
+    components = [(finding, program.component_blocks(k)) for k, finding in findings.items()]
+    without: dict[int, Clash] = {}
+    for k in findings:
+        if findings[k] == propagation.NONE:
+            clash = _component_clash(program, k)
+            without |= dict.fromkeys(clash.blocks.tolist(), clash)
+    clashes |= _excluded(problem, without)
+    distinct = {id(clash): clash for clash in clashes.values()}
+    texts = {key: _clash_text(problem, clash, solver) for key, clash in distinct.items()}
+    return Findings(value, components, {b: texts[id(clash)] for b, clash in clashes.items()})
+
+
+def _excluded(problem: Problem, causes: Mapping[int, Clash]) -> dict[int, Clash]:
+    """Return the blocks that have no solution for some causes, or stand or fall with those."""
+    return {block: causes[cause] for block, cause in problem.bound_together(causes).items()}
+
+
+def _component_clash(program: Program, component: int) -> Clash:
+    first, last = program.arrays.first_row[component : component + 2]
+    ids = (part[first:last].tolist() for part in (program.source, program.group, program.row))
+    return Clash(list(zip(*ids, strict=True)), program.component_blocks(component))
+
+
+def _row_clash(problem: Problem, program: Program, row: int) -> Clash:
+    """Return the row of a program that contradicts, with all around it where counts are ranges."""
+    component = int(np.searchsorted(program.arrays.first_row, row, side="right")) - 1
+    clash = _component_clash(program, component)
+    local_row = row - int(program.arrays.first_row[component])
+    return clash if problem.coarsened else clash._replace(rows=[clash.rows[local_row]])
+
+
+#: Rows that are named; coefficients up to which the fewest are looked for; seconds of a look.
+_NAMED, _SMALL, _SECONDS = 3, 2_000_000, 1.0
+
+
+def _clash_text(problem: Problem, clash: Clash, solver: SolverBackend) -> str:
+    """Return rows that have no solution together, the fewest that are found."""
+    rows = clash.rows
+    if clash.propagated and problem.coarsened:
+        rows = _sifted(problem, _clashing_rows(problem, clash), solver)
+    elif problem.coarsened:
+        # Counts that are settled have settled the cells around: their rows clash with these.
+        every = [
+            (number, group, row)
+            for number, source in enumerate(problem.rows)
+            for group in np.unique(source.group[clash.blocks]).tolist()
+            for row in range(_matrix(problem, number).shape[0])
+        ]
+        if len(every) * problem.space.size * clash.blocks.size <= _SMALL:
+            rows = _sifted(problem, every, solver)
+    texts = [_row_text(problem, *row) for row in rows[:_NAMED]]
+    if len(rows) == 1:
+        return texts[0]
+    more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+    return f"together without a solution: {'; '.join(texts)}{more}"
+
+
+def _clashing_rows(problem: Problem, clash: Clash) -> list[Row]:
+    """Return rows of a block that contradict each other by propagation, among which fewer may."""
+    alone = problem.part(clash.blocks)
+    low, high = (side[0] for side in alone.rows[0].ranges.whole([0]))
+
+    def clashes(rows: IntArray) -> bool:
+        least, most = np.zeros_like(low), np.full_like(high, UNBOUNDED)
+        least[rows], most[rows] = low[rows], high[rows]
+        ranges = CountRanges.from_support(least[None], most[None], np.zeros_like(low))
+        bounds = replace(alone, rows=(replace(alone.rows[0], ranges=ranges),)).bounds
+        return bool(bounds.status[0] == kernels.INFEASIBLE)
+
+    return [(0, int(clash.blocks[0]), int(row)) for row in _fewest(np.arange(low.size), clashes)]
+
+
+def _fewest(rows: IntArray, clashes: Callable[[IntArray], bool]) -> IntArray:
+    step = max(rows.size // 2, 1)
+    while True:
+        start = 0
+        while start < rows.size:
+            rest = np.delete(rows, slice(start, start + step))
+            if clashes(rest):
+                rows = rest
+            else:
+                start += step
+        if step == 1:
+            return rows
+        step = max(step // 2, 1)
+
+
+def _matrix(problem: Problem, source: int) -> sp.csr_array:
+    if source > 0:
+        return problem.larger[source - 1].coupling.rows
+    return sp.csr_array(problem.system.derivation @ problem.system.queries.matrix)
+
+
+def _sifted(problem: Problem, rows: Sequence[Row], solver: SolverBackend) -> list[Row]:
+    """Return the fewest of rows without a common solution that are found to have none."""
+    size, parts, ends = problem.space.size, [], []
+    blocks = np.unique(
+        np.concatenate([np.flatnonzero(problem.rows[s].group == g) for s, g, _ in set(rows)])
+    )
+    matrices = [_matrix(problem, source) for source in range(len(problem.rows))]
+    for number, group, row in rows:
+        source = problem.rows[number]
+        inside = sp.coo_array((source.group[blocks] == group).astype(np.int64)[None])
+        parts.append(sp.kron(inside, matrices[number][[row]], format="csr"))
+        ends.append([side[0, row] for side in source.ranges.whole([group])])
+    matrix = sp.csr_array(sp.vstack(parts, format="csr"), dtype=np.int64)
+    low, high = np.array(ends, np.int64).T
+    # No cell needs more than the largest end of a row.
+    top = max(int(high[high < UNBOUNDED].max(initial=0)), int(low.max(initial=0)), 0)
+
+    def clashes(chosen: IntArray) -> bool:
+        selected = sp.csc_array(matrix[chosen])
+        used = np.flatnonzero(np.diff(selected.indptr))
+        columns = np.unique(selected[:, used].toarray(), axis=1)
+        count = columns.shape[1]
+        most = np.minimum(high[chosen], columns @ np.full(count, top))
+        if np.any(low[chosen] > most) or np.any(most < 0):
+            return True
+        model = IntegerModel(
+            np.zeros(count, np.int64), np.full(count, top), sp.csr_array(columns), low[chosen], most
+        )
+        # Easy contradictions are proved soon; without a proof a row stays.
+        answer = solver.solve(model, model.low, limits=Limits(_SECONDS))
+        return answer.status == Status.INFEASIBLE
+
+    candidates = np.flatnonzero((low > 0) | (high < UNBOUNDED))
+    if matrix.shape[0] * size * blocks.size <= _SMALL and clashes(candidates):
+        candidates = _fewest(candidates, clashes)
+    return [rows[k] for k in candidates.tolist()]
+
+
+def _row_text(problem: Problem, source: int, group: int, row: int) -> str:
+    if source == 0:
+        return f"{problem.level} {problem.geoids[group]}: {row_cells(problem.system, row)}"
+    larger = problem.larger[source - 1]
+    part = larger.coupling.derivation[[row]].tocoo()
+    names = sorted(larger.coupling.queries.labels[number] for number in part.coords[1].tolist())
+    return f"{larger.level} {larger.geoids[group]}: {' '.join(names)}"
+
+
+def row_cells(system: CellSystem, row: int) -> str:
+    """Return the published cells that a row of a block is made of, as ``+P012A003 -P012I003``."""
+    if row >= system.n_rows:
+        return "(no published cell)"
+    part = system.derivation[[row]].tocoo()
+    terms = sorted(zip(part.data.tolist(), part.coords[1].tolist(), strict=True), reverse=True)
+    names = [system.queries.labels[query] for _, query in terms]
+    if len(terms) == 1 and terms[0][0] == 1:
+        return names[0]
+    signs = ["+" if c == 1 else "-" if c == -1 else f"{c:+d} " for c, _ in terms]
+    return " ".join(sign + name for sign, name in zip(signs, names, strict=True))

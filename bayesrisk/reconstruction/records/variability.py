@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,12 +13,24 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.display import Tabular, displayed
 from bayesrisk._base.validation import BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk._version import __version__
+from bayesrisk.constraints import propagation
 from bayesrisk.constraints.model import Status
-from bayesrisk.constraints.solvers import Limits, SolverBackend, solver_and_limits
+from bayesrisk.constraints.solvers import BOUND_ERROR, Limits, SolverBackend, solver_and_limits
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.records.farthest import Farthest, farthest_solutions
-from bayesrisk.reconstruction.records.problem import CountRanges, Problem, published_problem
+from bayesrisk.reconstruction.records import kernels
+from bayesrisk.reconstruction.records.problem import (
+    CountRanges,
+    Problem,
+    entries,
+    published_problem,
+)
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction
+from bayesrisk.reconstruction.records.search import (
+    Program,
+    distance_model,
+    node_limits,
+    open_program,
+)
 from bayesrisk.reconstruction.records.solve import Solution, first_differences, solve
 from bayesrisk.tables.cells import Queries
 from bayesrisk.tables.published import SeveralTables
@@ -117,7 +130,7 @@ def solution_variability(
     taken_as_true: bool = False,
     known_rule: bool = True,
 ) -> SolutionVariability:
-    """Return the largest distance of other solutions from one, proved or as an interval.
+    """Return the largest difference of other records that fit the same tables.
 
     For a solution ``x*`` with ``N*`` records the largest ``sum |x - x*| / (N + N*)`` over all
     solutions ``x``, with N records, in [0, 1].  Published tables mostly fix the number of records:
@@ -299,3 +312,106 @@ def _starting_solution(
                 f"solution must fit the tables: {problem.geoids[block]}: {differences[block]}"
             )
     return solution
+
+
+_WITHOUT_END = 2**60
+
+
+@dataclass
+class Farthest:
+    """Bounds of the largest distance from a solution, component by component.
+
+    ``solved`` are the blocks that are looked at, ``program`` is theirs, and ``point`` the solution.
+    ``fixed`` says whether all solutions have as many records: then they gain what they lose.
+    ``more`` is how many records more than the solution the farthest one found has, at the
+    distance ``lower``; ``seconds`` is the time that a solver took.
+    """
+
+    solved: BoolArray
+    program: Program
+    point: IntArray
+    lower: IntArray
+    upper: IntArray
+    seconds: FloatArray
+    fixed: BoolArray
+    more: IntArray
+
+
+def _solve_distance(
+    program: Program,
+    star: IntArray,
+    component: int,
+    solver: SolverBackend,
+    limits: Limits,
+    *,
+    even: bool,
+) -> tuple[int, int, int, float]:
+    """Return bounds of the largest distance within a component, records more, and the time."""
+    distance = distance_model(program, star, component)
+    start = time.perf_counter()
+    limits = replace(limits, gap=1.99 if even else 0.99)
+    answer = solver.solve(distance.model, distance.objective, limits=limits)
+    lower, more = 0, 0
+    if answer.value is not None and answer.values is not None:
+        lower = int(answer.value)
+        more = 2 * int(answer.values[: distance.gains].sum()) - lower
+    upper = int(distance.objective @ distance.model.high)
+    if np.isfinite(answer.bound):
+        # The largest distance below the solver's bound: a multiple of 2 where the total is fixed.
+        step = 2 if even else 1
+        upper = min(upper, step * int(np.floor((answer.bound + BOUND_ERROR) / step)))
+    return lower, max(lower, upper), more, time.perf_counter() - start
+
+
+def farthest_solutions(
+    problem: Problem,
+    star: sp.csr_array,
+    solved: BoolArray,
+    *,
+    kind: str,
+    solver: SolverBackend,
+    limits: Limits,
+) -> Farthest:
+    """Return bounds of the largest distance of other solutions from ``star``.
+
+    Only blocks that are ``solved`` are looked at, with tables of larger places as ``bounds`` or for
+    all blocks together (``joint``).  The solver is asked for components that the search does not
+    settle; the gap is chosen here.
+    """
+    bounds = problem.bounds
+    solved = solved & np.isin(bounds.status, (kernels.FIXED, kernels.OPEN))
+    if kind == "joint":
+        for larger in problem.larger:  # a place counts when all of its blocks do
+            solved &= ~np.isin(larger.group, larger.group[~solved])
+    program, wrong, low, high = open_program(problem, bounds, solved, bounds_only=kind == "bounds")
+    value = entries(star, bounds.block, bounds.cell)
+    outside = solved[bounds.block] & ((value < low) | (value > high))
+    point = value[np.flatnonzero(solved[bounds.block])[program.entry]]
+    p, sums = program.arrays, program.model.rows @ point
+    bad = p.row_var[p.row_ptr[:-1][(sums < p.row_low) | (sums > p.row_high)]]
+    broken = [*wrong, *np.unique(bounds.block[outside]).tolist(), *program.block[bad].tolist()]
+    if broken:
+        raise ArgumentError(
+            f"solution must fit the tables, got one that breaks those around "
+            f"{problem.level} {problem.geoids[min(broken)]}"
+        )
+    k = program.parts.size
+    far, star_point = np.zeros(point.size, np.int64), point.copy()
+    lower, upper = np.zeros(k, np.int64), np.zeros(k, np.int64)
+    findings = np.full(k, propagation.PENDING, np.int64)
+    answers = propagation.SearchAnswers(
+        star_point, np.ones(k, np.int64), far, findings, lower, upper
+    )
+    nodes, work = node_limits(program, farthest=True), program.work()
+    seconds, even, more = np.zeros(k), np.zeros(k, np.bool_), np.zeros(k, np.int64)
+    propagation.mark_even(program.arrays, work, even)
+    propagation.search_components(program.arrays, work, answers, _WITHOUT_END, nodes)
+    np.add.at(more, program.parts.owner, far - point)
+    for component in np.flatnonzero(lower != upper):
+        low_end, high_end, gained, seconds[component] = _solve_distance(
+            program, point, int(component), solver, limits, even=bool(even[component])
+        )
+        if low_end > lower[component]:
+            lower[component], more[component] = low_end, gained
+        upper[component] = high_end if upper[component] < 0 else min(upper[component], high_end)
+    return Farthest(solved, program, point, lower, upper, seconds, even, more)

@@ -24,7 +24,7 @@ from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.audit.release_law import DIFFERENCES, USUALLY, Row, law_checks
 from bayesrisk.risk.audit.spot_checks import MISSING, PUBLIC, SPOTS
 from bayesrisk.risk.intervals import clustered_interval
-from bayesrisk.risk.statements.columns import OPEN
+from bayesrisk.risk.statements.statements import OPEN
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.published import select_rows

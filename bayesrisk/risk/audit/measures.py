@@ -31,7 +31,7 @@ from bayesrisk.exceptions import DataError
 from bayesrisk.risk.audit.place_beliefs import UNSTATED
 from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.intervals import clustered_interval, number_interval
-from bayesrisk.risk.statements.columns import OPEN, numbers, risk_ratio
+from bayesrisk.risk.statements.statements import OPEN, numbers, risk_ratio
 
 KEYS = ["protection", "attack", "adversary"]
 TEXTS = dict.fromkeys((*KEYS, "group"), "str")

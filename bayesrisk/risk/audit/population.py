@@ -47,7 +47,7 @@ from bayesrisk.risk.audit.surroundings import (
     sampled_places,
 )
 from bayesrisk.risk.mechanism.simulation import Drawing
-from bayesrisk.risk.statements.counterfactual import counted_unit, is_additive, microdata_without
+from bayesrisk.risk.statements.residual import counted_unit, is_additive, microdata_without
 from bayesrisk.tables import Microdata, PublishedTables, Records, Table, Workload, tabulate
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.microdata import as_microdata

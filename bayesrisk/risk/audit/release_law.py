@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -103,6 +104,7 @@ def law_checks(
             continue
         first: Row = {"check": "law", "protection": name}
         noisy: list[tuple[NoiseSpec, pd.DataFrame]] = []
+        every: list[_Sums] = []
         totals: list[tuple[NoiseSpec, int, pd.DataFrame]] = []
         for (level, table), rows in mine.groupby(["level", "table"], sort=False):
             law = specs[str(name)].likelihood(str(level), str(table))
@@ -113,6 +115,7 @@ def law_checks(
                 summed = rows.loc[rows["given"] > 0, "given"].unique().tolist()
                 totals += [(law, k, rows[rows["given"] == k]) for k in summed]
                 sums = _sums(law, single, [])
+                every += sums
                 tables.append((line | _ratio(sums), [_scale_p(sums), _shape_p(single, law)]))
                 continue
             cells = int(rows["cells"].sum())
@@ -123,7 +126,6 @@ def law_checks(
             }  # fmt: skip
             tables.append((line, _rounding_p(rows, law)))
         if len(noisy) > 1:
-            every = [one for law, rows in noisy for one in _sums(law, rows, [])]
             tables.append((first | {"against": "all tables"} | _ratio(every), [_scale_p(every)]))
         places = [[one] for law, rows in noisy for one in _sums(law, rows, ["place"])]
         single_cells = [one for law, rows in noisy for one in _sums(law, rows, ["place", "cell"])]
@@ -144,9 +146,18 @@ def law_checks(
 
 def _sums(law: NoiseSpec, rows: pd.DataFrame, keys: list[str]) -> list[_Sums]:
     """Return the number and the mean statistic of each part that is told apart."""
-    statistic = np.abs(rows["difference"].to_numpy(np.float64)) ** _power(law)
-    rows = rows.assign(statistic=statistic * rows["cells"])[rows["place"].ne("") | (not keys)]
-    sums = rows.groupby(keys or (lambda _: 0), sort=False)[["cells", "statistic"]].sum()
+    cells = rows["cells"].to_numpy(np.int64)
+    statistic = np.abs(rows["difference"].to_numpy(np.float64)) ** _power(law) * cells
+    if not keys:
+        return [(law, int(cells.sum()), float(statistic.sum()) / int(cells.sum()))]
+    named = rows["place"].ne("").to_numpy()
+    if not named.any():
+        return []
+    sums = (
+        rows.assign(statistic=statistic)[named]
+        .groupby(keys, sort=False)[["cells", "statistic"]]
+        .sum()
+    )
     return [(law, int(n), float(t) / int(n)) for n, t in sums.itertuples(index=False)]
 
 
@@ -197,23 +208,28 @@ def _cell_test(cells: Sequence[_Sums]) -> _Test:
 
 def _small_p(law: NoiseSpec, n: FloatArray, mean: FloatArray) -> FloatArray:
     """Return bounds of p-values of means that are too small, as in :func:`_scale_p`."""
+    start, slope = _less_noise(law)
+    exponent = n * (start[:, None] - slope[:, None] * mean)
+    return np.asarray(np.exp(exponent.min(axis=0)), np.float64)
+
+
+@functools.cache
+def _less_noise(law: NoiseSpec) -> tuple[FloatArray, FloatArray]:
+    """Return log f(0) - log f_s(0) and the slopes eta - eta_s of smaller scales s."""
     s = float(law.scale) * np.exp(np.linspace(-_FARTHEST, 0.0, 121))
     top = np.array([NoiseSpec(law.law, Fraction(one)).to_law().logpmf(0) for one in s.tolist()])
-    slope = (1.0 / float(law.scale) - 1.0 / s) / _power(law)
-    exponent = n * ((law.to_law().logpmf(0) - top)[:, None] - slope[:, None] * mean)
-    return np.asarray(np.exp(exponent.min(axis=0)), np.float64)
+    start = np.asarray(law.to_law().logpmf(0) - top, np.float64)
+    return start, np.asarray((1.0 / float(law.scale) - 1.0 / s) / _power(law), np.float64)
 
 
 def _total_test(totals: Sequence[tuple[NoiseSpec, int, pd.DataFrame]]) -> _Test:
     """Hold squares of sums of k draws against their law: kept totals have none."""
     p_values, number, ratio = [], 0, 0.0
     for law, k, rows in totals:
-        s, mass = _sum_law(law, k)
-        n, variance = int(rows["cells"].sum()), float(mass @ s**2)
+        n, (variance, rate, mean) = int(rows["cells"].sum()), _squares(law, k)
         square = float((rows["difference"].to_numpy(np.float64) ** 2 * rows["cells"]).sum())
         # By Chernoff exp(l sum S**2) E(exp(-l S**2))**n is a bound for each l > 0.
-        rate = np.exp(np.linspace(-6.0, 6.0, 49)) / variance
-        exponent = rate * square + n * np.log([np.exp(-one * s**2) @ mass for one in rate])
+        exponent = rate * square + n * mean
         p_values.append(math.exp(max(min(float(exponent.min()), 0.0), -700.0)))
         number, ratio = number + n, ratio + square / variance
     row = {"against": "sums over places", "compared": number, "value": ratio / number}
@@ -222,6 +238,18 @@ def _total_test(totals: Sequence[tuple[NoiseSpec, int, pd.DataFrame]]) -> _Test:
 
 
 _SMALL = (0.1, 0.01, 0.001)  # chances of errors as small as those of a cell
+
+
+@functools.cache
+def _squares(law: NoiseSpec, k: int) -> tuple[float, FloatArray, FloatArray]:
+    """Return the variance of the sum S of k draws, rates l, and log E(exp(-l S**2)) of each."""
+    s, mass = _sum_law(law, k)
+    variance = float(mass @ s**2)
+    rate = np.exp(np.linspace(-6.0, 6.0, 49)) / variance
+    mean = [np.exp(-one * s**2) @ mass for one in rate]
+    return variance, rate, np.asarray(np.log(mean), np.float64)
+
+
 _REACH, _STATES = 40.0, 2**17  # standard deviations to each side of a sum's law; values at most
 
 

@@ -15,7 +15,7 @@ from bayesrisk.risk.audit import adversaries, place_beliefs, surroundings
 from bayesrisk.risk.audit.measures import empty_frame
 from bayesrisk.risk.audit.population import AuditedPopulation
 from bayesrisk.risk.audit.reading import Reading
-from bayesrisk.risk.statements.columns import OPEN
+from bayesrisk.risk.statements.statements import OPEN
 
 # -----------------------------------------------------------------------------
 # The plain way.  It shares no code with the engines of ``inference``: from the published counts of

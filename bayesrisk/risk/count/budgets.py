@@ -1,4 +1,4 @@
-"""The budget that keeps a limit on the risk.
+"""Risk of one noisy count by its budget: the budget that keeps a limit, the least epsilon.
 
 Neither measure of the risk is monotone in rho everywhere: the largest rho below which *every* rho
 keeps the limit is returned, not a root.
@@ -6,16 +6,31 @@ keeps the limit is returned, not a root.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, cast
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from bayesrisk._base import validation as check
-from bayesrisk._base.validation import FloatArray, Number
-from bayesrisk.distributions import DiscreteGaussian
-from bayesrisk.exceptions import ArgumentError
+from bayesrisk._base.display import Tabular, displayed, number, span
+from bayesrisk._base.frames import pandas as pd
+from bayesrisk._base.validation import FloatAnswer, FloatArray, Number
+from bayesrisk.accounting.privacy_loss import PrivacyLoss
+from bayesrisk.answers import Belief
+from bayesrisk.distributions import DiscreteGaussian, Noise
+from bayesrisk.distributions.discrete_laplace import noise_precision
+from bayesrisk.exceptions import ArgumentError, ShapeError
 from bayesrisk.risk.count.averages import SMOOTH
 from bayesrisk.risk.count.distribution import ratio_evidence
+from bayesrisk.risk.count.question import CountRisk
 from bayesrisk.risk.count.several_levels import excess_ratio
+
+if TYPE_CHECKING:
+    from bayesrisk.plotting import Axes, Panels, Where
+
 
 MEASURES = ("average", "quantile")
 #: The measure at the rho returned is at least the limit times one less this.
@@ -196,3 +211,251 @@ def rho_for_risk(
         raise ArgumentError("measure='quantile' needs a probability, got None")
     level = check.scalar(probability, "probability", lower=0.5, upper=1.0, bounds="[)")
     return _quantile_limit(bound, p, m, level) * delta**2
+
+
+_PANELS = ("posterior", "ratio", "found")
+_MOST = 2**22  # pairs of a budget and a prior
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class RiskCurve(Tabular):
+    """Averages over the releases of a count, for each budget with each prior.
+
+    Arrays have one axis, a budget after the other and in each the priors.
+
+    Attributes
+    ----------
+    rho, prior : ndarray
+        Budget of the count, and probability p that the target is in its cell before the release.
+    marginal_posterior, marginal_risk : ndarray
+        Belief after a release, averaged over releases if the target is in the cell, and that
+        average over the prior (:func:`marginal_posterior`, :func:`marginal_risk`).
+    correct_decision_probability : ndarray
+        Probability that the target is found, if it is in the cell.
+    decision_accuracy, decision_baseline : ndarray
+        Rate of right best guesses, and the rate without a release (:func:`decision_accuracy`).
+    """
+
+    rho: FloatArray
+    prior: FloatArray
+    marginal_posterior: FloatArray
+    marginal_risk: FloatArray
+    correct_decision_probability: FloatArray
+    decision_accuracy: FloatArray
+    decision_baseline: FloatArray
+
+    def _answer(self) -> list[str]:
+        peak = int(np.argmax(self.marginal_risk))
+        prior, after, rho = (
+            number(a[peak]) for a in (self.prior, self.marginal_posterior, self.rho)
+        )
+        return [
+            f"On average over releases the belief that the target is in the cell, if it is, grows "
+            f"{span(self.marginal_risk)}-fold.",
+            f"It grows most at rho {rho}: from {prior} to {after}.",
+        ]
+
+    def _shown_frame(self) -> pd.DataFrame:
+        return self.to_frame()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row for each budget and prior, with the attributes as columns."""
+        return pd.DataFrame({field.name: getattr(self, field.name) for field in fields(self)})
+
+    def plot(
+        self,
+        *,
+        panel: str | None = None,
+        budgets: Mapping[str, float] | None = None,
+        ax: Where = None,
+    ) -> Panels | Axes:
+        """Draw the curves: one line for each prior, rho on a logarithmic axis.
+
+        ``panel`` is ``"posterior"``, ``"ratio"`` or ``"found"`` (the probability of being found);
+        without it the first two stand side by side.  ``budgets`` are marked by their names.
+        """
+        from bayesrisk.plotting import plot_correct_decision, plot_risk  # slow to import
+
+        if panel is not None:
+            check.choice(panel, "panel", _PANELS)
+        frame = self.to_frame()
+        if panel == "found":
+            return plot_correct_decision(frame, budgets=budgets, ax=cast("Axes", ax))
+        return plot_risk(frame, panel=panel, budgets=budgets, ax=ax)
+
+
+def risk_curve(rho: ArrayLike, prior: ArrayLike, *, sensitivity: Number = 1.0) -> RiskCurve:
+    r"""Return the average risk of a noisy count for each budget with each prior.
+
+    .. math:: R(\rho, p) = \sum_y f(y - k - 1)\, \pi(y) / p
+
+    with f the discrete Gaussian of sigma2 = sensitivity**2 / (2 rho), k the others in the cell and
+    pi(y) the posterior after the release y.  Source: Kazan and Reiter (arXiv:2204.04253),
+    equations (3.3) to (3.6).
+
+    Parameters
+    ----------
+    rho : array_like
+        Budgets of the count, > 0, of any number.
+    prior : array_like
+        Probabilities that the target is in the cell, in (0, 1): each is taken with each budget.
+    sensitivity : float, default 1.0
+        L2 sensitivity that rho refers to, as for :func:`rho_for_risk`.
+
+    Returns
+    -------
+    RiskCurve
+        Numbers, ``to_frame()`` and ``plot()``.
+
+    Examples
+    --------
+    >>> curve = risk_curve([0.01, 0.1, 1.0], prior=["1/10", "1/864"])
+    >>> curve.to_frame()[["rho", "prior", "marginal_risk"]].round(3).head(3)
+        rho  prior  marginal_risk
+    0  0.01  0.100          1.016
+    1  0.01  0.001          1.020
+    2  0.10  0.100          1.169
+    """
+    budgets = np.ravel(check.real_array(rho, "rho", lower=0.0, bounds="()"))
+    priors = np.ravel(check.probability(prior, "prior"))
+    if budgets.size * priors.size > _MOST:
+        raise ArgumentError(
+            "rho", f"and prior must make at most {_MOST:,} pairs", shown=budgets.size * priors.size
+        )
+    by_rho, by_prior = np.repeat(budgets, priors.size), np.tile(priors, budgets.size)
+    count = CountRisk(rho=by_rho, prior=by_prior, sensitivity=sensitivity)
+    decisions = count.accuracy()
+    return RiskCurve(
+        by_rho,
+        by_prior,
+        np.asarray(count.marginal_posterior()),
+        np.asarray(count.marginal_risk()),
+        np.asarray(count.correct_decision()),
+        decisions.accuracy,
+        decisions.baseline,
+    )
+
+
+_MAX_PRECISION = 1e3
+
+
+def implied_epsilon(belief: Belief) -> float:
+    r"""Return the smallest epsilon of pure differential privacy that beliefs are compatible with.
+
+    .. math:: \epsilon \ge \max \Big| \log\frac{\pi}{1 - \pi} - \log\frac{p}{1 - p} \Big|
+
+    The change of the log-odds is the logarithm of the Bayes factor, P(release | there) over
+    P(release | not there). Under epsilon-differential privacy (delta = 0) no release has one beyond
+    epsilon, whatever the prior. Source: S. P. Kasiviswanathan and A. Smith (2014), *On the
+    semantics of differential privacy: a Bayesian formulation*, Journal of Privacy and
+    Confidentiality 6(1).
+
+    The bound is in nats, and infinite if a posterior is 0 or 1.  A posterior rounded to a double
+    moves it by up to 2**-53 / (1 - posterior).
+
+    An average posterior is no single release: its bound is valid but smaller.  Gaussian noise has
+    no finite epsilon at delta = 0; see :func:`attainable_epsilon`.
+
+    Parameters
+    ----------
+    belief : Belief
+        Priors in (0, 1) and posteriors of the statement that the target is there, where all else
+        is known: the two possible data sets must be neighbours.
+
+    Examples
+    --------
+    >>> print(round(implied_epsilon(Belief(prior=0.1, posterior=0.182)), 4))
+    0.6944
+    """
+    p = check.probability(check.instance(belief, Belief, "belief").prior, "prior")
+    with np.errstate(divide="ignore"):
+        after = np.log(belief.posterior) - np.log1p(-np.asarray(belief.posterior))
+    return float(np.abs(after - (np.log(p) - np.log1p(-p))).max())
+
+
+def decision_epsilon(*, found: Number, cleared: Number, delta: float = 0.0) -> FloatAnswer:
+    r"""Return the smallest epsilon that a rate of right decisions is compatible with.
+
+    .. math:: \epsilon \ge \log \max\Big\{ \frac{a - \delta}{b}, \frac{b - \delta}{a},
+        \frac{1 - a - \delta}{1 - b}, \frac{1 - b - \delta}{1 - a} \Big\}, \quad
+        a = \text{found},\ b = 1 - \text{cleared}
+
+    Every decision about one person, as :func:`decision_accuracy` and the simulated attacks give
+    them, is a test of two neighbouring data sets.  Source: L. Wasserman and S. Zhou (2010), *A
+    statistical framework for differential privacy*, Theorem 2.4; P. Kairouz, S. Oh and P. Viswanath
+    (2015), *The composition theorem for differential privacy*, Theorem 2.1.
+
+    The bound is in nats, and infinite where an outcome of probability above delta has none under
+    the other truth.
+
+    With estimated rates use the ends of their confidence intervals that make the bound small.
+
+    Parameters
+    ----------
+    found : array_like
+        Probability of deciding "there" if the target is there, in [0, 1].
+    cleared : array_like
+        Probability of deciding "not there" if not, in [0, 1].
+    delta : float, default 0.0
+        delta of the promise, in [0, 1).
+
+    Examples
+    --------
+    >>> print(round(decision_epsilon(found=0.6, cleared=0.7), 4))
+    0.6931
+    """
+    a = check.real_array(found, "found", lower=0.0, upper=1.0) + 0.0  # without minus zero
+    right = check.real_array(cleared, "cleared", lower=0.0, upper=1.0) + 0.0
+    failure = check.scalar(delta, "delta", lower=0.0, upper=1.0, bounds="[)")
+    check.broadcast(found=a, cleared=right)
+    b = 1.0 - right
+    pairs = [(a, b), (b, a), (1.0 - a, right), (right, 1.0 - a)]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        bounds = [
+            np.where(x > failure, np.log1p((np.maximum(x - failure, 0.0) - y) / y), 0.0)
+            for x, y in pairs
+        ]
+    return check.answer(np.maximum(np.maximum.reduce(bounds), 0.0))
+
+
+def attainable_epsilon(*, noise: Noise | DiscreteGaussian, delta: float) -> float:
+    r"""Return the epsilon, at a given delta, that the best test of noisy counts attains.
+
+    .. math:: \inf\{\epsilon \ge 0 : E[(1 - e^{\epsilon - E})_+] \le \delta\}, \quad
+        E = \sum_l \rho_l (2 \eta_l + 1)
+
+    with E the evidence if the target is there, the logarithm of the Bayes factor: the best test of
+    whether the target is there decides by whether E exceeds epsilon.  Source: As for
+    :func:`decision_epsilon`; by the lemma of Neyman and Pearson no other test gains more.
+
+    Parameters
+    ----------
+    noise : Noise or DiscreteGaussian, shape () or (levels,)
+        Noise of the count, or of each level that counts the target.
+    delta : float
+        delta of the promise, in [1e-12, 1).
+
+    Returns
+    -------
+    float
+        Epsilon, in nats, rounded down: for one person more or less it is attained, and for one
+        count it is :func:`discrete_gaussian_epsilon`.  The lower end of
+        :meth:`~bayesrisk.accounting.PrivacyLoss.epsilon`, whose two ends are within 1e-7 of each
+        other.  rho / sensitivity**2 is at most 1000.
+
+    Examples
+    --------
+    >>> print(round(attainable_epsilon(noise=Noise(rho=0.0992264), delta=1e-6), 4))
+    2.0016
+    """
+    precision = noise_precision(noise)
+    if precision.ndim > 1:
+        raise ShapeError(f"noise must be one number or a list of levels, got {precision.shape}")
+    if np.any(precision > _MAX_PRECISION):
+        raise ArgumentError(
+            f"noise must have rho / sensitivity**2 <= {_MAX_PRECISION:g}, got {precision.max():g}"
+        )
+    failure = check.scalar(delta, "delta", lower=1e-12, upper=1.0, bounds="[)")
+    noises = [DiscreteGaussian(0.5 / level) for level in np.atleast_1d(precision).tolist()]
+    return float(PrivacyLoss.of(noises).epsilon(failure).lower)

@@ -4,8 +4,6 @@ It is a sum of independent terms, one for each level.  The terms are kept as two
 values instead of every pair, so that a tail is one passage over both.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -55,7 +53,6 @@ def pair_tail(
 
 
 def _merged(values: FloatArray, weights: FloatArray) -> _Term:
-    """Return the distinct values in order, and what each weighs."""
     order = np.argsort(values, kind="stable")
     values, weights = values[order], weights[order]
     starts = np.flatnonzero(np.concatenate(([True], np.diff(values) > 0.0)))
@@ -125,7 +122,6 @@ def _check_size(size: float) -> None:
 
 
 def _sum_terms(terms: list[_Term]) -> _Term:
-    """Return the sum of independent terms, value by value."""
     values, weights = np.zeros(1), np.ones(1)
     for more, masses in terms:
         _check_size(float(values.size) * more.size)
@@ -237,7 +233,6 @@ class _Listing:
         return np.asarray(self.noise[level].pmf(gap))
 
     def term(self) -> _Term:
-        """Return the evidence of every release, and its probability."""
         joint = [self.added[0][None, :]] * 2  # without the target, with it: releases by others
         mass = np.ones(1)
         last = len(self.added) - 1

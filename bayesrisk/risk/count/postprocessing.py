@@ -109,7 +109,7 @@ def _check_cost(laws: SumLaws, group_count: IntArray) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PostprocessingRisk(PostprocessedCount):
-    """A block's count after post-processing, and before it: the data holder's question.
+    """The risk of a block's count, before and after post-processing.
 
     Source: Kazan and Reiter (arXiv:2204.04253), supplement S6 and Figure 12.
 

@@ -119,7 +119,6 @@ class Reidentification(agreement.Rates):
         return table[["attacker", "source", *table.columns[:-2]]]
 
     def _rows(self, panel: str, zero_variability: bool) -> pd.DataFrame:
-        """Return the rows of the tally that belong to a panel."""
         check.choice(panel, "panel", agreement.PANELS)
         check.flag(zero_variability, "zero_variability")
         rows = self.tally
@@ -171,7 +170,7 @@ def reidentify(
     zero_variability_blocks: pd.Series | list[str] | None = None,
     confidence: float = 0.95,
 ) -> Reidentification:
-    """Return the links of attackers to known people, those that are right, and guesses.
+    """Return the number of known people linked to records, rightly, and beside guessing.
 
     Parameters
     ----------
@@ -210,9 +209,7 @@ def reidentify(
 
 
 def panel_targets(
-    truth: pd.DataFrame | Persons,
-    proved: set[str] | None,
-    everywhere: IntArray | None = None,
+    truth: pd.DataFrame | Persons, proved: set[str] | None, everywhere: IntArray | None = None
 ) -> pd.DataFrame:
     """Return the true records with everything that puts them into panels, and the guessers.
 
@@ -255,7 +252,6 @@ def link_targets(
 
 
 def _codes(blocks: pd.Series | list[str] | None) -> set[str] | None:
-    """Return codes of blocks with all their digits."""
     if blocks is None:
         return None
     codes = check.items(blocks, "zero_variability_blocks")

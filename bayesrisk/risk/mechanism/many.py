@@ -25,10 +25,13 @@ from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk.mechanism.hypotheses import (
     UNITS,
+    MechanismOptions,
+    MechanismQuestion,
     Target,
     TargetHypotheses,
     ask,
     hypothesis,
+    read_options,
     target_rows,
     unit_records,
 )
@@ -39,7 +42,6 @@ from bayesrisk.risk.mechanism.posterior import (
     exact_average,
     mechanism_risk,
 )
-from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion, read_options
 from bayesrisk.risk.mechanism.simulation import TruthDraws
 from bayesrisk.tables import Microdata, Records, Workload
 from bayesrisk.tables.microdata import read_microdata

@@ -26,10 +26,16 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.inference.simulated import SimulatedLikelihood, prior_vector, simulated_likelihood
 from bayesrisk.interfaces import Mechanism
 from bayesrisk.release import MechanismSpec
-from bayesrisk.risk.mechanism.hypotheses import Cell, Target, TargetHypotheses, ask
-from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion, read_options
-from bayesrisk.risk.mechanism.simulation import ReleaseSimulation, TruthDraws
-from bayesrisk.risk.mechanism.utility import utility_and_spec
+from bayesrisk.risk.mechanism.hypotheses import (
+    Cell,
+    MechanismOptions,
+    MechanismQuestion,
+    Target,
+    TargetHypotheses,
+    ask,
+    read_options,
+)
+from bayesrisk.risk.mechanism.simulation import ReleaseSimulation, TruthDraws, utility_and_spec
 from bayesrisk.tables import Microdata, Records, Workload
 
 # Average risk from a simulated likelihood: a bracket whose ends err in known directions.

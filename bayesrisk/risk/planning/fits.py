@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from bayesrisk._base.validation import IntArray
 from bayesrisk.constraints.model import ENDLESS, IntegerModel
-from bayesrisk.constraints.narrow import narrowed
+from bayesrisk.constraints.propagation import narrowed
 from bayesrisk.risk.planning.exchanges import (
     MOVES,
     CountLayout,
@@ -441,7 +441,6 @@ class _Answer:
         return answers[question]
 
     def _digest(self, blocks: IntArray) -> bytes:
-        """Return a digest of the ends of the counts of some places."""
         key = blocks.tobytes()
         if key not in self._digests:
             digest = hashlib.sha256(key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,11 +22,13 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.mechanisms.rules import AGENCY_RULES, UNPUBLISHED, Rule, RulesByTable
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import Adversary
-from bayesrisk.risk.planning import search, words
-from bayesrisk.risk.planning.beliefs import Beliefs, usual_adversaries
+from bayesrisk.risk.planning import ladders
 from bayesrisk.risk.planning.fits import UNSEEN
 from bayesrisk.risk.planning.ladders import (
+    BELIEVED,
+    PROVEN,
     Ladder,
+    PlanLimits,
     Publication,
     Rungs,
     as_rules,
@@ -33,8 +36,15 @@ from bayesrisk.risk.planning.ladders import (
     read_ladders,
     usual_ladders,
 )
-from bayesrisk.risk.planning.limits import BELIEVED, PROVEN, PlanLimits
-from bayesrisk.risk.planning.tester import Leak, PlaceMemory, Setting, Tester, summed
+from bayesrisk.risk.planning.tester import (
+    Beliefs,
+    Leak,
+    PlaceMemory,
+    Setting,
+    Tester,
+    summed,
+    usual_adversaries,
+)
 from bayesrisk.tables import Microdata, PublishedTables, Records, Workload, tabulate
 from bayesrisk.tables.microdata import OCCUPIED, as_microdata
 from bayesrisk.tables.workload import Key
@@ -118,14 +128,14 @@ class ReleasePlan(Tabular):
     @property
     def recipe(self) -> str:
         """The chosen rules as TOML, which ``bayesrisk release --config`` reads."""
-        return words.recipe(self.mechanism.spec.parameters["rules"])
+        return recipe(self.mechanism.spec.parameters["rules"])
 
     @property
     def sentence(self) -> str:
         """The answer in words."""
         if not self.rules:
-            return words.blocked(self.settings, self.blocking)
-        return words.answer(self.rules, self.frontier, self.limits)
+            return blocked(self.settings, self.blocking)
+        return answer(self.rules, self.frontier, self.limits)
 
 
 class _Judge:
@@ -137,14 +147,12 @@ class _Judge:
         self._deciding: list[int] = []
         self.lines: dict[tuple[str, ...], dict[str, Any]] = {}
 
-    def setting(self, choice: search.Choice) -> Setting:
-        """Return the rule of each table."""
+    def setting(self, choice: ladders.Choice) -> Setting:
         pairs = zip(self.rungs, choice, strict=True)
         by_key = {k: rung.ladder.rules[i] for rung, i in pairs for k in rung.ladder.tables}
         return {key: by_key[key] for key in self._tester.truth.workload.tables}
 
-    def verdict(self, choice: search.Choice) -> str:
-        """Return whether a setting keeps the limits."""
+    def verdict(self, choice: ladders.Choice) -> str:
         return self.judged(self.setting(choice))
 
     def judged(self, setting: Setting, *, whole: bool = False) -> str:
@@ -177,9 +185,9 @@ class _Judge:
                 line |= {"gain": gains.gain + gains.reach, "doubled": doubles.doubled}
         self.lines[tuple(setting.values())] = line
         verdict = str(line["verdict"])
-        return verdict if verdict in (search.SAFE, search.UNSAFE) else search.OTHER
+        return verdict if verdict in (ladders.SAFE, ladders.UNSAFE) else ladders.OTHER
 
-    def still_unsafe(self, choice: search.Choice) -> bool:
+    def still_unsafe(self, choice: ladders.Choice) -> bool:
         """Return whether the places that showed the last setting unsafe show this one so."""
         setting, total = self.setting(choice), Leak()
         for number in self._deciding[:_WIDENED]:
@@ -332,16 +340,16 @@ def _searched(
         if report is not None:
             report(tried, left, time.monotonic() - begun)
 
-    last = search.coarsest(rungs)
+    last = ladders.coarsest(rungs)
     coarse = judge.setting(last)
-    hopeless = judge.judged(coarse, whole=True) == search.UNSAFE
+    hopeless = judge.judged(coarse, whole=True) == ladders.UNSAFE
     # Only where all others say as much or more.
     hopeless &= all(rung.coarser[:, i].all() for rung, i in zip(rungs, last, strict=True))
     note(coarse, "coarsest", settings + len(AGENCY_RULES))
-    best: search.Choice | None = None
-    for choice, verdict, left in () if hopeless else search.cheapest_first(rungs, judge):
+    best: ladders.Choice | None = None
+    for choice, verdict, left in () if hopeless else ladders.cheapest_first(rungs, judge):
         note(judge.setting(choice), "tried", left + len(AGENCY_RULES))
-        best = choice if verdict == search.SAFE else None
+        best = choice if verdict == ladders.SAFE else None
     if best is not None:
         every = _one_step_finer(rungs, best)
         for number, finer in enumerate(every, 1):
@@ -388,7 +396,7 @@ def _blocking(lines: Mapping[Any, Mapping[str, Any]], limits: PlanLimits) -> dic
     return blocking
 
 
-def _one_step_finer(rungs: Sequence[Rungs], choice: search.Choice) -> list[search.Choice]:
+def _one_step_finer(rungs: Sequence[Rungs], choice: ladders.Choice) -> list[ladders.Choice]:
     """Return settings in which one ladder has a rule next to the chosen one, and says more."""
     settings = []
     for ladder, rung in enumerate(rungs):
@@ -414,7 +422,6 @@ def public_places(data: Records | Microdata, workload: Workload) -> ArrayLike | 
 
 
 def _digest(truth: PublishedTables, limits: PlanLimits) -> str:
-    """Return a digest of what is asked of which tables."""
     digest = hashlib.sha256(repr(limits).encode())
     for key, counts in truth.counts.items():
         digest.update(repr((key, truth.workload.tables[key].cells)).encode())
@@ -434,3 +441,66 @@ def _shares(workload: Workload, weights: Mapping[str, float] | None) -> dict[Key
     if not total > 0:
         raise ArgumentError("weights", "must not all be 0", got=stated)
     return {key: weight / total for key, weight in every.items()}
+
+
+_WHAT = {
+    "recovered": ("count of 1 or 2 would be recovered", "counts of 1 or 2 would be recovered"),
+    "sentences": ("count of 1 or 2 would be proved to be at least 1",
+                  "counts of 1 or 2 would be proved to be at least 1"),
+    "proved": ("person would be proved", "people would be proved"),
+}  # fmt: skip
+
+
+def recipe(rules: Mapping[str, Mapping[str, str]]) -> str:
+    """Return rules as TOML, in the keys of a file of a release."""
+    lines = [f"protection = {json.dumps(RulesByTable.name)}"]
+    for level, tables in rules.items():
+        lines += ["", f"[parameters.rules.{json.dumps(level)}]"]
+        lines += [f"{json.dumps(name)} = {json.dumps(text)}" for name, text in tables.items()]
+    return "\n".join(lines) + "\n"
+
+
+def published_words(rules: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the rules of tables in words, tables with one rule together."""
+    by_rule: dict[str, list[str]] = {}
+    several = len(rules) > 1
+    for level, tables in rules.items():
+        for name, text in tables.items():
+            by_rule.setdefault(text, []).append(f"{name} of {level}s" if several else name)
+    texts = [t for t in by_rule if t != UNPUBLISHED] + [t for t in by_rule if t == UNPUBLISHED]
+    return "; ".join(f"{', '.join(by_rule[text])} {Rule(text).words}" for text in texts)
+
+
+def answer(
+    rules: Mapping[str, Mapping[str, str]], frontier: pd.DataFrame, limits: PlanLimits
+) -> str:
+    """Return the first sentence of a plan with rules."""
+    text = f"Publishing {published_words(rules)} keeps all limits"
+    if {one for tables in rules.values() for one in tables.values()} == {UNPUBLISHED}:
+        text = "Of all settings only publishing nothing keeps all limits"
+    finer = frontier[(frontier["role"] == "finer") & (frontier["verdict"] != "safe")]
+    if not finer.empty:
+        text += f"; one step finer, {leak_words(finer.iloc[-1], limits)}"
+    (error,) = frontier.loc[frontier["role"] == "chosen", "error"]
+    return f"{text}. The mean error of a count is {error:.2g}."
+
+
+def blocked(settings: int, blocking: Mapping[str, float]) -> str:
+    """Return the first sentence of a plan without rules."""
+    parts = [f"{name} would have to be {most:.4g}" for name, most in blocking.items()]
+    reason = f": under the coarsest rules {'; '.join(parts)}" if parts else ""
+    return f"None of the {settings:,} settings keeps all limits{reason}."
+
+
+def leak_words(row: pd.Series, limits: PlanLimits) -> str:
+    """Return the limit that a setting exceeds, in words."""
+    for name in PROVEN[::-1]:
+        most = getattr(limits, name)
+        if most is not None and row[name] > most:
+            number = int(row[name])
+            return f"{number:,} {_WHAT[name][number > 1]}"
+    if row["verdict"] == "gain":
+        return f"the {row['decided_by']} would gain {row['gain']:.2g} points"
+    if row["verdict"] == "doubled":
+        return f"the truth about {row['doubled']:.0f} people would become twice as probable"
+    return "it is not decided whether a limit is exceeded"

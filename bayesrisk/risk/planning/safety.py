@@ -4,8 +4,6 @@ Nothing here sees a record.  A data set that fits is looked for from nothing, an
 until they differ in all that must not be known; ``check_safety.py`` accepts the file or refuses it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from importlib import resources
@@ -21,7 +19,7 @@ from bayesrisk.exceptions import ArgumentError
 from bayesrisk.reconstruction import check_proof, check_safety
 from bayesrisk.reconstruction.prover import count_entry, label_sets
 from bayesrisk.risk.planning.fits import LeakQuestion, PlaceFits, Variant, first_records
-from bayesrisk.risk.planning.limits import PROVEN, PlanLimits
+from bayesrisk.risk.planning.ladders import PROVEN, PlanLimits
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.cells import coarsest_cells
 from bayesrisk.tables.likelihoods import UNBOUNDED
@@ -31,10 +29,7 @@ _SMALL = 2
 
 
 def safety_certificates(
-    tables: PublishedTables,
-    workload: Workload,
-    limits: PlanLimits,
-    places: ArrayLike | None = None,
+    tables: PublishedTables, workload: Workload, limits: PlanLimits, places: ArrayLike | None = None
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
     """Yield for each place of the coarsest level its certificate; None where none was found.
 
@@ -103,8 +98,8 @@ def safety_certificates(
 
 
 def _document(
-    tables: PublishedTables, workload: Workload, limits: PlanLimits, sets: PlaceFits, blocks: Any,
-    kinds: IntArray, places: Mapping[str, Any],
+    tables: PublishedTables, workload: Workload, limits: PlanLimits, sets: PlaceFits,
+    blocks: IntArray, kinds: IntArray, places: Mapping[str, Any],
 ) -> dict[str, Any] | None:  # fmt: skip
     """Return the certificate of a place with the limits that it shows, None if there are none."""
     schema, geography = workload.schema, workload.schema.geography

@@ -37,7 +37,6 @@ def claim_records(result: Claims, records: Records, name: str) -> pd.DataFrame:
 
 
 def _counts(patterns: CodeArray, rows: CodeArray) -> IntArray:
-    """Return the number of rows that match each pattern."""
     from bayesrisk.reconstruction.claims.search import lattice  # compiled on first use
 
     distinct, weight = np.unique(rows, axis=0, return_counts=True)

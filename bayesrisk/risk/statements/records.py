@@ -1,7 +1,6 @@
 """Sentences of a reconstruction about records that are known by some of their attributes."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,9 +17,6 @@ from bayesrisk.risk.intervals import block_moments, group_sums, moment_intervals
 from bayesrisk.risk.linkage.agreement import SIZE_CLASSES, size_class
 from bayesrisk.tables import Schema
 from bayesrisk.tables.cells import CellSpace
-
-if TYPE_CHECKING:
-    pass
 
 
 def leave_one_out(

@@ -152,7 +152,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, *, note: bool) -> tuple[s
 
 
 def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:
-    """Return what divides the counts of most columns; ask about the others, which are exact."""
+    """Return the divisor of the counts of most columns; ask about the others, which are exact."""
     columns: dict[str, set[int]] = {}
     for cell in cells:
         if cell.row and WHOLE.fullmatch(cell.text) and (ends := number_range(cell.text)):

@@ -123,9 +123,9 @@ class SheetColumns:
             return self.rules.choices["thousands"] == "point"
         dotted, plain = set[str](), set[str]()
         for texts in self.row_counts:
-            here = {t for t in texts if re.fullmatch(r"\d+(\.\d+)+", t)}
-            dotted |= here
-            plain |= {*texts} if here else set()
+            points = {t for t in texts if re.fullmatch(r"\d+(\.\d+)+", t)}
+            dotted |= points
+            plain |= {*texts} if points else set()
         if not dotted or not all(map(POINTS.fullmatch, dotted)):
             return False
         return not any(re.fullmatch(r"\d{4,}|0\..*", t) for t in plain)
@@ -426,10 +426,10 @@ class SheetColumns:
             texts = [row[i] for i in counts]
             other = first.setdefault(labels, (number, texts))
             if other[1] != texts and all(labels):
-                said = quote(", ".join(labels)) if labels else "rows without labels"
+                labelled = quote(", ".join(labels)) if labels else "rows without labels"
                 raise DataError(
                     f"{self.sheet.name}: rows {other[0]} and {number}: must have different labels "
-                    f"where their counts differ, got {said} twice: "
+                    f"where their counts differ, got {labelled} twice: "
                     "columns.HEADING=NAME names the column that tells them apart; if none does, "
                     "call one otherwise"
                 )

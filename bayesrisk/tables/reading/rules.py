@@ -67,9 +67,9 @@ def settings(options: Mapping[str, Any]) -> dict[str, str]:
     for name, text in choices.items():
         section = name.partition(".")[0]
         if section not in _SECTIONS:
-            raise ArgumentError(
-                f"assumptions must be {', '.join(_SECTIONS)} or assume, got {quote(name)}"
-            )
+            advice = check.did_you_mean(section, _SECTIONS)
+            rule = f"must be {', '.join(_SECTIONS)} or assume"
+            raise ArgumentError("assumptions", rule, got=name, advice=advice)
         bound, good = " or ".join(_CHOICES.get(section, ("a text",))), isinstance(text, str)
         if section == "counts" or (section in ("labels", "columns") and name.endswith(".counts")):
             bound, good = _LAWS, good and law(text) is not None

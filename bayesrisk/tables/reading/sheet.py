@@ -144,9 +144,9 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
             block, before = [], block
     if start is not None and before and not any(full[start - 1][1]):
         filled = [j for j in numeric if full[start][1][j]]
-        above, under = ([full[k][1][j] for j in filled] for k in (before[-1], start))
-        named = all(above) and not any(map(says_number, above)) and not all(map(is_date, under))
-        if named and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in under):
+        above, values = ([full[k][1][j] for j in filled] for k in (before[-1], start))
+        named = all(above) and not any(map(says_number, above)) and not all(map(is_date, values))
+        if named and all(DECIMAL.fullmatch(t) or WHOLE.fullmatch(t) for t in values):
             start = before[-1]  # headings, and an empty row below them
     if start and full[start - 1][2] > width:
         raise _too_wide(name, full[start - 1][0], width, grid[start - 1][1])

@@ -125,7 +125,7 @@ def test_a_key_may_stand_in_two_objects():
 
 
 def test_a_folder_is_no_file(tmp_path):
-    with pytest.raises(DataError, match="Is a directory"):
+    with pytest.raises(DataError, match="must be a file, is a folder"):
         disk.open_regular(tmp_path)
     before = len(list(Path("/dev/fd").iterdir()))
     for _ in range(3):

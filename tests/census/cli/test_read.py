@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from bayesrisk import DataError
 from bayesrisk.census import write_ppmf, write_ppmf_units, write_record_form
+from bayesrisk.census.cli.read import READERS
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate
@@ -51,6 +52,35 @@ def test_records_of_every_form(tmp_path):
         assert len(Records.read(output, schema=Schema.named(name))) == (rows or len(persons_1940))
     found = Records.read(tmp_path / "records-r.csv.parquet", schema=Schema.named("sf1-person"))
     assert oracle.same(found, people)
+
+
+def clinic(path, *, state=None, chunk=2):
+    """A reader of one's own: visits of a clinic, two at a time."""
+    frame = pd.read_csv(path)
+    for start in range(0, len(frame), chunk):
+        yield frame[start : start + chunk].assign(state=state)
+
+
+def test_a_form_of_ones_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(READERS, "_registered", {"clinic": clinic})
+    visits = pd.DataFrame({"ward": ["a", "b", "a"], "days": [3, 1, 2]})
+    visits.to_csv(tmp_path / "v.csv", index=False)
+    asked = (tmp_path / "v.csv", "-o", tmp_path / "v.parquet")
+    for words in ((), ("--from", "clinics")):
+        run(*asked, *words, fails=(ArgumentError, "one of clinic, dhc"))
+    run(
+        *asked,
+        "--from",
+        "ipums",
+        "--state",
+        "VT",
+        fails=(ArgumentError, "goes with --from clinic or "),
+    )
+    text = run(*asked, "--from", "clinic", "--state", "VT", "--json")
+    assert json.loads(text)["rows"] == 3
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "v.parquet"), visits.assign(state="VT"), check_dtype=False
+    )
 
 
 def test_tables(tmp_path):

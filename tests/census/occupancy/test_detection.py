@@ -265,14 +265,9 @@ def test_negative_and_suppressed_counts_are_refused_by_name():
 
 
 OCCUPANCY_LAWS = (
-    None,
-    RoundingSpec(2, "nearest"),
-    RoundingSpec(3, "nearest"),
-    RoundingSpec(3, "random"),
-    RangeSpec((0, 1, 2, 4), (0, 1, 2, 4), 2),
-    SuppressedCounts(1, 2),
-    SuppressedCounts(1),
-)
+    None, RoundingSpec(2, "nearest"), RoundingSpec(3, "nearest"), RoundingSpec(3, "random"),
+    RangeSpec((0, 1, 2, 4), (0, 1, 2, 4), 2), SuppressedCounts(1, 2), SuppressedCounts(1),
+)  # fmt: skip
 
 
 def published_blocks(rng, homes):

@@ -214,14 +214,9 @@ def test_perturbed_reconstructions_fit_and_are_near_the_best():
         # Gumbel noise of 0.01 on 4 households: beyond 1 with probability below 1e-30.
         assert np.all(found.log_likelihood[0] >= best - 1.0)
         loose = reconstruct_occupancy(
-            as_blocks([noisy(rng, s)]),
-            law,
-            rng=case,
-            count=3,
-            method="perturbed",
-            scale=0.1,
+            as_blocks([noisy(rng, s)]), law, rng=case, count=3, method="perturbed", scale=0.1,
             error="absolute",
-        )
+        )  # fmt: skip
         assert loose.solutions[0] == 3
 
 

@@ -13,17 +13,9 @@ from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables import Records, Schema, Workload, tabulate
 
 WIDTHS = {
-    "households": 1,
-    "population": 1,
-    "sizes": 7,
-    "race": 14,
-    "children": 1,
-    "hud_households": 1,
-    "hud_people": 1,
-    "hud_race": 6,
-    "hud_children": 2,
-    "hud_bedrooms": 3,
-}
+    "households": 1, "population": 1, "sizes": 7, "race": 14, "children": 1, "hud_households": 1,
+    "hud_people": 1, "hud_race": 6, "hud_children": 2, "hud_bedrooms": 3,
+}  # fmt: skip
 
 
 def random_statistics(rng, n):

@@ -6,8 +6,8 @@ from scipy.stats import chi2, norm
 
 from bayesrisk.census import population_spec, population_summary, simulate_population
 from bayesrisk.census.population import figures, spec as laws
-from bayesrisk.census.population.people import fill_blocks
 from bayesrisk.census.population.race_ethnicity import race_class
+from bayesrisk.census.population.simulate import fill_blocks
 
 FEW = 1e-6  # how rarely a test of a true law may fail
 

@@ -11,23 +11,14 @@ from bayesrisk.census.population.spec import population_presets
 
 SPEC = population_spec("tract")
 BAD = {
-    "n_blocks": (0, 1.5, 10**9, None),
-    "blocks_per_group": (0, 1001),
-    "groups_per_tract": (0, 10),
-    "tracts_per_county": (0, 10_000),
-    "state": ("9", "999", 99, "9x", "٩٩", None),
-    "occupied_blocks": (-0.1, 1.1, math.nan),
-    "quarters_blocks": (-0.1, 1.1),
-    "tract_mixing": (0.0, math.inf, 1e7),
-    "block_mixing": (0.0, 1e7),
-    "block_mixing_growth": (-0.1, 1.1),
-    "household_homogeneity": (-0.1, 1.1),
-    "tenure_correlation": (-0.1, 1.1),
-    "subsidised_blocks": (-0.1, 1.1),
-    "subsidised_share": (-0.1, 1.1),
-    "bedroom_mixing": (0.0, 1e7),
-    "alpha": (0.0, 1.1, -1.0),
-}
+    "n_blocks": (0, 1.5, 10**9, None), "blocks_per_group": (0, 1001), "groups_per_tract": (0, 10),
+    "tracts_per_county": (0, 10_000), "state": ("9", "999", 99, "9x", "٩٩", None),
+    "occupied_blocks": (-0.1, 1.1, math.nan), "quarters_blocks": (-0.1, 1.1),
+    "tract_mixing": (0.0, math.inf, 1e7), "block_mixing": (0.0, 1e7),
+    "block_mixing_growth": (-0.1, 1.1), "household_homogeneity": (-0.1, 1.1),
+    "tenure_correlation": (-0.1, 1.1), "subsidised_blocks": (-0.1, 1.1),
+    "subsidised_share": (-0.1, 1.1), "bedroom_mixing": (0.0, 1e7), "alpha": (0.0, 1.1, -1.0),
+}  # fmt: skip
 
 
 def test_every_field_is_tried():

@@ -59,16 +59,10 @@ def write(file, *lines):
 
 def test_lines_by_hand(tmp_path):
     file = write(
-        tmp_path / "a.dat",
-        household(7, 2),
-        person(7, 1, race=2, hispan=9),
-        person(7, 2, sex=2, age=" 17"),
-        household(8, 0),
-        household(9, 1, gq=3, gqtype=9),
-        person(9, 1),
-        household(10, 1, gq=2, gqtype=9),
-        person(10, 1),
-    )
+        tmp_path / "a.dat", household(7, 2), person(7, 1, race=2, hispan=9),
+        person(7, 2, sex=2, age=" 17"), household(8, 0), household(9, 1, gq=3, gqtype=9),
+        person(9, 1), household(10, 1, gq=2, gqtype=9), person(10, 1),
+    )  # fmt: skip
     first, second, third, fourth = read_ipums_1940(file).table.to_pylist()
     assert first == {
         "enumdist": "3705500280021", "hhgq": 0, "votingage": 1, "hispanic": 5, "cenrace": 1,

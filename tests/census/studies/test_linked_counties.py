@@ -5,13 +5,11 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from nations import write_counties
 from studies import contents, run_reconstruction
 
 from bayesrisk import run
-from bayesrisk.census import population_spec
-from bayesrisk.census.population.nation import Nation
 from bayesrisk.census.studies import linked_counties
-from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.census.studies.reidentification import write_reidentification
 from bayesrisk.exceptions import DataError, PartFileError
 from bayesrisk.experiments.by_place import TabulationStudy, split_by_place
@@ -21,7 +19,6 @@ from bayesrisk.tables import Microdata, Records, Workload
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
-SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 
 
@@ -29,7 +26,7 @@ BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))
 def made(tmp_path_factory):
     """Return folders of a nation of four counties, of known persons some of whom moved."""
     at = tmp_path_factory.mktemp("by-place")
-    run(NationStudy(Nation(90, SMALL), 3), at / "people")
+    write_counties(at / "people")
     run(TabulationStudy(at / "people", BOTH), at / "tables")
     run_reconstruction(at / "tables", at / "out", scope="tract", variability="tract-bounds")
     people = Microdata.read(at / "people").persons

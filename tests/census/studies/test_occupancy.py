@@ -148,14 +148,9 @@ def test_the_contrast_of_the_protections(tmp_path):
     seeds = []
     for seed in (1, 2, 3, 4):
         config = OccupancyStudy(
-            seeds=(seed,),
-            blocks=80,
-            protections=("none", "swapping", "das"),
-            solutions=1,
-            noisy_solutions=1,
-            sample_blocks=200,
-            time_limit=5.0,
-        )
+            seeds=(seed,), blocks=80, protections=("none", "swapping", "das"), solutions=1,
+            noisy_solutions=1, sample_blocks=200, time_limit=5.0,
+        )  # fmt: skip
         table = run_occupancy(config, folder=tmp_path / str(seed), workers=2).table
         seeds.append(table[table["infeasible_as"] == "apart"].set_index("protection"))
     shown = {

@@ -3,21 +3,18 @@
 import shutil
 
 import pytest
+from nations import write_counties
 from peak_memory import run_and_measure
 
 from bayesrisk import make_mechanism, run
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.nation_attack import NationStudy
 from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.exceptions import ArgumentError, DataError, ShardError
 from bayesrisk.experiments.by_place import ReleaseStudy, TabulationStudy
 from bayesrisk.tables import Microdata, PublishedTables, Schema, Workload, tabulate
 
-SMALL = population_spec(
-    "county", blocks_per_group=4, tracts_per_county=2, occupied_blocks=1.0,
-    subsidised_blocks=0.5, alpha=0.5,
-)  # fmt: skip
 TABLES = Workload.named("household-occupancy")
 
 
@@ -25,7 +22,7 @@ TABLES = Workload.named("household-occupancy")
 def made(tmp_path_factory):
     """Return households of four counties, and their statistics by place and whole."""
     at = tmp_path_factory.mktemp("occupancy")
-    run(NationStudy(Nation(90, SMALL), 3), at / "people")
+    write_counties(at / "people", "subsidised")
     run(TabulationStudy(at / "people", TABLES), at / "parts")
     run(ReleaseStudy(at / "people", TABLES, make_mechanism("identity")), at / "released")
     data = Microdata.read(at / "people")

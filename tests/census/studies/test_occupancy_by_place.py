@@ -5,22 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from nations import write_counties
 from typer.testing import CliRunner
 
 from bayesrisk import run
-from bayesrisk.census import population_spec
-from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
 from bayesrisk.census.studies.occupancy import OccupancyStudy
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, DataError
 from bayesrisk.experiments.by_place import split_by_place
 from bayesrisk.tables import Microdata
 
-SMALL = population_spec(
-    "county", blocks_per_group=4, tracts_per_county=2, occupied_blocks=1.0,
-    subsidised_blocks=0.5, alpha=0.5,
-)  # fmt: skip
 STUDY = OccupancyStudy(
     seeds=(7,), protections=("none", "swapping", "das"), solutions=2, noisy_solutions=1,
     sample_blocks=100,
@@ -32,7 +26,7 @@ FRAMES = ("table", "seeds", "blocks", "curves", "ends", "variability")
 def people(tmp_path_factory):
     """Return households of four counties by place."""
     folder = tmp_path_factory.mktemp("study") / "people"
-    run(NationStudy(Nation(90, SMALL), 3), folder)
+    write_counties(folder, "subsidised")
     return folder
 
 
@@ -155,16 +149,9 @@ def test_a_part_by_itself_is_a_folder_of_households(people, tmp_path):
     """As its file is; a folder without households is no file that does not exist."""
     part = next(people.glob("part-*"))
     words = [
-        "census",
-        "occupancy",
-        "study",
-        "--protection",
-        "none",
-        "--solutions",
-        "1",
-        "--no-figures",
+        "census", "occupancy", "study", "--protection", "none", "--solutions", "1", "--no-figures",
         "-q",
-    ]
+    ]  # fmt: skip
     for name, given in (("folder", part), ("file", part / "households.parquet")):
         done = CliRunner().invoke(app, [*words, str(given), "-o", str(tmp_path / name)])
         assert done.exit_code == 0, done.output

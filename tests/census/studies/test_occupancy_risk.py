@@ -9,8 +9,7 @@ from scipy import stats
 from bayesrisk.census import occupancy_block_risk, occupancy_linkage
 from bayesrisk.census.occupancy.detection import OccupancyDetection
 from bayesrisk.census.occupancy.solutions import OccupancyReconstruction
-from bayesrisk.census.studies.occupancy_households import MATCH_KEYS
-from bayesrisk.census.studies.occupancy_risk import occupancy_ranking, sampling_ranking
+from bayesrisk.census.studies.occupancy_risk import MATCH_KEYS, occupancy_ranking, sampling_ranking
 from bayesrisk.exceptions import ArgumentError, DataError
 
 KEYS = [*MATCH_KEYS.values(), ("race_ethnicity",), ("bedrooms", "child")]

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from audits import contents
+from nations import four_counties, write_counties
 from peak_memory import run_and_measure
 
 from bayesrisk._base.randomness import named_stream
 from bayesrisk.census import population_spec
 from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.nation_attack import NationStudy
 from bayesrisk.exceptions import ArgumentError, BayesRiskError, DataError
 from bayesrisk.experiments import run
 from bayesrisk.experiments.audit import AuditStudy, Protection, read_audit
@@ -22,7 +23,6 @@ from bayesrisk.tables import Microdata, Workload
 
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
-SMALL = population_spec("county", blocks_per_group=4, tracts_per_county=2)  # 24 blocks in a county
 TABLES = Workload.named("sf1-block").select(tables=["P8", "P9"])
 WHO = [Adversary.named("outsider"), Adversary.named("insider", known=["sex"])]
 CHANCE = ("rounding:base=3", 'swapping:rate=0.2,unit=person,swap_key=["sex"]')
@@ -33,7 +33,7 @@ KEYS = ["target", "adversary", "attack", "protection", "statement"]
 def people(tmp_path_factory):
     """Return a nation of four counties, by place and in one folder."""
     at = tmp_path_factory.mktemp("audited")
-    run(NationStudy(Nation(90, SMALL), 3), at / "parts")
+    write_counties(at / "parts")
     Microdata.read(at / "parts").write(at / "whole")
     return at
 
@@ -142,7 +142,7 @@ def test_a_population_that_changes_is_refused(people, tmp_path):
     shutil.copytree(people / "parts", tmp_path / "people")
     one = study(tmp_path / "people", "identity")
     known, question = one._populations[""].survey, one._question
-    run(NationStudy(Nation(90, SMALL), 4), tmp_path / "others")
+    run(NationStudy(four_counties(), 4), tmp_path / "others")
     moved = PopulationInParts(
         tmp_path / "people", question, TABLES.schema, seed=1, targets=40, survey=known
     )

@@ -50,13 +50,9 @@ def folder(tmp_path_factory):
 def test_shards_give_what_one_call_gives(folder, tmp_path):
     calls = []
     summary = run_reconstruction(
-        folder,
-        tmp_path / "out",
-        scope="tract",
-        variability="tract-bounds",
-        blocks_per_shard=2,
+        folder, tmp_path / "out", scope="tract", variability="tract-bounds", blocks_per_shard=2,
         progress=lambda *call: calls.append(call),
-    )
+    )  # fmt: skip
     assert (summary.shards, summary.computed, summary.complete) == (3, 3, True)
     assert calls == [(1, 3), (2, 3), (3, 3)]
     made = read_reconstruction(tmp_path / "out")

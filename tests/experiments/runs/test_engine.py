@@ -18,7 +18,7 @@ from bayesrisk.census import (
     write_nmf,
 )
 from bayesrisk.census.population.nation import Nation
-from bayesrisk.census.studies.nation import NationStudy
+from bayesrisk.census.studies.nation_attack import NationStudy
 from bayesrisk.census.studies.occupancy import OccupancyStudy, synthetic_households
 from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
@@ -32,16 +32,9 @@ from bayesrisk.tables import Workload
 pytestmark = pytest.mark.usefixtures("quick_figures")
 
 STUDIES = [
-    "sweep",
-    "reconstruct",
-    "claims",
-    "occupancy-attack",
-    "occupancy-study",
-    "measurements",
-    "measurement-counts",
-    "nation",
-    "tabulation",
-]
+    "sweep", "reconstruct", "claims", "occupancy-attack", "occupancy-study", "measurements",
+    "measurement-counts", "nation", "tabulation",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from studies import run_sweep
 from bayesrisk import DiscreteGaussian, posterior_probability
 from bayesrisk.experiments import load_config, read_results, write_report
 from bayesrisk.experiments.sweep_report import simulation_check
-from bayesrisk.risk.count.noise_laws import gaussian_risk
+from bayesrisk.risk.count.question import gaussian_risk
 
 SENTENCE = re.compile(
     r"Simulated minus exact averages in ([\d,]+) settings, in standard errors: median (-?[\d.]+) "

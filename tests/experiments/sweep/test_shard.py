@@ -21,7 +21,7 @@ from bayesrisk.experiments.sweep import SCHEMA
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.inference import decision_threshold
 from bayesrisk.risk import marginal_count_posterior, multilevel_marginal_posterior
-from bayesrisk.risk.count.noise_laws import laplace_risk
+from bayesrisk.risk.count.question import laplace_risk
 
 
 def frame_of(config):

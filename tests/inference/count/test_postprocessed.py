@@ -53,14 +53,9 @@ def test_posterior_against_enumeration(mode):
         truth, _ = twin.after(rho, m, n, k, p, mode == "exact")
         mass = twin.likelihoods(rho, m, n, k, mode == "exact").min(axis=0)
         value = postprocessed_posterior(
-            np.arange(n + 1),
-            group_count=n,
-            n_siblings=m,
-            noise=Noise(rho=rho),
-            prior=p,
-            known_count=k,
-            sibling_noise=mode,
-        ).posterior
+            np.arange(n + 1), group_count=n, n_siblings=m, noise=Noise(rho=rho), prior=p,
+            known_count=k, sibling_noise=mode,
+        ).posterior  # fmt: skip
         seen = mass > 1e-12  # the enumeration itself loses the digits of rarer releases
         np.testing.assert_allclose(value[seen], truth[seen], rtol=1e-12)
 

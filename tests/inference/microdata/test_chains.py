@@ -282,13 +282,9 @@ def imbalance(before, after):
 
 
 GAPS = {
-    "two": [2, 9],
-    "even": range(0, 13, 2),
-    "nobody, or many": [0, 12],
-    "three": [1, 6, 11],
-    "runs": [0, 1, 2, 9, 10, 11],
-    "nearly": [3, 10],
-}
+    "two": [2, 9], "even": range(0, 13, 2), "nobody, or many": [0, 12], "three": [1, 6, 11],
+    "runs": [0, 1, 2, 9, 10, 11], "nearly": [3, 10],
+}  # fmt: skip
 
 
 def gaps(seed, kind):

@@ -81,16 +81,9 @@ def test_two_thousand_pairs_of_years_equal_enumeration():
 
 SCHEMA = Schema("town", (Attribute("sex", 2), Attribute("age", 3)), GEOGRAPHY)
 LAW = PopulationChange(
-    SCHEMA,
-    10,
-    age="age",
-    starts=[0, 20, 50],
-    staying=[0.7, 0.5, 0.8],
-    dying=[0.0, 0.02, 0.4],
-    changes={"sex": 0.15},
-    arrivals=0.3,
-    births=0.15,
-)
+    SCHEMA, 10, age="age", starts=[0, 20, 50], staying=[0.7, 0.5, 0.8], dying=[0.0, 0.02, 0.4],
+    changes={"sex": 0.15}, arrivals=0.3, births=0.15,
+)  # fmt: skip
 COUNTS = np.array([1.2, 1.2, 0.6, 0.6, 1.2, 1.2])
 SEX, AGE = np.eye(2, dtype=np.int64), np.eye(3, dtype=np.int64)
 TABLES = (

@@ -205,15 +205,9 @@ def test_what_is_kept_is_bounded():
 def make(counts, target=None):
     counts = np.asarray(counts)
     return Samples(
-        counts=counts,
-        target=target,
-        labels=("a", "b"),
-        dimension="node",
-        sampler="test",
-        warmup=0,
-        spec={},
-        seed={},
-    )
+        counts=counts, target=target, labels=("a", "b"), dimension="node", sampler="test", warmup=0,
+        spec={}, seed={},
+    )  # fmt: skip
 
 
 def test_access():

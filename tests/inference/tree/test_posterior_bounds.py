@@ -20,13 +20,9 @@ COUNTS = np.arange(24)
 def pair(**columns):
     """Return two noisy counts, 30 and 80, whose sum is 100."""
     frame = {
-        "node": ["all", "a", "b"],
-        "parent": [None, "all", "all"],
-        "noisy_count": [None, 30, 80],
-        "sigma2": [None, 25.0, 25.0],
-        "lower": [100, None, None],
-        "upper": [100, None, None],
-    }
+        "node": ["all", "a", "b"], "parent": [None, "all", "all"], "noisy_count": [None, 30, 80],
+        "sigma2": [None, 25.0, 25.0], "lower": [100, None, None], "upper": [100, None, None],
+    }  # fmt: skip
     return Tree.from_frame(pd.DataFrame(frame | columns))
 
 

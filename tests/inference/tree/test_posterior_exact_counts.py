@@ -193,13 +193,9 @@ def test_a_group_published_exactly_in_two_levels(group, release):
 def test_levels_of_a_path_published_exactly(exact):
     rho = [0.3, 0.2 if exact[0] is None else 0.0, 0.4 if exact[1] is None else 0.0]
     arguments = {
-        "n_siblings": [2, 3],
-        "rho": rho,
-        "sibling_rho": [0.3, 0.2],
-        "prior": 0.3,
-        "known_count": 1,
+        "n_siblings": [2, 3], "rho": rho, "sibling_rho": [0.3, 0.2], "prior": 0.3, "known_count": 1,
         "known_totals": exact,
-    }
+    }  # fmt: skip
     path = path_posterior([3, 4, 8], [2, 5], **arguments)
     truth = slow.path(
         [3, 4, 8], [2, 5], m=[2, 3], rho=rho, p=0.3, k=1, size=60, sibling_rho=[0.3, 0.2],

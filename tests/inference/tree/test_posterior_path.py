@@ -42,17 +42,9 @@ def test_one_level_above_is_the_two_level_posterior(seed, noise):
     law = FiniteLaw(k + int(rng.integers(0, 3)), rng.dirichlet(np.ones(12))) if seed % 3 else None
     rho[1] = 0.0 if seed % 5 == 2 else rho[1]
     two = hierarchical_posterior(
-        y,
-        n,
-        total,
-        n_siblings=m,
-        rho_block=rho[0],
-        rho_group=rho[1],
-        prior=p,
-        known_count=k,
-        group_prior=law,
-        sibling_noise=noise,
-    )
+        y, n, total, n_siblings=m, rho_block=rho[0], rho_group=rho[1], prior=p, known_count=k,
+        group_prior=law, sibling_noise=noise,
+    )  # fmt: skip
     path = path_posterior(
         [y, n],
         [total],

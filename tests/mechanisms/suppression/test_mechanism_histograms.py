@@ -14,7 +14,7 @@ from scipy import sparse
 from bayesrisk.census import population_spec, simulate_population
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.mechanisms import Suppression, audit_suppression
-from bayesrisk.mechanisms.suppression import ranges as _integer_range
+from bayesrisk.mechanisms.suppression import groups as _integer_range
 from bayesrisk.mechanisms.suppression.groups import table_cliques
 from bayesrisk.tables import (
     Attribute,

@@ -27,13 +27,9 @@ from bayesrisk.mechanisms.swapping.pairs import PartnerSearch, apportion, pairs_
 from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
 
 SETTINGS = {
-    "rate": "1/5",
-    "swap_key": ["size", "adults"],
-    "unique_by": ["age", "sex"],
-    "within": "county",
-    "unique_within": "tract",
-    "unit": "household",
-}
+    "rate": "1/5", "swap_key": ["size", "adults"], "unique_by": ["age", "sex"], "within": "county",
+    "unique_within": "tract", "unit": "household",
+}  # fmt: skip
 
 
 def swapping(**changes):

@@ -172,14 +172,10 @@ def many_unknowns(seed, size=4000):
     rows.data[:] = 1.0
     alone = rng.random(size) < 0.01
     return LeastSquares(
-        alone.astype(float),
-        rng.integers(-3, 4, size) * alone,
-        sparse.csr_array(rows),
-        rng.uniform(0.5, 2.0, 60),
-        rng.integers(-9, 30, 60).astype(float),
-        sparse.csr_array((0, size)),
-        np.zeros(0),
-    )
+        alone.astype(float), rng.integers(-3, 4, size) * alone, sparse.csr_array(rows),
+        rng.uniform(0.5, 2.0, 60), rng.integers(-9, 30, 60).astype(float),
+        sparse.csr_array((0, size)), np.zeros(0),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(4))

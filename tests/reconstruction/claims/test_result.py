@@ -10,7 +10,7 @@ from claims_cases import as_patterns, case, matching, publish, small_schema
 from oracles import claims as oracle
 from solver_cases import Silent
 
-from bayesrisk.constraints import search as searches, sifting
+from bayesrisk.constraints import highs, search as searches
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import find_claims, verify_claims
 from bayesrisk.reconstruction.claims.search import exchange
@@ -205,7 +205,7 @@ def test_a_limit_never_makes_a_claim(monkeypatch):
 
 def test_a_bound_with_room_for_a_record_is_no_proof_that_a_class_is_empty(monkeypatch):
     """A relaxation that errs: it says that nobody can be there, its dual values that one can."""
-    right, asked = sifting.Sifted.maximise, []
+    right, asked = highs.Sifted.maximise, []
 
     def careless(self, objective):
         answer = right(self, objective)
@@ -216,7 +216,7 @@ def test_a_bound_with_room_for_a_record_is_no_proof_that_a_class_is_empty(monkey
     tables = [Table("N", ("N_0",), {}), Table("A", ("A_0",), {"a0": np.array([[1, 1, 0]])})]
     published, _ = publish(schema, tables, np.arange(6), np.array([0, 0, 0, 1, 0, 0]))
     expected = as_patterns(find_claims(published).to_frame(), schema, tables)
-    monkeypatch.setattr(sifting.Sifted, "maximise", careless)
+    monkeypatch.setattr(highs.Sifted, "maximise", careless)
     found = find_claims(published)
     assert asked
     assert found.blocks["status"].tolist() == ["decided"]

@@ -16,22 +16,17 @@ from bayesrisk.constraints.solvers import make_solver
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.reconstruction import count_bounds, reconstruct, solution_variability
 from bayesrisk.reconstruction.records import bounds as bounds_module
-from bayesrisk.reconstruction.records.nearest import nearest_records
+from bayesrisk.reconstruction.records.solve import nearest_records
 from bayesrisk.release import RangeSpec, RoundingSpec, SimulationOnly, SuppressedCounts
 from bayesrisk.tables import Attribute, Geography, PublishedTables, Schema, Table, Workload
 
 OPEN = 2**52
 LAWS = {
-    "nearest 3": RoundingSpec(3, "nearest"),
-    "random 3": RoundingSpec(3, "random"),
-    "nearest 2": RoundingSpec(2, "nearest"),
-    "open top": RangeSpec((0, 1, 3), (0, 1, 3)),
-    "threshold": RangeSpec((0, 1, 3), (0, 1, 3), 1),
-    "steps": RangeSpec((0, 2), (0, 2), 2),
-    "withheld 1-2": SuppressedCounts(1, 2),
-    "withheld from 2": SuppressedCounts(2),
-    "exact": None,
-}
+    "nearest 3": RoundingSpec(3, "nearest"), "random 3": RoundingSpec(3, "random"),
+    "nearest 2": RoundingSpec(2, "nearest"), "open top": RangeSpec((0, 1, 3), (0, 1, 3)),
+    "threshold": RangeSpec((0, 1, 3), (0, 1, 3), 1), "steps": RangeSpec((0, 2), (0, 2), 2),
+    "withheld 1-2": SuppressedCounts(1, 2), "withheld from 2": SuppressedCounts(2), "exact": None,
+}  # fmt: skip
 SIZES = (2, 2, 2)
 NAMES = ("a", "b", "c")
 
@@ -497,14 +492,8 @@ def test_the_command_writes_bounds_and_says_what_is_recovered(tmp_path):
     given = coarse(true, LAWS["threshold"])
     given.write(tmp_path / "tables")
     words = [
-        "attack",
-        "--only",
-        "bounds",
-        str(tmp_path / "tables"),
-        "-o",
-        str(tmp_path / "out"),
-        "-q",
-    ]
+        "attack", "--only", "bounds", str(tmp_path / "tables"), "-o", str(tmp_path / "out"), "-q",
+    ]  # fmt: skip
     runner = CliRunner()
     done = runner.invoke(app, words)
     assert done.exit_code == 0, done.output

@@ -5,7 +5,7 @@ import pytest
 from oracles.reconstruction import solutions
 from row_cases import random_problem
 
-from bayesrisk.constraints.rows import by_columns
+from bayesrisk.constraints.model import by_columns
 from bayesrisk.reconstruction.records import kernels
 
 

@@ -5,14 +5,16 @@ import pytest
 import scipy.sparse as sp
 
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.reconstruction.records.findings import row_cells
-from bayesrisk.reconstruction.records.person_rows import coupling_family, person_families, spanned
 from bayesrisk.reconstruction.records.problem import entries
+from bayesrisk.reconstruction.records.search import row_cells
 from bayesrisk.reconstruction.records.system import (
     cell_space,
     coarse_coupling,
+    coupling_family,
+    person_families,
     raw_system,
     reduced_system,
+    spanned,
 )
 from bayesrisk.tables import Attribute, Geography, Schema, Table, Workload
 from bayesrisk.tables.cells import Queries

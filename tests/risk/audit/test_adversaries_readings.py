@@ -15,7 +15,7 @@ from bayesrisk.risk.audit import Adversary, AuditedPopulation, AuditQuestion
 from bayesrisk.risk.audit.adversaries import prior_knowing
 from bayesrisk.risk.audit.reading import readings
 from bayesrisk.risk.audit.surroundings import MECHANISM, audit_rng
-from bayesrisk.risk.statements.counterfactual import is_additive
+from bayesrisk.risk.statements.residual import is_additive
 from bayesrisk.tables import Microdata, Records, Table, Workload, tabulate
 
 WORKLOAD = Workload(

@@ -53,24 +53,13 @@ def frame(q, truth, **columns):
     targets, values = q.shape
     number = np.repeat(np.arange(targets), values)
     found = {
-        "protection": "none",
-        "attack": "likelihood",
-        "adversary": "outsider",
-        "release": 0,
+        "protection": "none", "attack": "likelihood", "adversary": "outsider", "release": 0,
         "target": number.astype(str),
-        "statement": np.tile([f"race {i}" for i in range(values)], targets),
-        "prior": 1.0 / values,
-        "without": q.ravel(),
-        "posterior": q.ravel(),
-        "without_error": 0.0,
-        "posterior_error": 0.0,
-        "correct": (np.arange(values) == truth[:, None]).ravel(),
-        "status": "calculated",
-        "place": (number // 4).astype(str),
-        "place_size": 4,
-        "alike": 1,
-        "nonmodal": False,
-    }
+        "statement": np.tile([f"race {i}" for i in range(values)], targets), "prior": 1.0 / values,
+        "without": q.ravel(), "posterior": q.ravel(), "without_error": 0.0, "posterior_error": 0.0,
+        "correct": (np.arange(values) == truth[:, None]).ravel(), "status": "calculated",
+        "place": (number // 4).astype(str), "place_size": 4, "alike": 1, "nonmodal": False,
+    }  # fmt: skip
     return pd.DataFrame(found | columns)
 
 

@@ -36,13 +36,9 @@ def before_postprocessing(**question):
 
 def average(n, m, rho, p, k=0, mode="approximate"):
     return postprocessed_marginal_posterior(
-        group_count=n,
-        n_siblings=m,
-        noise=Noise(rho=rho),
-        prior=p,
-        known_count=k,
+        group_count=n, n_siblings=m, noise=Noise(rho=rho), prior=p, known_count=k,
         sibling_noise=mode,
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -91,13 +87,9 @@ def test_simulated_releases_average_to_it(n, m, k, rho, p):
     siblings = n - (k + 1) + DiscreteGaussian.from_rho(rho).rvs((size, m), rng).sum(axis=1)
     released = postprocess(block, siblings, group_count=n)
     setting = {
-        "group_count": n,
-        "n_siblings": m,
-        "noise": Noise(rho=rho),
-        "prior": p,
-        "known_count": k,
+        "group_count": n, "n_siblings": m, "noise": Noise(rho=rho), "prior": p, "known_count": k,
         "sibling_noise": "exact",
-    }
+    }  # fmt: skip
     draws = postprocessed_posterior(released, **setting).posterior
     error = draws.std() / math.sqrt(size)
     value = postprocessed_marginal_posterior(**setting).posterior
@@ -119,13 +111,9 @@ def test_post_processing_never_adds_risk(n, m, rho, p, data):
     k = data.draw(st.integers(0, n - 1))
     mode = data.draw(st.sampled_from(MODES))
     result = compare_postprocessing(
-        group_count=n,
-        n_siblings=m,
-        noise=Noise(rho=rho),
-        prior=p,
-        known_count=k,
+        group_count=n, n_siblings=m, noise=Noise(rho=rho), prior=p, known_count=k,
         sibling_noise=mode,
-    )
+    )  # fmt: skip
     assert result.margin >= -result.error_bound
     assert result.ratio <= 1 + 2**-40
     assert result.after >= p * (1 - 2**-44)

@@ -95,14 +95,9 @@ def test_whatever_is_observed_and_believed(changes):
         changes = changes | {"alternatives": [{"block": "500010101001003"}]}
     question, rows = asked(BLOCK, **changes), [0, 9]
     together = mechanism_risk_of_many(
-        county(),
-        PROTECTIONS["suppression"],
-        question,
-        targets=rows,
-        draws=40,
-        rng=7,
+        county(), PROTECTIONS["suppression"], question, targets=rows, draws=40, rng=7,
         options=OPTIONS,
-    )
+    )  # fmt: skip
     expected = one_by_one(county(), PROTECTIONS["suppression"], question, rows)
     pd.testing.assert_frame_equal(together, expected, check_exact=True)
 
@@ -129,13 +124,9 @@ def simulated():
 
 
 REAL = Swapping(
-    rate="1/5",
-    swap_key=["size"],
-    unique_by=["race", "hispanic"],
-    within="tract",
-    unique_within="tract",
-    unit="household",
-)
+    rate="1/5", swap_key=["size"], unique_by=["race", "hispanic"], within="tract",
+    unique_within="tract", unit="household",
+)  # fmt: skip
 
 
 @pytest.mark.slow

@@ -9,10 +9,10 @@ from mechanism_cases import ByHand, county, leaks, tables, uniform_noise
 
 import bayesrisk as br
 from bayesrisk.mechanisms.registry import make_mechanism
+from bayesrisk.risk.mechanism.hypotheses import MechanismOptions, MechanismQuestion
 from bayesrisk.risk.mechanism.many import compare_mechanisms, postprocessing_effect
 from bayesrisk.risk.mechanism.posterior import mechanism_risk
-from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion
-from bayesrisk.risk.mechanism.utility import utility_and_spec
+from bayesrisk.risk.mechanism.simulation import utility_and_spec
 
 BLOCK = tables("block")
 ASK = {"observed": [("block", "colour", "2")], "alternatives": [None], "prior": 0.2}

@@ -11,8 +11,8 @@ from scipy.special import ndtr
 
 import bayesrisk as br
 from bayesrisk.mechanisms.registry import make_mechanism
+from bayesrisk.risk.mechanism.hypotheses import MechanismOptions, MechanismQuestion
 from bayesrisk.risk.mechanism.posterior import MechanismRisk, mechanism_risk
-from bayesrisk.risk.mechanism.question import MechanismOptions, MechanismQuestion
 
 BLOCK = tables("block")
 TARGET = {"person": 104}  # colour 2, shape 0, block 1

@@ -10,7 +10,7 @@ from oracles.microdata import minimal_uniques
 
 from bayesrisk import Records, Schema
 from bayesrisk.exceptions import ArgumentError, DataError
-from bayesrisk.risk import first_look, record_classes
+from bayesrisk.risk import first_look, microdata
 
 ROWS = st.lists(
     st.tuples(*[st.integers(0, 2), st.sampled_from("xyz"), st.booleans(), st.integers(0, 4)]),
@@ -66,11 +66,11 @@ def test_values_in_a_class(rows):
 def test_sorting_and_counting_agree(monkeypatch):
     rng = np.random.default_rng(3)
     codes = [rng.integers(0, n, 500) for n in (3, 50, 7)]
-    dense = record_classes.classes(codes)
-    monkeypatch.setattr(record_classes, "DENSE", 1)
-    monkeypatch.setattr(record_classes, "_LARGEST", 100)
+    dense = microdata.classes(codes)
+    monkeypatch.setattr(microdata, "DENSE", 1)
+    monkeypatch.setattr(microdata, "_LARGEST", 100)
     for codes_now in (codes, codes[::-1]):
-        flat, counts = record_classes.classes(codes_now)
+        flat, counts = microdata.classes(codes_now)
         assert (counts[flat] == dense[1][dense[0]]).all()
 
 

@@ -13,7 +13,7 @@ from support.plan_worlds import small_world
 
 from bayesrisk.mechanisms import Identity
 from bayesrisk.reconstruction import check_proof, check_safety
-from bayesrisk.risk.planning.limits import PlanLimits
+from bayesrisk.risk.planning.ladders import PlanLimits
 from bayesrisk.risk.planning.release_plan import plan
 from bayesrisk.risk.planning.safety import safety_certificates, write_certificates
 from bayesrisk.tables import Records

@@ -12,7 +12,7 @@ from oracles import occupancy as households
 from scipy.special import comb
 
 import bayesrisk as br
-from bayesrisk.census.studies.occupancy_law import household_weights, occupancy_cells
+from bayesrisk.census.studies.occupancy_beliefs import household_weights, occupancy_cells
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.inference import RecordPrior
 from bayesrisk.interfaces import AttackResult
@@ -20,7 +20,7 @@ from bayesrisk.mechanisms import make_mechanism
 from bayesrisk.reconstruction import make_attack
 from bayesrisk.risk import majority_inference, race_ethnicity_counts
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion
-from bayesrisk.risk.statements.columns import COLUMNS
+from bayesrisk.risk.statements.statements import COLUMNS
 from bayesrisk.tables import Records, Schema, Table, Workload
 
 BOTH = {

@@ -17,7 +17,7 @@ from bayesrisk.reconstruction.persons import age_bin, person_frame, race_ethnici
 from bayesrisk.release import MechanismSpec
 from bayesrisk.risk import Statements
 from bayesrisk.risk.linkage.agreement import size_class
-from bayesrisk.risk.statements.columns import COLUMNS
+from bayesrisk.risk.statements.statements import COLUMNS
 from bayesrisk.tables import Workload
 
 BOTH = Workload.named("sf1-block").union(Workload.named("sf1-tract"))

@@ -11,13 +11,9 @@ from bayesrisk.risk import Statements, statements_about_people
 from bayesrisk.tables import Workload
 
 SWAPPING = {
-    "rate": "1/5",
-    "swap_key": ["size", "adults"],
-    "unique_by": ["race", "age"],
-    "within": "tract",
-    "unique_within": "tract",
-    "unit": "household",
-}
+    "rate": "1/5", "swap_key": ["size", "adults"], "unique_by": ["race", "age"], "within": "tract",
+    "unique_within": "tract", "unit": "household",
+}  # fmt: skip
 
 
 def attacked(seed):

@@ -26,17 +26,8 @@ def row(attack, protection, target, people, prior, posterior, status):
         ratio = posterior / prior if prior else (math.inf if posterior else math.nan)
     posterior = posterior if known else math.nan
     values = (
-        attack,
-        "outsider",
-        protection,
-        target,
-        "s",
-        people,
-        prior,
-        posterior,
-        posterior,
-        posterior,
-    )
+        attack, "outsider", protection, target, "s", people, prior, posterior, posterior, posterior,
+    )  # fmt: skip
     return dict(zip(COLUMNS, (*values, ratio, status), strict=True))
 
 

@@ -38,15 +38,9 @@ def test_against_a_triple_sum(conditionals, k, x, N, p):
 
     correct, mean = oracle.correct_decision(N, x, solve=solve, reach=(6, 8, 6), **twin)
     arguments = {
-        "n_siblings": m,
-        "rho_block": a,
-        "rho_group": b,
-        "prior": p,
-        "group_count": N,
-        "block_count": x,
-        "known_count": k,
-        "conditionals": conditionals,
-    }
+        "n_siblings": m, "rho_block": a, "rho_group": b, "prior": p, "group_count": N,
+        "block_count": x, "known_count": k, "conditionals": conditionals,
+    }  # fmt: skip
     # Beyond the reach are 2 exp(-0.8 * 49) and 2 exp(-0.5 * 81) of each law, and the releases
     # below 1e-15, of which there are at most 13 * 17 * 37.
     slack = 1e-10

@@ -32,14 +32,10 @@ def question(seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(0, 3))
     return TwoLevels(
-        n_siblings=int(rng.integers(1, 4)),
-        rho_block=float(rng.choice([0.3, 0.4, 0.8, 1.7])),
-        rho_group=float(rng.choice([0.0, 0.5])),
-        prior=float(rng.choice([0.5, 0.2, 0.05, 0.7])),
-        known_count=k,
-        known_total=k + 1 + int(rng.integers(0, 4)),
-        sibling_noise="exact",
-    )
+        n_siblings=int(rng.integers(1, 4)), rho_block=float(rng.choice([0.3, 0.4, 0.8, 1.7])),
+        rho_group=float(rng.choice([0.0, 0.5])), prior=float(rng.choice([0.5, 0.2, 0.05, 0.7])),
+        known_count=k, known_total=k + 1 + int(rng.integers(0, 4)), sibling_noise="exact",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", range(6))

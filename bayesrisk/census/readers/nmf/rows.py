@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise, product
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from bayesrisk._base.disk.parquet import check_kinds, is_text, opened, plain_kin
 from bayesrisk._base.display import displayed
 from bayesrisk._base.validation import MAX_COUNT, BoolArray, FloatArray, IntArray, TextArray
 from bayesrisk.census.readers.geocodes import first_fault
-from bayesrisk.exceptions import DataError, quote
+from bayesrisk.exceptions import ArgumentError, DataError, quote
 
 # Histograms of the 2020 noisy measurement files: axes, recodes, and the shape of a query.
 #
@@ -275,7 +275,6 @@ def batches(
 
 
 def _runs(numbers: list[int]) -> list[list[int]]:
-    """Return numbers as runs that follow each other."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][-1] + 1 == number:
@@ -306,11 +305,7 @@ class Rows:
         return DataError(f"{self.file}: row {row}, column {column!r}: {message}")
 
     def check(
-        self,
-        column: str,
-        good: BoolArray,
-        rule: str,
-        values: Sequence[object] | TextArray,
+        self, column: str, good: BoolArray, rule: str, values: Sequence[object] | TextArray
     ) -> None:
         """Raise for the first row that is not good, with its value."""
         if not good.all():
@@ -479,3 +474,66 @@ def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(parts) == 1:
         return parts[0]
     return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks().to_batches()[0]
+
+
+_RACES = ("White", "Black", "American Indian", "Asian", "Pacific Islander", "some other race")
+_QUARTERS = (
+    *("a household", "a correctional facility", "a juvenile facility", "a nursing facility"),
+    *("another institution", "a college", "a military quarter", "another group quarter"),
+)
+#: What a value of an axis says of a person or of a unit, in the order of values.
+_VALUES: Mapping[str, Sequence[str]] = {
+    "hhgq": [f"in {one}" for one in _QUARTERS],
+    "votingage": ("under 18", "18 or more"),
+    "hispanic": ("not Hispanic", "Hispanic"),
+    "cenrace": [
+        f"{names[0]} alone" if len(names) == 1 else " and ".join(names)
+        for size in range(1, 7)
+        for names in combinations(_RACES, size)
+    ],
+    "sex": ("male", "female"),
+    "h1": ("vacant", "occupied"),
+}
+#: Axes in the order in which a sentence has them.
+_ORDER = ("votingage", "sex", "age", "hispanic", "cenrace", "relgq", "hhgq", "h1")
+
+
+def query_cells(universe: Universe, query: str) -> list[str]:
+    """Return the cells of a query in words, such as "18 or more, Black alone, in a household".
+
+    Parameters
+    ----------
+    universe : Universe
+        The histogram of a product.
+    query : str
+        Name of a query, such as ``"detailed"`` or ``"votingage * cenrace"``.
+
+    Returns
+    -------
+    list of str
+        One text for each cell, in the order of the noisy values.
+
+    Examples
+    --------
+    >>> from bayesrisk.census.readers.nmf.rows import UNIVERSES
+    >>> query_cells(UNIVERSES["pl94-person"], "votingage * hispanic")[2]
+    '18 or more, not Hispanic'
+    """
+    try:
+        answers = axis_answers(universe, query)
+    except KeyError as error:
+        raise ArgumentError("query", "must be of known recodes", got=query) from error
+    groups = {axis: universe.groups(axis, answer) for axis, answer in answers.items()}
+    texts = {}
+    for axis, parts in groups.items():
+        words = _VALUES.get(axis)
+        if parts is None:
+            raise ArgumentError("query", "must be of known recodes", got=query)
+        if len(parts) == 1 and len(parts[0]) == universe.axes[axis]:
+            texts[axis] = [""]
+        else:
+            named = [[words[v] if words else f"{axis} {v}" for v in part] for part in parts]
+            texts[axis] = [" or ".join(part) for part in named]
+    order = sorted(texts, key=lambda axis: _ORDER.index(axis) if axis in _ORDER else 0)
+    cells = (dict(zip(texts, cell, strict=True)) for cell in product(*texts.values()))
+    return [", ".join(filter(None, (cell[axis] for axis in order))) or "all" for cell in cells]

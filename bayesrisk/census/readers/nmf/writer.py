@@ -218,7 +218,6 @@ def _rows(
     values: IntArray,
     **extra: Sequence[object],
 ) -> pa.Table:
-    """Return the rows of one query."""
     n = len(geocodes)
     columns: dict[str, Sequence[object]] = {
         "geocode": geocodes,

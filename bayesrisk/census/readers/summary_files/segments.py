@@ -202,7 +202,6 @@ def read_header(product: "Product", source: forms.Source, levels: tuple[str, ...
 
 
 def _codes(chosen: forms.Piece, level: str, state: str | None) -> IntArray:
-    """Return the codes of places of one level as numbers."""
     code = np.zeros(len(chosen), dtype=np.int64)
     for name in PARTS[level]:
         field = chosen.matrix(name, _WIDTHS[name])
@@ -469,7 +468,6 @@ class _Segment:
 def _piece(
     workload: Workload, header: Header, part: slice, cursors: list[_Segment]
 ) -> PublishedTables:
-    """Return the tables of the records in one part of the header."""
     records, level, code = header.record[part], header.level[part], header.code[part]
     rows = {name: np.flatnonzero(level == i) for i, name in enumerate(header.levels)}
     width = workload.schema.geography.width

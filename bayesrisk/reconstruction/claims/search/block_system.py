@@ -1,4 +1,8 @@
-"""One block as a system: live cells, classes of cells that no table tells apart, and rows."""
+"""One block as a system: its classes of cells, its rows, and the claims that its tables state.
+
+Where cells of a table overlap (totals and subtotals), cells are taken from the largest down, each
+that is inside the claim and apart from those taken: with nested cells this finds every sum.
+"""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -6,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from bayesrisk._base.validation import BoolArray, IntArray
+from bayesrisk._base.compiling import kernel
+from bayesrisk._base.validation import BoolArray, CodeArray, IntArray
 from bayesrisk.constraints.certificates import proves_infeasible
-from bayesrisk.constraints.model import IntegerModel, Status
-from bayesrisk.constraints.rows import by_columns, equal_rows, largest_alone
+from bayesrisk.constraints.model import IntegerModel, Status, by_columns, equal_rows, largest_alone
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
-from bayesrisk.reconstruction.claims.search.space import ClaimSpace
+from bayesrisk.reconstruction.claims.search.lattice import matches
+from bayesrisk.reconstruction.claims.search.space import ClaimSpace, Stated
 from bayesrisk.tables.cells import joint_kinds
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
@@ -208,3 +213,131 @@ def _impossible(model: IntegerModel, solver: SolverBackend, deadline: Deadline) 
         return proves_infeasible(model, model.low, model.high, answer.ray)
     outcome = solver.solve(model, nothing, limits=deadline.sooner(_EACH).limits)
     return bool(outcome.status == Status.INFEASIBLE)
+
+
+class StatedClaims(NamedTuple):
+    """Claims that a table may state: patterns, cells that match each, and numbers of records.
+
+    ``at_least`` are about that many records or more.
+    """
+
+    patterns: CodeArray
+    size: IntArray
+    times: IntArray
+    at_least: BoolArray
+
+
+def readable_here(
+    space: ClaimSpace, system: BlockSystem, patterns: CodeArray, size: IntArray
+) -> BoolArray:
+    """Return the claims that are sums of cells of one table, dead cells left out.
+
+    ``size`` counts the live cells that match each; a claim without any is a sum of no cells.
+    """
+    stated = space.stated(system.place.cells, system.place.query)
+    return np.asarray(
+        (size == 0) | _sums(space, stated, system.place.cells, patterns, size), np.bool_
+    )
+
+
+def readable_everywhere(space: ClaimSpace, patterns: CodeArray, size: IntArray) -> BoolArray:
+    """Return the claims that are sums of cells of one table whatever was published.
+
+    ``size`` counts the possible cells that match each claim.
+    """
+    return _sums(space, space.constant, np.arange(len(space.codes)), patterns, size)
+
+
+def readable_bounds(
+    space: ClaimSpace, stated: Stated, cells: IntArray, counts: AllowedCounts, claims: StatedClaims
+) -> BoolArray:
+    """Return the claims that a table states itself, where its cells allow several counts.
+
+    A table states that there are at least so many records where smallest counts of its cells
+    inside the claim add up to as many, and exactly so many by cells with one count alone.
+    """
+    patterns, size, times, at_least = claims
+    low, high = counts.low[stated.query], counts.high[stated.query]
+    exact = low == high
+    points = Stated(stated.query[exact], stated.value[exact], stated.width[exact])
+    readable: BoolArray = (size == 0) | _sums(space, points, cells, patterns, size)
+    rows = np.flatnonzero((low > 0) & (stated.width > 0))
+    rows = rows[np.argsort(-low[rows], kind="stable")]
+    query, table = stated.query[rows], space.queries.table[stated.query[rows]]
+    for t in np.unique(table).tolist():
+        members = np.flatnonzero(table == t)
+        inside = matches(stated.value[rows[members]], patterns)
+        if not space.overlapping[t]:
+            readable |= at_least & (inside @ low[rows[members]] >= times)
+            continue
+        for s in np.flatnonzero(at_least & ~readable & inside.any(axis=1)).tolist():
+            chosen = _disjoint(space, query, cells, members[inside[s]])
+            readable[s] = int(low[rows[chosen]].sum()) >= times[s]
+    return readable
+
+
+def _disjoint(space: ClaimSpace, query: IntArray, cells: IntArray, among: IntArray) -> list[int]:
+    """Return those that overlap none that was taken before, in their order."""
+    chosen: list[int] = []
+    for q in among.tolist():
+        if not any(space.overlap(int(query[q]), int(query[o]), cells) for o in chosen):
+            chosen.append(q)
+    return chosen
+
+
+@kernel
+def sums_of_patterns(
+    value: CodeArray,
+    table: IntArray,
+    width: IntArray,
+    patterns: CodeArray,
+    size: IntArray,
+    out: BoolArray,
+) -> None:
+    """Say which patterns have the size of the cells of one table that lie inside them.
+
+    ``value`` is what all records of a cell have in each attribute, -1 where they differ.
+    """
+    columns = np.empty(patterns.shape[1], np.int64)
+    for s in range(patterns.shape[0]):
+        n_columns = 0
+        for a in range(patterns.shape[1]):
+            if patterns[s, a] >= 0:
+                columns[n_columns] = a
+                n_columns += 1
+        total, before = np.int64(0), np.int64(-1)
+        out[s] = False
+        for q in range(value.shape[0]):
+            if table[q] != before:
+                total, before = np.int64(0), table[q]
+            if width[q] < 0 or width[q] > size[s]:
+                continue
+            inside = True
+            for i in range(n_columns):
+                if value[q, columns[i]] != patterns[s, columns[i]]:
+                    inside = False
+                    break
+            # Cells of one table that are inside and apart: sizes add up.
+            if inside:
+                total += width[q]
+                if total == size[s]:
+                    out[s] = True
+                    break
+
+
+def _sums(
+    space: ClaimSpace, stated: Stated, cells: IntArray, patterns: CodeArray, size: IntArray
+) -> BoolArray:
+    """Return the claims with the size of cells of one table that lie inside and apart."""
+    value, width, table = stated.value, stated.width, space.queries.table[stated.query]
+    covered = np.zeros(len(patterns), np.bool_)
+    disjoint = np.where(space.overlapping[table], -1, width)
+    sums_of_patterns(value, table, disjoint, patterns, size, covered)
+    for t in np.unique(table[space.overlapping[table]]).tolist():
+        rows = np.flatnonzero((table == t) & (width > 0))
+        order = rows[np.argsort(-width[rows], kind="stable")]
+        for s in np.flatnonzero(~covered).tolist():
+            (inside,) = matches(value[order], patterns[[s]])
+            chosen = _disjoint(space, stated.query, cells, order[inside])
+            covered[s] = int(width[chosen].sum()) == size[s]
+    return covered

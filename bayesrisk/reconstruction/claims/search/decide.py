@@ -22,14 +22,17 @@ from bayesrisk._base.validation import BoolArray, CodeArray, FloatArray, IntArra
 from bayesrisk.constraints.certificates import proves_infeasible, reduced_values
 from bayesrisk.constraints.ends import solve_beyond
 from bayesrisk.constraints.implied import RowBasis, row_basis
-from bayesrisk.constraints.model import IntegerModel, Status
-from bayesrisk.constraints.rows import expand
+from bayesrisk.constraints.model import IntegerModel, Status, expand
 from bayesrisk.constraints.solvers import Deadline, SolverBackend
 from bayesrisk.reconstruction.claims.search.block_system import (
     AllowedCounts,
     BlockSystem,
     Conflict,
+    StatedClaims,
     block_system,
+    readable_bounds,
+    readable_everywhere,
+    readable_here,
     smallest_conflict,
 )
 from bayesrisk.reconstruction.claims.search.exchange import Exchange
@@ -39,12 +42,6 @@ from bayesrisk.reconstruction.claims.search.lattice import (
     pattern_counts,
     supports,
     universal,
-)
-from bayesrisk.reconstruction.claims.search.readable import (
-    StatedClaims,
-    readable_bounds,
-    readable_everywhere,
-    readable_here,
 )
 from bayesrisk.reconstruction.claims.search.space import ClaimSpace
 from bayesrisk.reconstruction.records.kernels import HIDDEN
@@ -98,7 +95,7 @@ class Decider:
 
     def find(self) -> str:
         """Look for solutions near vertices of random objectives; return a status."""
-        from bayesrisk.constraints.sifting import Sifted  # loads a compiled solver
+        from bayesrisk.constraints.highs import Sifted  # loads a compiled solver
 
         possible = self._possible()
         if possible is None:
@@ -123,8 +120,7 @@ class Decider:
         An interior point shows what can be positive.  That the others cannot is proved by the
         dual values of the largest sum of them.
         """
-        from bayesrisk.constraints.highs import interior_point
-        from bayesrisk.constraints.sifting import Sifted
+        from bayesrisk.constraints.highs import Sifted, interior_point
 
         model = self.system.model
         every, inside = np.ones(model.low.size, np.bool_), None
@@ -584,7 +580,6 @@ def _candidates(problem: ClaimProblem, records: WeightedRows) -> _Claimed:
 
 
 def _target_claims(problem: ClaimProblem, records: WeightedRows, targets: AskedClaims) -> _Claimed:
-    """Return claims that are asked for."""
     patterns, multiplicity, _ = targets
     key = (patterns[:, problem.sets.columns].astype(np.int64) + 1) @ problem.radix
     value = np.zeros(len(patterns), np.int64)

@@ -192,7 +192,6 @@ def _table(keys: WordArray, position: IntArray | None = None) -> HashTable:
 
 
 def _column_sets(keys: WordArray, claims: OpenClaims) -> IntArray:
-    """Return the sets of columns of some keys, each once, by position."""
     bits = np.zeros(keys.size, np.int64)
     rest = keys.copy()
     for c in reversed(range(claims.radix.size)):

@@ -212,7 +212,6 @@ class ClaimSpace:
 
 @kernel
 def _live_cells(place: NDArray[np.int32], mask: BoolArray, start: IntArray) -> IntArray:
-    """Return the cells whose place is open in the mask of every family."""
     n_families, n_cells = place.shape
     cells = np.empty(n_cells, np.int64)
     count = 0

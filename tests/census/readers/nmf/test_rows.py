@@ -8,16 +8,10 @@ from bayesrisk.census.readers.nmf.rows import UNIVERSES, matching_universe, quer
 
 # The number of positions of each recode, as the DHC's query shapes have them.
 SIZES = {
-    "relgq_4_groups": 4,
-    "popSehsdTargetsRelship": 19,
-    "relship_and_eight_level_GQ": 25,
-    "gq_constr_groups": 6,
-    "age_18_64_116": 3,
-    "age_10_groups": 10,
-    "age_38_groups": 38,
-    "age_40_groups": 40,
-    "hhinstlevels": 3,
-}
+    "relgq_4_groups": 4, "popSehsdTargetsRelship": 19, "relship_and_eight_level_GQ": 25,
+    "gq_constr_groups": 6, "age_18_64_116": 3, "age_10_groups": 10, "age_38_groups": 38,
+    "age_40_groups": 40, "hhinstlevels": 3,
+}  # fmt: skip
 
 
 def test_sizes():

@@ -8,7 +8,7 @@ import pytest
 from peak_memory import run_and_measure
 
 from bayesrisk import datasets as samples, tabulate
-from bayesrisk.constraints import highs as _highs, sifting as _sifting, solvers as model
+from bayesrisk.constraints import highs as _highs, highs as _sifting, solvers as model
 from bayesrisk.constraints.solvers import make_solver
 from bayesrisk.reconstruction import find_claims
 from bayesrisk.reconstruction.claims.search import (

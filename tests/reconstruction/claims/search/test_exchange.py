@@ -26,14 +26,9 @@ def walked(weights, codes, eligible, data, *, idle=8):
     columns = sp.csc_array(weights)
     columns.sort_indices()
     walk = Exchange(
-        columns,
-        np.arange(len(codes) + 1),
-        np.ascontiguousarray(codes.astype(np.int16)),
-        eligible,
-        sets,
-        radix,
-        np.array(list(keys), np.int64),
-    )
+        columns, np.arange(len(codes) + 1), np.ascontiguousarray(codes.astype(np.int16)), eligible,
+        sets, radix, np.array(list(keys), np.int64),
+    )  # fmt: skip
     end = walk.walk(data, idle=idle, deadline=Deadline())
     return list(keys.values()), walk.settled, end
 

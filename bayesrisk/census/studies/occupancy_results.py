@@ -1,0 +1,147 @@
+"""Results of the occupancy attack under several protections, and their page."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bayesrisk import plotting
+from bayesrisk._base import disk
+from bayesrisk._base.display import displayed
+from bayesrisk.census.studies.linkage_words import (
+    occupancy_lead,
+    occupancy_quotes,
+    occupancy_sentence,
+)
+from bayesrisk.experiments import pages
+from bayesrisk.experiments.runs.folder import CONFIDENTIAL, config_digest
+
+#: Protections, and their names in reports.  ``das``: noise of the 2020 system's budget on census
+#: tables; ``uniform``: a budget in equal parts over them; ``-hud``: HUD's tables have noise too.
+PROTECTION_WORDS = {
+    "none": "no protection",
+    "swapping": "swapping",
+    "das": "noise of the 2020 system's budget",
+    "uniform": "noise of a uniform budget",
+    "das-hud": "noise of the 2020 system's budget, also in HUD's tables",
+    "uniform-hud": "noise of a uniform budget, also in HUD's tables",
+}
+
+
+@displayed
+@dataclass(frozen=True, eq=False)
+class OccupancyResults:
+    """Results of a study, as frames.
+
+    ``table`` and ``seeds`` have a row for each protection and reading of blocks without
+    reconstruction: block counts, precision and recall with intervals and blind guesses, of all
+    populations and of each.  ``blocks`` has every block: status, violations, and mean violations of
+    its reconstructions.  ``curves`` and ``ends`` have precision, recall and match rate along k and
+    at the largest k, by protection (``sampling`` knows a sample of the truth), match key, and all
+    households or uniques.  ``variability`` is that of solutions of blocks without protection.
+    """
+
+    config: Mapping[str, Any]  # settings, digests of the inputs, and number of ``parts``
+    table: pd.DataFrame
+    seeds: pd.DataFrame
+    blocks: pd.DataFrame
+    curves: pd.DataFrame
+    ends: pd.DataFrame
+    variability: pd.DataFrame
+
+    def write_report(self, folder: str | Path) -> Path:
+        """Write the figures, and return the path of ``report.html``, the totals.
+
+        The page needs no other file and no network, and shows no single block: figures that do, and
+        those of entries of a ranking, are in ``figures/confidential``, which only its owner may
+        read.
+        """
+        path, config = Path(folder), self.config
+        images, figures = path / "figures", dict[str, Any]()
+        disk.make_folder(images)
+        disk.make_folder(images / CONFIDENTIAL, private=True)
+        pairs = self.curves[["key", "unique"]].drop_duplicates()
+        for key, unique in pairs.itertuples(index=False):
+            for against in ("recall", "k"):
+                name = f"linkage-{key}-{'unique' if unique else 'all'}-{against}"
+                figures[name] = plotting.plot_occupancy_linkage(
+                    self.curves, key=key, unique=unique, against=against
+                )
+        for protection in config["protections"]:
+            figures[f"counts-{protection}"] = plotting.plot_occupancy_counts(
+                self.blocks, protection=protection
+            )
+        if len(self.variability):
+            figures["variability"] = plotting.plot_occupancy_variability(self.variability)
+        for name, figure in figures.items():
+            plotting.save_figure(figure, images / CONFIDENTIAL / name, private=True)
+        confidence = f"{config['confidence']:.0%}"
+        pooled = f"all {config['parts']:,} places together"
+        if config["parts"] == 1:
+            populations = len(config["seeds"])
+            pooled = (
+                f"all {populations:,} populations together" if populations > 1 else "one population"
+            )
+        caption = (
+            "Precision and recall of flagged blocks under each protection; intervals of "
+            f"{confidence}; a blind guess beside them."
+        )
+        draw = functools.partial(plotting.plot_occupancy_blocks, self.table)
+        ends = self.ends.assign(unique=self.ends["unique"].map({True: "yes", False: "no"}))
+        for name in ("putative", "hits"):  # expected ones
+            ends[name] = ends[name].map("{:.1f}".format).astype("str")
+        separate = self.table[self.table["infeasible_as"] == "apart"]
+        tables = [
+            pages.table(_totals(self.table), f"Flagged blocks, {pooled}"),
+            pages.table(pages.rounded(ends), "Linkage of all flagged households"),
+        ]
+        rows = separate.to_dict(orient="records")
+        one_by_one = [occupancy_sentence(row, PROTECTION_WORDS, confidence) for row in rows]
+        page = pages.render(
+            "Blocks with households above the occupancy limit",
+            [("sentence", occupancy_lead(rows, PROTECTION_WORDS), "lead"), ("points", one_by_one)],
+            [
+                ("prose", "occupancy_question.html", config["parts"]),
+                ("heading", "Flagged blocks"),
+                pages.figure(draw, images / "blocks", caption),
+                ("folded", "The numbers", tables),
+                ("prose", "occupancy_reading.html"),
+            ],
+            quotes=occupancy_quotes(rows, PROTECTION_WORDS, confidence),
+            made_up=config.get("made_up", False),
+            source=f"Configuration {config_digest(config)}.",
+            settings_title="The study",
+            settings=json.dumps(config, indent=2),
+        )
+        disk.write_bytes(path / "report.html", page)
+        return path / "report.html"
+
+
+#: Columns of the totals in the page, and their heads there where they have others.
+_COLUMNS = (
+    "protection", "infeasible_as", "blocks", "violating", "putative", "confirmed", "infeasible",
+    "undecided", "precision", "recall",
+)  # fmt: skip
+_HEADS = {
+    "infeasible_as": "blocks that nothing fits are read as",
+    "violating": "with a violation",
+    "putative": "flagged",
+    "confirmed": "flagged and right",
+    "infeasible": "nothing fits",
+}
+
+
+def _totals(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the totals as the page shows them: rates with their intervals and blind guesses."""
+    totals = table.copy()
+    for name in ("precision", "recall"):
+        ends = table[[name, f"{name}_lower", f"{name}_upper", f"{name}_baseline"]]
+        text = "{:.3f} ({:.3f} to {:.3f}); blind {:.3f}"
+        totals[name] = [text.format(*row) for row in ends.itertuples(index=False)]
+    return totals[list(_COLUMNS)].rename(columns=_HEADS)
