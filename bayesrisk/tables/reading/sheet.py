@@ -142,7 +142,7 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
                 break
         elif block:
             block, before = [], block
-    if start is not None and before:
+    if start is not None and before and not any(full[start - 1][1]):
         filled = [j for j in numeric if full[start][1][j]]
         above, values = ([full[k][1][j] for j in filled] for k in (before[-1], start))
         named = all(above) and not any(map(says_number, above)) and not all(map(is_date, values))
@@ -348,9 +348,10 @@ def _width(rows: Sequence[Sequence[str]]) -> int:
     """Return the number of fields that most rows with several texts have, or full headings."""
     several = [row for row in rows if _filled(row) > 1]
     width = Counter(map(len, several)).most_common(1)[0][0] if several else 0
-    longest = max((len(_trimmed(row)) for row in several), default=0)
-    if longest > width and all(several[0]) and not any(map(says_number, several[0])):
-        return longest if len(several[0]) == longest else width  # rows end where nothing follows
+    sizes = [len(_trimmed(row)) for row in several]
+    full = several and all(several[0]) and not any(map(says_number, several[0]))
+    if full and max(sizes) == sizes[0] > width and sizes.count(sizes[0]) > 1:
+        return sizes[0]  # rows end where nothing follows
     return width
 
 
