@@ -23,16 +23,10 @@ from bayesrisk.tables import PublishedTables
 
 #: Steps, in the order in which they are taken.
 STEPS = ("bounds", "records", "claims")
-_FACTS: tuple[str, ...] = (
-    "coarsened",
-    "recovered",
-    "empty",
-    "at_least_one",
-    "decided",
-    "records",
-    "claims",
+_FACTS = (
+    *("coarsened", "recovered", "empty", "at_least_one"),  # of bounds
+    *("decided", "records", "claims", "singletons", "people"),
 )
-_FACTS += ("singletons", "people")
 
 
 def step_sentences(step: str, summary: Any, path: str = "") -> list[str]:
