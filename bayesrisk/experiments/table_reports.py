@@ -13,7 +13,7 @@ from bayesrisk.experiments import pages
 from bayesrisk.experiments.pages import Quotes, drawing, findings, origin, table
 from bayesrisk.experiments.runs.folder import RunFolder
 from bayesrisk.plotting.attacks import draw_numbers, plot_bounds
-from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
+from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed, positive_sentences
 
 Facts = Mapping[str, Any]
 _ROWS = 50  # of a table in a report
@@ -260,14 +260,7 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
         more = f"One {rest.removesuffix('s')} becomes narrower than it is stated."
     more = more if narrower > 0 else ""
     sentences = [text, *([more] if more else [])]
-    if facts["at_least_one"]:
-        sure = facts["at_least_one"]
-        sentences.append(
-            f"{sure:,} counts that could be 0 by themselves are not 0."
-            if sure > 1
-            else "One count that could be 0 by itself is not 0."
-        )
-    return sentences
+    return sentences + positive_sentences(facts["at_least_one"])
 
 
 def attack_quotes(first: str, proved: Sequence[str], facts: Mapping[str, int]) -> Quotes:

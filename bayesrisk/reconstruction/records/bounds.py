@@ -250,23 +250,35 @@ def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> l
     wide, exact = facts["coarsened"], facts["recovered"]
     if not wide:
         lines = ["All counts are stated exactly."]
+    elif wide == 1:
+        follows = "follows" if exact else "does not follow"
+        lines = [f"The one count that is not stated exactly {follows} from all others."]
     elif exact:
         empty = f"{facts['empty']:,} of these are 0" if facts["empty"] else "none of these is 0"
+        if exact == 1:
+            empty = "it is 0" if facts["empty"] else "it is not 0"
         lines = [
-            f"Of {wide:,} counts that are not stated exactly, {exact:,} follow exactly from all "
-            f"published counts together; {empty}."
+            f"Of {wide:,} counts that are not stated exactly, {exact:,} "
+            f"follow{'s' * (exact == 1)} exactly from all published counts together; {empty}."
         ]
     else:
         lines = [f"None of {wide:,} counts that are not stated exactly follows from all others."]
-    if facts["at_least_one"]:
-        lines.append(f"{facts['at_least_one']:,} counts that could be 0 by themselves are not 0.")
+    lines += positive_sentences(facts["at_least_one"])
     undecided = facts["counts"] - facts["decided"]
     if undecided:
-        lines.append(f"{undecided:,} counts are undecided: their ends are proved, not reached.")
+        counts = "One count is" if undecided == 1 else f"{undecided:,} counts are"
+        lines.append(f"{counts} undecided: ends are proved, and perhaps not reached.")
     if conflict:
         place, reason = next(iter(conflict.items()))
-        lines.append(f"{len(conflict):,} places have no solution, {place} first: {reason}.")
+        places = "One place has" if len(conflict) == 1 else f"{len(conflict):,} places have"
+        lines.append(f"{places} no solution, {place} first: {reason}.")
     return lines
+
+
+def positive_sentences(count: int) -> list[str]:
+    """Return a sentence on counts that could be 0 by themselves and are not, if there are some."""
+    many = f"{count:,} counts that could be 0 by themselves are not 0."
+    return ["One count that could be 0 by itself is not 0." if count == 1 else many] * (count > 0)
 
 
 def count_bounds(

@@ -523,3 +523,15 @@ def test_bad_arguments_are_named():
     }.items():
         with pytest.raises((ArgumentError, ArgumentTypeError), match=match):
             call()
+
+
+def test_sentences_count_one_as_one():
+    from bayesrisk.reconstruction.records.bounds import bounds_sentences
+
+    facts = {"counts": 5, "decided": 4, "coarsened": 1, "recovered": 1, "empty": 1}
+    lines = bounds_sentences(facts | {"at_least_one": 1}, {"A": "more men than people"})
+    assert len(lines) == 4
+    few = bounds_sentences(facts | {"coarsened": 3, "at_least_one": 0, "decided": 5}, {})
+    assert len(few) == 1
+    assert not any(f" 1 {word}" in line or line.startswith("1 ") for line in lines + few
+                   for word in ("counts", "of these", "places"))  # fmt: skip
