@@ -360,8 +360,9 @@ class TableStudy(Study):
         return float(blocks.size)
 
 
-def _block_facts(folder: RunFolder, taken_as_true: object) -> dict[str, Any]:
+def _block_facts(folder: RunFolder, tables: str | Path, *, taken_as_true: bool) -> dict[str, Any]:
     """Return the number of blocks of each status, and the first conflicts."""
+    laws = open_tables(tables).laws.values()
     statuses: Counter[str] = Counter()
     conflicts: list[str] = []
     for shard in folder.finished():
@@ -373,6 +374,7 @@ def _block_facts(folder: RunFolder, taken_as_true: object) -> dict[str, Any]:
         "statuses": dict(sorted(statuses.items())),
         "conflicts": conflicts,
         "taken_as_true": taken_as_true,
+        "coarsened": not (taken_as_true or all(law.exact for law in laws)),
     }
 
 
@@ -483,11 +485,9 @@ class ReconstructionStudy(TableStudy):
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
         """Return the number of records, statuses and the first conflicts."""
         records = folder.path / "records.parquet"
-        laws, assumed = open_tables(self.tables).laws, self.config["taken_as_true"]
         return {
             "records": pq.read_metadata(records).num_rows if complete else 0,
-            **_block_facts(folder, assumed),
-            "coarsened": not assumed and any(not law.exact for law in laws.values()),
+            **_block_facts(folder, self.tables, taken_as_true=self.config["taken_as_true"]),
         }
 
 
@@ -598,8 +598,9 @@ class ClaimsStudy(TableStudy):
     """Claims that must be true of every block of a folder of tables, for :func:`~bayesrisk.run`.
 
     A complete run has ``claims.parquet`` (verified and undecided claims), ``blocks.parquet`` and
-    ``summary.json``. Its summary has, as facts, ``people`` (records), ``claims`` (verified ones
-    that no table states itself), and ``singletons`` (those of them about one record). It has
+    ``summary.json``. Its summary has, as facts, ``people`` (records; where counts are
+    ``coarsened``, of one list that fits), ``claims`` (verified ones that no table states itself),
+    and ``singletons`` (those of them about one record). It has
     ``statuses`` (blocks of each), ``coverage`` (records that such claims describe, by number of
     columns), and ``examples`` (claims about one record with most columns, in words). It also has
     ``conflicts`` (published cells that contradict) and ``taken_as_true``. Memory: in every worker
@@ -673,7 +674,8 @@ class ClaimsStudy(TableStudy):
         parts = folder.frame("coverage", shards) if shards else pd.DataFrame()
         coverage = _coverage(parts) if shards else []
         people = parts.groupby(["kind", "columns"])["records"].sum().max() if shards else 0
-        totals = _block_facts(folder, self.config["taken_as_true"])
+        assumed = self.config["taken_as_true"]
+        totals = _block_facts(folder, self.tables, taken_as_true=assumed)
         return {
             "claims": sum(line["claims"] for line in coverage),
             "singletons": sum(line["singleton_claims"] for line in coverage),

@@ -149,18 +149,20 @@ def claims_lead(facts: Facts, most: int | None) -> str:
 
     ``most`` is of how many columns statements were looked for.
     """
-    claims, singletons, people = (facts[name] for name in ("claims", "singletons", "people"))
+    claims, singletons = facts["claims"], facts["singletons"]
+    # Rounded or withheld counts do not say how many records there are.
+    records = "the records" if facts["coarsened"] else f"these {facts['people']:,} records"
     if not claims:
         limit = "" if most is None else f" of at most {most} columns"
         if {"undecided", "unknown", "contradictory"} & set(facts["statuses"]):
             limit += " that was decided"
         return (
-            f"No statement{limit} must be true of these {people:,} records beyond what each table "
+            f"No statement{limit} must be true of {records} beyond what each table "
             "states by itself."
         )
-    text = f"{claims:,} statements that no table makes must be true of these {people:,} records; "
+    text = f"{claims:,} statements that no table makes must be true of {records}; "
     if claims == 1:
-        text = f"One statement that no table makes must be true of these {people:,} records; "
+        text = f"One statement that no table makes must be true of {records}; "
         return text + ("it is about one record alone." if singletons else "it is about several.")
     verb = "is" if singletons == 1 else "are"
     return f"{text}{f'{singletons:,} of them {verb}' if singletons else 'none is'} about one " + (

@@ -56,7 +56,7 @@ def test_the_commonest_record_of_each_proved_place_is_counted():
 
 def facts(claims, singletons, people=87, **statuses):
     return {
-        "claims": claims, "singletons": singletons, "people": people,
+        "claims": claims, "singletons": singletons, "people": people, "coarsened": False,
         "statuses": statuses or {"decided": 3},
     }  # fmt: skip
 
@@ -67,6 +67,13 @@ def test_claims_in_numbers():
     assert "1 of them is about one record" in words.claims_lead(facts(92, 1), None)
     assert "One statement" in words.claims_lead(facts(1, 1), None)
     assert "it is about several" in words.claims_lead(facts(1, 0), None)
+
+
+def test_a_number_of_records_is_said_only_where_counts_tell_it():
+    for claims in (0, 1, 92):
+        told = facts(claims, 0)
+        assert 87 in numbers(words.claims_lead(told, None))
+        assert 87 not in numbers(words.claims_lead(told | {"coarsened": True}, None))
 
 
 def test_no_claim_is_only_said_of_what_was_looked_for():
