@@ -254,9 +254,12 @@ def bounds_sentences(facts: Mapping[str, int], conflict: Mapping[str, str]) -> l
         follows = "follows" if exact else "does not follow"
         lines = [f"The one count that is not stated exactly {follows} from all others."]
     elif exact:
-        empty = f"{facts['empty']:,} of these are 0" if facts["empty"] else "none of these is 0"
+        zeros = facts["empty"]
+        empty = (
+            f"{zeros:,} of these are 0" if zeros > 1 else f"{('none', 'one')[zeros]} of these is 0"
+        )
         if exact == 1:
-            empty = "it is 0" if facts["empty"] else "it is not 0"
+            empty = "it is 0" if zeros else "it is not 0"
         lines = [
             f"Of {wide:,} counts that are not stated exactly, {exact:,} "
             f"follow{'s' * (exact == 1)} exactly from all published counts together; {empty}."
