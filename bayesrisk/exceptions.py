@@ -27,7 +27,7 @@ which already catches ``ValueError`` or ``TypeError`` keeps working.
 """
 
 import re
-from collections.abc import Iterable
+from collections import abc
 from difflib import get_close_matches
 
 __all__ = [
@@ -235,7 +235,7 @@ _MAX_NAME = 64  # characters of a name that is compared with those known
 _LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
 
 
-def did_you_mean(value: object, options: Iterable[str]) -> str:
+def did_you_mean(value: object, options: abc.Iterable[str]) -> str:
     """Return a question about the option most like a text, or nothing if none is like it."""
     if not isinstance(value, str) or len(value) > _MAX_NAME:
         return ""

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import bayesrisk
-from bayesrisk._base.plugins import wing_points
+from bayesrisk._base.wings import wing_points
 from bayesrisk.risk.audit import METHODS
 
 ROOT = Path(bayesrisk.__file__).parent

@@ -12,13 +12,13 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from configparser import ConfigParser
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from bayesrisk._base import interrupts, validation as check
+from bayesrisk._base.wings import wing_points
 from bayesrisk.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -28,16 +28,6 @@ from bayesrisk.exceptions import (
     error_line,
     quote,
 )
-
-
-@functools.cache
-def wing_points() -> dict[str, dict[str, str]]:
-    """Return the entry points of the wings, by group and name, as of an installed package."""
-    points = ConfigParser(delimiters="=", interpolation=None)
-    points.optionxform = str  # type: ignore[assignment, method-assign]
-    points.read(sorted(Path(__file__).parents[1].glob("*/entry_points.txt")), encoding="utf-8")
-    return {group: dict(points[group]) for group in points.sections()}
-
 
 T = TypeVar("T")
 

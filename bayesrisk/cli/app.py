@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from bayesrisk._base import interrupts
-from bayesrisk._base.plugins import wing_points
+from bayesrisk._base.wings import wing_points
 from bayesrisk._version import __version__
 from bayesrisk.cli import attacks, audit, setup
 from bayesrisk.cli.command import Command, Commands, flattened

@@ -13,7 +13,7 @@ import typer
 
 import bayesrisk as br
 from bayesrisk._base import disk
-from bayesrisk._base.plugins import wing_points
+from bayesrisk._base.wings import wing_points
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import TABLES, data_path, made_up_mark
 from bayesrisk.cli.options import (
@@ -285,16 +285,18 @@ def _reading(
     files = [data_path(file, TABLES) for file in tables]
     sheets = [file_sheet(file, *wanted[:1]) for file in files]
     document |= dict(setting(text, sheets) for text in settings)
+    whole, instead = files[0].parent.parent, ""
+    if (whole / "_manifest.json").is_file():  # as a release writes them for people
+        instead = f"it is a table of {whole}: `bayesrisk attack {whole} -o OUT`"
     try:
         reading = read(sheets, document)
     except DataError as error:
         if "audit" in str(error):
             raise
-        advice = f"; if each row is one person, they are records: `bayesrisk audit {tables[0]}`"
-        whole = files[0].parent.parent
-        if (whole / "_manifest.json").is_file():  # as a release writes them for people
-            advice = f"; it is a table of {whole}: `bayesrisk attack {whole} -o OUT`"
-        raise error.advised(f"{error.advice}{advice}") from error
+        records = f"if each row is one person, they are records: `bayesrisk audit {tables[0]}`"
+        raise error.advised(f"{error.advice}; {instead or records}") from error
+    if instead:
+        say(f"{files[0].name}: {instead} knows its rule and all other tables")
     mark = [br.datasets.MADE_UP] if made_up_mark(*files) else []
     for line in [*mark, *reading.screen()]:
         say(line, err=runner.as_json)

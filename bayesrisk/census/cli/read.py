@@ -1,10 +1,6 @@
-"""``bayesrisk census read``: files of agencies in, records in Parquet or published tables out.
+"""``bayesrisk census read``: files of agencies in, records in Parquet or published tables out."""
 
-A reader is a function of a path and of keyword parameters that returns records, tables of the
-``workload`` that is asked for, or data frames, in pieces or as one frame.
-"""
-
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from itertools import chain
 from pathlib import Path
@@ -15,7 +11,7 @@ import typer
 import bayesrisk as br
 from bayesrisk._base import disk
 from bayesrisk._base.disk.text import MISSING
-from bayesrisk._base.plugins import Registry, wing_points
+from bayesrisk._base.wings import wing_points
 from bayesrisk.cli.command import advised, renamed
 from bayesrisk.cli.data import data_path
 from bayesrisk.cli.options import DialectOption, JsonOption, QuietOption
@@ -24,12 +20,6 @@ from bayesrisk.exceptions import ArgumentError, DataError, DataWarning, OutputEr
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-READERS: Registry[Iterable[object]] = Registry(
-    "reader", builtin={}, protocol=Iterable, needs="pieces of a file"
-)
-
 
 #: Forms of files, by the names of their readers.
 _FORMS = wing_points()["bayesrisk.readers"]
@@ -60,6 +50,8 @@ class FormOptions:
 
 def _parameters(form: str) -> dict[str, str]:
     """Return the options that go with a form, and the parameter of its reader that each gives."""
+    from bayesrisk.census.readers.forms import READERS
+
     takes, parameters = READERS.parameters(form), {}
     for option in (field.name for field in fields(FormOptions)):
         parameter = next((name for name in _GIVES.get(option, (option,)) if name in takes), None)
@@ -82,6 +74,7 @@ def read(
 ) -> None:
     """Read a census or HUD file into records or tables."""
     from bayesrisk._base import validation as check
+    from bayesrisk.census.readers.forms import READERS
 
     forms = tuple(READERS.available())  # those of installed packages, too
     if form is None:
@@ -132,6 +125,7 @@ def _frames(
     import pyarrow as pa
 
     from bayesrisk._base.disk.parquet import CODING
+    from bayesrisk.census.readers.forms import READERS
 
     settings = _settings(options, parameters)
     if "level" in parameters:
@@ -160,6 +154,7 @@ def _tables(
     parameters: dict[str, str],
     advance: Callable[[int], None],
 ) -> "br.PublishedTables":
+    from bayesrisk.census.readers.forms import READERS
     from bayesrisk.census.readers.text import combined
 
     if options.workload is None:

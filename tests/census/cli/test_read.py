@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from bayesrisk import DataError
 from bayesrisk.census import write_ppmf, write_ppmf_units, write_record_form
-from bayesrisk.census.cli.read import READERS
+from bayesrisk.census.readers.forms import READERS
 from bayesrisk.cli.app import app
 from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.tables import PublishedTables, Records, Schema, Workload, tabulate

@@ -292,7 +292,7 @@ def test_more_targets_than_people_are_everybody(people):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"protections": [WHAT[0], WHAT[0]]}, "each of another name"),
+        ({"protections": [WHAT[0], WHAT[0]]}, "at least one, each once"),
         ({"protections": [Protection("discrete-gaussian")]}, "rho|budgets"),
         ({"protections": [Protection("rounding:base=0")]}, "base must be"),
         ({"protections": [Protection("swapping:rate=0.1,unit=household")]}, "household"),
