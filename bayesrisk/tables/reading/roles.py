@@ -53,10 +53,13 @@ _IDENTIFIER = re.compile(
 )
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
 _PERIOD = re.compile(
-    r"years? (ended|ending|to)\b.*|([a-z ]* )?(years?|date|periods?|time ?(period|frame)?|month|"
-    r"quarter|week|jahr|monat|woche|kw|année|annee|mois|semaine|jaar|maand|år|vecka|ano|año|mes|"
-    r"semana)( id)?"
+    r"years? (ended|ending|to)\b.*|((calendar|civil|financial|fiscal|academic|school|tax|survey|"
+    r"census|reference|reporting|report|data|start|end|base|epi|epidemiological|iso|mmwr|week|"
+    r"month|quarter|mid) )*(years?|date|periods?|time ?(period|frame)?|month|quarter|week|jahr|"
+    r"monat|woche|kw|année|annee|mois|semaine|jaar|maand|år|vecka|ano|año|mes|semana)( id)?"
 )
+#: Other words before those: counts of a first year, or a year that is written out.
+_SOME_PERIOD = re.compile(r"[a-z ]+ (years?|date|period|month|quarter|week)( id)?")
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
@@ -73,6 +76,7 @@ _SPELLED, _DECIMALS = "codes of labels", "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", _SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
 _FEW = 16  # rows for each that has the label of another
+_BESIDE = 8  # columns on each side that may add up with one
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
@@ -143,14 +147,38 @@ class SheetColumns:
             return False
         return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
+    def _adds_up(self, i: int) -> bool:
+        """Return whether a column is the sum of some beside it, or one of those of a sum."""
+        beside = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
+        columns = [self.columns[j] for j in beside]
+        numbers = [[int(t) if t.isdecimal() else -1 for t in column] for column in columns]
+        at, last = i - beside[0], len(numbers)
+        for total, (first, end) in itertools.product(
+            range(last), itertools.combinations(range(last + 1), 2)
+        ):
+            if end - first < 2 or not (end == total or first == total + 1):
+                continue
+            if at != total and not first <= at < end:
+                continue
+            sums = {
+                (row[total], sum(row[first:end]))
+                for row in zip(*numbers, strict=True)
+                if row[total] > 0 and min(row[first:end]) >= 0
+            }
+            if len(sums) > 1 and all(whole == parts for whole, parts in sums):
+                return True
+        return False
+
     def doubt(self, i: int, words: Sequence[int]) -> str:
         """Return why numbers are no counts of records while other columns may be; empty if not."""
         texts, head = [t for t in self.columns[i] if t], self.heads[i]
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        if (_PERIOD.fullmatch(head) and all(map(_may_be_period, plain))) or (
-            plain and len(plain) == len(texts) and not head and all(1800 < n < 2100 for n in plain)
+        written = plain and len(plain) == len(texts) and all(map(_is_written_out, plain))
+        named = _PERIOD.fullmatch(head) and all(map(_may_be_period, plain))
+        if (named or (written and (not head or _SOME_PERIOD.fullmatch(head)))) and not (
+            any(map(is_mark, texts)) or self._adds_up(i)
         ):
             return "a period"
         if _IDENTIFIER.fullmatch(head) and not any(map(is_mark, texts)):  # codes are not withheld
@@ -164,7 +192,8 @@ class SheetColumns:
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
         ):
             return _ROWS
-        if _OTHERS.fullmatch(re.sub(r"(?<=[a-z])\d$", "", head)):  # "Population2": a note
+        other = _OTHERS.fullmatch(re.sub(r"(?<=[a-z])\d$", "", head))  # "Population2": a note
+        if other and not (total_word(head) == 2 and self._adds_up(i)):
             return "a measure of something else"
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
@@ -212,7 +241,9 @@ class SheetColumns:
                 self.reasons[i] = "no counts"
             elif self._decimals(i, texts):
                 self.reasons[i] = _DECIMALS
-            elif _GROUP.fullmatch(head) and not (_COUNT.fullmatch(head) or total_word(head)):
+            elif _GROUP.fullmatch(head) and not (
+                _COUNT.fullmatch(head) or total_word(head) or self._adds_up(i)
+            ):
                 names[i] = head
             elif self._withheld(i) or (2 * self.share(i) >= 1 and self._numbers(head, texts)):
                 numeric.append(i)
@@ -308,6 +339,8 @@ class SheetColumns:
         named = [i for i in clear if _COUNT.fullmatch(self.heads[i])]
         if len(clear) > _SEVERAL * len(named):  # one of them counts something of its own: schools
             named = [i for i in named if " " not in self.heads[i]]
+        if named and all(map(self._adds_up, named)):  # their number is the sum of others
+            named = []
         if not named and len(clear) > 1:
             for i in [i for i in clear[:-1] if self._needed(i, names | labels)][:1]:
                 names[i] = self.heads[i] or "code"
@@ -514,6 +547,11 @@ def _is_group(head: str) -> bool:
 def _may_be_period(number: int) -> bool:
     """Return whether a number may be a month, a week, a year, or a date as a number."""
     return number <= 53 or 1000 <= number < 3000 or number > 9999
+
+
+def _is_written_out(number: int) -> bool:
+    """Return whether a number is a year, a year and a month, or a day as one number."""
+    return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
 
 
 def _filled(column: Sequence[str]) -> list[str]:
