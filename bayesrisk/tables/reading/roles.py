@@ -149,16 +149,16 @@ class SheetColumns:
 
     def _adds_up(self, i: int) -> bool:
         """Return whether a column is the sum of some beside it, or one of those of a sum."""
-        beside = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
-        columns = [self.columns[j] for j in beside]
+        near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
+        columns = [self.columns[j] for j in near]
         numbers = [[int(t) if t.isdecimal() else -1 for t in column] for column in columns]
-        at, last = i - beside[0], len(numbers)
+        own, last = i - near[0], len(numbers)
         for total, (first, end) in itertools.product(
             range(last), itertools.combinations(range(last + 1), 2)
         ):
             if end - first < 2 or not (end == total or first == total + 1):
                 continue
-            if at != total and not first <= at < end:
+            if own != total and not first <= own < end:
                 continue
             sums = {
                 (row[total], sum(row[first:end]))
@@ -175,9 +175,9 @@ class SheetColumns:
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        written = plain and len(plain) == len(texts) and all(map(_is_written_out, plain))
+        dates = plain and len(plain) == len(texts) and all(map(_is_written_out, plain))
         named = _PERIOD.fullmatch(head) and all(map(_may_be_period, plain))
-        if (named or (written and (not head or _SOME_PERIOD.fullmatch(head)))) and not (
+        if (named or (dates and (not head or _SOME_PERIOD.fullmatch(head)))) and not (
             any(map(is_mark, texts)) or self._adds_up(i)
         ):
             return "a period"
