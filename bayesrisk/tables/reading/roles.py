@@ -152,13 +152,13 @@ class SheetColumns:
         near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
         columns = [self.columns[j] for j in near]
         numbers = [[int(t) if t.isdecimal() else -1 for t in column] for column in columns]
-        own, last = i - near[0], len(numbers)
+        column_number, last = i - near[0], len(numbers)
         for total, (first, end) in itertools.product(
             range(last), itertools.combinations(range(last + 1), 2)
         ):
             if end - first < 2 or not (end == total or first == total + 1):
                 continue
-            if own != total and not first <= own < end:
+            if column_number != total and not first <= column_number < end:
                 continue
             sums = {
                 (row[total], sum(row[first:end]))
