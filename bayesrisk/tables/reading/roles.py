@@ -76,6 +76,7 @@ _SPELLED, _DECIMALS = "codes of labels", "numbers with decimals or below 0"
 _LABELS = ("a period", "codes", "codes with leading zeros", _SPELLED)
 _SEVERAL = 4  # columns of counts for each that is called one
 _FEW = 16  # rows for each that has the label of another
+_DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
@@ -150,24 +151,27 @@ class SheetColumns:
     def _adds_up(self, i: int) -> bool:
         """Return whether a column is the sum of some beside it, or one of those of a sum."""
         near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
-        columns = [self.columns[j] for j in near]
-        numbers = [[int(t) if t.isdecimal() else -1 for t in column] for column in columns]
-        column_number, last = i - near[0], len(numbers)
+        columns = [self.numbers[j] for j in near]
+        column_number, last = i - near[0], len(columns)
         for total, (first, end) in itertools.product(
             range(last), itertools.combinations(range(last + 1), 2)
         ):
-            if end - first < 2 or not (end == total or first == total + 1):
+            parts = columns[first:end]
+            if len(parts) < 2 or not (end == total or first == total + 1):
                 continue
             if column_number != total and not first <= column_number < end:
                 continue
-            sums = {
-                (row[total], sum(row[first:end]))
-                for row in zip(*numbers, strict=True)
-                if row[total] > 0 and min(row[first:end]) >= 0
-            }
-            if len(sums) > 1 and all(whole == parts for whole, parts in sums):
+            if all(map(any, parts)) and _sums_hold(columns[total], parts):
                 return True
         return False
+
+    @functools.cached_property
+    def numbers(self) -> list[list[int]]:
+        """The whole numbers of each column, -1 for other texts; an empty list without any."""
+        every = [
+            [int(t) if len(t) < _DIGITS and t.isdecimal() else -1 for t in c] for c in self.columns
+        ]
+        return [column if max(column, default=-1) > 0 else [] for column in every]
 
     def doubt(self, i: int, words: Sequence[int]) -> str:
         """Return why numbers are no counts of records while other columns may be; empty if not."""
@@ -547,6 +551,18 @@ def _is_group(head: str) -> bool:
 def _may_be_period(number: int) -> bool:
     """Return whether a number may be a month, a week, a year, or a date as a number."""
     return number <= 53 or 1000 <= number < 3000 or number > 9999
+
+
+def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]]) -> bool:
+    """Return whether parts add up to each known total, and two totals or more are known."""
+    sums = set[int]()
+    for whole, *row in zip(total, *parts, strict=False):
+        if whole <= 0 or min(row) < 0:
+            continue
+        if whole != sum(row):
+            return False
+        sums.add(whole)
+    return len(sums) > 1
 
 
 def _is_written_out(number: int) -> bool:
