@@ -356,9 +356,12 @@ def _totals_rule(name: str, one: TableVariable, groups: Groups, rules: ReadingRu
             "the labels of each variable make up its totals, and all files count the same records"
         )
         return rules.ask("totals", "complete", text)
-    guess = "partial" if one.exclusive else "separate"
+    guess = "partial" if one.exclusive and not groups.above else "separate"
     text = f"too few groups show whether the labels of {name} make up its total"
-    if short:
+    if groups.above:
+        number = f"{groups.above} of {groups.telling} groups"
+        text = f"the labels of {name} add up to more than its total in {number}"
+    elif short:
         text = (
             f"the labels of {name} do not make up its total in {short} of {groups.telling} groups"
         )
