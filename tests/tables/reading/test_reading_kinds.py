@@ -717,3 +717,30 @@ def test_many_numbers_with_decimals_are_no_counts(tmp_path):
 def test_a_label_may_be_called_as_a_column_of_results_is(tmp_path):
     said = read_layouts([sheet_of(tmp_path, "Place,n\nAsh,4\nBeech,5\n")], {})
     assert variables_of(said) == {"place label": {"Ash", "Beech"}}
+
+
+def test_ranges_from_zero_are_no_zeros_that_stand_for_small_counts(tmp_path):
+    text = "diagnosis,Male,Female,Total\nCancer,12,<5,15\n  of which: lung,<5,<5,5\nHeart,7,6,13\n"
+    said = read_layouts([sheet_of(tmp_path, text + "All diagnoses,19,9,28\n")], {})
+    assert "marks.0" not in said.rules
+
+
+def test_a_part_of_a_count_is_no_sign_that_zeros_stand_for_small_counts(tmp_path):
+    rows = "Cancer,12,8,20\n  of which: lung,0,5,5\nHeart,7,6,13\nSkin,0,9,9\nEye,8,0,8\n"
+    text = f"diagnosis,Male,Female,Total\n{rows}All diagnoses,27,23,50\n"
+    assert "marks.0" not in read_layouts([sheet_of(tmp_path, text)], {}).rules
+
+
+@pytest.mark.parametrize(
+    ("counts", "guess"),
+    [
+        (["3", "*", "9"], "exact"),
+        (["5", "10", "15"], "exact"),
+        (["5", "10", "15", "40"], "random-5"),
+        (["3", "6", "9", "12", "3", "33"], "random-3"),
+    ],
+)
+def test_a_base_is_guessed_from_enough_numbers(counts, guess):
+    labels = [*"abcdef"[: len(counts) - 1], "Total"]
+    frame = pd.DataFrame({"ward": labels, "n": counts})
+    assert read_layouts(frame_sheets(frame), {}).rules["counts"] == guess
