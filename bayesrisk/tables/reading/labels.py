@@ -4,7 +4,6 @@ import bisect
 import functools
 import itertools
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +15,16 @@ from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
-from bayesrisk.tables.reading.texts import interval, is_date, key, listing, sex, span, total_word
+from bayesrisk.tables.reading.texts import (
+    SOME,
+    interval,
+    is_date,
+    key,
+    listing,
+    sex,
+    span,
+    total_word,
+)
 
 REST = "others"  # the label of records that a total counts and no other row does
 _TREE_BYTES = 2**22
@@ -25,12 +33,6 @@ _MOST_RUNS = 3000  # labels among which subtotals are looked for
 _BITS = 8
 #: So many bits show that labels exclude each other, where a word says which one is the total.
 _SHOWN = 7
-#: Labels of some of those that a total counts, which add up to it by chance alone.
-_SOME = re.compile(
-    r"\W*(of (which|whom|these)|including|incl\.|thereof|darunter|dont|di cui|de los cuales|"
-    r"dos quais|waarvan|herunder|därav)\b",
-    re.IGNORECASE,
-)
 
 
 class TableVariable:
@@ -321,7 +323,7 @@ def _judge(
     groups = evidence.groups
     enough = groups.exact > 0 and groups.bits >= _SHOWN and groups.no_chance
     settled = (
-        not any(map(_SOME.match, one.labels))
+        not any(map(SOME.match, one.labels))
         and groups.good == groups.telling
         and (groups.good > 0 if one.exhaustive else enough)
     )
@@ -356,9 +358,12 @@ def _totals_rule(name: str, one: TableVariable, groups: Groups, rules: ReadingRu
             "the labels of each variable make up its totals, and all files count the same records"
         )
         return rules.ask("totals", "complete", text)
-    guess = "partial" if one.exclusive else "separate"
+    guess = "partial" if one.exclusive and not groups.above else "separate"
     text = f"too few groups show whether the labels of {name} make up its total"
-    if short:
+    if groups.above:
+        number = f"{groups.above} of {groups.telling} groups"
+        text = f"the labels of {name} add up to more than its total in {number}"
+    elif short:
         text = (
             f"the labels of {name} do not make up its total in {short} of {groups.telling} groups"
         )

@@ -3,7 +3,7 @@
 import functools
 import re
 from collections.abc import Sequence
-from math import ceil, sqrt
+from math import ceil, log2, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from bayesrisk.tables.reading.sums import CodedLabels, LabelSums
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     NEGATIVE,
+    SOME,
     WHOLE,
     is_mark,
     key,
@@ -31,6 +32,8 @@ _WEAKER = ("stats-nz", "perturbed-1", *_ROUNDED, "perturbed-2", "perturbed-5")
 _UNSEEN = 5
 #: Counts among which it is no chance that none is small.
 _ENOUGH = 12
+#: Numbers are multiples of a base by chance in one case of 2**8.
+_BITS = 8
 #: Numbers of one column that are no multiples of 5 by chance.
 _DIFFERENT = 6
 #: Where 1 and 2 become 3, other counts are small, too.
@@ -126,9 +129,9 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, *, note: bool) -> tuple[s
     if unit > 1:
         return f"nearest-{unit}", f"they are in units of {unit:,}"
     positive = [n for n in numbers if n > 0]
-    base = 0
-    if len(positive) > 1:
-        base = next((b for b in (1000, 100, 10, 5, 3) if not any(n % b for n in numbers)), 0)
+    base = next((b for b in (1000, 100, 10, 5, 3) if not any(n % b for n in numbers)), 0)
+    if len(positive) < 2 or len(positive) * log2(base or 1) < _BITS:
+        base = 0  # by chance
     if base == 3 and len({*positive}) > 3 and all(n % 6 == 3 for n in positive):
         return "midpoint-6", "all are 3, 9, 15 and so on; random-3 allows other counts"
     if base:
@@ -172,6 +175,8 @@ def _missed(cells: Sequence[Cell]) -> list[tuple[int, int]]:
     """Return by how much totals exceed the sums of numbers, and how many counts each sum has."""
     ends, spelled = list[tuple[int, int]](), list[dict[str, str]]()
     for cell in cells:
+        if any(map(SOME.match, cell.labels.values())):
+            continue  # no total is the sum of such a part
         if WHOLE.fullmatch(cell.text) and (end := number_range(cell.text)):
             ends.append(end)
             spelled.append(cell.labels)
@@ -205,11 +210,14 @@ def _perturbed(off: Sequence[tuple[int, int]], *, note: bool) -> int:
 
 def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
     """Ask whether counts of 0 are small ones, where none is small and totals exceed their parts."""
-    numbers = [end[0] for cell in cells if cell.row and (end := number_range(cell.text))]
+    texts = [cell.text for cell in cells if cell.row and number_range(cell.text)]
+    if not all(map(WHOLE.fullmatch, texts)) or any(is_mark(cell.text) for cell in cells):
+        return  # small counts stand as ranges or marks
+    numbers = [end[0] for text in texts if (end := number_range(text))]
     least = min(filter(None, numbers), default=0)
     if len(numbers) < _ENOUGH or numbers.count(0) < 3 or least < 4:
         return
-    if not any(is_mark(cell.text) for cell in cells) and any(d > 0 for d, _ in _missed(cells)):
+    if any(d > 0 for d, _ in _missed(cells)):
         text = f"none is from 1 to {least - 1}, and totals exceed their parts: 0 stands for those"
         rules.ask("marks.0", f"0-{least - 1}", text)
 

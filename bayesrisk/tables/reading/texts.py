@@ -41,6 +41,12 @@ DECIMAL = re.compile(r"[-−]?\d[\d,'’\u00a0 ]*\.\d*[1-9]\d*|[-−]?\d+,(?:\d{
 POINTS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 NEGATIVE = re.compile(r"[-−]\d+(?:\.\d+)?")
 SHARE = re.compile(r"[-−]?\d+(?:[.,]\d+)? ?%")
+#: Labels of some of those that a total counts, which add up to it by chance alone.
+SOME = re.compile(
+    r"\W*(of (which|whom|these)|including|incl\.|thereof|darunter|dont|di cui|de los cuales|"
+    r"dos quais|waarvan|herunder|därav)\b",
+    re.IGNORECASE,
+)
 
 # Words for a total, in the languages of the statistical offices of Europe and the Commonwealth.
 _WHOM = (

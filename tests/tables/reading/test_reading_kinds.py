@@ -763,3 +763,30 @@ def test_years_and_weeks_are_labels_still(tmp_path, head, values):
     rows = "".join(f"{value},{sex},{count}\n" for value, sex, count in counts)
     said = read_layouts([sheet_of(tmp_path, f"{head},Sex,Pupils\n{rows}")], {})
     assert {str(value) for value in values} in variables_of(said).values()
+
+
+def test_ranges_from_zero_are_no_zeros_that_stand_for_small_counts(tmp_path):
+    text = "diagnosis,Male,Female,Total\nCancer,12,<5,15\n  of which: lung,<5,<5,5\nHeart,7,6,13\n"
+    said = read_layouts([sheet_of(tmp_path, text + "All diagnoses,19,9,28\n")], {})
+    assert "marks.0" not in said.rules
+
+
+def test_a_part_of_a_count_is_no_sign_that_zeros_stand_for_small_counts(tmp_path):
+    rows = "Cancer,12,8,20\n  of which: lung,0,5,5\nHeart,7,6,13\nSkin,0,9,9\nEye,8,0,8\n"
+    text = f"diagnosis,Male,Female,Total\n{rows}All diagnoses,27,23,50\n"
+    assert "marks.0" not in read_layouts([sheet_of(tmp_path, text)], {}).rules
+
+
+@pytest.mark.parametrize(
+    ("counts", "guess"),
+    [
+        (["3", "*", "9"], "exact"),
+        (["5", "10", "15"], "exact"),
+        (["5", "10", "15", "40"], "random-5"),
+        (["3", "6", "9", "12", "3", "33"], "random-3"),
+    ],
+)
+def test_a_base_is_guessed_from_enough_numbers(counts, guess):
+    labels = [*"abcdef"[: len(counts) - 1], "Total"]
+    frame = pd.DataFrame({"ward": labels, "n": counts})
+    assert read_layouts(frame_sheets(frame), {}).rules["counts"] == guess

@@ -94,3 +94,13 @@ def test_sexes_exclude_each_other_whatever_their_total_is_called():
     rows = zip("AAABBBCCC", ["M", "F", "MF"] * 3, [3, 4, 7, 5, 1, 6, "*", 2, 6], strict=True)
     reading = TableReading.from_frame(pd.DataFrame(rows, columns=["area", "sex", "n"]))
     assert len(reading.accepted().parts[0].schema.attribute("sex").labels) == 2
+
+
+def test_ages_that_share_a_year_are_not_exclusive_where_their_sum_exceeds_the_total():
+    ages, counts = ["3-6", "6-10", "All"] * 2, ["4", "5", "8", "2", "x", "6"]
+    frame = pd.DataFrame({"centre": ["Oak"] * 3 + ["Elm"] * 3, "age": ages, "n": counts})
+    reading = TableReading.from_frame(frame)
+    assert reading.rules["totals.age"] == "separate"
+    bounds = count_bounds(PublishedTables(*reading.accepted().parts))
+    assert not bounds.conflict
+    assert sorted(bounds.counts["low"]) == [0, 2, 4, 5, 6, 8]  # 0 for the one that is withheld
