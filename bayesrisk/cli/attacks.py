@@ -307,7 +307,9 @@ def _reading(
         if output is None:
             return None
     reading = reading.accepted() if options.accept else reading
-    reading.confirmed()
+    if guesses := [f"{name[:80]}={guess[:80]}" for name, (guess, _) in reading.questions.items()]:
+        sets = " ".join(f"--set {guess!r}" for guess in guesses[:12])
+        raise ArgumentError(f"confirm the guesses above with --accept, or set them: {sets}")
     _output(output)
     return reading
 

@@ -49,10 +49,17 @@ def data_path(argument: Path, kind: str, part: str = "") -> Path:
                 f"{argument} holds no microdata but tables: `bayesrisk attack {argument} -o OUT` "
                 "says what they give away"
             )
-        if kind == TABLES and argument.is_dir() and not _is_tables(argument):
+        if kind == TABLES and argument.is_dir() and not is_tables(argument):
+            instead = (
+                "give the folder that `bayesrisk release -o` or `bayesrisk census read -o` wrote"
+            )
+            whole = argument.parent
+            if argument.name == "tables" and is_tables(
+                whole
+            ):  # as a release writes them for people
+                instead = f"give the whole release, {whole}, or its files, {argument / '*.csv'}"
             raise ArgumentError(
-                f"{argument} holds no tables (_manifest.json is not there): give the folder that "
-                "`bayesrisk release -o` or `bayesrisk census read -o` wrote"
+                f"{argument} holds no tables (_manifest.json is not there): {instead}"
             )
         return argument
 
@@ -79,7 +86,7 @@ def _is_microdata(folder: Path) -> bool:
     return not (folder / "_manifest.json").exists() and any((folder / n).exists() for n in names)
 
 
-def _is_tables(folder: Path) -> bool:
+def is_tables(folder: Path) -> bool:
     """Return whether a folder holds tables or a release, whole or by place."""
     return any((folder / name).exists() for name in ("_manifest.json", "_partitions.json"))
 

@@ -19,7 +19,7 @@ from bayesrisk._base.disk.delimited import csv_bytes
 from bayesrisk._base.display import displayed, several as first_of
 from bayesrisk._version import __version__
 from bayesrisk.constraints.model import Status
-from bayesrisk.exceptions import ArgumentError, BayesRiskError
+from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
 from bayesrisk.experiments import pages
 from bayesrisk.experiments.folder_attack import attack_folder
 from bayesrisk.experiments.pages import Part
@@ -36,6 +36,7 @@ from bayesrisk.reconstruction.claims.result import Claims, one_record, several
 from bayesrisk.reconstruction.records.bounds import CountBounds, narrowed
 from bayesrisk.reconstruction.records.problem import published_problem
 from bayesrisk.reconstruction.records.reconstruction import Reconstruction, record_form
+from bayesrisk.reconstruction.records.solve import LIMIT_REACHED
 from bayesrisk.release import Release
 from bayesrisk.tables import PublishedTables, Workload
 from bayesrisk.tables.reading.reading import TableReading
@@ -259,9 +260,11 @@ class _Attack:
         if bounds.conflict:
             self.missing = []
             return
-        many = len(self.tables.geoids[self.level]) > _MOST_PLACES
-        if many or not self.tables.workload.schema.names:
-            reason = f"more than {_MOST_PLACES} places" if many else "each count stands alone"
+        places = len(self.tables.geoids[self.level])
+        if places > _MOST_PLACES or not self.tables.workload.schema.names:
+            reason = "each count stands alone"
+            if places > _MOST_PLACES:
+                reason = self._many(places)
             self.rest.append(f"Counts are bounded, and records are not looked for: {reason}.")
             self.missing = []
             yield
@@ -301,6 +304,14 @@ class _Attack:
         self.frames["bounds"] = self.reading.cells.merge(counts[columns], on=keys).drop(
             columns=keys
         )
+
+    def _many(self, places: int) -> str:
+        """Say why records are not looked for in so many places, which labels may have made."""
+        names = list(map(quote, self.reading.separate))
+        if not names:
+            return f"more than {_MOST_PLACES} places"
+        kind = f"{'combinations of ' * (len(names) > 1)}labels of {pages.listed(names)}"
+        return f"each of {places:,} {kind} is taken by itself, and {_MOST_PLACES} are the limit"
 
     def _otherwise(self) -> str:
         """Say the smallest change of what was assumed under which some records fit."""
@@ -349,7 +360,8 @@ class _Attack:
         text += (
             "none is about one record."
             if not one
-            else ("it is" if few else f"{one:,} of them are") + " about exactly one record."
+            else ("it is" if few else f"{one:,} of them {'is' if one == 1 else 'are'}")
+            + " about exactly one record."
         )
         self.rest.append(
             text
@@ -392,21 +404,16 @@ class _Attack:
             most = float((upper * size).sum() / total)
             text, group = f"{total:,} records were found that fit; ", "them"
             if self.reading.separate:  # labels may overlap: records of several are not added up
-                names = [", ".join(self.reading.places[code]) for code in solution.geoids]
+                names = self._labels(solution)
                 sizes = [f"{size[i]:,.0f} of {names[i]}" for i in np.flatnonzero(fits)]
                 worst = int(np.argmax(upper))
                 most, group = float(upper[worst]), f"those of {names[worst]}"
-                text = f"Records were found that fit each label by itself: {first_of(sizes)}; "
-                if not fits.all():
-                    text = (
-                        f"Records were found that fit {first_of(sizes)}, each by itself, and none "
-                    )
-                    text += f"for the {np.count_nonzero(~fits):,} other labels; "
-            text += (
-                f"at most {most:.0%} of {group} could be others."
-                if most
-                else ("no others fit: proved.")
-            )
+                part = "one label" if len(sizes) == 1 else f"{len(sizes):,} labels, each by itself"
+                part = "each label by itself" if fits.all() else part
+                text = f"Records were found that fit {part}: {first_of(sizes)}; "
+            limit = f"at most {most:.0%} of {group} could be others"
+            text += f"{limit if most else 'no others fit: proved'}."
+            text += self._without(solution)
             if not most:
                 status = np.where(fits, Status.UNIQUE, solution.status)
                 unique = replace(solution, status=tuple(status.tolist()))
@@ -414,14 +421,46 @@ class _Attack:
         self.rest.append(text)
         self.frames["records"] = frame
 
+    def _labels(self, solution: Reconstruction) -> list[str]:
+        """Return the labels that each place of a solution stands for, as a sentence has them."""
+        codes = [self.reading.places[code] for code in solution.geoids]
+        return [", ".join(map(_in_sentence, labels)) for labels in codes]
+
+    def _without(self, solution: Reconstruction) -> str:
+        """Say of labels without records whether none fit, or why none were found."""
+        names, text = self._labels(solution) if self.reading.separate else [], ""
+        causes: dict[str, list[str]] = {}
+        for name, status, conflict in zip(names, solution.status, solution.conflict, strict=False):
+            if status not in (Status.UNIQUE, Status.FEASIBLE):
+                limited = LIMIT_REACHED * (conflict == LIMIT_REACHED)
+                cause = status if status == Status.INFEASIBLE else limited
+                causes.setdefault(cause, []).append(name)
+        for cause, mine in causes.items():
+            one = len(mine) == 1
+            labels = "one other label" if one else f"{len(mine):,} other labels"
+            labels += f" ({first_of(mine)})"
+            if cause == Status.INFEASIBLE:
+                text += f" No records fit {labels}: proved."
+            elif cause == LIMIT_REACHED:
+                text += f" Of {labels} none were found within the limits of the search."
+            else:
+                text += (
+                    f" Records of {labels} were not looked for: some combinations are in none of "
+                    f"{'its' if one else 'their'} counts."
+                )
+        return text
+
     def _likely(self) -> None:
         """Find the records that are most probably there, by an exact law or a short pilot."""
         tables, schema = self.tables, self.tables.workload.schema
         if self.reading.separate or schema.size > _MOST_KINDS:
-            self.rest.append(
-                "Likely records are looked for where one place holds all, of at most "
-                f"{_MOST_KINDS} combinations of labels."
+            reason = (
+                f"there are {schema.size:,} combinations of labels; {_MOST_KINDS} are the limit"
             )
+            if self.reading.separate:
+                names = pages.listed(list(map(quote, self.reading.separate)))
+                reason = f"each label of {names} is taken by itself"
+            self.rest.append(f"Likely records were not looked for: {reason}.")
             return
         if self.total > _MOST_LIKELY:
             self.rest.append(
@@ -546,6 +585,11 @@ class _Attack:
     def sentences(self) -> list[str]:
         """All sentences so far, in the order in which they were found."""
         return [*self.first, *self.proved, *self.rest]
+
+
+def _in_sentence(label: str) -> str:
+    """Return a label, in quotes where a list of some would not be clear."""
+    return quote(label) if "," in label or label.lower().startswith("of ") else label
 
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")

@@ -187,10 +187,13 @@ class RulesByTable(BaseMechanism):
         """Return the published tables of a workload, by the level and the name asked for."""
         for level, name in self._rules:
             if (level, name) not in workload.tables:
+                change = "leave out --place" if level == "all" else f"give --place {level}"
+                other = level not in workload.levels  # planned for other places
                 raise ArgumentError(
                     "rules",
                     "must be of tables of the workload",
                     shown=f"{quote(name)} at {quote(level)}",
+                    advice=f"; {change}, or plan again for the places of this release" * other,
                 )
         for level, name in workload.tables:
             if (level, name) not in self._rules:

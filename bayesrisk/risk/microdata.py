@@ -168,7 +168,9 @@ class FirstLook(Tabular):
         chance = "" if np.isnan(self.by_chance) else (
             f"; were these columns independent, about {self.by_chance:,.0f} would be"
         )  # fmt: skip
-        fewer = f" {int(self.special.sum()):,} of them are on fewer of these (special uniques)."
+        special = int(self.special.sum())
+        are = "is" if special == 1 else "are"
+        fewer = f" {special:,} of them {are} on fewer of these (special uniques)."
         lines = [
             f"{alone:,} of {n:,} records ({_percent(self.unique)}) are alone with their "
             f"{', '.join(self.keys)}{chance}.{fewer if alone else ''}",

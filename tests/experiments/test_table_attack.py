@@ -58,6 +58,32 @@ def test_nothing_is_said_of_records_of_labels_for_which_none_were_found():
     assert "20 of Total" in text
     assert "3 other labels" in text
     assert set(found.frames["records"]["code"]) == {"Total"}
+    # No record was looked for there, so that nothing is proved of these labels.
+    assert "not looked for" in text
+    assert text.index("proved") < text.index("3 other labels")
+
+
+def test_one_label_without_records_is_one_and_labels_with_commas_are_quoted():
+    rows = [("Total", g, n) for g, n in (("F", 11), ("M", 9), ("Total", 20))]
+    rows += [("Elm, B", g, n) for g, n in (("F", 5), ("M", 4), ("Total", 9))]
+    rows += [("of whom new", "F", 3)]
+    frame = pd.DataFrame(rows, columns=["ward", "sex", "n"])
+    found = br.attack(frame, accept=True, counts="exact", totals={"ward": "separate"})
+    text = next(str(t) for t in found.sentences if str(t).startswith("Records were found"))
+    assert "20 of Total, 9 of 'Elm, B'" in text
+    assert "one other label ('of whom new')" in text
+    assert len(found.frames["records"]) == 29
+
+
+def test_many_labels_taken_by_themselves_are_no_places():
+    """Three towns and 80 ages that may overlap are 240 combinations, in each of which is a row."""
+    rows = [(t, str(age), age % 7 + 1) for t in "ABC" for age in range(80)]
+    frame = pd.DataFrame(rows, columns=["town", "age", "n"])
+    separate = {"town": "separate", "age": "separate"}
+    found = br.attack(frame, accept=True, counts="exact", totals=separate)
+    (text,) = [str(t) for t in found.sentences if "not looked for" in str(t)]
+    assert "places" not in text
+    assert "240 combinations of labels of 'town' and 'age'" in text
 
 
 def test_a_reading_is_a_setting_of_tables():

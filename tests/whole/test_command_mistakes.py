@@ -41,6 +41,8 @@ audit {p} --known age | --known .. 'age' .. Did you mean 'Age' | A
 audit {p} --known ward | --known .. 'ward' .. Did you mean 'Ward of stay' | A
 audit {p} --known Age --stated Dx | --stated .. 'Dx' .. Did you mean 'Dx.code' | A
 audit {p} --known Age --stated Dxcode | --stated .. Did you mean 'Dx.code' | A
+audit {p} -o O --protection none --known Age --stated Age | --stated cannot .. known .. 'Age' | A
+attack {r}/tables/sex.csv -o O | with --accept, or set them: --set 'counts= | A
 audit {p} --cut Age=65,18 | --cut of 'Age' .. write Age=18,65 | A
 audit {p} '--cut=Age=65;18' | --cut Age .. '65;18' .. write 65 18 | A
 audit {p} --cut age=18 | --cut .. 'age' .. Did you mean 'Age' | A
@@ -64,7 +66,9 @@ release {p} -o O --protection rounding:base=5 --tables sf1 | Did you mean 'sf1-b
 release {p} -o O --epsilon 1 | --epsilon .. convert --epsilon 1 --delta | A
 release {t} -o O --protection rounding:base=5 | holds no microdata .. bayesrisk attack | A
 verify . | .: holds no release .. release -o | A
-verify {t} | holds exact tables, no release | A
+verify {t} | holds exact tables, no release .. bayesrisk attack {t} | A
+attack {r}/tables -o O | holds no tables .. give the whole release, {r}, .. *.csv | A
+release {p} -o O --place sex --columns Age --config {plan} | leave out --place .. plan again | A
 tabulate {p} -o O | release RECORDS -o OUT --protection none | A
 attack {p} -o O | records of people are no table .. use audit | A
 attack {pop} -o O | holds microdata, not tables .. release {pop} -o TABLES --protection none | A
@@ -100,7 +104,18 @@ def inputs(tmp_path_factory):
     population = br.simulate_population("tract", rng=1)
     population.write(at / "pop")
     br.tabulate(population, br.Workload.named("pl94")).write(at / "tables")
-    return {"p": at / "p.csv", "pop": at / "pop", "t": at / "tables"}
+    made = br.release(at / "p.csv", protection="rounding:base=5", columns=["sex"])
+    made.write(at / "r", readable=True)
+    (at / "plan.toml").write_text(
+        'protection = "rules-by-table"\nparameters.rules.all.total = "identity"'
+    )
+    return {
+        "p": at / "p.csv",
+        "pop": at / "pop",
+        "t": at / "tables",
+        "r": at / "r",
+        "plan": at / "plan.toml",
+    }
 
 
 @pytest.mark.command

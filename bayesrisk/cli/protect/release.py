@@ -14,7 +14,7 @@ import bayesrisk as br
 from bayesrisk._base import disk
 from bayesrisk._base.disk.text import IN_PIECES
 from bayesrisk.cli.command import advised, renamed
-from bayesrisk.cli.data import MICRODATA, data_path, made_up_mark
+from bayesrisk.cli.data import MICRODATA, data_path, is_tables, made_up_mark
 from bayesrisk.cli.options import (
     DialectOption,
     JsonOption,
@@ -411,11 +411,14 @@ def verify(
         fault = f"{folder} is a file" if folder.exists() else f"no such folder: {folder}"
         raise ArgumentError(f"{fault}; give the folder that `bayesrisk release -o` wrote")
     if not (folder / "_release.json").is_file():
-        tables = (folder / "_manifest.json").is_file()
-        holds = "holds exact tables, no release" if tables else "holds no release"
+        if is_tables(folder):
+            raise DataError(
+                f"{folder} holds exact tables, no release: no protection is there to verify; "
+                f"`bayesrisk attack {folder} -o OUT` says what they give away"
+            )
         raise DataError(
-            f"{folder}: {holds} (_release.json is not there); give the folder that `bayesrisk "
-            "release -o` wrote"
+            f"{folder}: holds no release (_release.json is not there); give the folder that "
+            "`bayesrisk release -o` wrote"
         )
     title, unit = "verify", "parts"
     with progress(quiet=quiet or as_json, title=title, unit=unit, patient=True) as advance:

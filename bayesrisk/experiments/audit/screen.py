@@ -166,11 +166,24 @@ def _called(name: str) -> str:
 
 def lead(screen: Screen) -> str:
     """Return the sentences in front: what surely differs, and the price of it."""
-    text = ". ".join(filter(None, [capital(_difference(screen)), _price(screen)]))
+    text = ". ".join(filter(None, [_finding(screen), _price(screen)]))
     if screen.unexplained:
         names = listed([screen.words[name] for name in screen.unexplained])
         text += f". This reader's model cannot explain the tables of {names}"
     return text
+
+
+def _finding(screen: Screen) -> str:
+    """Return what surely differs, and of how many people nothing is said."""
+    text, left = capital(_difference(screen)), max(int(r["left_out"]) for r in screen.rows.values())
+    if not left:
+        return text
+    more = (
+        "1 more person is left out, who has"
+        if left == 1
+        else f"{left:,} more are left out, who have"
+    )
+    return f"{text}. {more} no posterior under some protection"
 
 
 def _difference(screen: Screen) -> str:
@@ -192,6 +205,8 @@ def _difference(screen: Screen) -> str:
     if best is None:
         answers = [rows[name]["answers_posterior"] for name in rows]
         span = " to ".join(dict.fromkeys(map(answers_text, (min(answers), max(answers)))))
+        if math.isinf(max(answers)) and math.isfinite(min(answers)):
+            span = f"at least {answers_text(min(answers))}"
         return (
             f"this audit cannot tell which of {listed([*words.values()])} lets least be learned: "
             f"the truth is as uncertain as among {span} equally likely answers"
@@ -331,7 +346,7 @@ def audit_quotes(screen: Screen, reader: str, secret: str) -> Quotes:
         wrong["Nobody will ever be affected."] = "Another adversary may know more."
     return Quotes(
         [
-            f"{capital(_difference(screen))}.",
+            f"{_finding(screen)}.",
             f"On average a count is {price}." if price else "Counts are published as they are.",
             f"Before any release {secret} of a person is to {reader} as uncertain as among "
             f"{answers_text(before)} equally likely answers; after it as among {after}.",

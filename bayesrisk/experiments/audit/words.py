@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+_WIDE = 1e4  # times its value the upper end of an interval says nothing
+
 
 def capital(text: str) -> str:
     """Return a text that begins with a capital letter."""
@@ -12,8 +14,8 @@ def capital(text: str) -> str:
 
 
 def answers_text(value: float) -> str:
-    """Return a number of remaining answers, "no end" of one that is infinite."""
-    return "no end" if math.isinf(value) else f"{value:.2f}"
+    """Return a number of remaining answers; it is infinite where a truth was held impossible."""
+    return "unboundedly many" if math.isinf(value) else f"{value:.2f}"
 
 
 def people_text(number: float) -> str:
@@ -35,10 +37,14 @@ def interval_text(
     """Return a value with its interval: "too few" for one that is missing, or as long as can be."""
     if math.isnan(value):
         return "–"
+    if math.isinf(value):
+        return "unbounded"
     if value == low == high:
         return f"{form(value)} (exact)"
-    informative = high - low < most
-    return f"{form(value)} ({f'{form(low)} to {form(high)}' if informative else 'too few'})"
+    text = f"{form(low)} to {form(high)}" if high - low < most else "too few"
+    if form is answers_text and high > _WIDE * max(value, 1.0):
+        text = f"at least {form(low)}" if low >= 1.005 else "too few"
+    return f"{form(value)} ({text})"
 
 
 def people_interval(value: float, low: float, high: float, people: float) -> str:

@@ -90,10 +90,10 @@ class Claims(AttackResult, Tabular):
         clause = "must be true whatever the records are"
         if self.taken_as_true:
             clause = "would be true if the published counts were"
+        one = int(one_record(verified).sum())
         return [
-            f"{len(verified):,} claims {clause}, in {places:,} of "
-            f"{len(self.blocks):,} places; {int(one_record(verified).sum()):,} of them "
-            "are about exactly one record.",
+            f"{len(verified):,} claims {clause}, in {places:,} of {len(self.blocks):,} places; "
+            f"{one:,} of them {'is' if one == 1 else 'are'} about exactly one record.",
             f"{int(tally.get(Status.UNDECIDED, 0)):,} undecided, "
             f"{int(tally.get(Status.REFUTED, 0)):,} refuted. "
             "See to_frame(), and claim_sentences() for words.",

@@ -22,6 +22,8 @@ from bayesrisk.reconstruction.records.system import Coupling
 from bayesrisk.tables.cells import Queries
 from bayesrisk.tables.likelihoods import UNBOUNDED
 
+LIMIT_REACHED = "a limit was reached before a solution was found"
+
 
 @dataclass
 class Solution:
@@ -161,7 +163,7 @@ def solve(
             if finding == propagation.UNKNOWN:
                 # Proofs about other components stand.
                 solution.status[b] = Status.UNKNOWN
-                solution.conflict[b] = "a limit was reached before a solution was found"
+                solution.conflict[b] = LIMIT_REACHED
             elif solution.status[b] == Status.UNIQUE:
                 solution.status[b] = Status.FEASIBLE
     for b, text in findings.conflicts.items():

@@ -107,7 +107,7 @@ class AuditQuestion:
             overlap = sorted({*one.known} & {*stated})
             if overlap:
                 raise ArgumentError(
-                    "stated", f"must be none of what {one.name!r} knows", got=overlap[0]
+                    "stated", f"cannot be among known (what {one.name!r} knows)", got=overlap[0]
                 )
         if self.concentration is not None:
             check.scalar(self.concentration, "concentration", lower=0.0, bounds="(]")

@@ -1,5 +1,6 @@
 """What may be quoted of an audit, on audits that nobody made: ties, and nobody affected."""
 
+import numpy as np
 import pytest
 from first_screen import errors_of, frames_of, numbers, releases_of, statements_of
 
@@ -11,6 +12,7 @@ from bayesrisk.experiments.audit.screen import (
     lead,
     screen_table,
 )
+from bayesrisk.experiments.audit.words import interval_text
 from bayesrisk.risk.audit import audit_measures, audit_targets
 
 
@@ -97,3 +99,30 @@ def test_nobody_is_not_said_where_some_were_asked():
     assert "nobody" not in lead(first_screen(*frames))
     assert "none seen of 300 people, of whom 30 were asked" in lead(first_screen(*frames))
     assert "nobody of 30 people" in lead(first_screen(*asked_about({"noise": 0.0}, 30)))
+
+
+@pytest.mark.parametrize("left", [0, 1, 81])
+def test_people_who_are_left_out_are_told_beside_the_answer(left):
+    frames = asked_about({"counts": 0.45}, 30)
+    frames[0]["left_out"] = left
+    screen = first_screen(*frames)
+    first, *more = lead(screen).split(". ")
+    told = [sentence for sentence in more if "left out" in sentence]
+    assert [numbers(sentence) for sentence in told] == ([[left]] if left else [])
+    assert audit_quotes(screen, "a linker", "race").may[0].count("left out") == len(told)
+    assert "left out" not in first
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((2.0, 1.5, 3.0), "2.00 (1.50 to 3.00)"),
+        ((2.0, 2.0, 2.0), "2.00 (exact)"),
+        ((1.16, 0.0, 4215734128247.47), "1.16 (too few)"),
+        ((1.16, 1.1, 4215734128247.47), "1.16 (at least 1.10)"),
+        ((2.0, 1.1, np.inf), "2.00 (at least 1.10)"),
+        ((np.inf, np.inf, np.inf), "unbounded"),
+    ],
+)
+def test_ends_that_say_nothing_are_words(ends, text):
+    assert interval_text(*ends) == text
