@@ -174,7 +174,7 @@ def lead(screen: Screen) -> str:
 
 
 def _finding(screen: Screen) -> str:
-    """Return what surely differs, and of how many people nothing is said."""
+    """Return the sure difference, and how many people are left out of it."""
     text, left = capital(_difference(screen)), max(int(r["left_out"]) for r in screen.rows.values())
     if not left:
         return text
