@@ -53,6 +53,7 @@ _CAPTIONS = {
     "likely": "Likely records, if all lists of records were equally probable before",
 }
 _TOGETHER = "together without a solution: "
+_PROVED = "no others fit: proved."
 _MUST = "This must be true, if the tables were read as they are meant:"
 _STEPS = ("bounds", "claims", "records", "likely", "combinations")
 _SECONDS = 60.0  # for all steps
@@ -411,8 +412,7 @@ class _Attack:
                 part = "one label" if len(sizes) == 1 else f"{len(sizes):,} labels, each by itself"
                 part = "each label by itself" if fits.all() else part
                 text = f"Records were found that fit {part}: {first_of(sizes)}; "
-            limit = f"at most {most:.0%} of {group} could be others"
-            text += f"{limit if most else 'no others fit: proved'}."
+            text += f"at most {most:.0%} of {group} could be others." if most else _PROVED
             text += self._without(solution)
             if not most:
                 status = np.where(fits, Status.UNIQUE, solution.status)

@@ -259,7 +259,8 @@ def hidden_sentences(bounds: CountBounds, coarse: str) -> list[str]:
     if narrower == wide > 1:
         more = "All of them become narrower than they are stated."
     if narrower == 1:
-        more = f"One {rest.removesuffix('s')} becomes narrower than it is stated."
+        one = "It" if wide == 1 else f"One {rest.removesuffix('s')}"
+        more = f"{one} becomes narrower than it is stated."
     more = more if narrower > 0 else ""
     sentences = [text, *([more] if more else [])]
     return sentences + positive_sentences(facts["at_least_one"])
