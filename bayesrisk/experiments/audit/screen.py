@@ -174,11 +174,7 @@ def lead(screen: Screen) -> str:
 
 
 def _finding(screen: Screen) -> str:
-<<<<<<< HEAD
     """Return sentences on what surely differs, and on how many people are left out."""
-=======
-    """Return the sure difference, and how many people are left out of it."""
->>>>>>> mendface
     text, left = capital(_difference(screen)), max(int(r["left_out"]) for r in screen.rows.values())
     if not left:
         return text
