@@ -13,6 +13,7 @@ from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.nested import REST, Nesting, adds_up
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import (
@@ -26,13 +27,10 @@ from bayesrisk.tables.reading.texts import (
     total_word,
 )
 
-REST = "others"  # the label of records that a total counts and no other row does
 _TREE_BYTES = 2**22
 _MOST_RUNS = 3000  # labels among which subtotals are looked for
 #: Sums hold by chance in one case of 2**8, or in one of as many as are looked at times that.
 _BITS = 8
-#: So many bits show that labels exclude each other, where a word says which one is the total.
-_SHOWN = 7
 
 
 class TableVariable:
@@ -131,7 +129,7 @@ class _Evidence(NamedTuple):
 
 
 def variables(
-    cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRules
+    cells: Sequence[Cell], ends: Sequence[Ends], nesting: Nesting, rules: ReadingRules
 ) -> dict[str, TableVariable]:
     """Return the variables of all files; ``rules`` gets what is asked about them, and lines."""
     texts: dict[str, dict[str, dict[str, None]]] = {}
@@ -140,6 +138,12 @@ def variables(
             texts.setdefault(name, {}).setdefault(cell.file, {})[label] = None
     labels = {n: list(dict.fromkeys(x for f in fs.values() for x in f)) for n, fs in texts.items()}
     choices = {name: _label_rules(name, rules) for name in texts}
+    for name, tree in nesting.trees.items():  # the rest of a parent has a label of its own
+        labels[name] = list(dict.fromkeys([*labels[name], *itertools.chain(*tree.values())]))
+        children = {key(k): [*map(key, parts)] for k, parts in tree.items()}
+        nodes = {*children, *itertools.chain(*children.values())}
+        settings = {k: v for k, v in choices[name][0].items() if k not in nodes or key(v) != k}
+        choices[name] = settings, choices[name][1] | children
     coded = CodedLabels([cell.labels for cell in cells], ends)
     evidence, sums = _all_evidence(labels, choices, coded, {})
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
@@ -148,8 +152,13 @@ def variables(
     results = {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
+        if name in nesting.separate:
+            one = results[name] = TableVariable(labels[name], inner, {}, ())
+            one.separate = True
+            rules.lines.append(f"  {name}: {listing(one.labels)}; each is taken by itself")
+            continue
         one = results[name] = TableVariable(labels[name], inner, finding.children, finding.totals)
-        _judge(name, one, finding, sums[name], rules)
+        _judge(name, one, finding, sums[name], rules, nesting.trees.get(name, {}))
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
     _name_complete(results, rules)
@@ -209,7 +218,8 @@ def _evidence(
     totals = [k for k, v in choices.items() if v == "all"]
     if len(top) == 1 and children.get(top[0]) and not totals:  # the subtotal of all others
         parts = children.pop(top[0])
-        return _Evidence(children, top, sums.adding_up(parts)(top[0]))
+        stated = [k for k in parts if k in sums.column]
+        return _Evidence(children, top, sums.adding_up(stated)(top[0]))
     parts = top
     if whole and len(top) > 1:  # of nested ages the smallest groups add up
         ages = [k for k in top if not words[k] and interval(k)]
@@ -301,11 +311,13 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
 
 
 def _judge(
-    name: str, one: TableVariable, evidence: _Evidence, sums: LabelSums, rules: ReadingRules
-) -> None:
+    name: str, one: TableVariable, evidence: _Evidence, sums: LabelSums, rules: ReadingRules,
+    tree: Mapping[str, list[str]],
+) -> None:  # fmt: skip
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
-    alone = [*one.totals, *(k for k, parts in evidence.children.items() if parts)]
-    labels = [one.first[k] for k in alone if k in one.first]
+    subtotals = [k for k, parts in evidence.children.items() if parts]
+    labels = [one.first[k] for k in (*one.totals, *subtotals) if k in one.first]
+    labels = [label for label in labels if label not in tree]
     rules.alternatives[f"totals.{name}", "partial"] = None
     rules.alternatives |= {(f"labels.{name}.{label}", label): None for label in labels}
     rules.alternatives[f"totals.{name}", "separate"] = None
@@ -314,19 +326,18 @@ def _judge(
         one.totals
     )
     for label, parts in evidence.children.items():
-        line += f"; {one.first.get(label, label)!r} = {' + '.join(parts)}" if parts else ""
+        line += (
+            f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
+            * bool(parts)
+        )
     if not one.totals and not sums.implied:
         one.separate = not one.exclusive
         line += "; no total: each is taken by itself" * one.separate
         rules.lines.append(line)
         return
     groups = evidence.groups
-    enough = groups.exact > 0 and groups.bits >= _SHOWN and groups.no_chance
-    settled = (
-        not any(map(SOME.match, one.labels))
-        and groups.good == groups.telling
-        and (groups.good > 0 if one.exhaustive else enough)
-    )
+    complete = one.exhaustive and groups.good == groups.telling > 0
+    settled = not any(map(SOME.match, one.labels)) and (complete or adds_up(groups))
     if settled and not {"totals", f"totals.{name}"} & {*rules.choices}:
         kind = "complete"
         line += f" (the sums hold in {groups.good} of {groups.telling} groups)"

@@ -17,10 +17,11 @@ from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.display import displayed
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables._grammar import Part
-from bayesrisk.tables.likelihoods import Likelihood
+from bayesrisk.tables.likelihoods import Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
 from bayesrisk.tables.reading.laws import Value, values
+from bayesrisk.tables.reading.nested import Nesting, nested
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets
 from bayesrisk.tables.reading.texts import key, listing
@@ -181,8 +182,13 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     rules = ReadingRules(options)
     cells = cells_of(sheets, rules)
     meanings = values(cells, rules, sheets)
-    variables_ = variables(cells, [value.ends for value in meanings], rules)
-    _check_names(sheets, variables_, rules)
+    ends = [value.ends for value in meanings]
+    cells, nesting = nested(cells, ends, rules)
+    variables_ = variables(cells, ends, nesting, rules)
+    _check_names(sheets, [*variables_, *nesting.outer], rules)
+    for cell in _impossible(cells, nesting, variables_):
+        cells.append(cell)
+        meanings.append(Value(TrueCounts(), 0, kind="exact"))
     frame, parts, places = _tables(cells, meanings, variables_)
     separate = tuple(name for name, variable in variables_.items() if variable.separate)
     alternatives = sorted(rules.alternatives, key=lambda one: one[0].startswith("counts"))
@@ -199,9 +205,26 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     )
 
 
-def _check_names(
-    sheets: Sequence[Sheet], variables_: Mapping[str, TableVariable], rules: ReadingRules
-) -> None:
+def _impossible(
+    cells: Sequence[Cell], nesting: Nesting, variables_: Mapping[str, TableVariable]
+) -> list[Cell]:
+    """Return cells that nobody is in: a part of a label, and any other label."""
+    results: dict[tuple[str, str], Cell] = {}
+    for cell in cells:
+        for inner in nesting.separate & {*cell.labels}:
+            name, parent = nesting.parent(cell, inner)
+            one, label = variables_[name], f"not {parent}"
+            inside = one.groups.get(key(parent), ())
+            rest = tuple(i for i in range(len(one.labels)) if i not in inside)
+            if inside and rest and not one.separate:
+                one.groups[key(label)] = rest
+                one.names.setdefault(rest, label)
+                labels = {name: label, inner: cell.labels[inner]}
+                results.setdefault((inner, labels[inner]), Cell(cell.file, 0, "", labels, "0"))
+    return list(results.values())
+
+
+def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: ReadingRules) -> None:
     """Refuse settings about headings, variables or labels that are not there."""
     heads = {key(re.sub(r"\(\d+ categories\)", "", h)) for s in sheets for h in s.heads}
     used = {*heads, *rules.kinds, *map(key, variables_)}

@@ -1,0 +1,168 @@
+"""Labels that lie within one label of another variable: districts of a council, parts of a cause.
+
+Such a pair of variables is one tree.  Read as crossed variables it would have combinations of a
+label with the parts of another one, which nobody can have.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.rules import ReadingRules
+from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
+from bayesrisk.tables.reading.texts import SOME, interval, is_date, key, listing, sex, total_word
+
+REST = "others"  # the label of records that a total counts and no other row does
+#: So many bits show that labels exclude each other, where a word says which one is the total.
+_SHOWN = 7
+
+
+class Nesting(NamedTuple):
+    """Trees of labels by variable, the outer variable of each inner one, and those that are separate."""
+
+    trees: dict[str, dict[str, list[str]]]
+    outer: dict[str, str]
+    separate: set[str]
+
+    def parent(self, cell: Cell, inner: str) -> tuple[str, str]:
+        """Return the variable and the label that a part of an inner variable is within."""
+        name = self.outer[inner]
+        while name not in cell.labels:
+            name = self.outer[name]
+        return name, cell.labels[name]
+
+
+class _Pair(NamedTuple):
+    """Two variables, and of each parent its parts, as they are written."""
+
+    outer: str
+    inner: str
+    parts: dict[str, list[str]]
+
+
+def adds_up(groups: Groups) -> bool:
+    """Return whether numbers show that labels exclude each other and make up a total."""
+    enough = groups.exact > 0 and groups.bits >= _SHOWN and groups.no_chance
+    return enough and groups.good == groups.telling
+
+
+def nested(
+    cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRules
+) -> tuple[list[Cell], Nesting]:
+    """Return cells in which nested variables are one, called as the outer one, and the trees.
+
+    Parts that are not shown to exclude each other stay in the inner variable, each by itself.
+    """
+    results, nesting = list(cells), Nesting({}, {}, set())
+    while pair := _pair(results, ends, rules, nesting):
+        results = _merged(results, ends, pair, rules, nesting)
+    return results, nesting
+
+
+def _is_total(label: str, name: str, rules: Mapping[str, str]) -> bool:
+    return total_word(label, name) == 2 or rules.get(key(label)) == "all"
+
+
+def _pair(
+    cells: Sequence[Cell], ends: Sequence[Ends], rules: ReadingRules, nesting: Nesting
+) -> _Pair | None:
+    """Return the pair of nested variables that has the fewest labels within others."""
+    coded = CodedLabels([cell.labels for cell in cells], ends)
+    codes = coded.codes.copy()
+    names, texts = coded.names, dict[str, dict[str, str]]()
+    for column, name in enumerate(names):
+        choices = rules.section(f"labels.{name}")
+        texts[name] = {key(x): x for x in reversed(coded.labels[name])}
+        totals = [_is_total(texts[name].get(k, ""), name, choices) for k in coded.spellings[name]]
+        codes[np.array(totals)[codes[:, column]], column] = 0
+    best: _Pair | None = None
+    for i, inner in enumerate(names):
+        if inner in nesting.separate or _settled(inner, texts[inner].values(), rules):
+            continue
+        below = codes[:, i] > 0
+        for o, outer in enumerate(names):
+            if o == i or outer in nesting.separate or not codes[below, o].all() or not below.any():
+                continue
+            pairs = np.unique(codes[below][:, [o, i]], axis=0)
+            whole = np.unique(codes[~below, o])  # labels that have a count of all their parts
+            if len(pairs) > len(np.unique(pairs[:, 1])) or not np.isin(pairs[:, 0], whole).all():
+                continue
+            if _settled(outer, texts[outer].values(), rules):
+                continue
+            parts: dict[str, list[str]] = {}
+            for a, b in pairs:
+                parent = texts[outer][coded.spellings[outer][a]]
+                parts.setdefault(parent, []).append(texts[inner][coded.spellings[inner][b]])
+            if best is None or len(pairs) < sum(map(len, best.parts.values())):
+                best = _Pair(outer, inner, parts)
+    return best
+
+
+def _settled(name: str, labels: Iterable[str], rules: ReadingRules) -> bool:
+    """Return whether labels are sexes, ages or dates, or settings say what they count."""
+    choices = rules.section(f"labels.{name}")
+    changed = any(v != "all" and key(v) != k and k[-7:] != ".counts" for k, v in choices.items())
+    tree = rules.section("labels").get(key(name), "").endswith(".hrc")
+    plain = [x for x in labels if not _is_total(x, name, choices)]
+    return changed or tree or not plain or all(sex(x) or interval(x) or is_date(x) for x in plain)
+
+
+def _below(parent: str, part: str) -> str:
+    return f"{parent}: {part}"
+
+
+def _merged(
+    cells: Sequence[Cell], ends: Sequence[Ends], pair: _Pair, rules: ReadingRules, nesting: Nesting
+) -> list[Cell]:
+    """Return cells in which a pair of variables is one, as far as its sums allow."""
+    outer, inner, parts = pair
+    parent_by_part = {key(part): parent for parent, below in parts.items() for part in below}
+
+    def labels(cell: Cell, separate: set[str]) -> dict[str, str]:
+        label = cell.labels.get(inner)
+        parent = parent_by_part.get(key(label)) if label else None
+        if label is None or parent is None:
+            return {n: x for n, x in cell.labels.items() if n != inner}
+        text = _below(parent, label)
+        if parent in separate:
+            return {**cell.labels, inner: text}
+        return {n: text if n == outer else x for n, x in cell.labels.items() if n != inner}
+
+    coded = CodedLabels([labels(cell, set()) for cell in cells], ends)
+    kinds = _kinds(pair, LabelSums(outer, coded, {}), rules)
+    separate = {parent for parent, kind in kinds.items() if kind == "separate"}
+    tree = nesting.trees.setdefault(outer, {})
+    tree |= nesting.trees.pop(inner, {})
+    for parent, kind in kinds.items():
+        if kind != "separate":
+            below = [*parts[parent], *([REST] if kind == "partial" else [])]
+            tree[parent] = [_below(parent, part) for part in below]
+    nesting.outer[inner] = outer
+    nesting.separate.update({inner} if separate else ())
+    return [cell._replace(labels=labels(cell, separate)) for cell in cells]
+
+
+def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
+    """Return of each parent whether its parts are complete, partial or separate."""
+    kinds, name = dict[str, str](), f"totals.{pair.inner}"
+    for parent, parts in pair.parts.items():
+        groups = sums.adding_up([key(_below(parent, part)) for part in parts])(key(parent))
+        partial = any(map(SOME.match, parts))
+        if adds_up(groups) and not partial:
+            kinds[parent] = "complete"
+        elif len(parts) == 1 and not groups.above:  # a part alone is no more than what it is of
+            kinds[parent] = "partial"
+    rest = [parent for parent in pair.parts if parent not in kinds]
+    if rest:
+        text = (
+            f"too few groups show whether the labels of {pair.inner} make up {listing(rest)}: "
+            "complete if they do, partial if they exclude each other and others may be counted, "
+            "separate if they may overlap"
+        )
+        kinds |= dict.fromkeys(rest, rules.ask(name, "separate", text))
+    elif name in rules.choices:
+        kinds = dict.fromkeys(kinds, rules.choices[name])
+    rules.alternatives |= {(name, kind): None for kind in ("partial", "separate")}
+    return {parent: kinds[parent] for parent in pair.parts}

@@ -1,0 +1,138 @@
+"""Labels within one label of another variable are a tree: nobody in Fife lives in Edinburgh."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesrisk.reconstruction import count_bounds
+from bayesrisk.tables import PublishedTables
+from bayesrisk.tables.reading.reading import TableReading
+
+INDENTED = """Area,All people,Male,Female
+Scotland,30,14,16
+  Lothian,12,5,7
+    Edinburgh,8,3,5
+    Falkirk,4,2,2
+  Fife,18,9,9
+"""
+PARTS = {
+    "Lothian": ["Edinburgh", "Falkirk"],
+    "Fife": ["Leven", "Cupar", "Dollar"],
+    "Tay": ["Perth"],
+}
+AREAS = [*PARTS, "Borders", "Moray"]
+
+
+def indented(tmp_path, text):
+    file = tmp_path / "t.csv"
+    file.write_text(text, encoding="utf-8")
+    return TableReading.read(file)
+
+
+def bounds_of(reading):
+    reading = reading.accepted()
+    bounds = count_bounds(PublishedTables(*reading.parts))
+    assert not bounds.conflict
+    found = bounds.counts.rename(columns={"geoid": "place"})
+    return reading.cells.merge(found, on=["place", "table", "cell"]).fillna({"high": 2**40})
+
+
+def labels_of(reading, name):
+    return {*reading.accepted().parts[0].schema.attribute(name).labels}
+
+
+def test_an_uneven_tree_by_indentation_is_one_variable(tmp_path):
+    reading = indented(tmp_path, INDENTED)
+    assert "area 2" not in reading.cells
+    assert not reading.separate
+    assert labels_of(reading, "area 1") == {"Lothian: Edinburgh", "Lothian: Falkirk", "Fife"}
+    assert {*reading.cells["area 1"]} == labels_of(reading, "area 1") | {"Lothian", "all"}
+
+
+def test_an_uneven_tree_in_two_columns_is_one_variable():
+    rows = [("All", "All"), ("Lothian", "All"), ("Lothian", "Edinburgh"), ("Lothian", "Falkirk"),
+            ("Fife", "All")]  # fmt: skip
+    counts = [(14, 16, 30), (5, 7, 12), (3, 5, 8), (2, 2, 4), (9, 9, 18)]
+    frame = pd.DataFrame(
+        [
+            (*r, s, n)
+            for r, c in zip(rows, counts, strict=True)
+            for s, n in zip("MFT", c, strict=True)
+        ],
+        columns=["council", "district", "sex", "n"],
+    )
+    reading = TableReading.from_frame(frame.astype(str))
+    assert labels_of(reading, "council") == {"Lothian: Edinburgh", "Lothian: Falkirk", "Fife"}
+    again = TableReading.from_frame(frame.astype(str), reading=reading)
+    assert again.cells.equals(reading.cells)
+
+
+def test_parts_that_may_overlap_are_in_no_other_label(tmp_path):
+    hidden = INDENTED.replace("Edinburgh,8,3,5", "Edinburgh,*,3,*").replace("4,2,2", "4,*,2")
+    reading = indented(tmp_path, hidden)
+    assert reading.rules["totals.area 2"] == "separate"
+    found = bounds_of(reading)
+    outside = found[(found["area 1"] == "Fife") & (found["area 2"] != "all")].set_index("area 2")
+    assert outside["high"].to_dict() == {"Lothian: Edinburgh": 0, "Lothian: Falkirk": 0}
+    said = TableReading.read(tmp_path / "t.csv", **{**reading.rules, "totals.area 2": "complete"})
+    assert labels_of(said, "area 1") == {"Lothian: Edinburgh", "Lothian: Falkirk", "Fife"}
+
+
+def test_a_part_is_no_more_than_what_it_is_of(tmp_path):
+    rows = "Cancer,12,<5,15\n  of which: lung,<5,<5,5\nHeart,7,6,13\nAll diagnoses,19,9,28\n"
+    found = bounds_of(indented(tmp_path, f"Diagnosis,Male,Female,Total\n{rows}"))
+    lung = found[found["diagnosis 1"].str.contains("lung")].set_index("sex")
+    # Cancer of women is 15 - 12 = 3, so lung of women is 5 - 4 to 3.
+    assert lung.loc["Female", ["low", "high"]].tolist() == [1, 3]
+    assert lung.loc["Male", ["low", "high"]].tolist() == [2, 4]
+
+
+def random_tree(seed):
+    """Return a table of nested labels, by paths or columns, and its true counts.
+
+    Parts are areas, or illnesses of which a person may have several or none.
+    """
+    rng = np.random.default_rng(seed)
+    overlap, scale = rng.random() < 0.5, rng.choice([2.0, 10.0, 40.0])
+    parts = {a: PARTS.get(a, [])[: int(rng.integers(0, 4))] for a in AREAS[: rng.integers(2, 6)]}
+    truth = dict.fromkeys([("all", "all", s) for s in "MF"], 0)
+    for area, some in parts.items():
+        for sex in "MF":
+            size = int(rng.poisson(scale))
+            truth["all", "all", sex] += size
+            truth[area, "all", sex] = size
+            has = rng.random((size, len(some))) < 0.4
+            if not overlap and some:
+                has = np.eye(len(some), dtype=bool)[rng.integers(0, len(some), size)]
+            truth |= {(area, p, sex): int(n) for p, n in zip(some, has.sum(axis=0), strict=True)}
+    truth |= {(a, p, "T"): truth[a, p, "M"] + truth[a, p, "F"] for a, p, _ in [*truth]}
+    hide = rng.random() * 0.8
+    rows = [
+        (a.replace("all", "All"), p.replace("all", "All"), s,
+         "*" if 0 < n < 5 and rng.random() < hide else str(n))
+        for (a, p, s), n in truth.items()
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=["council", "district", "sex", "n"]), truth
+
+
+def false_statements(seed):
+    frame, truth = random_tree(seed)
+    reading = TableReading.from_frame(frame, counts="exact")
+    false = []
+    for row in bounds_of(reading).to_dict("records"):
+        area, part = row.get("council", "all"), row.get("district", "all")
+        area = area if part == "all" else part if ": " in part else area
+        area, _, inner = area.replace("All", "all").partition(": ")
+        if row["row"] == 0:
+            assert row["high"] == 0
+            continue
+        sex = {"all": "T", "Male": "M", "Female": "F"}.get(row.get("sex", "all"), row.get("sex"))
+        count = truth[area, inner or part if ": " not in part else inner or "all", sex]
+        if not row["low"] <= count <= row["high"]:
+            false.append(row)
+    return false
+
+
+@pytest.mark.parametrize("first", range(0, 200, 50))
+def test_nothing_false_is_stated_of_random_trees(first):
+    assert [s for s in range(first, first + 50) if false_statements(s)] == []
