@@ -20,7 +20,7 @@ _SHOWN = 7
 
 
 class Nesting(NamedTuple):
-    """Trees of labels by variable, the outer variable of each inner one, and those that are separate."""
+    """Trees of labels by variable, the outer variable of each inner one, and separate ones."""
 
     trees: dict[str, dict[str, list[str]]]
     outer: dict[str, str]
