@@ -150,7 +150,7 @@ class TableReading:
         if self.questions:
             guesses = [f"{name[:80]}={guess[:80]}" for name, (guess, _) in self.questions.items()]
             lines = "; ".join(guesses[:12])
-            raise ArgumentError(f"guesses must be confirmed or put right, got none of: {lines}")
+            raise ArgumentError(f"guesses must be confirmed or put right; open are: {lines}")
         return self.parts
 
     def accepted(self) -> "TableReading":
