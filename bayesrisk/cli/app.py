@@ -1,5 +1,6 @@
 """The ``bayesrisk`` command: thin wrappers, no mathematics of their own."""
 
+import math
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +14,7 @@ from bayesrisk._base import interrupts
 from bayesrisk._base.wings import wing_points
 from bayesrisk._version import __version__
 from bayesrisk.cli import attacks, audit, setup
-from bayesrisk.cli.command import Command, Commands, flattened
+from bayesrisk.cli.command import Command, Commands, flattened, memory_limit
 from bayesrisk.cli.counts import risk
 from bayesrisk.cli.printing import say
 from bayesrisk.cli.protect import plan, release
@@ -153,12 +154,9 @@ def _shortage(error: Exception) -> str:
         text = f"a library that it needs cannot be loaded: {error_line(error)}"
     else:
         return ""
-    with suppress(ImportError):  # elsewhere than on POSIX systems
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit != resource.RLIM_INFINITY:
-            text += f"; its memory is limited to {limit // 2**20} MB (ulimit -v), which may be why"
+    limit = memory_limit()
+    if limit < math.inf:
+        text += f"; its memory is limited to {limit // 2**20} MB (ulimit -v), which may be why"
     return text
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import errno
 import inspect
 import itertools
+import math
 import os
 import re
 import sys
@@ -60,6 +61,8 @@ _WORD_OF = {name: word for word, names in _WORDS.items() for name in names}
 _WORD_OF_TYPE = {int: "N", float: "NUMBER", Path: "PATH"}
 #: Exit statuses where what is printed cannot be: the reader of a pipe went away, as shells say it.
 _UNWRITTEN, _READER_GONE = 1, 141
+#: Bytes of addresses that the libraries of a command need at least.
+_LEAST_MEMORY = 2**30
 
 
 @contextmanager
@@ -135,6 +138,8 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
+        if memory_limit() < _LEAST_MEMORY:  # libraries do not end, or end the process, with less
+            raise MemoryError
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as stop:
@@ -152,6 +157,16 @@ class Command(TyperCommand):
             if option is None and near is None:
                 raise
             raise (error if option is None else error.renamed(option)) from error
+
+
+def memory_limit() -> float:
+    """Return the bytes of memory that this process may use; infinity without a limit."""
+    try:
+        import resource
+    except ImportError:  # elsewhere than on POSIX systems
+        return math.inf
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return math.inf if limit == resource.RLIM_INFINITY else limit
 
 
 def _values(error: Exception, words: Sequence[str]) -> list[str]:

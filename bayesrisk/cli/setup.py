@@ -26,6 +26,8 @@ def _distributions() -> None:
     law.logsf([0, 1, 9])
     br.DiscreteLaplace(2.0).rvs(10, 1)
     br.accounting.discrete_gaussian_delta(1.0, sigma2=5.0)
+    for counts in ([br.DiscreteLaplace(2.0), br.DiscreteGaussian(5.0)], "pl94"):
+        br.accounting.PrivacyLoss.of(counts).epsilon(1e-6)
 
 
 def _counts() -> None:
@@ -162,6 +164,16 @@ def _claims() -> None:
     br.risk.claim_precision(claims, people.households)
 
 
+def _plans() -> None:
+    import pandas as pd
+
+    people = pd.DataFrame({"sex": [0, 0, 1, 1, 1], "age": [0, 1, 0, 1, 1]})
+    schema = br.Schema.from_frame(people)
+    work = br.Workload.of(schema, ["sex", "age", ["sex", "age"]])
+    records = br.Records.from_frame(people, schema=schema)
+    br.plan(records, work, limits={"proved": 0, "recovered": 0})
+
+
 #: What the calls are about, and a function that makes them.
 EXAMPLES: dict[str, Callable[[], None]] = {
     "noise": _distributions,
@@ -171,6 +183,7 @@ EXAMPLES: dict[str, Callable[[], None]] = {
     "records": _records,
     "reconstruction": _reconstruction,
     "claims": _claims,
+    "plans": _plans,
 }
 
 
