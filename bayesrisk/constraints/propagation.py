@@ -202,9 +202,9 @@ def program_arrays(parts: Components, family: IntArray) -> ProgramArrays:
 class SearchWork(NamedTuple):
     """Bounds of the variables, the ends of rows with their sums, and what a search takes back by.
 
-    ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began.  ``state``
-    holds the length of the trail, the first and next place of the circular queue, whether changes
-    are noted on the trail (only a search takes them back), and whether it is full.
+    ``widest`` is for every row the largest ``a (h - l)`` of its variables when it began. ``state``
+    holds the length of the trail, and the first and next place of the circular queue. Then it says
+    whether changes are noted on the trail (only a search takes them back), and whether it is full.
     """
 
     low: IntArray

@@ -122,9 +122,9 @@ SUPPRESSED = -(2**63)
 class SimulatedPosterior:
     """Posterior of the hypotheses after one release, with Monte Carlo errors.
 
-    All have shape (hypotheses,): the belief before the release and after it, the standard
-    ``error`` of the latter, ``risk_ratio = posterior / prior`` and its standard error (NaN where
-    the prior is 0), and how many draws gave this release (``seen``).
+    All have shape (hypotheses,). There is the belief before the release and after it, with the
+    standard ``error`` of the latter. ``risk_ratio = posterior / prior`` has a standard error, too;
+    both are NaN where the prior is 0. ``seen`` says how many draws gave this release.
     """
 
     prior: FloatArray

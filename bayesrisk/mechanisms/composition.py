@@ -30,10 +30,10 @@ class _Share(NamedTuple):
 class ReleaseComposition(BaseMechanism):
     """Publish several releases of the same records, as an agency does over the years.
 
-    What everybody then holds is :meth:`Release.combine` of all: chance of one has no part in the
-    others, so that the likelihood is the product of theirs, and where all have zero-concentrated
-    differential privacy the budgets rho add up (Bun and Steinke 2016, Lemma 1.7).  Table ``t`` of
-    release ``r`` is called ``"r: t"``.
+    What everybody then holds is :meth:`Release.combine` of all. Their draws are independent, so the
+    likelihood is the product of theirs. Budgets rho add up where all releases have
+    zero-concentrated differential privacy (Bun and Steinke 2016, Lemma 1.7). Table ``t`` of release
+    ``r`` is called ``"r: t"``.
 
     Parameters
     ----------

@@ -155,8 +155,8 @@ def _merged_cells(
 ) -> list[tuple[list[int], IntArray]] | None:
     """Return cells that do not cut a group of an attribute: of which they are sums, and weights.
 
-    Cells with the same weights of all other attributes, w of this one, are added within a group g,
-    w' = sum of w over the cells inside g, which must count every code of g once.
+    Let w be the weights of this attribute in cells with the same weights of all others. Cells
+    inside a group g are added, w' = sum of w, and must count every code of g once.
     """
     matrix = factors[name]
     first = np.unique(group, return_index=True)[1]

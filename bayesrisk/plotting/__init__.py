@@ -1,8 +1,8 @@
 """Figures.  They draw frames and recompute nothing; only ``_canvas`` imports matplotlib.
 
-Every function takes a data frame with named columns (from :meth:`BlockRisk.to_frame`, from a
-sweep, or your own) and returns the Matplotlib Axes, or an array of them where there are several
-panels, in reading order.  A notebook shows the whole figure.
+Every function takes a data frame with named columns: from :meth:`BlockRisk.to_frame`, from a sweep,
+or your own. It returns the Matplotlib Axes, or an array of them for several panels, in reading
+order. A notebook shows the whole figure.
 
 Two arguments mean the same everywhere.  ``ax`` is where to draw, one Axes for each panel; by
 default a new figure.  ``budgets`` are marked by vertical lines with their names, where an axis is

@@ -44,10 +44,11 @@ def number_interval(
     r"""Return the interval of a number among everybody, some of whom were asked at random.
 
     Of the n people of a sample of N without replacement, at least ``hits[0]`` and at most
-    ``hits[1]`` have what is counted.  Of the K who have it in all, the number k of those asked is
-    hypergeometric; the ends are the least and the largest K of which so many, or so few, are not
-    less probable than half of one less the confidence (Clopper and Pearson 1934, for a finite
-    population).  They cover K at least as often as ``confidence``, and are exact where n is N.
+    ``hits[1]`` have what is counted. Of the K who have it in all, the number k of those asked is
+    hypergeometric. The ends are the least and the largest K under which so many, or so few, are
+    probable enough: by half of one less the confidence, or more (Clopper and Pearson 1934, for a
+    finite population). They cover K at least as often as ``confidence``, and are exact where n is
+    N.
     """
     tail = (1.0 - confidence) / 2.0
     least, most = hits

@@ -1,9 +1,9 @@
 """The common form of person records: block, sex, age, race, Hispanic origin.
 
-Two kinds of file hold it: Parquet or CSV with the race as a bit mask, and the CSV files of the
-Census Bureau's published reconstruction experiment (``recon_replication``), with a flag for each
-race and, where the records are confidential, a personal identification key.  What their codes mean
-is said by a dialect.
+Two kinds of file hold it. One is Parquet or CSV with the race as a bit mask. The other are CSV
+files of the Census Bureau's published reconstruction experiment (``recon_replication``). They have
+a flag for each race and, for confidential records, a personal identification key. What their codes
+mean is said by a dialect.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -216,8 +216,8 @@ def setting_bound(worst: pd.DataFrame, goal: ProtectionGoal, *, tries: int) -> d
     r"""Return the bound for one more release of a setting, and whether it keeps to the goal.
 
     With the logarithms :math:`w_r` of the worst quantiles of m releases it is
-    :math:`\bar w + t_{m - 1} s \sqrt{1 + 1 / m}`, at 5 % for all ``tries`` of a search together;
-    of a setting that has no other release its quantile itself.  Infinite where m is 1.
+    :math:`\bar w + t_{m - 1} s \sqrt{1 + 1 / m}`, at 5 % for all ``tries`` of a search together.
+    Of a setting that has no other release it is the quantile itself. Infinite where m is 1.
     """
     value = np.log(worst["upper"].to_numpy())
     row = worst.iloc[int(worst["upper"].argmax())]

@@ -1,7 +1,7 @@
 r"""Expected numbers of people of rare groups, by the equation of Mecke.
 
-Of the list of a part of a place with n people and counts y, whose number of people is open, every
-list with a person of class c is one without, and one person more.  So the mean number of these is
+Take a part of a place with n people and counts y, where n is open. Every list with a person of
+class c is a list without, and one person more. So the mean number of these is
 
 .. math::
     E[x_c] = E\left[(n + 1) \frac{P(n + 1)}{P(n)} s_c(y) \frac{L(y + e_c)}{L(y)}\right]

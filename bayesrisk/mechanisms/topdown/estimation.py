@@ -105,10 +105,9 @@ def _stacked(problem: LeastSquares) -> sparse.csc_array:
 def solve(problem: LeastSquares) -> Optimum:
     """Return an optimum of ``problem``; the fitted answers ``R x`` are the same in every optimum.
 
-    A problem without equalities and with far more unknowns than rows, as at the top, is solved
-    among few unknowns, and those whose derivative there is not above zero are let in until there
-    are none.  All that may be above zero in some optimum are among them then: the derivatives are
-    those of every optimum.
+    At the top a problem has no equalities and far more unknowns than rows. It is solved among few
+    unknowns. Others are let in while their derivative there is not above zero. All that may be
+    above zero in some optimum are among them then: the derivatives are those of every optimum.
     """
     size = problem.diagonal.size
     if problem.totals.size or size < FEW * max(problem.weights.size, AT_ONCE):

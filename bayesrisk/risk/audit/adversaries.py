@@ -106,15 +106,16 @@ def reweighted_belief(
 ) -> TargetBelief | None:
     r"""Return the same from draws of the law *with* the record, where released counts are sums.
 
-    If what is released of the others is R less the record's part, the law of the others is that of
-    all with the record taken off and weighed, and the predictive probability of one more record is
+    Let R less the record's part be what is released of the others. Their law is that of all records
+    with this one taken off and weighed. One more record then has the predictive probability
 
     .. math:: P(r) \propto E[w(x) (A \theta_r + x_r - 1_{t \in r})], \quad
         w(x) = \frac{x_t}{A \theta_t + x_t - 1},
 
-    where t is the group of the record: 0 where there is no such record.  None without draws, and
-    where their weights are worth less than a fifth of the draws, or would be with as many more or
-    fewer draws of such a record alone as may well be by chance: of a rare record these weigh most.
+    where t is the group of the record: 0 where there is no such record. None without draws, or
+    where their weights are worth less than a fifth of the draws. Also None where they would be, had
+    chance given somewhat more or fewer draws of such a record alone: of a rare record these weigh
+    most.
     """
     if prior.concentration is None:
         return prior_belief(prior, question)

@@ -265,11 +265,11 @@ class Sample:
     def wide_variance(self, values: FloatArray) -> tuple[float, float]:
         r"""Return the variance of the mean in populations like this one, with its freedom.
 
-        Places vary as well as releases.  With residuals summed over a place, over a release, and
-        over a place in a release, the variance is that of places plus that of releases less that
-        of both (Cameron, Gelbach and Miller 2011).  A residual of a place with a share h of all
-        people is divided by :math:`\sqrt{1 - h}`, as a large one pulls the mean towards itself
-        (Bell and McCaffrey 2002).  Infinite of a single place, or of one release of many.
+        Places vary as well as releases. Residuals are summed over a place, over a release, and over
+        a place in a release. The variance is that of places plus that of releases less that of both
+        (Cameron, Gelbach and Miller 2011). A residual of a place with a share h of all people is
+        divided by :math:`\sqrt{1 - h}`, as a large one pulls the mean towards itself (Bell and
+        McCaffrey 2002). Infinite of a single place, or of one release of many.
         """
         people, m = values.shape
         rest = values - values.mean()

@@ -251,9 +251,9 @@ def _public_priors(
 ) -> dict[int, dict[str, tuple[float, float]]]:
     """Return entries of each place's prior and of public inputs, where these differ most.
 
-    Shares are those of the records of all other places and of one more in equal parts, sizes are
-    equally probable up to twice the largest, and no other concentration makes the places more
-    probable.  What is known of a larger population, or from public records, is taken from there.
+    Shares are those of the records of all other places and of one more in equal parts. Sizes are
+    equally probable up to twice the largest. No other concentration makes the places more probable.
+    What is known of a larger population, or from public records, is taken from there.
     """
     place, cells, priors = population.place, population.cells, {}
     public, likely = population._public, population.question.concentration

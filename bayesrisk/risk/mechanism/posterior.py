@@ -1,8 +1,8 @@
 """Risk of any protection in one unit: posterior, ratio and right decisions, with utility beside.
 
-The adversary is that of Kazan and Reiter: knows the mechanism and every record but the target's,
-has a prior over what the target's record is (or that it is absent), and sees the released counts
-of the cells that are named.
+The adversary is that of Kazan and Reiter, who knows the mechanism and every record but the
+target's. The prior is over what the target's record is, or that it is absent. What is seen are the
+released counts of the cells that are named.
 """
 
 from __future__ import annotations

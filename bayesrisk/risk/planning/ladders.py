@@ -1,11 +1,11 @@
 """Limits of a plan; ladders: the rules that may be chosen, their cost, the cheapest safe choice.
 
-What is proved never grows where a rule is replaced by one that can be made from it.  So a setting
+What is proved never grows where a rule is replaced by one that can be made from it. So a setting
 that is shown unsafe makes all settings unsafe from which it can be made, and one that is shown safe
-all that can be made from it.  Settings come in the order of their cost.  An unsafe one is made as
-coarse as it can be while it stays unsafe; a safe setting must then have, on some ladder, a rule
-from which that one's cannot be made, and the settings with such a rule on each ladder in turn are
-what is left to look at.
+all that can be made from it. Settings come in the order of their cost. An unsafe one is made as
+coarse as it can be while it stays unsafe. A safe setting then has, on some ladder, a rule from
+which that one's cannot be made. What is left to look at are the settings with such a rule, on each
+ladder in turn.
 """
 
 from __future__ import annotations

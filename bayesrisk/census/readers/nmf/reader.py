@@ -82,8 +82,8 @@ def sigma2_from_variance(variance: ArrayLike) -> FloatAnswer:
     r"""Return the scale parameter of the discrete Gaussian that has a variance in (0, 1e30].
 
     The inverse of ``DiscreteGaussian(sigma2).var()``, by Newton's method on
-    :math:`\log \operatorname{var}` as a function of :math:`1 / (2 \sigma^2)`, a smooth
-    curve that falls everywhere, with slopes between -4.4 and -0.79 and -1 at the far end.
+    :math:`\log \operatorname{var}` as a function of :math:`1 / (2 \sigma^2)`. This smooth curve
+    falls everywhere, with slopes between -4.4 and -0.79, and -1 at the far end.
 
     Examples
     --------

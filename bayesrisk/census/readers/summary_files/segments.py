@@ -314,8 +314,8 @@ def _pl94_codebook() -> dict[str, Block]:
 def _dhc_codebook() -> dict[str, Block]:
     """Return the tables of persons by sex, age, race and Hispanic origin.
 
-    P2 (urban and rural) and P13 (medians) stand between them and are not read, nor are the tables
-    of sex by age for other groups (P12J to P12AH), which share segments with those that are.
+    P2 (urban and rural) and P13 (medians) stand between them and are not read. Nor are the tables
+    of sex by age for other groups (P12J to P12AH), which share segments with those that are read.
     """
     race = (("P3", 8), ("P4", 3), ("P5", 17), ("P6", 7), ("P7", 15), ("P8", 71), ("P9", 73))
     codebook = {

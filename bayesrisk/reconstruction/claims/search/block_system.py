@@ -253,8 +253,8 @@ def readable_bounds(
 ) -> BoolArray:
     """Return the claims that a table states itself, where its cells allow several counts.
 
-    A table states that there are at least so many records where smallest counts of its cells
-    inside the claim add up to as many, and exactly so many by cells with one count alone.
+    A table states a least number of records: the sum of the smallest counts of its cells inside the
+    claim. It states the number itself where each of these cells has one count alone.
     """
     patterns, size, times, at_least = claims
     low, high = counts.low[stated.query], counts.high[stated.query]

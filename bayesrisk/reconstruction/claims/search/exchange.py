@@ -4,10 +4,10 @@ Two records are exchanged for two others that the published tables count alike: 
 every table as well.  A walk of many exchanges meets very different data sets, and each step
 changes the counts of a few claims only; a claim whose count changes is refuted.
 
-Two things keep a step short: one of the two that fill in must be counted by every published cell
-that counts one of the two that leave, so only the classes of the published cell with the fewest
-are tried; and the claims about a cell that are still open are listed once, and the lists are made
-anew when half of them are settled.
+Two things keep a step short. First, a published cell that counts one of the two that leave must
+count one of the two that fill in. So only the classes of the published cell with the fewest are
+tried. Second, the open claims about a cell are listed once, and again when half of them are
+settled.
 """
 
 from typing import NamedTuple
