@@ -46,7 +46,8 @@ class _SheetCells(SheetColumns):
         """Yield the cells of the sheet."""
         names, counts, flags = self.roles()
         sheet, choices = self.sheet, self.rules.choices
-        units = {i: 1000 if sheet.thousands or UNIT.search(sheet.heads[i]) else 1 for i in counts}
+        thousands = {i for i in counts if sheet.thousands or UNIT.search(sheet.heads[i])}
+        units = {i: 1000 if i in thousands - sheet.persons else 1 for i in counts}
         keys: dict[tuple[tuple[str, str], ...], None] = {}
         absent = choices.get("absent") == "zero"
         plain = self.trees.keys().isdisjoint(names)
