@@ -153,12 +153,12 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
 
 def _tree(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
     """Return headings as paths of a tree, if what each is a part of has a column, too."""
-    short = {i: p[:1] if total_word(p[0]) == 2 else p for i, p in parts.items()}
+    short = {i: p[:1] if p and total_word(p[0]) == 2 else p for i, p in parts.items()}
     paths = [tuple(p) for p in short.values()]
     columns = {*paths}
     whole = all(p[:-1] in columns for p in paths if len(p) > 1)
-    tree = whole and max(map(len, paths)) > 1 and len(columns) == len(paths)
-    return short if tree else {}
+    deep = max(map(len, paths)) > 1 or (() in columns and len(columns) > 2)
+    return short if whole and deep and len(columns) == len(paths) else {}
 
 
 def _side_by_side(
