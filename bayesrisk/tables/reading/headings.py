@@ -45,14 +45,14 @@ def in_persons(sheet: Sheet) -> Sheet:
         return sheet
     comma = {i for i in persons if any(re.fullmatch(r"\d+,\d\d?", t) for t in columns[i])}
 
-    def written(i: int, text: str) -> str:
+    def count_text(i: int, text: str) -> str:
         if i not in persons or not (DECIMAL.fullmatch(text) or WHOLE.fullmatch(text)):
             return text
         plain = text.replace(",", "." if i in comma else "")
         number = Decimal(re.sub(r"[^\d.]", "", plain)) * 1000
         return str(int(number)) if number == int(number) else text
 
-    rows = [(n, [written(i, text) for i, text in enumerate(row)]) for n, row in sheet.rows]
+    rows = [(n, [count_text(i, text) for i, text in enumerate(row)]) for n, row in sheet.rows]
     return sheet._replace(rows=rows, persons=persons)
 
 
