@@ -45,14 +45,14 @@ def in_persons(sheet: Sheet) -> Sheet:
         return sheet
     comma = {i for i in persons if any(re.fullmatch(r"\d+,\d\d?", t) for t in columns[i])}
 
-    def written(i: int, text: str) -> str:
+    def count_text(i: int, text: str) -> str:
         if i not in persons or not (DECIMAL.fullmatch(text) or WHOLE.fullmatch(text)):
             return text
         plain = text.replace(",", "." if i in comma else "")
         number = Decimal(re.sub(r"[^\d.]", "", plain)) * 1000
         return str(int(number)) if number == int(number) else text
 
-    rows = [(n, [written(i, text) for i, text in enumerate(row)]) for n, row in sheet.rows]
+    rows = [(n, [count_text(i, text) for i, text in enumerate(row)]) for n, row in sheet.rows]
     return sheet._replace(rows=rows, persons=persons)
 
 
@@ -153,12 +153,12 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
 
 def _tree(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
     """Return headings as paths of a tree, if what each is a part of has a column, too."""
-    short = {i: p[:1] if total_word(p[0]) == 2 else p for i, p in parts.items()}
+    short = {i: p[:1] if p and total_word(p[0]) == 2 else p for i, p in parts.items()}
     paths = [tuple(p) for p in short.values()]
     columns = {*paths}
     whole = all(p[:-1] in columns for p in paths if len(p) > 1)
-    tree = whole and max(map(len, paths)) > 1 and len(columns) == len(paths)
-    return short if tree else {}
+    deep = max(map(len, paths)) > 1 or (() in columns and len(columns) > 2)
+    return short if whole and deep and len(columns) == len(paths) else {}
 
 
 def _side_by_side(

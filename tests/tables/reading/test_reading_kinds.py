@@ -836,6 +836,12 @@ def test_headings_are_a_tree_where_each_part_has_its_whole(tmp_path):
     assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [7, 7]
 
 
+def test_a_heading_that_begins_all_others_counts_all(tmp_path):
+    text = "area,Home,Home: Owned,Home: Rented\nX,12,5,7\nY,30,13,17\nZ,50,22,..\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"totals": "complete"})
+    assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [28, 28]
+
+
 def test_headings_are_no_tree_where_a_whole_is_missing(tmp_path):
     text = "area,G: Total,G: Asian: Indian,G: White: Irish,G: White\nX,20,12,8,9\nY,30,3,5,7\n"
     said = read_layouts([sheet_of(tmp_path, text)], {})
