@@ -199,7 +199,10 @@ def home(name: str) -> str:
 
 @functools.cache
 def imports(file: str) -> dict[str, str]:
-    """Return the dotted names of the package that a file imports, by its names for them, and in quotes."""
+    """Return the dotted names of the package that a file imports, by its names for them.
+
+    A name in quotes stands for itself.
+    """
     names = {
         door: door.removeprefix(f"{PACKAGE}.").replace(":", ".")
         for door in sorted(facts(file).doors)
