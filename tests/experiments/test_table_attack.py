@@ -11,6 +11,8 @@ from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.cells import CellSpace
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 def test_nothing_is_written_without_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
