@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import PATH, Sheet
+from bayesrisk.tables.reading.sheet import PATH, Sheet, part_paths
 from bayesrisk.tables.reading.sums import judgement
 from bayesrisk.tables.reading.texts import interval, key, number_range, sex, total_word
 
@@ -32,6 +32,11 @@ def wide(
     if len(numeric) == 1 and (names or PATH not in sheet.heads[numeric[0]]):
         return {numeric[0]: {}}
     heads = {i: UNIT.sub("", sheet.heads[i]).strip() or sheet.heads[i] for i in numeric}
+    beside = [[row[i] for _, row in sheet.rows] for i in numeric]
+    paths = part_paths(list(heads.values()), beside)
+    heads |= (
+        {numeric[k]: path for k, path in paths.items()} if rules.ask_parts(paths.values()) else {}
+    )
     parts = _parts(heads)
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]

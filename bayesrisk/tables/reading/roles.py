@@ -12,12 +12,13 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, wide
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import Sheet
+from bayesrisk.tables.reading.sheet import Sheet, part_paths
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     NEGATIVE,
     POINTS,
     SHARE,
+    SOME,
     WHOLE,
     interval,
     is_mark,
@@ -94,7 +95,7 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.sheet, self.rules = _counting(sheet), rules
+        self.sheet, self.rules = _with_parts(_counting(sheet), rules), rules
         sheet = self.sheet
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         rows = [row for _, row in sheet.rows]
@@ -104,6 +105,7 @@ class SheetColumns:
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
+        sheets = sheets if len(sheets) > 1 else [sheet]
         self.fixed = {
             i: all(head in map(key, s.heads) for s in sheets)
             and _constant(row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
@@ -506,6 +508,20 @@ class SheetColumns:
                 f"(columns.HEADING=name calls them otherwise), got {quote(wrong[0])}"
             )
         return _Roles(dict(sorted(names.items())), counts, flags)
+
+
+def _with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:
+    """Return a sheet whose parts of other labels ("of which: lung") are paths below these."""
+    rows = [row for _, row in sheet.rows]
+    for j in range(len(sheet.heads)):
+        texts, name = [row[j] for row in rows], sheet.heads[j]
+        settled = f"totals.{name}" in rules.choices or rules.section(f"labels.{name}")
+        some = not settled and any(map(SOME.match, texts))
+        paths = part_paths(texts, rows) if some else {}
+        if rules.ask_parts(paths.values()):
+            rows = [[*row[:j], paths.get(i, row[j]), *row[j + 1 :]] for i, row in enumerate(rows)]
+    numbers = [number for number, _ in sheet.rows]
+    return sheet._replace(rows=list(zip(numbers, rows, strict=True)))
 
 
 def _counting(sheet: Sheet) -> Sheet:
