@@ -46,7 +46,8 @@ class _SheetCells(SheetColumns):
         """Yield the cells of the sheet."""
         names, counts, flags = self.roles()
         sheet, choices = self.sheet, self.rules.choices
-        units = {i: 1000 if sheet.thousands or UNIT.search(sheet.heads[i]) else 1 for i in counts}
+        thousands = {i for i in counts if sheet.thousands or UNIT.search(sheet.heads[i])}
+        units = {i: 1000 if i in thousands - sheet.persons else 1 for i in counts}
         keys: dict[tuple[tuple[str, str], ...], None] = {}
         absent = choices.get("absent") == "zero"
         plain = self.trees.keys().isdisjoint(names)
@@ -88,13 +89,9 @@ class _SheetCells(SheetColumns):
         parts = [p.rstrip(":") for p in label.split(PATH)][common:]
         kinds = [heading_kind(p, d, name) for d, p in enumerate(parts, 1)]
         for depth, part in enumerate(parts):  # a total is of the variable that stands beside it
-            others = at_depth.get(depth, {""})
-            if (
-                total_word(part) == 2
-                and len(others) == 1
-                and (kind := min(others).strip(" 123456789"))
-            ):
-                kinds[depth] = kind
+            options = at_depth.get(depth, set())
+            if total_word(part) == 2 and len(options) == 1 and not min(options).startswith(" "):
+                kinds[depth] = min(options)
         self.rules.kinds |= {*kinds}
         return {self.rules.columns.get(k, k): p for k, p in zip(kinds, parts, strict=True)}
 

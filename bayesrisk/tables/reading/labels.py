@@ -13,7 +13,8 @@ from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.nested import REST, Nesting, adds_up, exclusive
+from bayesrisk.tables.reading.nested import REST, Nesting, adds_up
+from bayesrisk.tables.reading.parts import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import (

@@ -5,12 +5,12 @@ label with the parts of another one, which nobody can have.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.parts import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import SOME, interval, is_date, key, listing, sex, total_word
@@ -85,8 +85,8 @@ def _pair(
         inside = codes[:, i] > 0
         for o, outer in enumerate(names):
             # Parts of a total, called so, are within no label, and stay in their variable.
-            some = [bool(SOME.match(texts[inner].get(k, ""))) for k in coded.spellings[inner]]
-            below = inside & ((codes[:, o] > 0) | ~np.array(some)[codes[:, i]])
+            called = [bool(SOME.match(texts[inner].get(k, ""))) for k in coded.spellings[inner]]
+            below = inside & ((codes[:, o] > 0) | ~np.array(called)[codes[:, i]])
             if o == i or outer in nesting.separate or not codes[below, o].all() or not below.any():
                 continue
             pairs = np.unique(codes[below][:, [o, i]], axis=0)
@@ -147,14 +147,6 @@ def _merged(
     nesting.outer[inner] = outer
     nesting.separate.update({inner} if separate else ())
     return [cell._replace(labels=labels(cell, separate)) for cell in cells]
-
-
-def exclusive(parts: Sequence[str]) -> bool:
-    """Return whether parts exclude each other by what they mean: sexes, or groups of ages."""
-    ends = sorted(end for part in parts if (end := interval(part)) and end[0] < end[1])
-    apart = len(ends) == len(parts) and all(a[1] < b[0] for a, b in pairwise(ends))
-    sexes = {sex(SOME.sub("", part).strip(" :,")) for part in parts}
-    return apart or len(sexes - {None}) == len(parts)
 
 
 def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:

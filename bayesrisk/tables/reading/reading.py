@@ -20,7 +20,7 @@ from bayesrisk.tables._grammar import Part
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, RoundingSpec, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
-from bayesrisk.tables.reading.laws import Value, between, values
+from bayesrisk.tables.reading.laws import Value, range_value, values
 from bayesrisk.tables.reading.nested import Nesting, nested
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets
@@ -230,15 +230,15 @@ def _limits(
     for cell, value in zip(cells, meanings, strict=True):
         places.add(place(cell.labels))
         for inner in [name for name in separate if name in cell.labels]:
-            label, (name, parent) = cell.labels[inner], nesting.parent(cell, inner)
-            labels = frozenset(cell.labels.items())
-            stated[labels] = min(value.ends[1], stated.get(labels, UNBOUNDED))
+            part, (name, parent) = cell.labels[inner], nesting.parent(cell, inner)
+            spelled = frozenset(cell.labels.items())
+            stated[spelled] = min(value.ends[1], stated.get(spelled, UNBOUNDED))
             whole = (name, key(parent))
             if not name or whole[1] in variables_[name].totals:
                 whole = ("", "")
-            if whole[0] or SOME.match(label):
-                wholes.setdefault(whole, {}).setdefault(inner, {})[label] = None
-    for (name, parent), parts in wholes.items():
+            if whole[0] or SOME.match(part):
+                wholes.setdefault(whole, {}).setdefault(inner, {})[part] = None
+    for (name, parent), parts_by_name in wholes.items():
         one = variables_.get(name)
         group = () if one is None or one.separate else one.groups.get(parent, ())
         rest = () if one is None else tuple(i for i in range(len(one.labels)) if i not in group)
@@ -246,28 +246,31 @@ def _limits(
             label = f"not {one.first[parent]}"
             one.groups[key(label)] = rest
             one.names.setdefault(rest, label)
-            for inner, part in ((inner, part) for inner, some in parts.items() for part in some):
-                labels = {name: label, inner: part}
-                yield Cell("", 0, "", labels, "0"), Value(TrueCounts(), 0, kind="exact")
-    every: dict[tuple[str, str], list[tuple[Cell, int]]] = {whole: [] for whole in wholes}
+            for inner, part in ((n, part) for n, parts in parts_by_name.items() for part in parts):
+                nobody = {name: label, inner: part}
+                yield Cell("", 0, "", nobody, "0"), Value(TrueCounts(), 0, kind="exact")
+    cells_of_whole: dict[tuple[str, str], list[tuple[dict[str, str], int]]] = {
+        w: [] for w in wholes
+    }
     for cell, value in zip(cells, meanings, strict=True):
-        pairs = [(name, key(label)) for name, label in cell.labels.items()]
-        for whole in [pair for pair in (("", ""), *pairs) if pair in every]:
-            every[whole].append((cell, value.ends[1]))
-    for whole, parts in wholes.items():
-        for inner, some in parts.items():
+        pairs = [("", ""), *((name, key(label)) for name, label in cell.labels.items())]
+        for whole in [pair for pair in pairs if pair in wholes and value.ends[1] < UNBOUNDED]:
+            cells_of_whole.setdefault(whole, []).append((cell.labels, value.ends[1]))
+    for whole, parts_by_name in wholes.items():
+        for inner, parts in parts_by_name.items():
             free = {"", *variables_[inner].totals}
-            known = [(cell.labels, high) for cell, high in every[whole] if high < UNBOUNDED]
-            known = [one for one in known if key(one[0].get(inner, "")) in free]
-            if len(known) * len(some) > _MOST_LIMITS:
+            limits = [
+                one for one in cells_of_whole.get(whole, ()) if key(one[0].get(inner, "")) in free
+            ]
+            if len(limits) * len(parts) > _MOST_LIMITS:
                 continue
-            for (labels, high), part in itertools.product(known, some):
-                part_labels = {**labels, inner: part}
-                same = frozenset(part_labels.items())
-                if high < stated.get(same, UNBOUNDED) and place(part_labels) in places:
-                    stated[same] = high
-                    bound = Cell("", 0, "", part_labels, f"at most {high}")
-                    yield bound, between(0, high, RoundingSpec(3, "nearest"))
+            for (labels, high), part in itertools.product(limits, parts):
+                inside = {**labels, inner: part}
+                spelled = frozenset(inside.items())
+                if high < stated.get(spelled, UNBOUNDED) and place(inside) in places:
+                    stated[spelled] = high
+                    bound = Cell("", 0, "", inside, f"at most {high}")
+                    yield bound, range_value(0, high, RoundingSpec(3, "nearest"))
 
 
 def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: ReadingRules) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from bayesrisk.tables.likelihoods import (
     TrueCounts,
 )
 from bayesrisk.tables.reading.sheet import PATH, Sheet
-from bayesrisk.tables.reading.texts import key, listing, number_range
+from bayesrisk.tables.reading.texts import key, number_range
 
 _CHOICES = {
     "totals": ("complete", "partial", "separate"),
@@ -145,12 +145,6 @@ class ReadingRules:
         if name not in self.choices:
             self.questions[name] = guess, text
         return self.choices.get(name, guess)
-
-    def ask_parts(self, paths: Iterable[str]) -> bool:
-        """Return whether parts are of what stands before them, as their paths say; ask about it."""
-        texts = [" of ".join(map(repr, path.split(PATH)[::-1])) for path in dict.fromkeys(paths)]
-        text = f"each is a part of what stands before it: {listing(texts, 60)}"
-        return bool(texts) and self.ask("parts", "above", text) == "above"
 
     @property
     def all(self) -> dict[str, str]:

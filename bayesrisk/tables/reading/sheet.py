@@ -16,9 +16,7 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.grids import Grid, text_grid, workbook_grid
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
-    SOME,
     WHOLE,
-    interval,
     is_date,
     is_mark,
     noted,
@@ -53,7 +51,8 @@ class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
     ``part`` says which sheet of a workbook it is, ``thousands`` whether a title or a note says that
-    all counts are in units of 1,000.
+    all counts are in units of 1,000, and ``persons`` of which columns such counts, with decimals,
+    are written out in persons.
     """
 
     name: str
@@ -62,6 +61,7 @@ class Sheet(NamedTuple):
     left: list[tuple[int, str, str]]
     part: str = ""
     thousands: bool = False
+    persons: frozenset[int] = frozenset()
 
     @property
     def title(self) -> str:
@@ -447,26 +447,3 @@ def _with_paths(body: Grid, depths: Sequence[int], column: int) -> Grid:
         text = PATH.join(text for _, text in path) if row[column] else ""
         rows.append((i, [*row[:column], text, *row[column + 1 :]]))
     return rows
-
-
-def part_paths(texts: Sequence[str], numbers: Sequence[Sequence[str]]) -> dict[int, str]:
-    """Return paths of texts such as "of which: lung", below the last other text before them.
-
-    Empty where these cannot be parts of that: a number beside one is larger, or texts stand in
-    the order of the alphabet.  ``numbers`` has the texts beside each one.
-    """
-    paths, above, before = dict[int, str](), "", list[str]()
-    for position, text in enumerate(texts):
-        if not text or not SOME.match(text):
-            above, before = (text, list(numbers[position])) if text else (above, before)
-        elif above and not (interval(above) and interval(text)):  # ages within others
-            paths[position] = f"{above}{PATH}{text}"
-            ends = [
-                (number_range(a), number_range(b))
-                for a, b in zip(numbers[position], before, strict=True)
-            ]
-            if any(a and b and a[0] > b[1] for a, b in ends):
-                return {}
-    spelled = list(dict.fromkeys(map(str.casefold, texts)))
-    several = len({*spelled} - {texts[position].casefold() for position in paths}) > 1
-    return {} if several and spelled == sorted(spelled) else paths

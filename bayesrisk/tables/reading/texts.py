@@ -14,8 +14,8 @@ _MORE, _LESS = r"(?:more|over|above|older|plus)", r"(?:fewer|less|under|below|yo
 _ENDS: dict[str, Callable[..., tuple[int, int]]] = {
     _NUMBER: lambda a: (a, a),
     rf"{_NUMBER} ?(?:-|–|—|to|_) ?{_NUMBER}": lambda a, b: (a, b),
-    rf"(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
-    rf"(?:<=|≤|up to|at most|no more than) ?{_NUMBER}": lambda a: (0, a),
+    rf"(?:n ?)?(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
+    rf"(?:n ?)?(?:<=|≤|up to|at most|no more than) ?{_NUMBER}": lambda a: (0, a),
     rf"(?:>|over|{_MORE} than) ?{_NUMBER}": lambda a: (a + 1, UNBOUNDED),
     rf"(?:>=|≥|at least) ?{_NUMBER}": lambda a: (a, UNBOUNDED),
     rf"{_NUMBER} ?(?:\+|plus|(?:and|or|&) {_MORE})": lambda a: (a, UNBOUNDED),
