@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 
+from bayesrisk.tables.reading.parts import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import PATH, Sheet
 from bayesrisk.tables.reading.sums import judgement
@@ -65,6 +66,9 @@ def wide(
     if len(numeric) == 1 and (names or PATH not in sheet.heads[numeric[0]]):
         return {numeric[0]: {}}
     heads = {i: UNIT.sub("", sheet.heads[i]).strip() or sheet.heads[i] for i in numeric}
+    columns = [[row[i] for _, row in sheet.rows] for i in numeric]
+    paths = part_paths(list(heads.values()), columns, rules)
+    heads |= {numeric[position]: path for position, path in paths.items()}
     parts = _parts(heads)
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]

@@ -12,6 +12,7 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import attributes, heading_words
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
+from bayesrisk.tables.reading.parts import with_parts
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
@@ -99,7 +100,7 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.sheet, self.rules = _counting(in_persons(sheet)), rules
+        self.sheet, self.rules = with_parts(_counting(in_persons(sheet)), rules), rules
         sheet = self.sheet
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         rows = [row for _, row in sheet.rows]
@@ -112,6 +113,7 @@ class SheetColumns:
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
+        sheets = sheets if len(sheets) > 1 else [sheet]
         self.fixed = {
             i: all(head in map(key, s.heads) for s in sheets)
             and _constant(row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head

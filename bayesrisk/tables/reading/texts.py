@@ -148,6 +148,7 @@ def number_range(text: str) -> tuple[int, int] | None:
 
 def interval(label: str) -> tuple[int, int] | None:
     """Return the ages or amounts of a group such as ``Under 5 years``, ``Y_GE65``, ``AGE15T19``."""
+    label = SOME.sub("", label).strip(" :,")
     if match := re.fullmatch(r"(?:age)?(\d\d?)(?:t|_)(\d\d)", label.strip(), re.IGNORECASE):
         return (int(match[1]), int(match[2])) if int(match[1]) <= int(match[2]) else None
     text = " ".join(_AGE.sub("", key(label)).split())

@@ -162,7 +162,7 @@ def variables_of(said):
             "year,Indicator,Count\n2015,Reviews lodged,46\n2015,Percentage upheld,91.3\n"
             "2016,Reviews lodged,31\n2016,Percentage upheld,x\n",
             {},
-            {"year": {"2015", "2016"}, "indicator": {"Reviews lodged"}},
+            {"year": {"2015", "2016"}},  # the indicator is the same in all others
         ),
         # Rows of one text are headings of those below, where an empty row stands before each.
         (
@@ -243,7 +243,6 @@ def variables_of(said):
                 "week": {"7 May", "14 May", "21 May"},
                 "group": {"A", "B"},
                 "dose": {"1", "2"},
-                "form": {"Number"},
             },
         ),
         # An age group by its short name; years without counts at the end.
