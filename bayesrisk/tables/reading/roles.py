@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_period
+from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_measure, is_period
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
 from bayesrisk.tables.reading.parts import with_parts
@@ -54,14 +54,6 @@ _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_OTHERS = re.compile(
-    r"pop( (cnt|count|size))?|"
-    r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
-    r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
-    r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|households?|change|"
-    r"difference|moe|margin of error|se|standard error|ci|"
-    r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper"
-)
 _MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 #: Numbers that may be labels, if they tell rows apart.
@@ -146,8 +138,11 @@ class SheetColumns:
             return False
         return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
-    def _adds_up(self, i: int) -> bool:
-        """Return whether a column is the sum of some beside it, or one of those of a sum."""
+    def _adds_up(self, i: int, *, whole: bool = False) -> bool:
+        """Return whether a column is the sum of some beside it, or one of those of a sum.
+
+        If ``whole``, it is the sum itself, which may miss in some rows.
+        """
         near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
         columns = [self.numbers[j] for j in near]
         column_number, last = i - near[0], len(columns)
@@ -157,9 +152,9 @@ class SheetColumns:
             parts = columns[first:end]
             if len(parts) < 2 or not (end == total or first == total + 1):
                 continue
-            if column_number != total and not first <= column_number < end:
+            if column_number != total and (whole or not first <= column_number < end):
                 continue
-            if all(map(any, parts)) and _sums_hold(columns[total], parts):
+            if all(map(any, parts)) and _sums_hold(columns[total], parts, most=whole):
                 return True
         return False
 
@@ -193,8 +188,10 @@ class SheetColumns:
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
         ):
             return _ROWS
-        other = _OTHERS.fullmatch(re.sub(r"(?<=[a-z])\d$", "", head))  # "Population2": a note
-        if other and not (total_word(head) == 2 and self._adds_up(i)):
+        if is_measure(head, self.heads) and not (
+            self._adds_up(i, whole=True) if "pop" in head else
+            total_word(head) == 2 and self._adds_up(i)
+        ):  # fmt: skip
             return "a measure of something else"
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
@@ -564,16 +561,19 @@ def _is_group(head: str) -> bool:
     return interval(head) is not None and not head.isdecimal()
 
 
-def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]]) -> bool:
-    """Return whether parts add up to each known total, and two totals or more are known."""
-    sums = set[int]()
+def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]], *, most: bool) -> bool:
+    """Return whether parts add up to each known total, or to most, of two or more."""
+    sums, missed = set[int](), 0
     for whole, *row in zip(total, *parts, strict=False):
         if whole <= 0 or min(row) < 0:
             continue
         if whole != sum(row):
-            return False
-        sums.add(whole)
-    return len(sums) > 1
+            missed += 1
+            if not most:
+                return False
+        else:
+            sums.add(whole)
+    return len(sums) > 1 and 4 * missed <= len(sums)
 
 
 def _blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:

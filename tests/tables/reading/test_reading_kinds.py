@@ -1052,3 +1052,27 @@ def test_places_too_many_for_one_table_are_taken_each_by_itself(tmp_path, monkey
     assert said.separate == ("place label",)
     assert said.questions["totals.place label"][0] == "separate"
     assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [5, 5]
+
+
+def test_sums_say_that_a_population_is_counted_and_se_is_a_word_of_labels(tmp_path):
+    """The population of one place has others, too; those in special education are whole numbers."""
+    text = "place,population,asian_pop,black_pop,se_pop\n" + "".join(
+        f"{w},{i * 9 + 4 * i + (i == 3)},{i * 9},{4 * i},{i % 4}\n" for i, w in enumerate(WARDS, 2)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"population", "asian_pop", "black_pop", "se_pop"} in variables_of(said).values()
+
+
+@pytest.mark.parametrize("heads", ["people,SE", "people,SE people", "people,people (SE)"])
+def test_standard_errors_are_no_counts(heads, tmp_path):
+    text = f"place,{heads}\n" + "".join(f"{w},{i * 91},{i * 3 + 5}\n" for i, w in enumerate(WARDS))
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {*said.cells["stated"]} == {str(i * 91) for i in range(6)}
+
+
+def test_a_population_beside_a_difference_is_no_count(tmp_path):
+    text = "place,cases,others,population\n" + "".join(
+        f"{w},{i * 3},{i * i},{i * 101 + 7}\n" for i, w in enumerate(WARDS, 2)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"cases", "others"} in variables_of(said).values()
