@@ -1,6 +1,7 @@
 """Kinds of misreading that random layouts and published files showed, each in a small table."""
 
 import datetime
+import re
 
 import numpy as np
 import openpyxl
@@ -1076,3 +1077,17 @@ def test_a_population_beside_a_difference_is_no_count(tmp_path):
     )
     said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
     assert {"cases", "others"} in variables_of(said).values()
+
+
+def test_all_columns_with_blank_labels_are_named_at_once(tmp_path):
+    """With what the refusal says to write the table is read."""
+    text = "level,school,kind,sex,n\nNation,,,F,90\nNation,,,M,80\n" + "".join(
+        f"School,{w},{kind},{s},{i * 3 + k}\n"
+        for i, w in enumerate(WARDS, 1) for kind in ("Old", "New") for k, s in enumerate("FM")
+    )  # fmt: skip
+    with pytest.raises(DataError, match=r"row 2, column 'school'") as caught:
+        read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    columns = re.findall(r"columns\.(\w+)=ignored", str(caught.value))
+    assert columns == ["school", "kind"]
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "blank": "total"})
+    assert variables_of(said)["school"] == {*WARDS}
