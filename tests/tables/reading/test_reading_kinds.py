@@ -1090,4 +1090,4 @@ def test_all_columns_with_blank_labels_are_named_at_once(tmp_path):
     columns = re.findall(r"columns\.(\w+)=ignored", str(caught.value))
     assert columns == ["school", "kind"]
     said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "blank": "total"})
-    assert variables_of(said)["school"] == {*WARDS}
+    assert variables_of(said)["school"] >= {*WARDS}
