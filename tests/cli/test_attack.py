@@ -17,6 +17,8 @@ import bayesrisk as br
 from bayesrisk import PublishedTables
 from bayesrisk.reconstruction import check_proof
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 LAYOUTS = Path(__file__).parents[1] / "files" / "layouts"
 CLINIC = [str(LAYOUTS / "clinic-age.csv"), str(LAYOUTS / "clinic-diagnosis.csv")]
 READ = ["counts=exact", "totals=complete", "columns.age group=age", "columns.category 1=diagnosis"]

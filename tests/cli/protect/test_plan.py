@@ -11,6 +11,8 @@ import pytest
 import bayesrisk as br
 from bayesrisk.cli.protect.plan import time_left
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 TOWN = ["sample:small-town", "--tables", "sample:small-town"]
 RULES = ["--rule", "identity", "--rule", "nearest-5", "--rule", "rounding:base=7,method=nearest",
          "--rule", "unpublished"]  # fmt: skip
