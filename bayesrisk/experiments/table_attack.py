@@ -284,7 +284,8 @@ class _Attack:
         """Say how many hidden counts follow, and keep the ends of all."""
         keys = ["place", "table", "cell"]
         # A cell that a place publishes under another law, or not at all, is no hidden count of it.
-        stated = self.reading.cells[keys].rename(columns={"place": "geoid"})
+        frame = self.reading.cells[self.reading.cells["file"] != ""]  # others are premises
+        stated = frame[keys].rename(columns={"place": "geoid"})
         published = bounds.counts.merge(stated, on=["geoid", *keys[1:]])
         bounds = replace(bounds, counts=published)
         self.facts = bounds.facts
@@ -302,9 +303,7 @@ class _Attack:
         counts = bounds.counts.rename(columns={"geoid": "place"})
         columns = [*keys, "low_stated", "high_stated", "low", "high", "status"]
         columns += [c for c in self.certificates.column if c in counts]
-        self.frames["bounds"] = self.reading.cells.merge(counts[columns], on=keys).drop(
-            columns=keys
-        )
+        self.frames["bounds"] = frame.merge(counts[columns], on=keys).drop(columns=keys)
 
     def _many(self, places: int) -> str:
         """Say why records are not looked for in so many places, which labels may have made."""

@@ -593,11 +593,11 @@ def write_csv(tables: Content, folder: Path) -> dict[str, str]:
             pieces = (_slices(tables, key, whole=_is_whole(tables, key)) for key in keys)
             stream.write(f"level,place,{'name,' if geography.names else ''}cell,count\n".encode())
             for piece in chain.from_iterable(pieces):
-                shown = piece.drop_columns("table")
+                rows = piece.drop_columns("table")
                 if geography.names:
-                    names = pa.array(geography.named(shown["geoid"].to_pylist()), pa.string())
-                    shown = shown.add_column(2, "name", names)
-                stream.write(csv_rows(shown))
+                    places = pa.array(geography.named(rows["geoid"].to_pylist()), pa.string())
+                    rows = rows.add_column(2, "name", places)
+                stream.write(csv_rows(rows))
         files[file] = f"table {name}" + f" at {', '.join(key[0] for key in keys)}"
     return files
 

@@ -504,12 +504,12 @@ class Workload:
         places = Schema.named(home, geography=geography).geography
         if levels is None:
             levels = [level for level in usual if level in places.levels]
-        asked = check.texts(levels, "levels")
-        if not asked:
+        names = check.texts(levels, "levels")
+        if not names:
             raise ArgumentError("levels", "must be at least one", shown="none")
-        for level in asked:
+        for level in names:
             places.rank(level)
-        return _built_in(name, asked, geography)
+        return _built_in(name, names, geography)
 
 
 @cache

@@ -68,12 +68,12 @@ def test_nothing_is_said_of_records_of_labels_for_which_none_were_found():
 def test_one_label_without_records_is_one_and_labels_with_commas_are_quoted():
     rows = [("Total", g, n) for g, n in (("F", 11), ("M", 9), ("Total", 20))]
     rows += [("Elm, B", g, n) for g, n in (("F", 5), ("M", 4), ("Total", 9))]
-    rows += [("of whom new", "F", 3)]
+    rows += [("of new homes", "F", 3)]
     frame = pd.DataFrame(rows, columns=["ward", "sex", "n"])
     found = br.attack(frame, accept=True, counts="exact", totals={"ward": "separate"})
     text = next(str(t) for t in found.sentences if str(t).startswith("Records were found"))
     assert "20 of Total, 9 of 'Elm, B'" in text
-    assert "one other label ('of whom new')" in text
+    assert "one other label ('of new homes')" in text
     assert len(found.frames["records"]) == 29
 
 

@@ -14,6 +14,7 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.nested import REST, Nesting, adds_up
+from bayesrisk.tables.reading.parts import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import (
@@ -85,7 +86,7 @@ class TableVariable:
     @property
     def exclusive(self) -> bool:
         """Whether labels exclude each other by what they mean: sexes, or groups of ages."""
-        return self.intervals or all(map(sex, self.labels))
+        return self.intervals or all(map(sex, self.labels)) or exclusive(self.labels)
 
     @property
     def exhaustive(self) -> bool:

@@ -162,7 +162,7 @@ def variables_of(said):
             "year,Indicator,Count\n2015,Reviews lodged,46\n2015,Percentage upheld,91.3\n"
             "2016,Reviews lodged,31\n2016,Percentage upheld,x\n",
             {},
-            {"year": {"2015", "2016"}, "indicator": {"Reviews lodged"}},
+            {"year": {"2015", "2016"}},  # the indicator is the same in all others
         ),
         # Rows of one text are headings of those below, where an empty row stands before each.
         (
@@ -243,7 +243,6 @@ def variables_of(said):
                 "week": {"7 May", "14 May", "21 May"},
                 "group": {"A", "B"},
                 "dose": {"1", "2"},
-                "form": {"Number"},
             },
         ),
         # An age group by its short name; years without counts at the end.
@@ -790,3 +789,86 @@ def test_a_base_is_guessed_from_enough_numbers(counts, guess):
     labels = [*"abcdef"[: len(counts) - 1], "Total"]
     frame = pd.DataFrame({"ward": labels, "n": counts})
     assert read_layouts(frame_sheets(frame), {}).rules["counts"] == guess
+
+
+def stated_bounds(said):
+    """Return the bounds of counts, with the text of each."""
+    bounds = count_bounds(PublishedTables(*said.accepted().parts))
+    assert not bounds.conflict
+    counts = bounds.counts.rename(columns={"geoid": "place"})
+    return said.cells.merge(counts, on=["place", "table", "cell"]).set_index("stated")
+
+
+def test_thousands_with_decimals_are_written_out(tmp_path):
+    text = "area,Men ('000),Women ('000),Persons ('000)\nX,1.2,1.3,2.5\nY,2.0,2.2,4.2\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "nearest-100"})
+    # 1.2 thousand is rounded from 1,150 to 1,249.
+    ends = stated_bounds(said)[["low_stated", "high_stated"]]
+    assert ends.loc["1200"].tolist() == [1150, 1249]
+    assert ends.loc["2500"].tolist() == [2450, 2549]
+
+
+@pytest.mark.parametrize("mark", ["n<10", "N<10", "n < 10", "n<=9"])
+def test_marks_that_count_n_are_ranges(mark):
+    assert number_range(mark) == (0, 9)
+
+
+@pytest.mark.parametrize(
+    "heading", ["CONF_STATUS", "OBS_CONF", "Data status", "suppression status"]
+)
+def test_flags_beside_counts_are_no_labels(heading, tmp_path):
+    text = f"sex,OBS_VALUE,{heading}\nF,3,F\nM,,C\nTotal,5,F\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert variables_of(said) == {"sex": {"F", "M"}}
+    assert stated_bounds(said).loc["C", ["low", "high"]].tolist() == [2, 2]
+
+
+def test_headings_are_a_tree_where_each_part_has_its_whole(tmp_path):
+    heads = ["Total: All people", "Asian", "Asian: Indian", "Asian: Other", "White"]
+    rows = [(20, 12, 8, 100), (8, 3, 5, 80), (41, 22, 19, 60), (33, 31, 2, 54), (16, 9, 7, 81)]
+    text = "area," + ",".join(f"Group: {h}" for h in heads) + "\n"
+    text += "".join(
+        f"{n},{r[0] + r[3]},{','.join(map(str, r))}\n" for n, r in zip(WARDS, rows, strict=False)
+    )
+    said = read_layouts([sheet_of(tmp_path, text.replace(",16,9,7,", ",16,9,..,"))], {})
+    assert variables_of(said)["category 1"] == {"Asian", "Asian: Indian", "Asian: Other", "White"}
+    assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [7, 7]
+
+
+def test_a_heading_that_begins_all_others_counts_all(tmp_path):
+    text = "area,Home,Home: Owned,Home: Rented\nX,12,5,7\nY,30,13,17\nZ,50,22,..\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"totals": "complete"})
+    assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [28, 28]
+
+
+def test_headings_are_no_tree_where_a_whole_is_missing(tmp_path):
+    text = "area,G: Total,G: Asian: Indian,G: White: Irish,G: White\nX,20,12,8,9\nY,30,3,5,7\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert variables_of(said)["category 1"] >= {"G: Asian: Indian", "G: White: Irish"}
+
+
+BLANK = """work,sex,home,n
+Paid,Male,North,104
+,,South,88
+,Female,North,97
+,,South,..
+Unpaid,Male,North,23
+,,South,17
+,Female,North,31
+,,South,22
+"""
+
+
+def test_blank_labels_repeat_those_above_where_rows_are_equal_else(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, BLANK)], {"counts": "exact"})
+    assert said.questions["blank"][0] == "above"
+    cells = said.accepted().cells.set_index("stated")
+    assert cells.loc["..", ["work", "sex", "home"]].tolist() == ["Paid", "Female", "South"]
+    assert cells.loc["23", ["work", "sex", "home"]].tolist() == ["Unpaid", "Male", "North"]
+
+
+@pytest.mark.parametrize("row", ["Paid,,North,201\n", ",Male,North,104\n"])
+def test_blank_labels_that_may_count_all_are_not_filled(row, tmp_path):
+    text = "work,sex,home,n\nPaid,Male,North,104\nPaid,Female,North,97\nUnpaid,Male,North,23\n"
+    with pytest.raises(DataError, match=r"row 5, column '(sex|work)'"):
+        read_layouts([sheet_of(tmp_path, text + row)], {})
