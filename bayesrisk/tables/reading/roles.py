@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.attributes import attributes, heading_words
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
 from bayesrisk.tables.reading.parts import with_parts
@@ -194,7 +195,10 @@ class SheetColumns:
             any(map(is_mark, texts)) or self._adds_up(i)
         ):
             return "a period"
-        if _IDENTIFIER.fullmatch(head) and not any(map(is_mark, texts)):  # codes are not withheld
+        marks = {t for t in texts if is_mark(t)}  # codes are not withheld, but all may have a word
+        if self._identifier(i) and all(
+            any(total_word(t) == 2 for t in row) for _, row in self.sheet.rows if row[i] in marks
+        ):
             return "codes"
         steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
         every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
@@ -340,6 +344,12 @@ class SheetColumns:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
         doubts = {i: self.doubt(i, words) for i in numeric}
+        same = self._attributes(doubts, names)
+        if any(i not in same and doubts[i] in ("", _SPELLED) for i in numeric):
+            apart = [i for i in same if len(self.row_counts[i]) == 1 and not self.fixed[i]]
+            doubts |= dict.fromkeys(apart, "codes")  # of several files, each has its own
+            self.reasons |= {i: text for i, text in same.items() if i not in apart}
+            numeric = [i for i in numeric if i not in self.reasons]
         if all(doubt in _LABELS for doubt in doubts.values()):  # counts that rise with the years
             doubts |= dict.fromkeys([i for i in numeric if doubts[i] == _SPELLED][-1:], "")
         rest = [i for i in numeric if not doubts[i]]
@@ -372,6 +382,23 @@ class SheetColumns:
             else:
                 self.reasons[i] = doubts[i] or "other counts"
         return chosen
+
+    def _attributes(self, doubts: Mapping[int, str], names: Mapping[int, str]) -> dict[int, str]:
+        """Return of columns that are numbers of labels what they are."""
+        labels = [*names, *(i for i, d in doubts.items() if d in _LABELS and d != _SPELLED)]
+        perhaps = [
+            i for i, doubt in doubts.items()
+            if doubt in ("", _SPELLED) and not _COUNT.fullmatch(self.heads[i])
+        ]  # fmt: skip
+        columns = self.columns
+        if self.points:
+            columns = [[re.sub(r"(?<=\d)\.(?=\d)", "", t) for t in c] for c in columns]
+        results = attributes(columns, self.sheet.heads, perhaps, labels) if labels else {}
+        return {i: text for i, text in results.items() if not self._adds_up(i)}
+
+    def _identifier(self, i: int) -> bool:
+        """Return whether the heading of a column says that it holds codes."""
+        return _IDENTIFIER.fullmatch(heading_words(self.sheet.heads[i])) is not None
 
     def _repeats(self, i: int) -> int:
         """Return in how many rows a column has a text that stands above already."""
@@ -423,7 +450,7 @@ class SheetColumns:
         """Return the rank of a column as a spelling: codes come last, and texts of capitals."""
         texts = {t for t in self.columns[i] if t}
         words = sum(map(str.islower, "".join(texts)))
-        return bool(_IDENTIFIER.fullmatch(self.heads[i])), -words, i
+        return self._identifier(i), -words, i
 
     def _refuse_same(self, counts: Mapping[int, dict[str, str]]) -> None:
         """Refuse two columns that count the same records, and more counts than can be read."""
