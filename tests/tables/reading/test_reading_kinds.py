@@ -10,7 +10,7 @@ import pytest
 from bayesrisk import PublishedTables
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
-from bayesrisk.tables.reading.reading import read as read_layouts
+from bayesrisk.tables.reading.reading import TableReading, read as read_layouts
 from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
 from bayesrisk.tables.reading.texts import interval, number_range
 
@@ -872,3 +872,20 @@ def test_blank_labels_that_may_count_all_are_not_filled(row, tmp_path):
     text = "work,sex,home,n\nPaid,Male,North,104\nPaid,Female,North,97\nUnpaid,Male,North,23\n"
     with pytest.raises(DataError, match=r"row 5, column '(sex|work)'"):
         read_layouts([sheet_of(tmp_path, text + row)], {})
+
+
+@pytest.mark.parametrize(
+    ("ages", "labels"),
+    [
+        (["0-17", "18-74", ">75"], {"0-17", "18-74", ">75"}),
+        (["<5", "6-17", "18+"], {"<5", "6-17", "18+"}),
+        (["0-17", "18-75", ">75"], {"0-17", "18-75", ">75"}),
+        (["<5", "5-17", "18+"], {"<5", "5-17", "18+"}),
+        (["0-17", "18-72", ">75"], {"0-17", "18-72", "73-75", ">75"}),  # a gap of years
+    ],
+)
+def test_ages_above_or_below_a_year_leave_no_gap_of_that_year(ages, labels):
+    rows = [*zip(ages, ["4", "*", "7"], strict=True), ("All ages", "20")]
+    frame = pd.DataFrame(rows, columns=["age", "n"])
+    reading = TableReading.from_frame(frame, totals="complete").accepted()
+    assert {*reading.parts[0].schema.attribute("age").labels} == labels
