@@ -265,7 +265,7 @@ class PopulationInParts:
         self._released: dict[tuple[str, str, int, int], Release] = {}
         self._streams: dict[tuple[str, str], str] = {}
         self._pilots: dict[tuple[str, str], Pilot] = {}
-        self._drawn: dict[str, DrawnLaws] = {}
+        self._law_stores: dict[str, DrawnLaws] = {}
         #: By protection, the readings and places that its pilot found to need chains.
         self.too_large: dict[str, dict[tuple[str, str], set[int]]] = {}
 
@@ -520,14 +520,14 @@ class PopulationInParts:
 
     def chained(self, protection: Protection) -> bool:
         """Return whether each target needs chains of its own, by the first one alone."""
-        found = False
+        by_chains = False
         with suppress(BayesRiskError):  # which a shard will raise
             rows = self.shards(1)[0]
             release = self.release(protection, 0, self.target_parts(rows)[0])[1]
             if not is_additive(release.spec):
                 self._try(protection, rows[:1])
-                found = any(self.too_large[protection.name].values())
-        return found
+                by_chains = any(self.too_large[protection.name].values())
+        return by_chains
 
     def pilot(self, protection: Protection) -> Pilot:
         """Return the time of statements about the first targets, kept for each protection."""
@@ -540,30 +540,30 @@ class PopulationInParts:
 
     def take_pilots(self, other: PopulationInParts) -> None:
         """Take what pilots of the same records, of whom others are asked about, have found."""
-        self.too_large, self._drawn = other.too_large, other._drawn
+        self.too_large, self._law_stores = other.too_large, other._law_stores
 
     def _try(self, protection: Protection, rows: IntArray) -> tuple[float, pd.DataFrame]:
         """Return statements about a few targets, and their seconds; laws by chains are kept."""
         too_large = self.too_large.setdefault(protection.name, {})
-        drawn = self._drawn.setdefault(protection.setting, DrawnLaws())
-        drawn.kept, begin = True, time.process_time()
+        law_store = self._law_stores.setdefault(protection.setting, DrawnLaws())
+        law_store.in_pilot, begin = True, time.process_time()
         try:
             frame = self.statements(protection, range(1), rows, too_large)
         finally:
-            drawn.kept = False
+            law_store.in_pilot = False
         return time.process_time() - begin, frame
 
     def _measured(self, protection: Protection) -> Pilot:
         rows, random = self.shards(1)[0], self.randomised(protection)
         first, frame = self._try(protection, rows[:1])  # compiles what is compiled, too
-        too_large, drawn = self.too_large[protection.name], self._drawn[protection.setting]
+        too_large, law_store = self.too_large[protection.name], self._law_stores[protection.setting]
         if not any(too_large.values()):
             # Of a single release all may be for the release, and nothing for the place.
             one = self._try(protection, rows[:1])[0] if random else first
             target = self._try(protection, rows[:3])[0] - one
             target = max(target, 0.0) / max(min(rows.size, 3) - 1, 1)
             pilot = Pilot(0.0, max(one - target, 0.0), target)
-        elif all(without is None for _, without, *_ in drawn.laws):
+        elif all(without is None for _, without, *_ in law_store.laws):
             begin, repeat = time.process_time(), first
             if random:  # another release, for which nothing is kept
                 self.statements(protection, [1], rows[:1], too_large)
@@ -572,7 +572,7 @@ class PopulationInParts:
         else:
             self._try(protection, rows[:_PILOT])
             took = pd.DataFrame(
-                [(*key[:2], seconds) for key, (_, seconds) in drawn.laws.items()],
+                [(*key[:2], seconds) for key, (_, seconds) in law_store.laws.items()],
                 columns=["place", "without", "seconds"],
             )
             alone = took.dropna()
@@ -602,9 +602,9 @@ class PopulationInParts:
             inside = rows[start:stop] - self.survey.rows[part]
             for number in numbers:
                 release, stream = self.release(protection, number, part), self._stream(protection)
-                known = too_large, self._drawn.get(protection.setting)
+                stores = too_large, self._law_stores.get(protection.setting)
                 frame = self.part(part).statements(
-                    protection.name, stream, number, *release, inside, *known
+                    protection.name, stream, number, *release, inside, *stores
                 )
                 frames.append(frame)
         return pd.concat(frames, ignore_index=True)

@@ -186,7 +186,7 @@ def _count(
     right_weight: FloatArray,
     span: IntArray,
 ) -> int:
-    """Return how many pairs of states have a weight."""
+    """Return the number of pairs of states that have a weight."""
     sums, number = np.empty(rows.closed.size, np.int64), 0
     for i in range(left_weight.size):
         for j in range(span[0, i], span[1, i]):

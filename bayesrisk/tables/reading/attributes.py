@@ -81,11 +81,11 @@ def _follows(column: IntArray, group: IntArray) -> bool:
 
 
 def _repeated(column: IntArray, group: IntArray, bits: FloatArray) -> float:
-    """Return how many bits the numbers say that stand in a group already; 0 if many are others."""
+    """Return the bits of the numbers that a group has already; 0 if many are others."""
     first, number = _firsts(column, group)
-    again = (number == column) & (first < np.arange(len(group))) & (bits > 0)
-    few = _FEW * int((number != column).sum()) <= int(again.sum())  # two places of one name
-    return float(bits[again].sum()) if few else 0.0
+    repeats = (number == column) & (first < np.arange(len(group))) & (bits > 0)
+    few = _FEW * int((number != column).sum()) <= int(repeats.sum())  # two places of one name
+    return float(bits[repeats].sum()) if few else 0.0
 
 
 def _without_one(codes: dict[int, IntArray]) -> Iterator[tuple[int, IntArray]]:

@@ -344,11 +344,11 @@ class SheetColumns:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
         doubts = {i: self.doubt(i, words) for i in numeric}
-        same = self._attributes(doubts, names)
-        if any(i not in same and doubts[i] in ("", _SPELLED) for i in numeric):
-            apart = [i for i in same if len(self.row_counts[i]) == 1 and not self.fixed[i]]
-            doubts |= dict.fromkeys(apart, "codes")  # of several files, each has its own
-            self.reasons |= {i: text for i, text in same.items() if i not in apart}
+        attributes = self._attributes(doubts, names)
+        if any(i not in attributes and doubts[i] in ("", _SPELLED) for i in numeric):
+            codes = [i for i in attributes if len(self.row_counts[i]) == 1 and not self.fixed[i]]
+            doubts |= dict.fromkeys(codes, "codes")  # of several files, each has its own
+            self.reasons |= {i: text for i, text in attributes.items() if i not in codes}
             numeric = [i for i in numeric if i not in self.reasons]
         if all(doubt in _LABELS for doubt in doubts.values()):  # counts that rise with the years
             doubts |= dict.fromkeys([i for i in numeric if doubts[i] == _SPELLED][-1:], "")

@@ -935,7 +935,8 @@ def test_a_number_of_labels_of_two_columns_is_no_count(tmp_path):
 def test_two_places_of_one_name_have_two_numbers(tmp_path):
     """Of 40 schools with 3 rows each two have one name; the numbers are no counts all the same."""
     text = "School,Unit,Action,White,Black\n" + "".join(
-        f"{'Hill' if n in (3, 4) else f'School {n}'},{37 * n % 83},{action},{n % 7 + i},{n % 5 * i}\n"
+        f"{'Hill' if n in (3, 4) else f'School {n}'},{37 * n % 83},{action},"
+        f"{n % 7 + i},{n % 5 * i}\n"
         for n in range(1, 41)
         for i, action in enumerate(["Warned", "Sent home", "Moved"])
     )
@@ -996,3 +997,20 @@ def test_a_word_among_codes_beside_a_total_is_no_withheld_count(tmp_path):
 def test_counts_that_are_the_same_in_several_rows_are_counts(text, heads, tmp_path):
     said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
     assert any(heads <= labels for labels in variables_of(said).values())
+
+
+@pytest.mark.parametrize(
+    ("ages", "labels"),
+    [
+        (["0-17", "18-74", ">75"], {"0-17", "18-74", ">75"}),
+        (["<5", "6-17", "18+"], {"<5", "6-17", "18+"}),
+        (["0-17", "18-75", ">75"], {"0-17", "18-75", ">75"}),
+        (["<5", "5-17", "18+"], {"<5", "5-17", "18+"}),
+        (["0-17", "18-72", ">75"], {"0-17", "18-72", "73-75", ">75"}),  # a gap of years
+    ],
+)
+def test_ages_above_or_below_a_year_leave_no_gap_of_that_year(ages, labels):
+    rows = [*zip(ages, ["4", "*", "7"], strict=True), ("All ages", "20")]
+    frame = pd.DataFrame(rows, columns=["age", "n"])
+    reading = TableReading.from_frame(frame, totals="complete").accepted()
+    assert {*reading.parts[0].schema.attribute("age").labels} == labels
