@@ -7,7 +7,7 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from bayesrisk import PublishedTables
+from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read as read_layouts
