@@ -1075,6 +1075,6 @@ def test_names_are_labels_rather_than_their_numbers(tmp_path):
 
 @pytest.mark.parametrize("note", ["[note 2]", "[Note 2, 3]", "[footnote a]", "[notes 1 and 2]"])
 def test_a_reference_to_a_note_is_no_part_of_a_heading(note, tmp_path):
-    text = f"code,Home {note},Men {note},Women\nE1,Ash,4,5\nE2,Elm,6,7\n"
+    text = f"code;Home {note};Men {note};Women\nE1;Ash;4;5\nE2;Elm;6;7\n"
     said = read_layouts([sheet_of(tmp_path, text)], {})
     assert variables_of(said) == {"home": {"Ash", "Elm"}, "sex": {"Men", "Women"}}
