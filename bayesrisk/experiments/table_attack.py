@@ -39,6 +39,7 @@ from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reco
 from bayesrisk.reconstruction.records.solve import LIMIT_REACHED
 from bayesrisk.release import Release
 from bayesrisk.tables import PublishedTables, Workload
+from bayesrisk.tables._grammar import parse_codes
 from bayesrisk.tables.reading.reading import TableReading
 
 #: Combinations of all variables that are bounded, and places in which records are looked for, at
@@ -481,9 +482,10 @@ class _Attack:
             self.rest.append("Likely records were not found: chains of a short pilot disagree.")
             return
         for attribute in schema.attributes:
-            ends = [str(text).partition("-") for text in ranked[attribute.name]]
-            groups = [attribute.labels[int(a) : int(b or a) + 1] for a, _, b in ends]
-            ranked[attribute.name] = [" or ".join(group) for group in groups]
+            groups = [parse_codes(text, attribute) for text in ranked[attribute.name]]
+            ranked[attribute.name] = [
+                " or ".join(attribute.labels[code] for code in group) for group in groups
+            ]
         high = int((ranked["probability"] >= 0.9).sum())
         number = f"{high:,}{' or more' * (high == _LIKELY)}"
         self.rest.append(
