@@ -39,6 +39,7 @@ from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reco
 from bayesrisk.reconstruction.records.solve import LIMIT_REACHED
 from bayesrisk.release import Release
 from bayesrisk.tables import PublishedTables, Workload
+from bayesrisk.tables._grammar import parse_codes
 from bayesrisk.tables.reading.reading import TableReading
 
 #: Combinations of all variables that are bounded, and places in which records are looked for, at
@@ -284,7 +285,8 @@ class _Attack:
         """Say how many hidden counts follow, and keep the ends of all."""
         keys = ["place", "table", "cell"]
         # A cell that a place publishes under another law, or not at all, is no hidden count of it.
-        stated = self.reading.cells[keys].rename(columns={"place": "geoid"})
+        frame = self.reading.cells[self.reading.cells["file"] != ""]  # others are premises
+        stated = frame[keys].rename(columns={"place": "geoid"})
         published = bounds.counts.merge(stated, on=["geoid", *keys[1:]])
         bounds = replace(bounds, counts=published)
         self.facts = bounds.facts
@@ -302,9 +304,7 @@ class _Attack:
         counts = bounds.counts.rename(columns={"geoid": "place"})
         columns = [*keys, "low_stated", "high_stated", "low", "high", "status"]
         columns += [c for c in self.certificates.column if c in counts]
-        self.frames["bounds"] = self.reading.cells.merge(counts[columns], on=keys).drop(
-            columns=keys
-        )
+        self.frames["bounds"] = frame.merge(counts[columns], on=keys).drop(columns=keys)
 
     def _many(self, places: int) -> str:
         """Say why records are not looked for in so many places, which labels may have made."""
@@ -482,9 +482,10 @@ class _Attack:
             self.rest.append("Likely records were not found: chains of a short pilot disagree.")
             return
         for attribute in schema.attributes:
-            ends = [str(text).partition("-") for text in ranked[attribute.name]]
-            groups = [attribute.labels[int(a) : int(b or a) + 1] for a, _, b in ends]
-            ranked[attribute.name] = [" or ".join(group) for group in groups]
+            groups = [parse_codes(text, attribute) for text in ranked[attribute.name]]
+            ranked[attribute.name] = [
+                " or ".join(attribute.labels[code] for code in group) for group in groups
+            ]
         high = int((ranked["probability"] >= 0.9).sum())
         number = f"{high:,}{' or more' * (high == _LIKELY)}"
         self.rest.append(

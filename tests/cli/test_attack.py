@@ -17,6 +17,8 @@ import bayesrisk as br
 from bayesrisk import PublishedTables
 from bayesrisk.reconstruction import check_proof
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 LAYOUTS = Path(__file__).parents[1] / "files" / "layouts"
 CLINIC = [str(LAYOUTS / "clinic-age.csv"), str(LAYOUTS / "clinic-diagnosis.csv")]
 READ = ["counts=exact", "totals=complete", "columns.age group=age", "columns.category 1=diagnosis"]
@@ -49,6 +51,27 @@ def test_a_folder_and_a_release_are_attacked_as_on_the_command_line(run, tmp_pat
         # Of the counts 20, 17 and 3 of 20 people some are changed by rounding to fives.
         assert found.facts["coarsened"] == int((bounds["low_stated"] < bounds["high_stated"]).sum())
         assert 16 <= found.facts["records"] == len(found.frames["records"]) <= 24
+
+
+def test_a_release_is_answered_by_the_names_of_its_places_and_labels(run, tmp_path):
+    frame = pd.DataFrame({"ward": ["Hill"] * 4 + ["=Lake"], "sex": [*"FFFM", "M"]})
+    made = br.release(frame, place="ward", protection="none", folder=tmp_path / "R")
+    assert run("attack", tmp_path / "R", "-o", tmp_path / "out")[0] == 0
+    bounds = pd.read_csv(tmp_path / "out" / "bounds" / "bounds.csv", dtype=str)
+    assert [*bounds][:4] == ["level", "geoid", "name", "table"]
+    of_sex = bounds[bounds["table"] == "sex"].set_index(["name", "cell"])["high"]
+    assert of_sex.to_dict() == {
+        ("Hill", "F"): "3", ("Hill", "M"): "1", ("'=Lake", "F"): "0", ("'=Lake", "M"): "1"
+    }  # fmt: skip
+    records = pd.read_csv(tmp_path / "out" / "records" / "records.csv")
+    assert records.value_counts(["ward", "sex"]).to_dict() == {
+        ("Hill", "F"): 3, ("Hill", "M"): 1, ("'=Lake", "M"): 1
+    }  # fmt: skip
+    claims = pd.read_csv(tmp_path / "out" / "claims" / "claims.csv")
+    assert set(claims["ward"]) == {"Hill", "'=Lake"}
+    frames = br.attack(made).frames
+    assert set(frames["bounds"]["name"]) == set(frames["records"]["ward"]) == {"Hill", "=Lake"}
+    assert set(frames["records"]["sex"]) == {"F", "M"}
 
 
 def test_two_files_become_proofs_and_a_report(run, tmp_path):

@@ -11,6 +11,8 @@ from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.cells import CellSpace
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 def test_nothing_is_written_without_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -66,12 +68,12 @@ def test_nothing_is_said_of_records_of_labels_for_which_none_were_found():
 def test_one_label_without_records_is_one_and_labels_with_commas_are_quoted():
     rows = [("Total", g, n) for g, n in (("F", 11), ("M", 9), ("Total", 20))]
     rows += [("Elm, B", g, n) for g, n in (("F", 5), ("M", 4), ("Total", 9))]
-    rows += [("of whom new", "F", 3)]
+    rows += [("of new homes", "F", 3)]
     frame = pd.DataFrame(rows, columns=["ward", "sex", "n"])
     found = br.attack(frame, accept=True, counts="exact", totals={"ward": "separate"})
     text = next(str(t) for t in found.sentences if str(t).startswith("Records were found"))
     assert "20 of Total, 9 of 'Elm, B'" in text
-    assert "one other label ('of whom new')" in text
+    assert "one other label ('of new homes')" in text
     assert len(found.frames["records"]) == 29
 
 
@@ -211,6 +213,18 @@ def test_hidden_counts_are_those_that_the_file_hides(seed):
         fits = [n for n in itertools.product(range(1, 5), repeat=int(own.sum())) if sum(n) == rest]
         unique += sum(len(set(column)) == 1 for column in zip(*fits, strict=True))
     assert found.facts["recovered"] == unique
+
+
+def test_likely_records_name_labels_that_are_alike_and_stand_apart():
+    """The ages 19-64 and 75 are in no count but all: they are alike, and no neighbours."""
+    rows = [("0-4", "5"), ("5-18", "7"), ("65-74", "20"), ("76-99", "*"), ("All ages", "60")]
+    frame = pd.DataFrame(rows, columns=["age", "deaths"])
+    found = br.attack(frame, accept=True, counts="exact", totals={"age": "complete"})
+    likely = found.frames["likely"]
+    number = likely.groupby("age")["number"].max()
+    assert {"0-4": 5, "5-18": 7, "65-74": 20}.items() <= number.to_dict().items()
+    assert {*number.index} <= {"0-4", "5-18", "65-74", "76-99", "19-64 or 75"}
+    assert "19-64 or 75" in number.index
 
 
 def test_rows_of_tables_over_cells_are_made_once_for_all_steps(monkeypatch):

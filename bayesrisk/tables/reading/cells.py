@@ -46,7 +46,8 @@ class _SheetCells(SheetColumns):
         """Yield the cells of the sheet."""
         names, counts, flags = self.roles()
         sheet, choices = self.sheet, self.rules.choices
-        units = {i: 1000 if sheet.thousands or UNIT.search(sheet.heads[i]) else 1 for i in counts}
+        thousands = {i for i in counts if sheet.thousands or UNIT.search(sheet.heads[i])}
+        units = {i: 1000 if i in thousands - sheet.persons else 1 for i in counts}
         keys: dict[tuple[tuple[str, str], ...], None] = {}
         absent = choices.get("absent") == "zero"
         plain = self.trees.keys().isdisjoint(names)
@@ -84,14 +85,19 @@ class _SheetCells(SheetColumns):
         """Return a label of rows, or those of a path that its indentation makes."""
         if column not in self.trees:
             return {name: label}
-        parts = [p.rstrip(":") for p in label.split(PATH)][self.trees.get(column, 0) :]
+        common, at_depth = self.trees[column]
+        parts = [p.rstrip(":") for p in label.split(PATH)][common:]
         kinds = [heading_kind(p, d, name) for d, p in enumerate(parts, 1)]
+        for depth, part in enumerate(parts):  # a total is of the variable that stands beside it
+            options = at_depth.get(depth, set())
+            if total_word(part) == 2 and len(options) == 1 and not min(options).startswith(" "):
+                kinds[depth] = min(options)
         self.rules.kinds |= {*kinds}
         return {self.rules.columns.get(k, k): p for k, p in zip(kinds, parts, strict=True)}
 
     @functools.cached_property
-    def trees(self) -> dict[int, int]:
-        """Columns whose labels are paths, with the number of first parts that all have."""
+    def trees(self) -> dict[int, tuple[int, dict[int, set[str]]]]:
+        """Columns of paths: the number of first parts that all have, and variables by depth."""
         results = {}
         for i, texts in enumerate(self.row_counts):
             paths = [t.split(PATH) for t in texts if t]
@@ -99,7 +105,12 @@ class _SheetCells(SheetColumns):
                 common = 0
                 while all(len(p) > common for p in paths) and len({p[common] for p in paths}) == 1:
                     common += 1
-                results[i] = common
+                kinds: dict[int, set[str]] = {}
+                for depth, part in {(d, p) for path in paths for d, p in enumerate(path[common:])}:
+                    if total_word(part) < 2:
+                        kind = heading_kind(part, depth + 1, "")
+                        kinds.setdefault(depth, set()).add(kind)
+                results[i] = common, kinds
         return results
 
     def _zeros(self, keys: Sequence[tuple[tuple[str, str], ...]]) -> Iterator[Cell]:

@@ -1,14 +1,25 @@
 """Labels in headings: several columns of counts, each of some labels of one variable or several."""
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 
 import numpy as np
 
+from bayesrisk.tables.reading.parts import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import PATH, Sheet
 from bayesrisk.tables.reading.sums import judgement
-from bayesrisk.tables.reading.texts import interval, key, number_range, sex, total_word
+from bayesrisk.tables.reading.texts import (
+    DECIMAL,
+    WHOLE,
+    interval,
+    key,
+    number_range,
+    sex,
+    total_word,
+)
 
 #: Thousands, in a heading.
 UNIT = re.compile(
@@ -23,6 +34,29 @@ _UNKNOWN = re.compile(
 )
 
 
+def in_persons(sheet: Sheet) -> Sheet:
+    """Return a sheet that has thousands with decimals written out: 1.25 as 1250."""
+    units = [bool(UNIT.search(head)) for head in sheet.heads]
+    columns = list(zip(*(row for _, row in sheet.rows), strict=True))
+    decimal = {i for i, texts in enumerate(columns) if any(map(DECIMAL.fullmatch, texts))}
+    if sheet.thousands and not any(map(WHOLE.fullmatch, itertools.chain(*columns))):
+        units = [True] * len(units)
+    persons = frozenset(i for i in decimal if units[i])
+    if not persons:
+        return sheet
+    comma = {i for i in persons if any(re.fullmatch(r"\d+,\d\d?", t) for t in columns[i])}
+
+    def count_text(i: int, text: str) -> str:
+        if i not in persons or not (DECIMAL.fullmatch(text) or WHOLE.fullmatch(text)):
+            return text
+        plain = text.replace(",", "." if i in comma else "")
+        number = Decimal(re.sub(r"[^\d.]", "", plain)) * 1000
+        return str(int(number)) if number == int(number) else text
+
+    rows = [(n, [count_text(i, text) for i, text in enumerate(row)]) for n, row in sheet.rows]
+    return sheet._replace(rows=rows, persons=persons)
+
+
 def wide(
     sheet: Sheet, numeric: Sequence[int], names: Mapping[int, str], rules: ReadingRules
 ) -> dict[int, dict[str, str]]:
@@ -32,6 +66,9 @@ def wide(
     if len(numeric) == 1 and (names or PATH not in sheet.heads[numeric[0]]):
         return {numeric[0]: {}}
     heads = {i: UNIT.sub("", sheet.heads[i]).strip() or sheet.heads[i] for i in numeric}
+    columns = [[row[i] for _, row in sheet.rows] for i in numeric]
+    paths = part_paths(list(heads.values()), columns, rules)
+    heads |= {numeric[position]: path for position, path in paths.items()}
     parts = _parts(heads)
     kinds = {
         i: [heading_kind(label, depth) for depth, label in enumerate(part, 1)]
@@ -113,7 +150,19 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
         common = all(mark in head for head in heads.values()) and max(sizes) == 1
         if crossed or (common and mark == ": "):
             return parts
+        if mark == ": " and (tree := _tree(parts)):
+            return tree
     return {i: [head] for i, head in heads.items()}
+
+
+def _tree(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
+    """Return headings as paths of a tree, if what each is a part of has a column, too."""
+    short = {i: p[:1] if p and total_word(p[0]) == 2 else p for i, p in parts.items()}
+    paths = [tuple(p) for p in short.values()]
+    columns = {*paths}
+    whole = all(p[:-1] in columns for p in paths if len(p) > 1)
+    deep = max(map(len, paths)) > 1 or (() in columns and len(columns) > 2)
+    return short if whole and deep and len(columns) == len(paths) else {}
 
 
 def _side_by_side(

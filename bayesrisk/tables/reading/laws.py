@@ -278,7 +278,11 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules) -> Value:
             return _plain(cell, law, number[0])
         ends = number_range(answer) or (0, UNBOUNDED)
         rules.alternatives[f"marks.{mark}", "withheld"] = None
-    low, high = ends
+    return range_value(*ends, law)
+
+
+def range_value(low: int, high: int, law: Likelihood) -> Value:
+    """Return the meaning of a range, beside plain counts of a law."""
     if low == high:
         return Value(TrueCounts(), low, kind="" if law.exact else "exact")
     spread = SuppressedCounts(low, None if high >= UNBOUNDED else high).rule

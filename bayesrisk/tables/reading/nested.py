@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrisk.tables.reading.cells import Cell
+from bayesrisk.tables.reading.parts import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import SOME, interval, is_date, key, listing, sex, total_word
@@ -27,11 +28,11 @@ class Nesting(NamedTuple):
     separate: set[str]
 
     def parent(self, cell: Cell, inner: str) -> tuple[str, str]:
-        """Return the variable and the label that a part of an inner variable is within."""
-        name = self.outer[inner]
-        while name not in cell.labels:
-            name = self.outer[name]
-        return name, cell.labels[name]
+        """Return the variable and the label that a part is within; empty if it is within none."""
+        name = self.outer.get(inner, "")
+        while name and name not in cell.labels:
+            name = self.outer.get(name, "")
+        return name, cell.labels.get(name, "")
 
 
 class _Pair(NamedTuple):
@@ -81,8 +82,11 @@ def _pair(
     for i, inner in enumerate(names):
         if inner in nesting.separate or _settled(inner, texts[inner].values(), rules):
             continue
-        below = codes[:, i] > 0
+        inside = codes[:, i] > 0
         for o, outer in enumerate(names):
+            # Parts of a total, called so, are within no label, and stay in their variable.
+            called = [bool(SOME.match(texts[inner].get(k, ""))) for k in coded.spellings[inner]]
+            below = inside & ((codes[:, o] > 0) | ~np.array(called)[codes[:, i]])
             if o == i or outer in nesting.separate or not codes[below, o].all() or not below.any():
                 continue
             pairs = np.unique(codes[below][:, [o, i]], axis=0)
@@ -124,7 +128,8 @@ def _merged(
         label = cell.labels.get(inner)
         parent = parent_by_part.get(key(label)) if label else None
         if label is None or parent is None:
-            return {n: x for n, x in cell.labels.items() if n != inner}
+            keep = label is not None and SOME.match(label)  # a part of a total
+            return {n: x for n, x in cell.labels.items() if n != inner or keep}
         text = _below(parent, label)
         if parent in separate:
             return {**cell.labels, inner: text}
@@ -156,12 +161,13 @@ def _kinds(pair: _Pair, sums: LabelSums, rules: ReadingRules) -> dict[str, str]:
             kinds[parent] = "partial"
     rest = [parent for parent in pair.parts if parent not in kinds]
     if rest:
+        guess = "partial" if all(exclusive(pair.parts[parent]) for parent in rest) else "separate"
         text = (
             f"too few groups show whether the labels of {pair.inner} make up {listing(rest)}: "
             "complete if they do, partial if they exclude each other and others may be counted, "
             "separate if they may overlap"
         )
-        kinds |= dict.fromkeys(rest, rules.ask(name, "separate", text))
+        kinds |= dict.fromkeys(rest, rules.ask(name, guess, text))
     elif name in rules.choices:
         kinds = dict.fromkeys(kinds, rules.choices[name])
     rules.alternatives |= {(name, kind): None for kind in ("partial", "separate")}

@@ -17,18 +17,19 @@ from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.display import displayed
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables._grammar import Part
-from bayesrisk.tables.likelihoods import Likelihood, TrueCounts
+from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, RoundingSpec, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
-from bayesrisk.tables.reading.laws import Value, values
+from bayesrisk.tables.reading.laws import Value, range_value, values
 from bayesrisk.tables.reading.nested import Nesting, nested
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets
-from bayesrisk.tables.reading.texts import key, listing
+from bayesrisk.tables.reading.texts import SOME, key, listing
 from bayesrisk.tables.workload import Workload
 
 _CELL = ("place", "table", "cell", "stated", "file", "row")
 _ROWS, _COLUMNS = 6, 5  # of the corner that is shown
+_MOST_LIMITS = 2**14  # of the parts of a label
 
 
 @displayed
@@ -46,7 +47,8 @@ class TableReading:
         All settings by name, with the guesses.
     cells : pandas.DataFrame
         A row for each count: ``place``, ``table`` and ``cell``, a label of each variable (``all``
-        where it counts all), ``stated`` (its text), ``file`` and ``row``.
+        where it counts all), ``stated`` (its text), ``file`` and ``row``.  Those of no file say
+        that a part is no more than what it is of.
     parts : tuple
         What makes :class:`PublishedTables`.
     separate : tuple of str
@@ -126,11 +128,12 @@ class TableReading:
 
     def _corner(self) -> list[str]:
         """Return the first counts as a table that a person would draw."""
-        names = [n for n in self.cells.columns if n not in _CELL]
-        if not names or not len(self.cells):
+        cells = self.cells[self.cells["file"] != ""]
+        names = [n for n in cells.columns if n not in _CELL]
+        if not names or not len(cells):
             return []
         across = names[-1] if len(names) > 1 else None
-        frame = self.cells.assign(**{n: self.cells[n].map(_short(self.cells[n])) for n in names})
+        frame = cells.assign(**{n: cells[n].map(_short(cells[n])) for n in names})
         if across is None:
             table = frame[[*names, "stated"]].drop_duplicates(names).head(_ROWS)
         else:
@@ -186,9 +189,11 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells, nesting = nested(cells, ends, rules)
     variables_ = variables(cells, ends, nesting, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
-    for cell in _impossible(cells, nesting, variables_):
-        cells.append(cell)
-        meanings.append(Value(TrueCounts(), 0, kind="exact"))
+    limits = list(_limits(cells, meanings, nesting, variables_))
+    cells += [cell for cell, _ in limits]
+    meanings += [value for _, value in limits]
+    if limits:
+        rules.lines.append(f"  a part is no more than what it is of: {len(limits)} limits")
     frame, parts, places = _tables(cells, meanings, variables_)
     separate = tuple(name for name, variable in variables_.items() if variable.separate)
     alternatives = sorted(rules.alternatives, key=lambda one: one[0].startswith("counts"))
@@ -205,23 +210,67 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     )
 
 
-def _impossible(
-    cells: Sequence[Cell], nesting: Nesting, variables_: Mapping[str, TableVariable]
-) -> list[Cell]:
-    """Return cells that nobody is in: a part of a label, and any other label."""
-    results: dict[tuple[str, str], Cell] = {}
-    for cell in cells:
-        for inner in nesting.separate & {*cell.labels}:
-            name, parent = nesting.parent(cell, inner)
-            one, label = variables_[name], f"not {parent}"
-            inside = one.groups.get(key(parent), ())
-            rest = tuple(i for i in range(len(one.labels)) if i not in inside)
-            if inside and rest and not one.separate:
-                one.groups[key(label)] = rest
-                one.names.setdefault(rest, label)
-                labels = {name: label, inner: cell.labels[inner]}
-                results.setdefault((inner, labels[inner]), Cell(cell.file, 0, "", labels, "0"))
-    return list(results.values())
+def _limits(
+    cells: Sequence[Cell], meanings: Sequence[Value], nesting: Nesting,
+    variables_: Mapping[str, TableVariable],
+) -> Iterator[tuple[Cell, Value]]:  # fmt: skip
+    """Yield cells of no file: nobody has a part and not its whole, nor is it more than that.
+
+    They are of parts that are taken each by itself: those within a label, and those that are
+    called so ("of which") of all.
+    """
+    separate = [name for name, one in variables_.items() if one.separate]
+    places, stated = set[tuple[str, ...]](), dict[frozenset[tuple[str, str]], int]()
+    # By a variable and its label, or by "" for all: each variable of parts, and the parts.
+    wholes: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
+
+    def place(labels: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(key(labels.get(name, "all")) for name in separate)
+
+    for cell, value in zip(cells, meanings, strict=True):
+        places.add(place(cell.labels))
+        for inner in [name for name in separate if name in cell.labels]:
+            part, (name, parent) = cell.labels[inner], nesting.parent(cell, inner)
+            spelled = frozenset(cell.labels.items())
+            stated[spelled] = min(value.ends[1], stated.get(spelled, UNBOUNDED))
+            whole = (name, key(parent))
+            if not name or whole[1] in variables_[name].totals:
+                whole = ("", "")
+            if whole[0] or SOME.match(part):
+                wholes.setdefault(whole, {}).setdefault(inner, {})[part] = None
+    for (name, parent), parts_by_name in wholes.items():
+        one = variables_.get(name)
+        group = () if one is None or one.separate else one.groups.get(parent, ())
+        rest = () if one is None else tuple(i for i in range(len(one.labels)) if i not in group)
+        if one is not None and group and rest:
+            label = f"not {one.first[parent]}"
+            one.groups[key(label)] = rest
+            one.names.setdefault(rest, label)
+            for inner, part in ((n, part) for n, parts in parts_by_name.items() for part in parts):
+                nobody = {name: label, inner: part}
+                yield Cell("", 0, "", nobody, "0"), Value(TrueCounts(), 0, kind="exact")
+    cells_of_whole: dict[tuple[str, str], list[tuple[dict[str, str], int]]] = {
+        w: [] for w in wholes
+    }
+    for cell, value in zip(cells, meanings, strict=True):
+        pairs = [("", ""), *((name, key(label)) for name, label in cell.labels.items())]
+        for whole in [pair for pair in pairs if pair in wholes and value.ends[1] < UNBOUNDED]:
+            cells_of_whole.setdefault(whole, []).append((cell.labels, value.ends[1]))
+    for whole, parts_by_name in wholes.items():
+        for inner, parts in parts_by_name.items():
+            free = {"", *variables_[inner].totals}
+            limits = [
+                one for one in cells_of_whole.get(whole, ()) if key(one[0].get(inner, "")) in free
+            ]
+            if len(limits) * len(parts) > _MOST_LIMITS:
+                continue
+            for (labels, high), part in itertools.product(limits, parts):
+                inside = {**labels, inner: part}
+                spelled = frozenset(inside.items())
+                if high < stated.get(spelled, UNBOUNDED) and place(inside) in places:
+                    stated[spelled] = high
+                    bound = Cell("", 0, "", inside, f"at most {high}")
+                    yield bound, range_value(0, high, RoundingSpec(3, "nearest"))
 
 
 def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: ReadingRules) -> None:

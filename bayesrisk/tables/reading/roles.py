@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.attributes import attributes, heading_words
 from bayesrisk.tables.reading.grids import FEWER, MOST
-from bayesrisk.tables.reading.headings import UNIT, wide
+from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
+from bayesrisk.tables.reading.parts import with_parts
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
@@ -25,6 +27,7 @@ from bayesrisk.tables.reading.texts import (
     listing,
     noted,
     number_range,
+    says_number,
     total_word,
 )
 
@@ -38,7 +41,10 @@ _COUNT = re.compile(
     r"numbers?( of .*)?|"
     r"observations?|anzahl|nombre|aantal|antal|número|numero|liczba"
 )
-_FLAG = re.compile(r"(.* )?(flags?|symbols?|annotations?)|((obs|observation) )?status( code)?")
+_FLAG = re.compile(
+    r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
+    r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?"
+)
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
     r"average age|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
@@ -94,16 +100,20 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.sheet, self.rules = _counting(sheet), rules
+        self.sheet, self.rules = with_parts(_counting(in_persons(sheet)), rules), rules
         sheet = self.sheet
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         rows = [row for _, row in sheet.rows]
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
-        if rules.choices.get("blank") == "above":
+        if _blanks_repeat(self.columns):
+            text = "blank labels are those above them: rows would be equal else"
+            rules.ask("blank", "above", text)
+        if rules.all.get("blank") == "above":
             self.columns = [_filled(column) for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
+        sheets = sheets if len(sheets) > 1 else [sheet]
         self.fixed = {
             i: all(head in map(key, s.heads) for s in sheets)
             and _constant(row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
@@ -185,7 +195,10 @@ class SheetColumns:
             any(map(is_mark, texts)) or self._adds_up(i)
         ):
             return "a period"
-        if _IDENTIFIER.fullmatch(head) and not any(map(is_mark, texts)):  # codes are not withheld
+        marks = {t for t in texts if is_mark(t)}  # codes are not withheld, but all may have a word
+        if self._identifier(i) and all(
+            any(total_word(t) == 2 for t in row) for _, row in self.sheet.rows if row[i] in marks
+        ):
             return "codes"
         steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
         every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
@@ -331,6 +344,12 @@ class SheetColumns:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
         doubts = {i: self.doubt(i, words) for i in numeric}
+        attributes = self._attributes(doubts, names)
+        if any(i not in attributes and doubts[i] in ("", _SPELLED) for i in numeric):
+            codes = [i for i in attributes if len(self.row_counts[i]) == 1 and not self.fixed[i]]
+            doubts |= dict.fromkeys(codes, "codes")  # of several files, each has its own
+            self.reasons |= {i: text for i, text in attributes.items() if i not in codes}
+            numeric = [i for i in numeric if i not in self.reasons]
         if all(doubt in _LABELS for doubt in doubts.values()):  # counts that rise with the years
             doubts |= dict.fromkeys([i for i in numeric if doubts[i] == _SPELLED][-1:], "")
         rest = [i for i in numeric if not doubts[i]]
@@ -363,6 +382,23 @@ class SheetColumns:
             else:
                 self.reasons[i] = doubts[i] or "other counts"
         return chosen
+
+    def _attributes(self, doubts: Mapping[int, str], names: Mapping[int, str]) -> dict[int, str]:
+        """Return of columns that are numbers of labels what they are."""
+        labels = [*names, *(i for i, d in doubts.items() if d in _LABELS and d != _SPELLED)]
+        perhaps = [
+            i for i, doubt in doubts.items()
+            if doubt in ("", _SPELLED) and not _COUNT.fullmatch(self.heads[i])
+        ]  # fmt: skip
+        columns = self.columns
+        if self.points:
+            columns = [[re.sub(r"(?<=\d)\.(?=\d)", "", t) for t in c] for c in columns]
+        results = attributes(columns, self.sheet.heads, perhaps, labels) if labels else {}
+        return {i: text for i, text in results.items() if not self._adds_up(i)}
+
+    def _identifier(self, i: int) -> bool:
+        """Return whether the heading of a column says that it holds codes."""
+        return _IDENTIFIER.fullmatch(heading_words(self.sheet.heads[i])) is not None
 
     def _repeats(self, i: int) -> int:
         """Return in how many rows a column has a text that stands above already."""
@@ -403,7 +439,7 @@ class SheetColumns:
         plain = [row for _, row in self.sheet.rows if not any(total_word(t) == 2 for t in row)]
         for i in [i for i in names if i not in choices and any(not row[i] for row in plain)]:
             rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
-            if len(rest) == len(self.columns[i]) > 3 and "blank" not in self.rules.choices:
+            if len(rest) == len(self.columns[i]) > 3 and "blank" not in self.rules.all:
                 del names[i]
                 self.reasons[i] = "blank in some rows, which differ without it"
         for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
@@ -414,7 +450,7 @@ class SheetColumns:
         """Return the rank of a column as a spelling: codes come last, and texts of capitals."""
         texts = {t for t in self.columns[i] if t}
         words = sum(map(str.islower, "".join(texts)))
-        return bool(_IDENTIFIER.fullmatch(self.heads[i])), -words, i
+        return self._identifier(i), -words, i
 
     def _refuse_same(self, counts: Mapping[int, dict[str, str]]) -> None:
         """Refuse two columns that count the same records, and more counts than can be read."""
@@ -568,6 +604,17 @@ def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]]) -> bool:
 def _is_written_out(number: int) -> bool:
     """Return whether a number is a year, a year and a month, or a day as one number."""
     return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
+
+
+def _blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
+    """Return whether blanks begin rows, and only the labels above them tell rows apart."""
+    labels = [c for c in columns if c and c[0] and 2 * sum(map(says_number, c)) < len(c)]
+    rows = list(zip(*labels, strict=True))
+    empty = [[not text for text in row] for row in rows]
+    if not any(map(any, empty)) or any(sorted(e, reverse=True) != e or all(e) for e in empty):
+        return False
+    filled = {*zip(*map(_filled, labels), strict=True)}
+    return len({*rows}) < len(filled) == len(rows)
 
 
 def _filled(column: Sequence[str]) -> list[str]:

@@ -24,6 +24,7 @@ _CHOICES = {
     "absent": ("unknown", "zero"),
     "blank": ("above", "total"),
     "thousands": ("point", "comma"),
+    "parts": ("above", "separate"),
 }
 _SECTIONS = ("counts", "marks", "columns", "labels", *_CHOICES, "sheet")
 _LAWS = (

@@ -51,7 +51,8 @@ class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
     ``part`` says which sheet of a workbook it is, ``thousands`` whether a title or a note says that
-    all counts are in units of 1,000.
+    all counts are in units of 1,000, and ``persons`` of which columns such counts, with decimals,
+    are written out in persons.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Sheet(NamedTuple):
     left: list[tuple[int, str, str]]
     part: str = ""
     thousands: bool = False
+    persons: frozenset[int] = frozenset()
 
     @property
     def title(self) -> str:

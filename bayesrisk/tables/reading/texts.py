@@ -14,8 +14,8 @@ _MORE, _LESS = r"(?:more|over|above|older|plus)", r"(?:fewer|less|under|below|yo
 _ENDS: dict[str, Callable[..., tuple[int, int]]] = {
     _NUMBER: lambda a: (a, a),
     rf"{_NUMBER} ?(?:-|–|—|to|_) ?{_NUMBER}": lambda a, b: (a, b),
-    rf"(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
-    rf"(?:<=|≤|up to|at most|no more than) ?{_NUMBER}": lambda a: (0, a),
+    rf"(?:n ?)?(?:<|under|below|{_LESS} than) ?{_NUMBER}": lambda a: (0, a - 1),
+    rf"(?:n ?)?(?:<=|≤|up to|at most|no more than) ?{_NUMBER}": lambda a: (0, a),
     rf"(?:>|over|{_MORE} than) ?{_NUMBER}": lambda a: (a + 1, UNBOUNDED),
     rf"(?:>=|≥|at least) ?{_NUMBER}": lambda a: (a, UNBOUNDED),
     rf"{_NUMBER} ?(?:\+|plus|(?:and|or|&) {_MORE})": lambda a: (a, UNBOUNDED),
@@ -148,6 +148,7 @@ def number_range(text: str) -> tuple[int, int] | None:
 
 def interval(label: str) -> tuple[int, int] | None:
     """Return the ages or amounts of a group such as ``Under 5 years``, ``Y_GE65``, ``AGE15T19``."""
+    label = SOME.sub("", label).strip(" :,")
     if match := re.fullmatch(r"(?:age)?(\d\d?)(?:t|_)(\d\d)", label.strip(), re.IGNORECASE):
         return (int(match[1]), int(match[2])) if int(match[1]) <= int(match[2]) else None
     text = " ".join(_AGE.sub("", key(label)).split())

@@ -7,7 +7,7 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from bayesrisk import PublishedTables
+from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read as read_layouts
@@ -162,7 +162,7 @@ def variables_of(said):
             "year,Indicator,Count\n2015,Reviews lodged,46\n2015,Percentage upheld,91.3\n"
             "2016,Reviews lodged,31\n2016,Percentage upheld,x\n",
             {},
-            {"year": {"2015", "2016"}, "indicator": {"Reviews lodged"}},
+            {"year": {"2015", "2016"}},  # the indicator is the same in all others
         ),
         # Rows of one text are headings of those below, where an empty row stands before each.
         (
@@ -243,7 +243,6 @@ def variables_of(said):
                 "week": {"7 May", "14 May", "21 May"},
                 "group": {"A", "B"},
                 "dose": {"1", "2"},
-                "form": {"Number"},
             },
         ),
         # An age group by its short name; years without counts at the end.
@@ -790,3 +789,228 @@ def test_a_base_is_guessed_from_enough_numbers(counts, guess):
     labels = [*"abcdef"[: len(counts) - 1], "Total"]
     frame = pd.DataFrame({"ward": labels, "n": counts})
     assert read_layouts(frame_sheets(frame), {}).rules["counts"] == guess
+
+
+def stated_bounds(said):
+    """Return the bounds of counts, with the text of each."""
+    bounds = count_bounds(PublishedTables(*said.accepted().parts))
+    assert not bounds.conflict
+    counts = bounds.counts.rename(columns={"geoid": "place"})
+    return said.cells.merge(counts, on=["place", "table", "cell"]).set_index("stated")
+
+
+def test_thousands_with_decimals_are_written_out(tmp_path):
+    text = "area,Men ('000),Women ('000),Persons ('000)\nX,1.2,1.3,2.5\nY,2.0,2.2,4.2\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "nearest-100"})
+    # 1.2 thousand is rounded from 1,150 to 1,249.
+    ends = stated_bounds(said)[["low_stated", "high_stated"]]
+    assert ends.loc["1200"].tolist() == [1150, 1249]
+    assert ends.loc["2500"].tolist() == [2450, 2549]
+
+
+@pytest.mark.parametrize("mark", ["n<10", "N<10", "n < 10", "n<=9"])
+def test_marks_that_count_n_are_ranges(mark):
+    assert number_range(mark) == (0, 9)
+
+
+@pytest.mark.parametrize(
+    "heading", ["CONF_STATUS", "OBS_CONF", "Data status", "suppression status"]
+)
+def test_flags_beside_counts_are_no_labels(heading, tmp_path):
+    text = f"sex,OBS_VALUE,{heading}\nF,3,F\nM,,C\nTotal,5,F\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert variables_of(said) == {"sex": {"F", "M"}}
+    assert stated_bounds(said).loc["C", ["low", "high"]].tolist() == [2, 2]
+
+
+def test_headings_are_a_tree_where_each_part_has_its_whole(tmp_path):
+    heads = ["Total: All people", "Asian", "Asian: Indian", "Asian: Other", "White"]
+    rows = [(20, 12, 8, 100), (8, 3, 5, 80), (41, 22, 19, 60), (33, 31, 2, 54), (16, 9, 7, 81)]
+    text = "area," + ",".join(f"Group: {h}" for h in heads) + "\n"
+    text += "".join(
+        f"{n},{r[0] + r[3]},{','.join(map(str, r))}\n" for n, r in zip(WARDS, rows, strict=False)
+    )
+    said = read_layouts([sheet_of(tmp_path, text.replace(",16,9,7,", ",16,9,..,"))], {})
+    assert variables_of(said)["category 1"] == {"Asian", "Asian: Indian", "Asian: Other", "White"}
+    assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [7, 7]
+
+
+def test_a_heading_that_begins_all_others_counts_all(tmp_path):
+    text = "area,Home,Home: Owned,Home: Rented\nX,12,5,7\nY,30,13,17\nZ,50,22,..\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"totals": "complete"})
+    assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [28, 28]
+
+
+def test_headings_are_no_tree_where_a_whole_is_missing(tmp_path):
+    text = "area,G: Total,G: Asian: Indian,G: White: Irish,G: White\nX,20,12,8,9\nY,30,3,5,7\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert variables_of(said)["category 1"] >= {"G: Asian: Indian", "G: White: Irish"}
+
+
+BLANK = """work,sex,home,n
+Paid,Male,North,104
+,,South,88
+,Female,North,97
+,,South,..
+Unpaid,Male,North,23
+,,South,17
+,Female,North,31
+,,South,22
+"""
+
+
+def test_blank_labels_repeat_those_above_where_rows_are_equal_else(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, BLANK)], {"counts": "exact"})
+    assert said.questions["blank"][0] == "above"
+    cells = said.accepted().cells.set_index("stated")
+    assert cells.loc["..", ["work", "sex", "home"]].tolist() == ["Paid", "Female", "South"]
+    assert cells.loc["23", ["work", "sex", "home"]].tolist() == ["Unpaid", "Male", "North"]
+
+
+@pytest.mark.parametrize("row", ["Paid,,North,201\n", ",Male,North,104\n"])
+def test_blank_labels_that_may_count_all_are_not_filled(row, tmp_path):
+    text = "work,sex,home,n\nPaid,Male,North,104\nPaid,Female,North,97\nUnpaid,Male,North,23\n"
+    with pytest.raises(DataError, match=r"row 5, column '(sex|work)'"):
+        read_layouts([sheet_of(tmp_path, text + row)], {})
+
+
+def flu_year(order):
+    """Return a table of weeks, areas and ages, all of one year, as its columns are ordered."""
+    rows = [("week", "area", "age", "epiyear", "deaths")]
+    for week, area, ages in [
+        (5, "Ash", (3, 41, 112)), (5, "Elm", (7, 58, 201)), (6, "Ash", (4, 39, 120)),
+        (6, "Elm", (9, 66, 187)), (7, "Ash", (2, 44, 131)), (7, "Elm", (8, 71, 190)),
+    ]:  # fmt: skip
+        texts = [*map(str, ages), str(sum(ages))]
+        texts[0] = "" if (week, area) == (6, "Ash") else texts[0]
+        labels = ["0-17 years", "18-64 years", "65+ years", "All Ages"]
+        rows += [(str(week), area, age, "2020", n) for age, n in zip(labels, texts, strict=True)]
+    return "".join(",".join(row[i] for i in order) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (3, 0, 1, 2, 4), (0, 1, 2, 4, 3)])
+def test_a_number_that_is_the_same_in_all_rows_is_no_count(order, tmp_path):
+    """163 - 39 - 120 = 4, which a year among the counts hid."""
+    said = read_layouts([sheet_of(tmp_path, flu_year(order))], {"counts": "exact"})
+    assert {*variables_of(said)} == {"week", "area", "age"}
+    assert "epiyear (always '2020')" in "\n".join(said.screen())
+    assert stated_bounds(said).loc["", ["low", "high"]].tolist() == [4, 4]
+
+
+#: Regions and sexes, a number of each region, and counts of which one is withheld.
+OF_REGIONS = [("North", 12, 11, 39), ("South", 41, 57, 54), ("East", 7, 51, 7),
+              ("West", 41, 19, 10), ("Mid", 88, 34, 51)]  # fmt: skip
+
+
+@pytest.mark.parametrize("head", ["Region no", "Zone", "Persons aged 5 and over", "Total cases"])
+def test_a_number_of_each_label_is_no_count(head, tmp_path):
+    """Two regions share a number, and so do both sexes of each; nothing follows from it."""
+    text = f"Region,{head},Sex,Cases\n" + "".join(
+        f"{r},{number},Male,{m}\n{r},{number},Female,{f}\n" for r, number, m, f in OF_REGIONS
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert variables_of(said) == {
+        "region": {"North", "South", "East", "West", "Mid"}, "sex": {"Male", "Female"},
+    }  # fmt: skip
+    assert {*said.cells["stated"]} == {str(n) for row in OF_REGIONS for n in row[2:]}
+
+
+def test_a_number_of_labels_of_two_columns_is_no_count(tmp_path):
+    """Each district numbers its schools from 22 on, and two schools have one name."""
+    schools = [
+        ("Alba", "Hill", 22),
+        ("Alba", "Lake", 31),
+        ("Bern", "Hill", 41),
+        ("Bern", "Sea", 22),
+    ]
+    text = "District,School,Discipline Place,Action,White,Black\n" + "".join(
+        f"{d},{s},{n},{action},{n % 7 + i * k},{n % 5 + i + k}\n"
+        for k, (d, s, n) in enumerate(schools)
+        for i, action in enumerate(["Warned", "Sent home", "Moved"])
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"White", "Black"} in variables_of(said).values()
+
+
+def test_two_places_of_one_name_have_two_numbers(tmp_path):
+    """Of 40 schools with 3 rows each two have one name; the numbers are no counts all the same."""
+    text = "School,Unit,Action,White,Black\n" + "".join(
+        f"{'Hill' if n in (3, 4) else f'School {n}'},{37 * n % 83},{action},"
+        f"{n % 7 + i},{n % 5 * i}\n"
+        for n in range(1, 41)
+        for i, action in enumerate(["Warned", "Sent home", "Moved"])
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"White", "Black"} in variables_of(said).values()
+
+
+def test_codes_with_decimals_that_two_labels_share_are_no_counts(tmp_path):
+    """Numbers are written with decimals, and 4.0 is the code of two provinces."""
+    areas = [("Lazio", 12), ("Bolzano", 4), ("Trento", 4), ("Puglia", 16)]
+    text = "day,area,m,f,ISTAT\n" + "".join(
+        f"2020-12-{day},{area},{day * k % 13}.0,{day * (k + 3) % 11}.0,{code}.0\n"
+        for day in range(20, 31)
+        for k, (area, code) in enumerate(areas, 2)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert variables_of(said)["sex"] == {"m", "f"}
+    assert {*variables_of(said)} == {"day", "area", "sex"}
+
+
+@pytest.mark.parametrize("heads", ["Kommune_(id);Kommune_(navn)", "Ward no.;Ward", "PlaceID;Town"])
+def test_numbers_of_places_are_codes_by_a_word_of_their_heading(heads, tmp_path):
+    numbers = [101, 147, 153, 151, 187, 155]
+    text = f"{heads};Tested;Found\n" + "".join(
+        f"{n};{ward};{n * 7 % 90};{n * 3 % 20}\n" for n, ward in zip(numbers, WARDS, strict=True)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"Tested", "Found"} in variables_of(said).values()
+
+
+def test_a_word_among_codes_beside_a_total_is_no_withheld_count(tmp_path):
+    text = (
+        "county,code,district,asian,black\nstatewide,wa,Washington (statewide),15,24\n"
+        + "".join(
+            f"C{n % 2},{17001 * n % 9973},{ward},{n % 4 + 1},{n}\n"
+            for n, ward in enumerate(WARDS, 1)
+        )
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert "marks.wa" not in said.questions
+    assert {"asian", "black"} in variables_of(said).values()
+
+
+@pytest.mark.parametrize(
+    ("text", "heads"),
+    [
+        # Nobody of unknown sex is a count, too.
+        ("area,Men,Women,Unknown\n" + "".join(f"{w},{i + 3},{i * i},0\n"
+         for i, w in enumerate(WARDS)), {"Men", "Women", "Unknown"}),
+        # Few small counts are the same by chance.
+        ("area,sex,Falls,Burns\nAsh,M,4,2\nAsh,F,4,7\nElm,M,3,1\nElm,F,3,5\nFir,M,4,9\nFir,F,4,3\n",
+         {"Falls", "Burns"}),
+        # A column that is one of a sum is a count, the same or not.
+        ("area,sex,Young,Old,Total\n" + "".join(f"{w},{s},88,{i * 5 + k},{88 + i * 5 + k}\n"
+         for i, w in enumerate(WARDS) for k, s in enumerate("MF")), {"Young", "Old"}),
+    ],
+)  # fmt: skip
+def test_counts_that_are_the_same_in_several_rows_are_counts(text, heads, tmp_path):
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert any(heads <= labels for labels in variables_of(said).values())
+
+
+@pytest.mark.parametrize(
+    ("ages", "labels"),
+    [
+        (["0-17", "18-74", ">75"], {"0-17", "18-74", ">75"}),
+        (["<5", "6-17", "18+"], {"<5", "6-17", "18+"}),
+        (["0-17", "18-75", ">75"], {"0-17", "18-75", ">75"}),
+        (["<5", "5-17", "18+"], {"<5", "5-17", "18+"}),
+        (["0-17", "18-72", ">75"], {"0-17", "18-72", "73-75", ">75"}),  # a gap of years
+    ],
+)
+def test_ages_above_or_below_a_year_leave_no_gap_of_that_year(ages, labels):
+    rows = [*zip(ages, ["4", "*", "7"], strict=True), ("All ages", "20")]
+    frame = pd.DataFrame(rows, columns=["age", "n"])
+    reading = TableReading.from_frame(frame, totals="complete").accepted()
+    assert {*reading.parts[0].schema.attribute("age").labels} == labels
