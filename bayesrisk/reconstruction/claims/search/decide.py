@@ -262,7 +262,7 @@ class Decider:
             nonlocal used, sign
             before = np.count_nonzero(status == UNDECIDED)
             used, sign = self._refute(patterns, value, status, used), -sign
-            return np.count_nonzero(status == UNDECIDED) < before
+            return bool(np.count_nonzero(status == UNDECIDED) < before)
 
         # Solutions with few, or many, records of many open claims refute many of them at once.
         self._look(
