@@ -39,7 +39,6 @@ from bayesrisk.reconstruction.records.reconstruction import Reconstruction, reco
 from bayesrisk.reconstruction.records.solve import LIMIT_REACHED
 from bayesrisk.release import Release
 from bayesrisk.tables import PublishedTables, Workload
-from bayesrisk.tables._grammar import parse_codes
 from bayesrisk.tables.reading.reading import TableReading
 
 #: Combinations of all variables that are bounded, and places in which records are looked for, at
@@ -482,9 +481,13 @@ class _Attack:
             self.rest.append("Likely records were not found: chains of a short pilot disagree.")
             return
         for attribute in schema.attributes:
-            groups = [parse_codes(text, attribute) for text in ranked[attribute.name]]
             ranked[attribute.name] = [
-                " or ".join(attribute.labels[code] for code in group) for group in groups
+                " or ".join(
+                    label
+                    for a, _, b in (run.partition("-") for run in str(text).split(","))
+                    for label in attribute.labels[int(a) : int(b or a) + 1]
+                )
+                for text in ranked[attribute.name]
             ]
         high = int((ranked["probability"] >= 0.9).sum())
         number = f"{high:,}{' or more' * (high == _LIKELY)}"

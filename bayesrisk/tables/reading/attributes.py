@@ -1,4 +1,4 @@
-"""Numbers of labels: codes, years and sizes, which are the same in rows whose counts differ."""
+"""Numbers that are no counts: codes, periods, and what is the same in all rows of each label."""
 
 import math
 import re
@@ -17,7 +17,44 @@ _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
 _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
 
-def heading_words(head: str) -> str:
+_IDENTIFIER = re.compile(
+    r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
+    r"postcode)( \d+)?( .*)?"
+)
+_PERIOD = re.compile(
+    r"years? (ended|ending|to)\b.*|((calendar|civil|financial|fiscal|academic|school|tax|survey|"
+    r"census|reference|reporting|report|data|start|end|base|epi|epidemiological|iso|mmwr|week|"
+    r"month|quarter|mid) )*(years?|date|periods?|time ?(period|frame)?|month|quarter|week|jahr|"
+    r"monat|woche|kw|année|annee|mois|semaine|jaar|maand|år|vecka|ano|año|mes|semana)( id)?"
+)
+#: Other words before those: counts of a first year, or a year that is written out.
+_SOME_PERIOD = re.compile(r"[a-z ]+ (years?|date|period|month|quarter|week)( id)?")
+
+
+def is_identifier(head: str) -> bool:
+    """Return whether a heading says that its column holds codes."""
+    return _IDENTIFIER.fullmatch(_words(head)) is not None
+
+
+def is_period(head: str, numbers: Sequence[int], *, whole: bool) -> bool:
+    """Return whether a heading and numbers, which are all texts if ``whole``, are of periods."""
+    if _PERIOD.fullmatch(head) and all(map(_may_be_period, numbers)):
+        return True
+    dates = numbers and whole and all(map(_is_written_out, numbers))
+    return bool(dates) and (not head or _SOME_PERIOD.fullmatch(head) is not None)
+
+
+def _may_be_period(number: int) -> bool:
+    """Return whether a number may be a month, a week, a year, or a date as a number."""
+    return number <= 53 or 1000 <= number < 3000 or number > 9999
+
+
+def _is_written_out(number: int) -> bool:
+    """Return whether a number is a year, a year and a month, or a day as one number."""
+    return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
+
+
+def _words(head: str) -> str:
     """Return the words of a heading without signs between them: "Kommune_(id)" as kommune id."""
     parted = re.sub(r"(?<=[a-zà-ÿ])(?=[A-Z])", " ", head)
     return " ".join(re.sub(r"[^\w%#]+", " ", key(parted)).split())
@@ -81,7 +118,7 @@ def _follows(column: IntArray, group: IntArray) -> bool:
 
 
 def _repeated(column: IntArray, group: IntArray, bits: FloatArray) -> float:
-    """Return the bits of the numbers that a group has already; 0 if many are others."""
+    """Return the bits of numbers that stand in their group already, 0 where many others do."""
     first, number = _firsts(column, group)
     repeats = (number == column) & (first < np.arange(len(group))) & (bits > 0)
     few = _FEW * int((number != column).sum()) <= int(repeats.sum())  # two places of one name
@@ -101,6 +138,6 @@ def _without_one(codes: dict[int, IntArray]) -> Iterator[tuple[int, IntArray]]:
 
 def _names(head: str, other: str) -> bool:
     """Return whether a heading is of the codes of another one: "Ward no" beside "Ward"."""
-    code, name = heading_words(head), heading_words(other)
+    code, name = _words(head), _words(other)
     base = " ".join(_CODE.sub("", code).split())
     return base == " ".join(_NAME.sub("", name).split()) != "" and (base, base) != (code, name)

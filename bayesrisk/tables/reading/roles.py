@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.attributes import attributes, heading_words
+from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_period
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
 from bayesrisk.tables.reading.parts import with_parts
@@ -53,19 +53,7 @@ _NO_COUNT = re.compile(
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
-_IDENTIFIER = re.compile(
-    r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
-    r"postcode)( \d+)?( .*)?"
-)
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_PERIOD = re.compile(
-    r"years? (ended|ending|to)\b.*|((calendar|civil|financial|fiscal|academic|school|tax|survey|"
-    r"census|reference|reporting|report|data|start|end|base|epi|epidemiological|iso|mmwr|week|"
-    r"month|quarter|mid) )*(years?|date|periods?|time ?(period|frame)?|month|quarter|week|jahr|"
-    r"monat|woche|kw|année|annee|mois|semaine|jaar|maand|år|vecka|ano|año|mes|semana)( id)?"
-)
-#: Other words before those: counts of a first year, or a year that is written out.
-_SOME_PERIOD = re.compile(r"[a-z ]+ (years?|date|period|month|quarter|week)( id)?")
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
@@ -192,14 +180,12 @@ class SheetColumns:
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        dates = plain and len(plain) == len(texts) and all(map(_is_written_out, plain))
-        named = _PERIOD.fullmatch(head) and all(map(_may_be_period, plain))
-        if (named or (dates and (not head or _SOME_PERIOD.fullmatch(head)))) and not (
+        if is_period(head, plain, whole=len(plain) == len(texts)) and not (
             any(map(is_mark, texts)) or self._adds_up(i)
         ):
             return "a period"
         marks = {t for t in texts if is_mark(t)}  # codes are not withheld, but all may have a word
-        if self._identifier(i) and all(
+        if is_identifier(self.sheet.heads[i]) and all(
             any(total_word(t) == 2 for t in row) for _, row in self.sheet.rows if row[i] in marks
         ):
             return "codes"
@@ -349,11 +335,11 @@ class SheetColumns:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
         doubts = {i: self.doubt(i, words) for i in numeric}
-        attributes = self._attributes(doubts, names)
-        if any(i not in attributes and doubts[i] in ("", _SPELLED) for i in numeric):
-            codes = [i for i in attributes if len(self.row_counts[i]) == 1 and not self.fixed[i]]
-            doubts |= dict.fromkeys(codes, "codes")  # of several files, each has its own
-            self.reasons |= {i: text for i, text in attributes.items() if i not in codes}
+        repeats = self._attributes(doubts, names)
+        if any(i not in repeats and doubts[i] in ("", _SPELLED) for i in numeric):
+            files = [i for i in repeats if len(self.row_counts[i]) == 1 and not self.fixed[i]]
+            doubts |= dict.fromkeys(files, "codes")  # each file has its own, such as its year
+            self.reasons |= {i: text for i, text in repeats.items() if i not in files}
             numeric = [i for i in numeric if i not in self.reasons]
         if all(doubt in _LABELS for doubt in doubts.values()):  # counts that rise with the years
             doubts |= dict.fromkeys([i for i in numeric if doubts[i] == _SPELLED][-1:], "")
@@ -400,10 +386,6 @@ class SheetColumns:
             columns = [[re.sub(r"(?<=\d)\.(?=\d)", "", t) for t in c] for c in columns]
         results = attributes(columns, self.sheet.heads, perhaps, labels) if labels else {}
         return {i: text for i, text in results.items() if not self._adds_up(i)}
-
-    def _identifier(self, i: int) -> bool:
-        """Return whether the heading of a column says that it holds codes."""
-        return _IDENTIFIER.fullmatch(heading_words(self.sheet.heads[i])) is not None
 
     def _repeats(self, i: int) -> int:
         """Return in how many rows a column has a text that stands above already."""
@@ -471,7 +453,7 @@ class SheetColumns:
         texts = {t for t in self.columns[i] if t}
         plain = "".join(texts)
         words = sum(map(str.islower, plain))
-        return self._identifier(i), not any(map(str.isalpha, plain)), -words, i
+        return is_identifier(self.sheet.heads[i]), not any(map(str.isalpha, plain)), -words, i
 
     def _refuse_same(self, counts: Mapping[int, dict[str, str]]) -> None:
         """Refuse two columns that count the same records, and more counts than can be read."""
@@ -605,11 +587,6 @@ def _is_group(head: str) -> bool:
     return interval(head) is not None and not head.isdecimal()
 
 
-def _may_be_period(number: int) -> bool:
-    """Return whether a number may be a month, a week, a year, or a date as a number."""
-    return number <= 53 or 1000 <= number < 3000 or number > 9999
-
-
 def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]]) -> bool:
     """Return whether parts add up to each known total, and two totals or more are known."""
     sums = set[int]()
@@ -620,11 +597,6 @@ def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]]) -> bool:
             return False
         sums.add(whole)
     return len(sums) > 1
-
-
-def _is_written_out(number: int) -> bool:
-    """Return whether a number is a year, a year and a month, or a day as one number."""
-    return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
 
 
 def _blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:

@@ -234,8 +234,8 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
     body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
-    heads = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
-    return Sheet(name, heads, body, left, thousands=thousands)
+    titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
+    return Sheet(name, titles, body, left, thousands=thousands)
 
 
 def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:

@@ -934,9 +934,9 @@ def test_a_number_of_labels_of_two_columns_is_no_count(tmp_path):
 
 def test_two_places_of_one_name_have_two_numbers(tmp_path):
     """Of 40 schools with 3 rows each two have one name; the numbers are no counts all the same."""
+    names = ["Hill" if n in (3, 4) else f"School {n}" for n in range(41)]
     text = "School,Unit,Action,White,Black\n" + "".join(
-        f"{'Hill' if n in (3, 4) else f'School {n}'},{37 * n % 83},{action},"
-        f"{n % 7 + i},{n % 5 * i}\n"
+        f"{names[n]},{37 * n % 83},{action},{n % 7 + i},{n % 5 * i}\n"
         for n in range(1, 41)
         for i, action in enumerate(["Warned", "Sent home", "Moved"])
     )
