@@ -12,7 +12,9 @@ from bayesrisk.tables.reading.texts import WHOLE, key, number_range, total_word
 
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10
+_MANY = 20  # rows whose counts are not all near 2,000
 _FEW = 16  # rows with the number of their label for each that has another
+_YEAR = re.compile(r"(19|20)\d\d\b")
 _CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
 _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
@@ -36,11 +38,17 @@ def is_identifier(head: str) -> bool:
     return _IDENTIFIER.fullmatch(_words(head)) is not None
 
 
-def is_period(head: str, numbers: Sequence[int], *, whole: bool) -> bool:
-    """Return whether a heading and numbers, which are all texts if ``whole``, are of periods."""
+def is_period(head: str, texts: Sequence[str]) -> bool:
+    """Return whether a heading and the texts of its column are of periods.
+
+    In many rows that are all of few years no heading needs to say so.
+    """
+    numbers = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
     if _PERIOD.fullmatch(head) and all(map(_may_be_period, numbers)):
         return True
-    dates = numbers and whole and all(map(_is_written_out, numbers))
+    if len(texts) >= _MANY > len({*texts}) * 2 and all(map(_YEAR.match, texts)):
+        return True
+    dates = numbers and len(numbers) == len(texts) and all(map(_is_written_out, numbers))
     return bool(dates) and (not head or _SOME_PERIOD.fullmatch(head) is not None)
 
 

@@ -180,9 +180,7 @@ class SheetColumns:
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        if is_period(head, plain, whole=len(plain) == len(texts)) and not (
-            any(map(is_mark, texts)) or self._adds_up(i)
-        ):
+        if is_period(head, texts) and not (any(map(is_mark, texts)) or self._adds_up(i)):
             return "a period"
         marks = {t for t in texts if is_mark(t)}  # codes are not withheld, but all may have a word
         if is_identifier(self.sheet.heads[i]) and all(

@@ -944,6 +944,18 @@ def test_two_places_of_one_name_have_two_numbers(tmp_path):
     assert {"White", "Black"} in variables_of(said).values()
 
 
+def test_years_of_many_rows_are_no_counts(tmp_path):
+    """One school has two rows of a year, so that the years alone do not tell rows apart."""
+    cohorts = ["2003", "2004", "2005", "2006", "2006 Aug"]
+    rows = [(f"School {n}", c, n * 7 + i, n * 3 + i) for n in range(1, 9)
+            for i, c in enumerate(cohorts)]  # fmt: skip
+    text = "School,Cohort,Grads,Left\n" + "".join(
+        ",".join(map(str, row)) + "\n" for row in [*rows, ("School 3", "2005", 9, 4)]
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"Grads", "Left"} in variables_of(said).values()
+
+
 def test_codes_with_decimals_that_two_labels_share_are_no_counts(tmp_path):
     """Numbers are written with decimals, and 4.0 is the code of two provinces."""
     areas = [("Lazio", 12), ("Bolzano", 4), ("Trento", 4), ("Puglia", 16)]
