@@ -9,6 +9,7 @@ import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from browser import Browser, needs_browser
@@ -383,3 +384,33 @@ def test_the_function_answers_as_the_command(run, tmp_path):
     digest = hashlib.sha256((tmp_path / "a" / "reading.toml").read_bytes()).hexdigest()
     proofs = pd.read_csv(tmp_path / "a" / "proofs" / "proofs.csv")
     assert {*proofs["reading"]} == {digest} == {reading.digest}
+
+
+@pytest.mark.parametrize(("limit", "quiet", "times"), [(2, (), 0), (1, (), 1), (1, ("-q",), 0)])
+def test_how_much_is_read_is_said_first_of_large_tables(
+    run, tmp_path, monkeypatch, limit, quiet, times
+):
+    monkeypatch.setattr("bayesrisk.cli.attacks._MANY", limit)
+    (tmp_path / "t.csv").write_text("sex,n\nF,3\nM,*\nTotal,9\n")
+    assert run("attack", *quiet, tmp_path / "t.csv")[2].count("2 numbers are read") == times
+
+
+@pytest.mark.slow
+def test_places_of_more_than_131_072_counts_are_attacked_each_by_itself(tmp_path):
+    """Of every other school one count is withheld, and follows from the total of its row."""
+    names = ["White", "Black", "Hispanic", "Asian", "Two or more"]
+    counts = np.random.default_rng(1).integers(1, 40, (22_000, 5))
+    frame = pd.DataFrame(counts, columns=names).astype(str)
+    frame.insert(0, "school", [f"School {i}" for i in range(len(frame))])
+    frame["Total"] = counts.sum(axis=1)
+    hidden = np.where(np.arange(len(frame)) % 2, np.arange(len(frame)) % 5, -1)
+    for i, name in enumerate(names):
+        frame.loc[hidden == i, name] = "*"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = br.attack(tmp_path / "t.csv", accept=True, counts="exact")
+    assert found.facts["recovered"] == 11_000
+    bounds = found.frames["bounds"]
+    rows = bounds[bounds["stated"] == "*"].sort_values("row")
+    known = counts[np.arange(22_000), hidden][hidden >= 0]
+    assert (rows["low"].to_numpy() == known).all()
+    assert (rows["high"].to_numpy() == known).all()

@@ -244,8 +244,7 @@ def _evidence(
         return _Evidence(children, top, sums.adding_up(stated)(top[0]))
     parts = top
     if whole and len(top) > 1:  # of nested ages the smallest groups add up
-        ages = [k for k in top if not words[k] and interval(k)]
-        parts = [k for k in ages if not any(_inside(o, k) for o in ages if o != k)]
+        parts = _smallest({k: end for k in top if not words[k] and (end := interval(k))})
     evidence = _Evidence(children, totals)
     if not totals:
         evidence = _total(children, top, parts, words, sums, whole=whole)
@@ -281,10 +280,14 @@ def _total(
     return finding[0] if len(finding) == 1 else best  # equal ones could each be the total
 
 
-def _inside(small: str, large: str) -> bool:
-    """Return whether a group of ages lies in another, and is not the same."""
-    a, b = interval(small), interval(large)
-    return a is not None and b is not None and a != b and b[0] <= a[0] and a[1] <= b[1]
+def _smallest(ends: Mapping[str, Ends]) -> list[str]:
+    """Return the groups of ages in which no other one lies."""
+    least, large = math.inf, set[Ends]()
+    # From the last start, and of one start from the smallest group: what lies within is before.
+    for low, high in sorted({*ends.values()}, key=lambda end: (-end[0], end[1])):
+        large |= {(low, high)} if least <= high else set()
+        least = min(least, high)
+    return [k for k, end in ends.items() if end not in large]
 
 
 def _begins(label: str, start: str) -> bool:
