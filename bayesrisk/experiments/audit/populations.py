@@ -29,7 +29,7 @@ from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_par
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, checks, spot_comparisons
 from bayesrisk.risk.audit.constructions import equal_in_law
-from bayesrisk.risk.audit.place_beliefs import DrawnLaws
+from bayesrisk.risk.audit.place_beliefs import PilotLaws
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
@@ -109,7 +109,8 @@ FEW_TARGETS, FEW_RELEASES, USUAL_RELEASES = 20, 4, 20
 #: Before the digest of records that are held, which is that of any file with the same records.
 OF_RECORDS = "records:"
 _KEPT = 24  # releases of so small a population
-_PILOT = 4  # targets of a pilot, where each needs chains of its own
+_PILOT = 4  # places of a pilot, or targets where each needs chains of its own
+_LONG = 2.0  # seconds of a target after which exact laws of one place are looked at
 _MOST_LOOKED_AT = 2**20  # records that are held against each other: some seconds
 
 
@@ -265,7 +266,7 @@ class PopulationInParts:
         self._released: dict[tuple[str, str, int, int], Release] = {}
         self._streams: dict[tuple[str, str], str] = {}
         self._pilots: dict[tuple[str, str], Pilot] = {}
-        self._drawn: dict[str, DrawnLaws] = {}
+        self._pilot_laws: dict[str, PilotLaws] = {}
         #: By protection, the readings and places that its pilot found to need chains.
         self.too_large: dict[str, dict[tuple[str, str], set[int]]] = {}
 
@@ -520,14 +521,14 @@ class PopulationInParts:
 
     def chained(self, protection: Protection) -> bool:
         """Return whether each target needs chains of its own, by the first one alone."""
-        found = False
+        chains = False
         with suppress(BayesRiskError):  # which a shard will raise
             rows = self.shards(1)[0]
             release = self.release(protection, 0, self.target_parts(rows)[0])[1]
             if not is_additive(release.spec):
                 self._try(protection, rows[:1])
-                found = any(self.too_large[protection.name].values())
-        return found
+                chains = any(self.too_large[protection.name].values())
+        return chains
 
     def pilot(self, protection: Protection) -> Pilot:
         """Return the time of statements about the first targets, kept for each protection."""
@@ -540,39 +541,43 @@ class PopulationInParts:
 
     def take_pilots(self, other: PopulationInParts) -> None:
         """Take what pilots of the same records, of whom others are asked about, have found."""
-        self.too_large, self._drawn = other.too_large, other._drawn
+        self.too_large, self._pilot_laws = other.too_large, other._pilot_laws
 
     def _try(self, protection: Protection, rows: IntArray) -> tuple[float, pd.DataFrame]:
         """Return statements about a few targets, and their seconds; laws by chains are kept."""
         too_large = self.too_large.setdefault(protection.name, {})
-        drawn = self._drawn.setdefault(protection.setting, DrawnLaws())
-        drawn.kept, begin = True, time.process_time()
+        pilot = self._pilot_laws.setdefault(protection.setting, PilotLaws())
+        pilot.recording, begin = True, time.process_time()
         try:
             frame = self.statements(protection, range(1), rows, too_large)
         finally:
-            drawn.kept = False
+            pilot.recording = False
         return time.process_time() - begin, frame
 
     def _measured(self, protection: Protection) -> Pilot:
-        rows, random = self.shards(1)[0], self.randomised(protection)
-        first, frame = self._try(protection, rows[:1])  # compiles what is compiled, too
-        too_large, drawn = self.too_large[protection.name], self._drawn[protection.setting]
+        first, frame = self._try(protection, self._pilot_rows(1, 1))  # compiles what is compiled
+        too_large, laws = self.too_large[protection.name], self._pilot_laws[protection.setting].laws
+        random, places = self.randomised(protection), 1 if first > _LONG else _PILOT
+        rows = self._pilot_rows(places, 1)
         if not any(too_large.values()):
             # Of a single release all may be for the release, and nothing for the place.
-            one = self._try(protection, rows[:1])[0] if random else first
-            target = self._try(protection, rows[:3])[0] - one
-            target = max(target, 0.0) / max(min(rows.size, 3) - 1, 1)
-            pilot = Pilot(0.0, max(one - target, 0.0), target)
-        elif all(without is None for _, without, *_ in drawn.laws):
-            begin, repeat = time.process_time(), first
-            if random:  # another release, for which nothing is kept
-                self.statements(protection, [1], rows[:1], too_large)
-                repeat = time.process_time() - begin
-            pilot = Pilot(max(first - repeat, 0.0), repeat, 0.0)
+            one = self._try(protection, rows)[0] if random or rows.size > 1 else first
+            more = self._pilot_rows(places, 3)
+            target = max(self._try(protection, more)[0] - one, 0.0) / max(more.size - rows.size, 1)
+            pilot = Pilot(0.0, max(one / rows.size - target, 0.0), target)
+        elif all(without is None for _, without, *_ in laws):
+            seconds = []
+            for number in (1, _PILOT):  # another release, for which nothing is kept
+                begin = time.process_time()
+                self.statements(protection, [1], self._pilot_rows(1, number), too_large)
+                seconds.append(time.process_time() - begin)
+            target = max(seconds[1] - seconds[0], 0.0) / (_PILOT - 1)
+            release = max(seconds[0] - target, 0.0)
+            pilot = Pilot(max(first - seconds[0], 0.0), release, target)
         else:
-            self._try(protection, rows[:_PILOT])
+            self._try(protection, self._pilot_rows(_PILOT, -(-_PILOT // rows.size)))
             took = pd.DataFrame(
-                [(*key[:2], seconds) for key, (_, seconds) in drawn.laws.items()],
+                [(*key[:2], seconds) for key, (_, seconds) in laws.items()],
                 columns=["place", "without", "seconds"],
             )
             alone = took.dropna()
@@ -583,6 +588,13 @@ class PopulationInParts:
         begin = time.process_time()
         self.spots(protection, 0, frame, 1)
         return pilot._replace(check=time.process_time() - begin)
+
+    def _pilot_rows(self, places: int, number: int) -> IntArray:
+        """Return the first targets of the first place and of others evenly behind it."""
+        homes, rows = self.survey.target_places, self.survey.targets
+        names = np.unique(homes)
+        index = np.unique(np.arange(places) * names.size // places)
+        return np.concatenate([rows[homes == place][:number] for place in names[index]])
 
     def statements(
         self,
@@ -602,9 +614,9 @@ class PopulationInParts:
             inside = rows[start:stop] - self.survey.rows[part]
             for number in numbers:
                 release, stream = self.release(protection, number, part), self._stream(protection)
-                known = too_large, self._drawn.get(protection.setting)
+                before = too_large, self._pilot_laws.get(protection.setting)
                 frame = self.part(part).statements(
-                    protection.name, stream, number, *release, inside, *known
+                    protection.name, stream, number, *release, inside, *before
                 )
                 frames.append(frame)
         return pd.concat(frames, ignore_index=True)
