@@ -29,7 +29,7 @@ from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_par
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, checks, spot_comparisons
 from bayesrisk.risk.audit.constructions import equal_in_law
-from bayesrisk.risk.audit.place_beliefs import PilotLaws
+from bayesrisk.risk.audit.place_beliefs import DrawnLaws
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
@@ -266,7 +266,7 @@ class PopulationInParts:
         self._released: dict[tuple[str, str, int, int], Release] = {}
         self._streams: dict[tuple[str, str], str] = {}
         self._pilots: dict[tuple[str, str], Pilot] = {}
-        self._pilot_laws: dict[str, PilotLaws] = {}
+        self._law_stores: dict[str, DrawnLaws] = {}
         #: By protection, the readings and places that its pilot found to need chains.
         self.too_large: dict[str, dict[tuple[str, str], set[int]]] = {}
 
@@ -521,14 +521,14 @@ class PopulationInParts:
 
     def chained(self, protection: Protection) -> bool:
         """Return whether each target needs chains of its own, by the first one alone."""
-        chains = False
+        by_chains = False
         with suppress(BayesRiskError):  # which a shard will raise
             rows = self.shards(1)[0]
             release = self.release(protection, 0, self.target_parts(rows)[0])[1]
             if not is_additive(release.spec):
                 self._try(protection, rows[:1])
-                chains = any(self.too_large[protection.name].values())
-        return chains
+                by_chains = any(self.too_large[protection.name].values())
+        return by_chains
 
     def pilot(self, protection: Protection) -> Pilot:
         """Return the time of statements about the first targets, kept for each protection."""
@@ -541,22 +541,22 @@ class PopulationInParts:
 
     def take_pilots(self, other: PopulationInParts) -> None:
         """Take what pilots of the same records, of whom others are asked about, have found."""
-        self.too_large, self._pilot_laws = other.too_large, other._pilot_laws
+        self.too_large, self._law_stores = other.too_large, other._law_stores
 
     def _try(self, protection: Protection, rows: IntArray) -> tuple[float, pd.DataFrame]:
         """Return statements about a few targets, and their seconds; laws by chains are kept."""
         too_large = self.too_large.setdefault(protection.name, {})
-        pilot = self._pilot_laws.setdefault(protection.setting, PilotLaws())
-        pilot.recording, begin = True, time.process_time()
+        law_store = self._law_stores.setdefault(protection.setting, DrawnLaws())
+        law_store.in_pilot, begin = True, time.process_time()
         try:
             frame = self.statements(protection, range(1), rows, too_large)
         finally:
-            pilot.recording = False
+            law_store.in_pilot = False
         return time.process_time() - begin, frame
 
     def _measured(self, protection: Protection) -> Pilot:
         first, frame = self._try(protection, self._pilot_rows(1, 1))  # compiles what is compiled
-        too_large, laws = self.too_large[protection.name], self._pilot_laws[protection.setting].laws
+        too_large, laws = self.too_large[protection.name], self._law_stores[protection.setting].laws
         random, places = self.randomised(protection), 1 if first > _LONG else _PILOT
         rows = self._pilot_rows(places, 1)
         if not any(too_large.values()):
@@ -614,9 +614,9 @@ class PopulationInParts:
             inside = rows[start:stop] - self.survey.rows[part]
             for number in numbers:
                 release, stream = self.release(protection, number, part), self._stream(protection)
-                before = too_large, self._pilot_laws.get(protection.setting)
+                stores = too_large, self._law_stores.get(protection.setting)
                 frame = self.part(part).statements(
-                    protection.name, stream, number, *release, inside, *before
+                    protection.name, stream, number, *release, inside, *stores
                 )
                 frames.append(frame)
         return pd.concat(frames, ignore_index=True)

@@ -57,15 +57,15 @@ SharedLaws = tuple[dict[tuple[bytes, bool], _Rest], dict[tuple[bytes, int], Reco
 
 
 @dataclass(eq=False)
-class PilotLaws:
+class DrawnLaws:
     """Laws by chains that a pilot drew, with the seconds of each: they are not drawn once more."""
 
     laws: dict[tuple[Any, ...], tuple[RecordLaw, float]] = field(default_factory=dict)
-    recording: bool = False  # others are added and none is taken away, while a pilot runs
+    in_pilot: bool = False  # whether others are added and none is taken away, while a pilot runs
 
     def take(self, key: tuple[Any, ...]) -> RecordLaw | None:
         """Return a law; None where it was not drawn."""
-        entry = self.laws.get(key) if self.recording else self.laws.pop(key, None)
+        entry = self.laws.get(key) if self.in_pilot else self.laws.pop(key, None)
         return None if entry is None else entry[0]
 
 
@@ -85,7 +85,7 @@ class PlaceReading:
     # too: chains begin at once
     too_large: set[int] = field(default_factory=set)
     laws: SharedLaws = field(default_factory=lambda: ({}, {}))  # Of all readings of the release
-    pilot: PilotLaws = field(default_factory=PilotLaws)
+    law_store: DrawnLaws = field(default_factory=DrawnLaws)
 
 
 @dataclass(frozen=True)
@@ -245,18 +245,18 @@ class PlaceLaws:
         """Return the law of a system: of the release, or of one ``without`` a record or a row."""
         numbers = len(self._laws), len(self._laws_without)
         seed = [*self._place.seed, int(without is not None), *numbers]
-        n_known, too_large, pilot = (
+        n_known, too_large, law_store = (
             target.known_cells.size,
             self._place.too_large,
-            self._place.pilot,
+            self._place.law_store,
         )
         key = (self._place.code, without, *_known_key(target), *seed)
-        if (law := pilot.take(key)) is None:
+        if (law := law_store.take(key)) is None:
             begin, rng = time.process_time(), np.random.default_rng(np.random.SeedSequence(seed))
             limit = {"max_pairs": 0} if n_known in too_large else {}
             law = record_law(system, removed=removed, rng=rng, **limit)
-            if pilot.recording and law.engine != "exact":
-                pilot.laws[key] = law, time.process_time() - begin
+            if law_store.in_pilot and law.engine != "exact":
+                law_store.laws[key] = law, time.process_time() - begin
         if law.engine != "exact":
             too_large.add(n_known)
         return law

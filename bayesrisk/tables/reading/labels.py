@@ -4,6 +4,7 @@ import bisect
 import functools
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -64,7 +65,7 @@ class TableVariable:
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
         base = {p: first.get(p, p) for part in parts.values() for p in part}
         ends = {k: interval(label) for k, label in base.items()}
-        ends = _without_next(ends)
+        ends = _without_gaps(_without_next(ends), base)
         bounds = {end for end in ends.values() if end is not None}
         self.intervals = None not in ends.values() and any(low < high for low, high in bounds)
         self.labels, inside = list(base.values()), {k: {i} for i, k in enumerate(base)}
@@ -115,6 +116,21 @@ def _without_next(ends: Mapping[str, Ends | None]) -> dict[str, Ends | None]:
     }
 
 
+def _without_gaps(
+    ends: Mapping[str, Ends | None], labels: Mapping[str, str]
+) -> dict[str, Ends | None]:
+    """Return groups with the year that "> 75" or "< 5" says, where it alone is in none: 65-74."""
+    groups, closed = {k: end for k, end in ends.items() if end}, dict(ends)
+    sides = {side for group in groups.values() for side in group}
+    for k, (low, high) in groups.items():
+        numbers = {int(text) for text in re.findall(r"\d{1,9}", labels[k])}
+        for year in {low - 1, high + 1} & numbers:
+            inside = any(a <= year <= b for a, b in groups.values())
+            if {year - 1, year + 1} <= sides and not inside:
+                closed[k] = min(low, year), max(high, year)
+    return closed
+
+
 def _leaves(label: str, children: Mapping[str, list[str]]) -> list[str]:
     """Return the labels at the end of a tree below one."""
     below = children.get(label)
@@ -146,10 +162,10 @@ def variables(
         settings = {k: v for k, v in choices[name][0].items() if k not in nodes or key(v) != k}
         choices[name] = settings, choices[name][1] | children
     coded = CodedLabels([cell.labels for cell in cells], ends)
-    evidence, sums = _all_evidence(labels, choices, coded, {})
+    evidence, implied = _all_evidence(labels, choices, coded, {})
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
         totals = {name: one.totals for name, one in evidence.items()}
-        evidence, sums = _all_evidence(labels, choices, coded, totals)
+        evidence, implied = _all_evidence(labels, choices, coded, totals)
     results = {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
@@ -159,7 +175,8 @@ def variables(
             rules.lines.append(f"  {name}: {listing(one.labels)}; each is taken by itself")
             continue
         one = results[name] = TableVariable(labels[name], inner, finding.children, finding.totals)
-        _judge(name, one, finding, sums[name], rules, nesting.trees.get(name, {}))
+        tree = nesting.trees.get(name, {})
+        _judge(name, one, finding, rules, tree, implied=name in implied)
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
     _name_complete(results, rules)
@@ -171,10 +188,14 @@ def _all_evidence(
     labels: Mapping[str, list[str]],
     choices: Mapping[str, tuple[dict[str, str], dict[str, list[str]]]],
     coded: CodedLabels, totals: Mapping[str, Sequence[str]],
-) -> tuple[dict[str, _Evidence], dict[str, LabelSums]]:  # fmt: skip
-    """Return the evidence on each variable, and its sums."""
-    sums = {name: LabelSums(name, coded, totals) for name in labels}
-    return {n: _evidence(n, x, *choices[n], sums[n]) for n, x in labels.items()}, sums
+) -> tuple[dict[str, _Evidence], set[str]]:  # fmt: skip
+    """Return the evidence on each variable, and those for which some counts count all."""
+    evidence, implied = dict[str, _Evidence](), set[str]()
+    for name, texts in labels.items():
+        sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
+        evidence[name] = _evidence(name, texts, *choices[name], sums)
+        implied |= {name} if sums.implied else set()
+    return evidence, implied
 
 
 def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:
@@ -312,8 +333,8 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
 
 
 def _judge(
-    name: str, one: TableVariable, evidence: _Evidence, sums: LabelSums, rules: ReadingRules,
-    tree: Mapping[str, list[str]],
+    name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules,
+    tree: Mapping[str, list[str]], *, implied: bool,
 ) -> None:  # fmt: skip
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
     subtotals = [k for k, parts in evidence.children.items() if parts]
@@ -331,7 +352,7 @@ def _judge(
             f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
             * bool(parts)
         )
-    if not one.totals and not sums.implied:
+    if not one.totals and not implied:
         one.separate = not one.exclusive
         line += "; no total: each is taken by itself" * one.separate
         rules.lines.append(line)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_period
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
 from bayesrisk.tables.reading.parts import with_parts
@@ -52,19 +53,7 @@ _NO_COUNT = re.compile(
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
-_IDENTIFIER = re.compile(
-    r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
-    r"postcode)( \d+)?( .*)?"
-)
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_PERIOD = re.compile(
-    r"years? (ended|ending|to)\b.*|((calendar|civil|financial|fiscal|academic|school|tax|survey|"
-    r"census|reference|reporting|report|data|start|end|base|epi|epidemiological|iso|mmwr|week|"
-    r"month|quarter|mid) )*(years?|date|periods?|time ?(period|frame)?|month|quarter|week|jahr|"
-    r"monat|woche|kw|année|annee|mois|semaine|jaar|maand|år|vecka|ano|año|mes|semana)( id)?"
-)
-#: Other words before those: counts of a first year, or a year that is written out.
-_SOME_PERIOD = re.compile(r"[a-z ]+ (years?|date|period|month|quarter|week)( id)?")
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
@@ -84,6 +73,9 @@ _FEW = 16  # rows for each that has the label of another
 _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
+#: A number of a row, or of its series: 17, v1017, 1.1.3.
+_SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
+_LEVEL = re.compile(r"(geograph\w*|geo|area|region(al)?|summary) (level|type)( name)?")
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
 
@@ -188,13 +180,12 @@ class SheetColumns:
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        dates = plain and len(plain) == len(texts) and all(map(_is_written_out, plain))
-        named = _PERIOD.fullmatch(head) and all(map(_may_be_period, plain))
-        if (named or (dates and (not head or _SOME_PERIOD.fullmatch(head)))) and not (
-            any(map(is_mark, texts)) or self._adds_up(i)
-        ):
+        if is_period(head, texts) and not (any(map(is_mark, texts)) or self._adds_up(i)):
             return "a period"
-        if _IDENTIFIER.fullmatch(head) and not any(map(is_mark, texts)):  # codes are not withheld
+        marks = {t for t in texts if is_mark(t)}  # codes are not withheld, but all may have a word
+        if is_identifier(self.sheet.heads[i]) and all(
+            any(total_word(t) == 2 for t in row) for _, row in self.sheet.rows if row[i] in marks
+        ):
             return "codes"
         steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
         every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
@@ -246,6 +237,8 @@ class SheetColumns:
                 self.reasons[i] = "notes"
             elif _NO_COUNT.fullmatch(head) and any(map(str.isdigit, "".join(texts))):
                 self.reasons[i] = "no counts"
+            elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
+                self.reasons[i] = "codes beside counts"
             elif self._flags(head, texts):
                 flags.append(i)
             elif all(SHARE.fullmatch(t) or is_mark(t) for t in texts) and any(
@@ -340,6 +333,12 @@ class SheetColumns:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
         doubts = {i: self.doubt(i, words) for i in numeric}
+        repeats = self._attributes(doubts, names)
+        if any(i not in repeats and doubts[i] in ("", _SPELLED) for i in numeric):
+            files = [i for i in repeats if len(self.row_counts[i]) == 1 and not self.fixed[i]]
+            doubts |= dict.fromkeys(files, "codes")  # each file has its own, such as its year
+            self.reasons |= {i: text for i, text in repeats.items() if i not in files}
+            numeric = [i for i in numeric if i not in self.reasons]
         if all(doubt in _LABELS for doubt in doubts.values()):  # counts that rise with the years
             doubts |= dict.fromkeys([i for i in numeric if doubts[i] == _SPELLED][-1:], "")
         rest = [i for i in numeric if not doubts[i]]
@@ -373,6 +372,19 @@ class SheetColumns:
                 self.reasons[i] = doubts[i] or "other counts"
         return chosen
 
+    def _attributes(self, doubts: Mapping[int, str], names: Mapping[int, str]) -> dict[int, str]:
+        """Return of columns that are numbers of labels what they are."""
+        labels = [*names, *(i for i, d in doubts.items() if d in _LABELS and d != _SPELLED)]
+        perhaps = [
+            i for i, doubt in doubts.items()
+            if doubt in ("", _SPELLED) and not _COUNT.fullmatch(self.heads[i])
+        ]  # fmt: skip
+        columns = self.columns
+        if self.points:
+            columns = [[re.sub(r"(?<=\d)\.(?=\d)", "", t) for t in c] for c in columns]
+        results = attributes(columns, self.sheet.heads, perhaps, labels) if labels else {}
+        return {i: text for i, text in results.items() if not self._adds_up(i)}
+
     def _repeats(self, i: int) -> int:
         """Return in how many rows a column has a text that stands above already."""
         return len(self.columns[i]) - len(self.row_counts[i])
@@ -396,8 +408,20 @@ class SheetColumns:
         if len(self.row_counts[i]) < len(column):
             return False
         rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
-        numbers = all(map(str.isdecimal, column))
+        numbers = all(map(_SERIAL.fullmatch, column))
         return len(names) > 1 and numbers and len(column) == len(rest)
+
+    def _says_blanks(self, i: int, names: Mapping[int, str]) -> bool:
+        """Return whether a level of geography says no more than which other labels are blank."""
+        rest = [j for j in names if j != i and not all(self.columns[j])]
+        blanks = list(zip(*([not text for text in self.columns[j]] for j in rest), strict=True))
+        if not blanks or not _LEVEL.fullmatch(self.heads[i]):
+            return False
+        return (
+            len({*blanks})
+            == len({*self.columns[i]})
+            == len({*zip(blanks, self.columns[i], strict=True)})
+        )
 
     def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
         """Take out columns that say nothing, and those that another one spells."""
@@ -415,15 +439,19 @@ class SheetColumns:
             if len(rest) == len(self.columns[i]) > 3 and "blank" not in self.rules.all:
                 del names[i]
                 self.reasons[i] = "blank in some rows, which differ without it"
+        for i in [i for i in names if i not in choices and self._says_blanks(i, names)]:
+            del names[i]
+            self.reasons[i] = "says which labels are blank"
         for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
             del names[i]
             self.reasons[i] = "another number in each row"
 
-    def _worse(self, i: int) -> tuple[bool, int, int]:
+    def _worse(self, i: int) -> tuple[bool, bool, int, int]:
         """Return the rank of a column as a spelling: codes come last, and texts of capitals."""
         texts = {t for t in self.columns[i] if t}
-        words = sum(map(str.islower, "".join(texts)))
-        return bool(_IDENTIFIER.fullmatch(self.heads[i])), -words, i
+        plain = "".join(texts)
+        words = sum(map(str.islower, plain))
+        return is_identifier(self.sheet.heads[i]), not any(map(str.isalpha, plain)), -words, i
 
     def _refuse_same(self, counts: Mapping[int, dict[str, str]]) -> None:
         """Refuse two columns that count the same records, and more counts than can be read."""
@@ -557,11 +585,6 @@ def _is_group(head: str) -> bool:
     return interval(head) is not None and not head.isdecimal()
 
 
-def _may_be_period(number: int) -> bool:
-    """Return whether a number may be a month, a week, a year, or a date as a number."""
-    return number <= 53 or 1000 <= number < 3000 or number > 9999
-
-
 def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]]) -> bool:
     """Return whether parts add up to each known total, and two totals or more are known."""
     sums = set[int]()
@@ -572,11 +595,6 @@ def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]]) -> bool:
             return False
         sums.add(whole)
     return len(sums) > 1
-
-
-def _is_written_out(number: int) -> bool:
-    """Return whether a number is a year, a year and a month, or a day as one number."""
-    return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
 
 
 def _blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:

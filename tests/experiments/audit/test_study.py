@@ -254,7 +254,7 @@ def attempts(monkeypatch):
 def test_what_is_too_large_is_tried_once_in_a_place_and_shards_do_not_matter(
     people, attempts, tmp_path
 ):
-    options = {"protections": [WHAT[2]], "releases": 5, "half_width": 0.0}
+    options = {"protections": [WHAT[2]], "releases": 3, "half_width": 0.0}
     asked = study(people, **options)
     run(asked, tmp_path / "whole")
     laws = read_audit(tmp_path / "whole")[0].groupby("place")["engine"].agg(set)

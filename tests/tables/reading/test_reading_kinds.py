@@ -7,7 +7,7 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from bayesrisk import PublishedTables
+from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read as read_layouts
@@ -872,3 +872,221 @@ def test_blank_labels_that_may_count_all_are_not_filled(row, tmp_path):
     text = "work,sex,home,n\nPaid,Male,North,104\nPaid,Female,North,97\nUnpaid,Male,North,23\n"
     with pytest.raises(DataError, match=r"row 5, column '(sex|work)'"):
         read_layouts([sheet_of(tmp_path, text + row)], {})
+
+
+def flu_year(order):
+    """Return a table of weeks, areas and ages, all of one year, as its columns are ordered."""
+    rows = [("week", "area", "age", "epiyear", "deaths")]
+    for week, area, ages in [
+        (5, "Ash", (3, 41, 112)), (5, "Elm", (7, 58, 201)), (6, "Ash", (4, 39, 120)),
+        (6, "Elm", (9, 66, 187)), (7, "Ash", (2, 44, 131)), (7, "Elm", (8, 71, 190)),
+    ]:  # fmt: skip
+        texts = [*map(str, ages), str(sum(ages))]
+        texts[0] = "" if (week, area) == (6, "Ash") else texts[0]
+        labels = ["0-17 years", "18-64 years", "65+ years", "All Ages"]
+        rows += [(str(week), area, age, "2020", n) for age, n in zip(labels, texts, strict=True)]
+    return "".join(",".join(row[i] for i in order) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (3, 0, 1, 2, 4), (0, 1, 2, 4, 3)])
+def test_a_number_that_is_the_same_in_all_rows_is_no_count(order, tmp_path):
+    """163 - 39 - 120 = 4, which a year among the counts hid."""
+    said = read_layouts([sheet_of(tmp_path, flu_year(order))], {"counts": "exact"})
+    assert {*variables_of(said)} == {"week", "area", "age"}
+    assert "epiyear (always '2020')" in "\n".join(said.screen())
+    assert stated_bounds(said).loc["", ["low", "high"]].tolist() == [4, 4]
+
+
+#: Regions and sexes, a number of each region, and counts of which one is withheld.
+OF_REGIONS = [("North", 12, 11, 39), ("South", 41, 57, 54), ("East", 7, 51, 7),
+              ("West", 41, 19, 10), ("Mid", 88, 34, 51)]  # fmt: skip
+
+
+@pytest.mark.parametrize("head", ["Region no", "Zone", "Persons aged 5 and over", "Total cases"])
+def test_a_number_of_each_label_is_no_count(head, tmp_path):
+    """Two regions share a number, and so do both sexes of each; nothing follows from it."""
+    text = f"Region,{head},Sex,Cases\n" + "".join(
+        f"{r},{number},Male,{m}\n{r},{number},Female,{f}\n" for r, number, m, f in OF_REGIONS
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert variables_of(said) == {
+        "region": {"North", "South", "East", "West", "Mid"}, "sex": {"Male", "Female"},
+    }  # fmt: skip
+    assert {*said.cells["stated"]} == {str(n) for row in OF_REGIONS for n in row[2:]}
+
+
+def test_a_number_of_labels_of_two_columns_is_no_count(tmp_path):
+    """Each district numbers its schools from 22 on, and two schools have one name."""
+    schools = [
+        ("Alba", "Hill", 22),
+        ("Alba", "Lake", 31),
+        ("Bern", "Hill", 41),
+        ("Bern", "Sea", 22),
+    ]
+    text = "District,School,Discipline Place,Action,White,Black\n" + "".join(
+        f"{d},{s},{n},{action},{n % 7 + i * k},{n % 5 + i + k}\n"
+        for k, (d, s, n) in enumerate(schools)
+        for i, action in enumerate(["Warned", "Sent home", "Moved"])
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"White", "Black"} in variables_of(said).values()
+
+
+def test_two_places_of_one_name_have_two_numbers(tmp_path):
+    """Of 40 schools with 3 rows each two have one name; the numbers are no counts all the same."""
+    names = ["Hill" if n in (3, 4) else f"School {n}" for n in range(41)]
+    text = "School,Unit,Action,White,Black\n" + "".join(
+        f"{names[n]},{37 * n % 83},{action},{n % 7 + i},{n % 5 * i}\n"
+        for n in range(1, 41)
+        for i, action in enumerate(["Warned", "Sent home", "Moved"])
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"White", "Black"} in variables_of(said).values()
+
+
+def test_years_of_many_rows_are_no_counts(tmp_path):
+    """One school has two rows of a year, so that the years alone do not tell rows apart."""
+    cohorts = ["2003", "2004", "2005", "2006", "2006 Aug"]
+    rows = [(f"School {n}", c, n * 7 + i, n * 3 + i) for n in range(1, 9)
+            for i, c in enumerate(cohorts)]  # fmt: skip
+    text = "School,Cohort,Grads,Left\n" + "".join(
+        ",".join(map(str, row)) + "\n" for row in [*rows, ("School 3", "2005", 9, 4)]
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"Grads", "Left"} in variables_of(said).values()
+
+
+def test_codes_with_decimals_that_two_labels_share_are_no_counts(tmp_path):
+    """Numbers are written with decimals, and 4.0 is the code of two provinces."""
+    areas = [("Lazio", 12), ("Bolzano", 4), ("Trento", 4), ("Puglia", 16)]
+    text = "day,area,m,f,ISTAT\n" + "".join(
+        f"2020-12-{day},{area},{day * k % 13}.0,{day * (k + 3) % 11}.0,{code}.0\n"
+        for day in range(20, 31)
+        for k, (area, code) in enumerate(areas, 2)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert variables_of(said)["sex"] == {"m", "f"}
+    assert {*variables_of(said)} == {"day", "area", "sex"}
+
+
+@pytest.mark.parametrize("heads", ["Kommune_(id);Kommune_(navn)", "Ward no.;Ward", "PlaceID;Town"])
+def test_numbers_of_places_are_codes_by_a_word_of_their_heading(heads, tmp_path):
+    numbers = [101, 147, 153, 151, 187, 155]
+    text = f"{heads};Tested;Found\n" + "".join(
+        f"{n};{ward};{n * 7 % 90};{n * 3 % 20}\n" for n, ward in zip(numbers, WARDS, strict=True)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"Tested", "Found"} in variables_of(said).values()
+
+
+def test_a_word_among_codes_beside_a_total_is_no_withheld_count(tmp_path):
+    text = (
+        "county,code,district,asian,black\nstatewide,wa,Washington (statewide),15,24\n"
+        + "".join(
+            f"C{n % 2},{17001 * n % 9973},{ward},{n % 4 + 1},{n}\n"
+            for n, ward in enumerate(WARDS, 1)
+        )
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert "marks.wa" not in said.questions
+    assert {"asian", "black"} in variables_of(said).values()
+
+
+@pytest.mark.parametrize(
+    ("text", "heads"),
+    [
+        # Nobody of unknown sex is a count, too.
+        ("area,Men,Women,Unknown\n" + "".join(f"{w},{i + 3},{i * i},0\n"
+         for i, w in enumerate(WARDS)), {"Men", "Women", "Unknown"}),
+        # Few small counts are the same by chance.
+        ("area,sex,Falls,Burns\nAsh,M,4,2\nAsh,F,4,7\nElm,M,3,1\nElm,F,3,5\nFir,M,4,9\nFir,F,4,3\n",
+         {"Falls", "Burns"}),
+        # A column that is one of a sum is a count, the same or not.
+        ("area,sex,Young,Old,Total\n" + "".join(f"{w},{s},88,{i * 5 + k},{88 + i * 5 + k}\n"
+         for i, w in enumerate(WARDS) for k, s in enumerate("MF")), {"Young", "Old"}),
+    ],
+)  # fmt: skip
+def test_counts_that_are_the_same_in_several_rows_are_counts(text, heads, tmp_path):
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert any(heads <= labels for labels in variables_of(said).values())
+
+
+@pytest.mark.parametrize(
+    ("ages", "labels"),
+    [
+        (["0-17", "18-74", ">75"], {"0-17", "18-74", ">75"}),
+        (["<5", "6-17", "18+"], {"<5", "6-17", "18+"}),
+        (["0-17", "18-75", ">75"], {"0-17", "18-75", ">75"}),
+        (["<5", "5-17", "18+"], {"<5", "5-17", "18+"}),
+        (["0-17", "18-72", ">75"], {"0-17", "18-72", "73-75", ">75"}),  # a gap of years
+    ],
+)
+def test_ages_above_or_below_a_year_leave_no_gap_of_that_year(ages, labels):
+    rows = [*zip(ages, ["4", "*", "7"], strict=True), ("All ages", "20")]
+    frame = pd.DataFrame(rows, columns=["age", "n"])
+    reading = TableReading.from_frame(frame, totals="complete").accepted()
+    assert {*reading.parts[0].schema.attribute("age").labels} == labels
+
+
+SERIES = """REF_DATE,Sex,Age group,VECTOR,DATA_QUALITY_FLAG,VALUE
+2019,Both sexes,Total,v10{},0,30
+2019,Both sexes,0-17,v11{},0,10
+2019,Both sexes,18+,v12{},0,20
+2019,Males,Total,v13{},0,16
+2019,Males,0-17,v14{},0,x
+2019,Males,18+,v15{},0,11
+2019,Females,Total,v16{},0,14
+2019,Females,0-17,v17{},0,x
+2019,Females,18+,v18{},0,9
+"""
+
+
+@pytest.mark.parametrize("end", ["", ".1.2", ".7"])
+def test_a_number_of_a_series_and_flags_of_digits_are_no_labels(end, tmp_path):
+    said = read_layouts([sheet_of(tmp_path, SERIES.replace("{}", end))], {"counts": "exact"})
+    assert {*variables_of(said)} == {"sex", "age group"}
+    assert stated_bounds(said).loc["x", ["low", "high"]].to_numpy().tolist() == [[5, 5], [5, 5]]
+
+
+def test_a_digit_beside_a_blank_count_is_not_the_count(tmp_path):
+    text = "sex,Flag,n\nMales,0,6\nFemales,1,\nTotal,0,11\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert stated_bounds(said).loc["", ["low", "high"]].tolist() == [5, 5]
+
+
+LEVELS = """geographic_level,region_name,sex,n
+National,,Total,120
+National,,Girls,58
+National,,Boys,62
+Regional,North,Total,50
+Regional,North,Girls,c
+Regional,North,Boys,28
+Regional,South,Total,70
+Regional,South,Girls,36
+Regional,South,Boys,c
+"""
+
+
+def test_a_level_that_says_which_labels_are_blank_is_no_label(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, LEVELS)], {"counts": "exact", "blank": "total"})
+    assert {*variables_of(said)} == {"region", "sex"}
+    assert stated_bounds(said).loc["c", ["low", "high"]].to_numpy().tolist() == [[22, 22], [34, 34]]
+
+
+def test_what_is_counted_stays_a_label_where_others_are_blank(tmp_path):
+    text = LEVELS.replace("geographic_level", "measure")
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "blank": "total"})
+    assert {*variables_of(said)} == {"measure", "region", "sex"}
+
+
+def test_names_are_labels_rather_than_their_numbers(tmp_path):
+    text = "Kod,Nazwa,mężczyźni,kobiety\n01,POLSKA,9,8\n02,ŁÓDŹ,4,5\n03,OPOLE,5,3\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {*variables_of(said)} == {"nazwa", "sex"}
+
+
+@pytest.mark.parametrize("note", ["[note 2]", "[Note 2, 3]", "[footnote a]", "[notes 1 and 2]"])
+def test_a_reference_to_a_note_is_no_part_of_a_heading(note, tmp_path):
+    text = f"code;Home {note};Men {note};Women\nE1;Ash;4;5\nE2;Elm;6;7\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert variables_of(said) == {"home": {"Ash", "Elm"}, "sex": {"Men", "Women"}}
