@@ -109,7 +109,8 @@ FEW_TARGETS, FEW_RELEASES, USUAL_RELEASES = 20, 4, 20
 #: Before the digest of records that are held, which is that of any file with the same records.
 OF_RECORDS = "records:"
 _KEPT = 24  # releases of so small a population
-_PILOT = 4  # targets of a pilot, where each needs chains of its own
+_PILOT = 4  # places of a pilot, or targets where each needs chains of its own
+_LONG = 2.0  # seconds of a target after which exact laws of one place are looked at
 _MOST_LOOKED_AT = 2**20  # records that are held against each other: some seconds
 
 
@@ -554,25 +555,29 @@ class PopulationInParts:
         return time.process_time() - begin, frame
 
     def _measured(self, protection: Protection) -> Pilot:
-        rows, random = self.shards(1)[0], self.randomised(protection)
-        first, frame = self._try(protection, rows[:1])  # compiles what is compiled, too
-        too_large, law_store = self.too_large[protection.name], self._law_stores[protection.setting]
+        first, frame = self._try(protection, self._pilot_rows(1, 1))  # compiles what is compiled
+        too_large, laws = self.too_large[protection.name], self._law_stores[protection.setting].laws
+        random, places = self.randomised(protection), 1 if first > _LONG else _PILOT
+        rows = self._pilot_rows(places, 1)
         if not any(too_large.values()):
             # Of a single release all may be for the release, and nothing for the place.
-            one = self._try(protection, rows[:1])[0] if random else first
-            target = self._try(protection, rows[:3])[0] - one
-            target = max(target, 0.0) / max(min(rows.size, 3) - 1, 1)
-            pilot = Pilot(0.0, max(one - target, 0.0), target)
-        elif all(without is None for _, without, *_ in law_store.laws):
-            begin, repeat = time.process_time(), first
-            if random:  # another release, for which nothing is kept
-                self.statements(protection, [1], rows[:1], too_large)
-                repeat = time.process_time() - begin
-            pilot = Pilot(max(first - repeat, 0.0), repeat, 0.0)
+            one = self._try(protection, rows)[0] if random or rows.size > 1 else first
+            more = self._pilot_rows(places, 3)
+            target = max(self._try(protection, more)[0] - one, 0.0) / max(more.size - rows.size, 1)
+            pilot = Pilot(0.0, max(one / rows.size - target, 0.0), target)
+        elif all(without is None for _, without, *_ in laws):
+            seconds = []
+            for number in (1, _PILOT):  # another release, for which nothing is kept
+                begin = time.process_time()
+                self.statements(protection, [1], self._pilot_rows(1, number), too_large)
+                seconds.append(time.process_time() - begin)
+            target = max(seconds[1] - seconds[0], 0.0) / (_PILOT - 1)
+            release = max(seconds[0] - target, 0.0)
+            pilot = Pilot(max(first - seconds[0], 0.0), release, target)
         else:
-            self._try(protection, rows[:_PILOT])
+            self._try(protection, self._pilot_rows(_PILOT, -(-_PILOT // rows.size)))
             took = pd.DataFrame(
-                [(*key[:2], seconds) for key, (_, seconds) in law_store.laws.items()],
+                [(*key[:2], seconds) for key, (_, seconds) in laws.items()],
                 columns=["place", "without", "seconds"],
             )
             alone = took.dropna()
@@ -583,6 +588,13 @@ class PopulationInParts:
         begin = time.process_time()
         self.spots(protection, 0, frame, 1)
         return pilot._replace(check=time.process_time() - begin)
+
+    def _pilot_rows(self, places: int, number: int) -> IntArray:
+        """Return the first targets of the first place and of others evenly behind it."""
+        homes, rows = self.survey.target_places, self.survey.targets
+        names = np.unique(homes)
+        index = np.unique(np.arange(places) * names.size // places)
+        return np.concatenate([rows[homes == place][:number] for place in names[index]])
 
     def statements(
         self,

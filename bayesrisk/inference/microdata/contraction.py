@@ -186,7 +186,7 @@ def _count(
     right_weight: FloatArray,
     span: IntArray,
 ) -> int:
-    """Return the number of pairs of states that have a weight."""
+    """Return the number of pairs of states with a weight."""
     sums, number = np.empty(rows.closed.size, np.int64), 0
     for i in range(left_weight.size):
         for j in range(span[0, i], span[1, i]):
@@ -481,7 +481,7 @@ class Contraction:
             raise NoStateError
         self._reach = self._matrix * self._most
         small = self._reach.sum(axis=1).max(initial=0) < 2**31  # half the memory
-        self._numbers = np.int32 if small else np.int64
+        self._numbers: Any = np.int32 if small else np.int64
         self._start = starts([w.size for w in self._row_weights])
         self._weights = np.concatenate([*self._row_weights, np.zeros(1)])
         self._members = [frozenset(np.flatnonzero(row).tolist()) for row in self._matrix]
@@ -589,7 +589,7 @@ class Contraction:
         if not supported.size:
             raise NoStateError
         self._values.append(x[supported])
-        open_sums = np.ascontiguousarray(values[supported][:, is_open], self._numbers)
+        open_sums: IntArray = np.ascontiguousarray(values[supported][:, is_open], self._numbers)
         return _Part(alone, rows[is_open], _Leaf(open_sums, weight[supported]))
 
     def _is_open(self, row: int, cells: frozenset[int]) -> bool:
@@ -677,16 +677,17 @@ class Contraction:
         if self.pairs > self._limit:
             raise TooManyStatesError
         single = not self._repeated(names[~closed], cells)
-        part = _Part(cells, names[~closed], _Join(left, right, order, rows, span, single))
+        join = _Join(left, right, order, rows, span, single)
+        part = _Part(cells, names[~closed], join)
         if not part.size:
             raise NoStateError
-        self._joins.append((part, part.states))
+        self._joins.append((part, join))
         return part
 
     def _repeated(self, rows: IntArray, cells: frozenset[int]) -> bool:
         """Return whether different values of unknowns may have the same sums of some rows."""
-        moving = [g for g in cells if self._least[g] < self._most[g]]
-        return bool(np.linalg.matrix_rank(self._matrix[np.ix_(rows, moving)]) < len(moving))
+        moving = np.sort([g for g in cells if self._least[g] < self._most[g]]).astype(np.int64)
+        return bool(np.linalg.matrix_rank(self._matrix[np.ix_(rows, moving)]) < moving.size)
 
 
 def starts(sizes: Sequence[int] | IntArray) -> IntArray:
