@@ -18,6 +18,7 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from bayesrisk._base import interrupts, validation as check
+from bayesrisk._base.calls import meant
 from bayesrisk._base.wings import wing_points
 from bayesrisk.exceptions import (
     ArgumentError,
@@ -275,10 +276,11 @@ def check_names(
         ][len(arguments):]  # fmt: skip
         unknown = [n for n in parameters if n not in named]
         like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
+        ways = [way for n in unknown[:1] if (way := meant(n, parameters[n], [*named]))]
         recipe = kind == "mechanism" and bool(needed)
         raise ArgumentError(
             kind,
             f"{name!r}: {error}; needed: {', '.join(needed) or 'nothing'}; "
             f"possible: {', '.join(named) or 'nothing'}{''.join(like)}",
-            advice=f"; write {name}:{'=VALUE,'.join(needed)}=VALUE" if recipe else "",
+            advice=f"; write {name}:{'=VALUE,'.join(needed)}=VALUE" if recipe else "".join(ways),
         ) from error

@@ -170,6 +170,9 @@ def attack(
     >>> found.sentences[0]
     'The one hidden count can be worked out; it is a single record.'
     """
+    for name, value in settings.items():
+        if like := check.did_you_mean(name, ("time_limit", "folder", "proofs", "accept")):
+            raise ArgumentError(name, "is no argument of attack", got=value, advice=like)
     if (release := _earlier_release(tables)) is not None:
         if settings or seed or proofs != 10:
             name = min(settings) if settings else "seed" if seed else "proofs"

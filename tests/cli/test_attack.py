@@ -54,6 +54,27 @@ def test_a_folder_and_a_release_are_attacked_as_on_the_command_line(run, tmp_pat
         assert 16 <= found.facts["records"] == len(found.frames["records"]) <= 24
 
 
+def test_a_release_is_answered_by_the_names_of_its_places_and_labels(run, tmp_path):
+    frame = pd.DataFrame({"ward": ["Hill"] * 4 + ["=Lake"], "sex": [*"FFFM", "M"]})
+    made = br.release(frame, place="ward", protection="none", folder=tmp_path / "R")
+    assert run("attack", tmp_path / "R", "-o", tmp_path / "out")[0] == 0
+    bounds = pd.read_csv(tmp_path / "out" / "bounds" / "bounds.csv", dtype=str)
+    assert [*bounds][:4] == ["level", "geoid", "name", "table"]
+    of_sex = bounds[bounds["table"] == "sex"].set_index(["name", "cell"])["high"]
+    assert of_sex.to_dict() == {
+        ("Hill", "F"): "3", ("Hill", "M"): "1", ("'=Lake", "F"): "0", ("'=Lake", "M"): "1"
+    }  # fmt: skip
+    records = pd.read_csv(tmp_path / "out" / "records" / "records.csv")
+    assert records.value_counts(["ward", "sex"]).to_dict() == {
+        ("Hill", "F"): 3, ("Hill", "M"): 1, ("'=Lake", "M"): 1
+    }  # fmt: skip
+    claims = pd.read_csv(tmp_path / "out" / "claims" / "claims.csv")
+    assert set(claims["ward"]) == {"Hill", "'=Lake"}
+    frames = br.attack(made).frames
+    assert set(frames["bounds"]["name"]) == set(frames["records"]["ward"]) == {"Hill", "=Lake"}
+    assert set(frames["records"]["sex"]) == {"F", "M"}
+
+
 def test_two_files_become_proofs_and_a_report(run, tmp_path):
     out = tmp_path / "attack"
     status, said, _ = run("attack", *CLINIC, "-o", out, *SET, "--json")

@@ -4,6 +4,7 @@ import bisect
 import functools
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -64,7 +65,7 @@ class TableVariable:
         parts = {k: choices.get(k) or _leaves(k, children) for k in first if k not in self.totals}
         base = {p: first.get(p, p) for part in parts.values() for p in part}
         ends = {k: interval(label) for k, label in base.items()}
-        ends = _without_next(ends)
+        ends = _without_gaps(_without_next(ends), base)
         bounds = {end for end in ends.values() if end is not None}
         self.intervals = None not in ends.values() and any(low < high for low, high in bounds)
         self.labels, inside = list(base.values()), {k: {i} for i, k in enumerate(base)}
@@ -113,6 +114,21 @@ def _without_next(ends: Mapping[str, Ends | None]) -> dict[str, Ends | None]:
         k: (end[0], end[1] - 1) if end and end[0] < end[1] and end[1] in starts else end
         for k, end in ends.items()
     }
+
+
+def _without_gaps(
+    ends: Mapping[str, Ends | None], labels: Mapping[str, str]
+) -> dict[str, Ends | None]:
+    """Return groups with the year that "> 75" or "< 5" says, where it alone is in none: 65-74."""
+    groups, closed = {k: end for k, end in ends.items() if end}, dict(ends)
+    sides = {side for group in groups.values() for side in group}
+    for k, (low, high) in groups.items():
+        numbers = {int(text) for text in re.findall(r"\d{1,9}", labels[k])}
+        for year in {low - 1, high + 1} & numbers:
+            inside = any(a <= year <= b for a, b in groups.values())
+            if {year - 1, year + 1} <= sides and not inside:
+                closed[k] = min(low, year), max(high, year)
+    return closed
 
 
 def _leaves(label: str, children: Mapping[str, list[str]]) -> list[str]:

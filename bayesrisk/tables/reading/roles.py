@@ -65,6 +65,9 @@ _FEW = 16  # rows for each that has the label of another
 _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
+#: A number of a row, or of its series: 17, v1017, 1.1.3.
+_SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
+_LEVEL = re.compile(r"(geograph\w*|geo|area|region(al)?|summary) (level|type)( name)?")
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
 
@@ -231,6 +234,8 @@ class SheetColumns:
                 self.reasons[i] = "notes"
             elif _NO_COUNT.fullmatch(head) and any(map(str.isdigit, "".join(texts))):
                 self.reasons[i] = "no counts"
+            elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
+                self.reasons[i] = "codes beside counts"
             elif self._flags(head, texts):
                 flags.append(i)
             elif all(SHARE.fullmatch(t) or is_mark(t) for t in texts) and any(
@@ -400,8 +405,20 @@ class SheetColumns:
         if len(self.row_counts[i]) < len(column):
             return False
         rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
-        numbers = all(map(str.isdecimal, column))
+        numbers = all(map(_SERIAL.fullmatch, column))
         return len(names) > 1 and numbers and len(column) == len(rest)
+
+    def _says_blanks(self, i: int, names: Mapping[int, str]) -> bool:
+        """Return whether a level of geography says no more than which other labels are blank."""
+        rest = [j for j in names if j != i and not all(self.columns[j])]
+        blanks = list(zip(*([not text for text in self.columns[j]] for j in rest), strict=True))
+        if not blanks or not _LEVEL.fullmatch(self.heads[i]):
+            return False
+        return (
+            len({*blanks})
+            == len({*self.columns[i]})
+            == len({*zip(blanks, self.columns[i], strict=True)})
+        )
 
     def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
         """Take out columns that say nothing, and those that another one spells."""
@@ -419,15 +436,19 @@ class SheetColumns:
             if len(rest) == len(self.columns[i]) > 3 and "blank" not in self.rules.all:
                 del names[i]
                 self.reasons[i] = "blank in some rows, which differ without it"
+        for i in [i for i in names if i not in choices and self._says_blanks(i, names)]:
+            del names[i]
+            self.reasons[i] = "says which labels are blank"
         for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
             del names[i]
             self.reasons[i] = "another number in each row"
 
-    def _worse(self, i: int) -> tuple[bool, int, int]:
+    def _worse(self, i: int) -> tuple[bool, bool, int, int]:
         """Return the rank of a column as a spelling: codes come last, and texts of capitals."""
         texts = {t for t in self.columns[i] if t}
-        words = sum(map(str.islower, "".join(texts)))
-        return is_identifier(self.sheet.heads[i]), -words, i
+        plain = "".join(texts)
+        words = sum(map(str.islower, plain))
+        return is_identifier(self.sheet.heads[i]), not any(map(str.isalpha, plain)), -words, i
 
     def _refuse_same(self, counts: Mapping[int, dict[str, str]]) -> None:
         """Refuse two columns that count the same records, and more counts than can be read."""

@@ -37,6 +37,7 @@ _THOUSANDS = re.compile(
     r"( \w+){0,2} (in|en) (thousands|['’`]000s?|tausend|tsd\.?|milliers)\b",
     re.IGNORECASE,
 )
+_NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
 _FORMS = {
@@ -233,7 +234,8 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
     body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
-    return Sheet(name, [head[j] for j in keep], body, left, thousands=thousands)
+    titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
+    return Sheet(name, titles, body, left, thousands=thousands)
 
 
 def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:

@@ -8,7 +8,7 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from bayesrisk import PublishedTables
+from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.reading.reading import read as read_layouts
@@ -1091,3 +1091,84 @@ def test_all_columns_with_blank_labels_are_named_at_once(tmp_path):
     assert columns == ["school", "kind"]
     said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "blank": "total"})
     assert variables_of(said)["school"] >= {*WARDS}
+
+
+@pytest.mark.parametrize(
+    ("ages", "labels"),
+    [
+        (["0-17", "18-74", ">75"], {"0-17", "18-74", ">75"}),
+        (["<5", "6-17", "18+"], {"<5", "6-17", "18+"}),
+        (["0-17", "18-75", ">75"], {"0-17", "18-75", ">75"}),
+        (["<5", "5-17", "18+"], {"<5", "5-17", "18+"}),
+        (["0-17", "18-72", ">75"], {"0-17", "18-72", "73-75", ">75"}),  # a gap of years
+    ],
+)
+def test_ages_above_or_below_a_year_leave_no_gap_of_that_year(ages, labels):
+    rows = [*zip(ages, ["4", "*", "7"], strict=True), ("All ages", "20")]
+    frame = pd.DataFrame(rows, columns=["age", "n"])
+    reading = TableReading.from_frame(frame, totals="complete").accepted()
+    assert {*reading.parts[0].schema.attribute("age").labels} == labels
+
+
+SERIES = """REF_DATE,Sex,Age group,VECTOR,DATA_QUALITY_FLAG,VALUE
+2019,Both sexes,Total,v10{},0,30
+2019,Both sexes,0-17,v11{},0,10
+2019,Both sexes,18+,v12{},0,20
+2019,Males,Total,v13{},0,16
+2019,Males,0-17,v14{},0,x
+2019,Males,18+,v15{},0,11
+2019,Females,Total,v16{},0,14
+2019,Females,0-17,v17{},0,x
+2019,Females,18+,v18{},0,9
+"""
+
+
+@pytest.mark.parametrize("end", ["", ".1.2", ".7"])
+def test_a_number_of_a_series_and_flags_of_digits_are_no_labels(end, tmp_path):
+    said = read_layouts([sheet_of(tmp_path, SERIES.replace("{}", end))], {"counts": "exact"})
+    assert {*variables_of(said)} == {"sex", "age group"}
+    assert stated_bounds(said).loc["x", ["low", "high"]].to_numpy().tolist() == [[5, 5], [5, 5]]
+
+
+def test_a_digit_beside_a_blank_count_is_not_the_count(tmp_path):
+    text = "sex,Flag,n\nMales,0,6\nFemales,1,\nTotal,0,11\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert stated_bounds(said).loc["", ["low", "high"]].tolist() == [5, 5]
+
+
+LEVELS = """geographic_level,region_name,sex,n
+National,,Total,120
+National,,Girls,58
+National,,Boys,62
+Regional,North,Total,50
+Regional,North,Girls,c
+Regional,North,Boys,28
+Regional,South,Total,70
+Regional,South,Girls,36
+Regional,South,Boys,c
+"""
+
+
+def test_a_level_that_says_which_labels_are_blank_is_no_label(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, LEVELS)], {"counts": "exact", "blank": "total"})
+    assert {*variables_of(said)} == {"region", "sex"}
+    assert stated_bounds(said).loc["c", ["low", "high"]].to_numpy().tolist() == [[22, 22], [34, 34]]
+
+
+def test_what_is_counted_stays_a_label_where_others_are_blank(tmp_path):
+    text = LEVELS.replace("geographic_level", "measure")
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "blank": "total"})
+    assert {*variables_of(said)} == {"measure", "region", "sex"}
+
+
+def test_names_are_labels_rather_than_their_numbers(tmp_path):
+    text = "Kod,Nazwa,mężczyźni,kobiety\n01,POLSKA,9,8\n02,ŁÓDŹ,4,5\n03,OPOLE,5,3\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {*variables_of(said)} == {"nazwa", "sex"}
+
+
+@pytest.mark.parametrize("note", ["[note 2]", "[Note 2, 3]", "[footnote a]", "[notes 1 and 2]"])
+def test_a_reference_to_a_note_is_no_part_of_a_heading(note, tmp_path):
+    text = f"code;Home {note};Men {note};Women\nE1;Ash;4;5\nE2;Elm;6;7\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert variables_of(said) == {"home": {"Ash", "Elm"}, "sex": {"Men", "Women"}}
