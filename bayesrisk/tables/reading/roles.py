@@ -13,6 +13,7 @@ from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_me
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
 from bayesrisk.tables.reading.parts import with_parts
+from bayesrisk.tables.reading.rows import blanks_repeat, counting_rows, filled, says_no_count
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
@@ -27,7 +28,6 @@ from bayesrisk.tables.reading.texts import (
     listing,
     noted,
     number_range,
-    says_number,
     total_word,
 )
 
@@ -45,12 +45,6 @@ _FLAG = re.compile(
     r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
     r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?"
 )
-_NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
-    r"average age|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
-    r"per capita)\b).*"
-)
-_CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
@@ -83,16 +77,16 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.sheet, self.rules = with_parts(_counting(in_persons(sheet)), rules), rules
+        self.sheet, self.rules = with_parts(counting_rows(in_persons(sheet)), rules), rules
         sheet = self.sheet
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         rows = [row for _, row in sheet.rows]
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
-        if _blanks_repeat(self.columns):
+        if blanks_repeat(self.columns):
             text = "blank labels are those above them: rows would be equal else"
             rules.ask("blank", "above", text)
         if rules.all.get("blank") == "above":
-            self.columns = [_filled(column) for column in self.columns]
+            self.columns = [filled(column) for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
@@ -232,7 +226,7 @@ class SheetColumns:
                 self.reasons[i] = "empty"
             elif _NOTES.fullmatch(head):
                 self.reasons[i] = "notes"
-            elif _NO_COUNT.fullmatch(head) and any(map(str.isdigit, "".join(texts))):
+            elif says_no_count(head) and any(map(str.isdigit, "".join(texts))):
                 self.reasons[i] = "no counts"
             elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
                 self.reasons[i] = "codes beside counts"
@@ -542,29 +536,6 @@ class SheetColumns:
         return _Roles(dict(sorted(names.items())), counts, flags)
 
 
-def _counting(sheet: Sheet) -> Sheet:
-    """Return a sheet without rows of percentages, rates and other numbers that count nobody.
-
-    Such a row has a label that says so, of which some row has a number with decimals.
-    """
-    texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
-    changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
-    labels = {
-        text
-        for _, row in sheet.rows
-        if not changed.isdisjoint(row)
-        for text in row
-        if any(map(str.isalpha, text))
-        and not text[0].isdigit()
-        and (_NO_COUNT.fullmatch(key(text)) or _CHANGE.fullmatch(key(text)))
-    }
-    rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
-    if not labels or not rows:
-        return sheet
-    left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
-    return sheet._replace(rows=rows, left=[*sheet.left, *left])
-
-
 def _free(name: str) -> str:
     """Return a name that no column of results has."""
     return f"{name} label" if _RESERVED.fullmatch(name) else name
@@ -595,23 +566,3 @@ def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]], *, most: bo
         else:
             sums.add(whole)
     return len(sums) > 1 and 4 * missed <= len(sums)
-
-
-def _blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
-    """Return whether blanks begin rows, and only the labels above them tell rows apart."""
-    labels = [c for c in columns if c and c[0] and 2 * sum(map(says_number, c)) < len(c)]
-    rows = list(zip(*labels, strict=True))
-    empty = [[not text for text in row] for row in rows]
-    if not any(map(any, empty)) or any(sorted(e, reverse=True) != e or all(e) for e in empty):
-        return False
-    filled = {*zip(*map(_filled, labels), strict=True)}
-    return len({*rows}) < len(filled) == len(rows)
-
-
-def _filled(column: Sequence[str]) -> list[str]:
-    """Return the texts of a column with those above where it is blank."""
-    texts, above = list[str](), ""
-    for text in column:
-        above = text or above
-        texts.append(above)
-    return texts
