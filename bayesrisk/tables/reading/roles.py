@@ -74,6 +74,7 @@ _OTHERS = re.compile(
     r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper"
 )
 _MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
+_UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 #: Numbers that may be labels, if they tell rows apart.
 _ROWS = "numbers of rows"
@@ -329,7 +330,8 @@ class SheetColumns:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
         codes = [m for h in self.sheet.heads if (m := _SURVEY.fullmatch(h))]
         pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
-        if not choices and (pairs or any(map(_MARGIN.fullmatch, self.sheet.heads))):
+        rough = any(_UNRELIABLE.search(text) for _, text, _ in self.sheet.left)
+        if not choices and (pairs or rough or any(map(_MARGIN.fullmatch, self.sheet.heads))):
             raise DataError(
                 f"{self.sheet.name}: must hold counts, got estimates of a survey with margins of "
                 "error: they are weighted, and no range holds the true count for certain; "
