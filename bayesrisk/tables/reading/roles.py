@@ -49,6 +49,7 @@ _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
 _MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
+_UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 #: Numbers that may be labels, if they tell rows apart.
 _ROWS = "numbers of rows"
@@ -313,7 +314,8 @@ class SheetColumns:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
         codes = [m for h in self.sheet.heads if (m := _SURVEY.fullmatch(h))]
         pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
-        if not choices and (pairs or any(map(_MARGIN.fullmatch, self.sheet.heads))):
+        rough = any(_UNRELIABLE.search(text) for _, text, _ in self.sheet.left)
+        if not choices and (pairs or rough or any(map(_MARGIN.fullmatch, self.sheet.heads))):
             raise DataError(
                 f"{self.sheet.name}: must hold counts, got estimates of a survey with margins of "
                 "error: they are weighted, and no range holds the true count for certain; "
