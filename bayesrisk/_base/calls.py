@@ -75,18 +75,20 @@ def _explain(owner: type) -> None:
     _explained.add(owner)
     for name, value in list(vars(owner).items()):
         if name == "__init__" and inspect.isfunction(value):
-            setattr(owner, name, _wrapped(value))
+            setattr(owner, name, _wrapped(value, 1))
         elif isinstance(value, classmethod) and not name.startswith("_"):
-            setattr(owner, name, classmethod(_wrapped(value.__func__)))
+            setattr(owner, name, classmethod(_wrapped(value.__func__, 1)))
 
 
-def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+def _wrapped(function: Callable[..., Any], hidden: int = 0) -> Callable[..., Any]:
+    """Return a function that explains wrong calls; ``hidden`` first arguments nobody gives."""
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except TypeError:
-            if (fault := _fault(function, args, kwargs)) is None:
+            if (fault := _fault(function, hidden, args, kwargs)) is None:
                 raise
         raise fault
 
@@ -94,7 +96,7 @@ def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _fault(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Callable[..., Any], hidden: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> ArgumentTypeError | None:
     """Return the error of a call that does not fit its signature; None where it fits."""
     signature = inspect.signature(function)
@@ -104,10 +106,8 @@ def _fault(
         pass
     else:
         return None
-    every = list(signature.parameters.values())
+    every, args = list(signature.parameters.values())[hidden:], args[hidden:]
     title = function.__qualname__.removesuffix(".__init__")
-    if "." in function.__qualname__:  # of a class or an instance
-        every, args = every[1:], args[1:]
     named = [one for one in every if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     names = [one.name for one in named]
     placed = [one.name for one in named if one.kind is not one.KEYWORD_ONLY]
@@ -119,7 +119,7 @@ def _fault(
                 name, f"is no argument of {title}, which takes {listed}", got=value,
                 advice=meant(name, value, names) or did_you_mean(name, names),
             )  # fmt: skip
-    if len(args) > len(placed):
+    if len(args) > len(placed) and not any(one.kind is one.VAR_POSITIONAL for one in every):
         first = [*placed, *(n for n in names if n not in placed and n not in kwargs)][: len(args)]
         return ArgumentTypeError(
             f"{title} takes {len(placed) or 'no'} argument{'s' * (len(placed) != 1)} without a "
@@ -132,6 +132,8 @@ def _fault(
         near = next((o for o in extra if meant(o, None, [name]) or did_you_mean(o, [name])), None)
         if near is not None:
             return ArgumentTypeError(f"{title} needs {name}: write it for {near}")
+    if not missing:  # an argument twice, say
+        return None
     call = ", ".join(f"{name}=..." for name in missing)
     return ArgumentTypeError(f"{title} needs {' and '.join(missing)}: write {title}(..., {call})")
 
