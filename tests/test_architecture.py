@@ -47,7 +47,7 @@ ZONES = [
 # stands for all rooms that are not named, so that another mechanism needs no line here.
 ROOMS = {
     "_base": (
-        "frames interrupts old_names wings | compiling disk display randomness | validation"
+        "calls frames interrupts old_names wings | compiling disk display randomness | validation"
         " | doors lazy plugins"
     ),
     "census.cli": "*",
