@@ -13,6 +13,7 @@ import near
 import pytest
 
 import bayesrisk
+from bayesrisk._base.compiling import uncollected
 from bayesrisk.mechanisms.registry import REGISTRY as MECHANISMS
 
 ROOT = Path(bayesrisk.__file__).parent
@@ -150,8 +151,9 @@ MODULES = modules()
 
 @pytest.fixture(scope="module", autouse=True)
 def forgotten():
-    """Let no later test of the process carry the trees along: a million objects to look through."""
-    yield
+    """Let nobody look through the trees, a million objects, for what can go; then forget them."""
+    with uncollected():
+        yield
     nodes.cache_clear()
     parsed.cache_clear()
 
