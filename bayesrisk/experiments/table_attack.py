@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from bayesrisk.exceptions import ArgumentError, BayesRiskError, quote
 from bayesrisk.experiments import pages
 from bayesrisk.experiments.folder_attack import attack_folder
 from bayesrisk.experiments.pages import Part
+from bayesrisk.experiments.place_bounds import Clock, PlaceBounds
 from bayesrisk.experiments.table_reports import (
     attack_quotes,
     bounds_figures,
@@ -57,27 +57,8 @@ _PROVED = "no others fit: proved."
 _MUST = "This must be true, if the tables were read as they are meant:"
 _STEPS = ("bounds", "claims", "records", "likely", "combinations")
 _SECONDS = 60.0  # for all steps
+_SHOWN = 2.0  # seconds after which bounds of some places are written
 _MOST_READINGS = 60  # that are tried where no records fit
-
-
-class _Clock:
-    """Seconds of the clock that are left for all steps; each may take half of what is left."""
-
-    def __init__(self, limit: float | None) -> None:
-        self.end = None if limit is None else time.monotonic() + limit
-
-    @property
-    def left(self) -> float | None:
-        """Seconds that are left, at least a hundredth; None without a limit."""
-        return None if self.end is None else max(self.end - time.monotonic(), 0.01)
-
-    @property
-    def share(self) -> float | None:
-        return None if self.left is None else self.left / 2
-
-    @property
-    def ended(self) -> bool:
-        return self.end is not None and time.monotonic() >= self.end
 
 
 @displayed
@@ -200,16 +181,16 @@ def attack(
         run.tables = replace(run.tables, made_up=True)
     with nullcontext() if target is None else disk.explained(target):
         run.begin()
-        number_said = 0
-        for number, _ in enumerate(run.steps(), 1):
+        shown = set[str]()
+        for _ in run.steps():
             run.save()
-            sentences = run.sentences
-            for sentence in sentences[number_said:] if say else ():
-                say(sentence)  # type: ignore[misc]
-            number_said = len(sentences)
+            for sentence in run.sentences if say else ():
+                if sentence not in shown:
+                    say(sentence)  # type: ignore[misc]
+            shown.update(run.sentences)
             run.report()  # figures take longer than what they show
             if progress:
-                progress(number, len(_STEPS))
+                progress(len(_STEPS) - len(run.missing), len(_STEPS))
     sentences = [str(text) for text in (*run.sentences, *run.last)]
     return AttackAnswer(sentences, run.last, run.frames, dict(run.facts), reading)
 
@@ -242,7 +223,7 @@ class _Attack:
     ) -> None:  # fmt: skip
         self.reading, self.target, self.seed = reading, target, seed
         self.tables = PublishedTables(*reading.confirmed())
-        self.certificates, self.clock = certificates, _Clock(time_limit)
+        self.certificates, self.clock = certificates, Clock(time_limit)
         self.frames: dict[str, pd.DataFrame] = {}
         self.first, self.proved = list[str](), list[str]()
         self.rest: list[str] = []
@@ -257,14 +238,23 @@ class _Attack:
         """Take the steps, the surest and quickest first."""
         # Posed once: bounds, claims, records and their variability are of one system.
         self.problem = published_problem(self.tables, scope=None)
-        bounds = reconstruction.count_bounds(self.problem, time_limit=self.clock.share)
-        self.missing.remove("bounds")
-        self._bounds(bounds)
+        search, wait = PlaceBounds(self.problem, self.clock), _SHOWN
+        for _ in search.steps():
+            # Each time twice as late as before: what is written often is no more than all of it.
+            if self.clock.passed >= wait and not search.complete:
+                wait = 2 * self.clock.passed
+                self._bounds(search.bounds, search.number)
+                yield
+        bounds, places = search.bounds, len(self.tables.geoids[self.level])
+        if search.complete:
+            self.missing.remove("bounds")
+        self._bounds(bounds, search.number)
         yield
+        if not search.complete:
+            return
         if bounds.conflict:
             self.missing = []
             return
-        places = len(self.tables.geoids[self.level])
         if places > _MOST_PLACES or not self.tables.workload.schema.names:
             reason = "each count stands alone"
             if places > _MOST_PLACES:
@@ -283,8 +273,8 @@ class _Attack:
             self.missing.remove(name)
             yield
 
-    def _bounds(self, bounds: CountBounds) -> None:
-        """Say how many hidden counts follow, and keep the ends of all."""
+    def _bounds(self, bounds: CountBounds, number: int) -> None:
+        """Say how many hidden counts follow, and keep the ends of all, of a number of places."""
         keys = ["place", "table", "cell"]
         # A cell that a place publishes under another law, or not at all, is no hidden count of it.
         frame = self.reading.cells[self.reading.cells["file"] != ""]  # others are premises
@@ -292,7 +282,12 @@ class _Attack:
         published = bounds.counts.merge(stated, on=["geoid", *keys[1:]])
         bounds = replace(bounds, counts=published)
         self.facts = bounds.facts
-        if bounds.conflict:
+        places = len(self.tables.geoids[self.level])
+        if number < places:  # certificates are of all
+            text = f"{number:,} of {places:,} places are bounded so far, "
+            text += "and the sentences before this one are about those."
+            self.first = [*hidden_sentences(bounds, self._coarse), text]
+        elif bounds.conflict:
             reason = next(iter(bounds.conflict.values()))
             if reason.startswith(_TOGETHER):  # of one place, which needs no name
                 cells = reason.removeprefix(_TOGETHER).replace("all : ", "")
@@ -329,7 +324,10 @@ class _Attack:
                 tables = PublishedTables(*self.reading.changed(dict(changes)).parts)
             except BayesRiskError:  # another reading that cannot be
                 continue
-            if not reconstruction.count_bounds(tables, time_limit=self.clock.share).conflict:
+            search = PlaceBounds(published_problem(tables, scope=None), self.clock)
+            if any(search.conflict for _ in search.steps()):
+                continue
+            if search.complete:
                 words = " and ".join(f"{name}={value}" for name, value in changes)
                 return f"Some records fit if it is read otherwise: {words}."
         return "No other reading that was tried fits: the counts or a setting must be wrong."
@@ -338,7 +336,7 @@ class _Attack:
     def _coarse(self) -> str:
         """The word for counts that are not stated exactly."""
         laws = self.tables.laws.values()
-        withheld = all(law.exact or law.kind == "ranges" for law in laws)
+        withheld = all(law.exact or law.kind in ("ranges", "limits") for law in laws)
         return "hidden" if withheld else "hidden or rounded"
 
     def _claims(self) -> None:

@@ -18,6 +18,7 @@ from bayesrisk.tables import PublishedTables, Schema, Table
 from bayesrisk.tables.likelihoods import (
     UNBOUNDED,
     CellKeySpec,
+    CountLimits,
     Likelihood,
     PerturbedCounts,
     RangeSpec,
@@ -139,7 +140,9 @@ def count_entry(
     low, high = (int(end[0, cell]) for end in ends)
     hidden = tables.hidden(level, table)[rows[0], cell]
     stated = None if hidden else int(tables.counts[level, table][rows[0], cell])
-    law = law_entry(tables.laws.get((level, table)))
+    law, limits = law_entry(tables.laws.get(key), stated or 0), tables.laws.get(key)
+    if isinstance(limits, CountLimits) and stated is not None:
+        stated = 0
     most = None if high >= UNBOUNDED else high
     if stated is None:
         law = {"law": "withheld", "least": low, "most": most}
@@ -154,8 +157,11 @@ def count_entry(
     }  # fmt: skip
 
 
-def law_entry(law: Likelihood | None) -> Json | None:
-    """Return the law of published counts as certificates have it, None where they have none."""
+def law_entry(law: Likelihood | None, limit: int = 0) -> Json | None:
+    """Return the law of published counts as certificates have it, None where they have none.
+
+    ``limit`` is the number of a count that is published as a limit.
+    """
     if law is None or law.exact:
         return {"law": "exact"}
     if isinstance(law, RoundingSpec):
@@ -163,6 +169,9 @@ def law_entry(law: Likelihood | None) -> Json | None:
     if isinstance(law, RangeSpec):
         ranges = {"edges": list(law.edges), "values": list(law.values), "step": law.step}
         return {"law": "ranges", **ranges}
+    if isinstance(law, CountLimits):  # the first range is all that the limit allows
+        edges = [0, limit + 1]
+        return {"law": "ranges", "edges": edges, "values": edges, "step": None}
     if isinstance(law, PerturbedCounts):
         return {"law": "perturbed", "largest": law.largest}
     if isinstance(law, CellKeySpec):

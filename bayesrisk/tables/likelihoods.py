@@ -444,6 +444,31 @@ class PerturbedCounts(Likelihood):
         return np.maximum(out - self.largest, 0), out + self.largest
 
 
+@dataclass(frozen=True)
+class CountLimits(Likelihood):
+    """Every number is the largest count that there can be: nothing more is said of the true one.
+
+    Examples
+    --------
+    >>> [end.tolist() for end in CountLimits().support([0, 47])]
+    [[0, 0], [0, 47]]
+    """
+
+    kind: ClassVar[str] = "limits"
+    bounded = True
+    random = False
+
+    def support(self, released: ArrayLike) -> tuple[IntArray, IntArray]:
+        """Return 0 and the limit itself."""
+        out = check.count_array(released, "released")
+        return np.where(out < 0, 1, 0), np.maximum(out, 0)
+
+    def probability(self, released: ArrayLike, true_count: ArrayLike) -> FloatArray:
+        """Return 1 up to the limit, and 0 beyond: the limit itself is not drawn."""
+        out, count = _two_counts(released, true_count)
+        return np.asarray((count >= 0) & (count <= out), dtype=np.float64)
+
+
 #: Changes of a count, increasing, with the share of the keys that lead to each.
 Shares = tuple[tuple[int, Fraction], ...]
 

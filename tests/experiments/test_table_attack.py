@@ -8,6 +8,7 @@ import pytest
 
 import bayesrisk as br
 from bayesrisk.exceptions import ArgumentError, OutputError
+from bayesrisk.experiments import place_bounds, table_attack
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.cells import CellSpace
 
@@ -248,3 +249,71 @@ def test_rows_of_tables_over_cells_are_made_once_for_all_steps(monkeypatch):
     published = sorted(t for names in made[:1] for t in names)
     assert len(published) > 3
     assert [names for names in made if sorted(names) == published] == made[:1]
+
+
+def many_places(number):
+    """Return counts in fives of many places, each by itself, some withheld; and parts of them."""
+    rng, rows = np.random.default_rng(3), []
+    for place in range(number):
+        men, women = (5 * rng.integers(1, 4000, size=2)).tolist()
+        counts = {"all": men + women, "men": men, "women": "x" if place % 7 == 0 else women}
+        rows += [(f"p{place}", "Total", sex, count) for sex, count in counts.items()]
+        rows += [(f"p{place}", "of which special", "all", 5 * (place % 9))]
+    return pd.DataFrame(rows, columns=["district", "school", "sex", "count"]).astype(str)
+
+
+def test_limits_of_parts_are_of_one_table_however_many_there_are():
+    """Each place has a total of its own, the limit of its part: tables do not multiply."""
+    read = br.tables.TableReading.from_frame
+    parts = {n: read(many_places(n)).accepted().confirmed() for n in (20, 60)}
+    tables = {n: len(part[0].tables) for n, part in parts.items()}
+    assert tables[20] == tables[60] < 12
+    for part in parts.values():
+        tables_ = br.tables.PublishedTables(*part)
+        (level,) = tables_.geoids
+        limits = [k for k, law in tables_.laws.items() if law.kind == "limits"]
+        assert limits
+        for key in limits:
+            number = tables_.counts[key].toarray()
+            low, high = tables_.support(*key)
+            stated = ~tables_.hidden(*key).toarray()
+            assert (low[stated] == 0).all()
+            assert (high[stated] == number[stated]).all()
+
+
+def test_bounds_of_many_places_are_written_as_they_come_and_end_with_the_time(
+    tmp_path, monkeypatch
+):
+    """A time that is over after the first place leaves its bounds, and says what is missing."""
+    read = br.tables.TableReading.from_frame
+    reading = read(many_places(60)).accepted()
+    whole = br.attack(reading, time_limit=None)
+    asked, ask = [], br.reconstruction.count_bounds
+
+    def counted(problem, **options):
+        asked.append(problem.geoids.size)
+        return ask(problem, **options)
+
+    monkeypatch.setattr(br.reconstruction, "count_bounds", counted)
+    found = br.attack(reading, tmp_path / "out", time_limit=0.0)
+    assert asked == [1]
+    written = pd.read_csv(tmp_path / "out" / "bounds.csv", keep_default_na=False, dtype=str)
+    place = ["district", "school 1"]
+    assert len(written[place].drop_duplicates()) == 1
+    first = whole.frames["bounds"].merge(written[place].drop_duplicates())
+    assert first[["low", "high"]].astype(str).to_numpy().tolist() == (
+        written[["low", "high"]].to_numpy().tolist()
+    )
+    assert {"bounds", "claims"} <= {*found.last[0].rstrip(".").replace(",", "").split()}
+    assert any(text.startswith("1 of 120 places") for text in found.sentences)
+    # Every place is asked about once, and bounds are said before all are there.
+    asked.clear()
+    monkeypatch.setattr(table_attack, "_SHOWN", 0.0)
+    monkeypatch.setattr(place_bounds, "_SHORT", 1e6)
+    said = list[str]()
+    found = br.attack(reading, tmp_path / "again", time_limit=None, say=said.append)
+    assert asked[:7] == [1, 2, 4, 8, 16, 32, 57]
+    names = ["low", "high", "status"]
+    pd.testing.assert_frame_equal(found.frames["bounds"][names], whole.frames["bounds"][names])
+    assert any(text.startswith("1 of 120 places") for text in said)
+    assert not any(" places are bounded so far" in text for text in found.sentences)

@@ -7,7 +7,13 @@ from math import ceil, log2, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
-from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, SuppressedCounts, TrueCounts
+from bayesrisk.tables.likelihoods import (
+    UNBOUNDED,
+    CountLimits,
+    Likelihood,
+    SuppressedCounts,
+    TrueCounts,
+)
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.rules import ReadingRules, law as named_law
 from bayesrisk.tables.reading.sheet import Sheet
@@ -304,6 +310,13 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules) -> Value:
         ends = number_range(answer) or (0, UNBOUNDED)
         rules.alternatives[f"marks.{mark}", "withheld"] = None
     return range_value(*ends, law)
+
+
+def limit_value(high: int) -> Value:
+    """Return the meaning of a limit: one law has them all, and so one table."""
+    if not high:
+        return Value(TrueCounts(), 0, kind="exact")
+    return Value(CountLimits(), high, kind="at most")
 
 
 def range_value(low: int, high: int, law: Likelihood) -> Value:

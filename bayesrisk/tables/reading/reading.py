@@ -17,10 +17,10 @@ from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.display import displayed
 from bayesrisk.exceptions import ArgumentError
 from bayesrisk.tables._grammar import MOST_WEIGHTS, Part
-from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, RoundingSpec, TrueCounts
+from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
-from bayesrisk.tables.reading.laws import Value, range_value, values
+from bayesrisk.tables.reading.laws import Value, limit_value, values
 from bayesrisk.tables.reading.nested import Nesting, nested
 from bayesrisk.tables.reading.rules import ReadingRules, to_toml
 from bayesrisk.tables.reading.sheet import Sheet, file_sheet, frame_sheets
@@ -289,7 +289,7 @@ def _limits(
                 if high < stated.get(spelled, UNBOUNDED) and place(inside) in places:
                     stated[spelled] = high
                     bound = Cell("", 0, "", inside, f"at most {high}")
-                    yield bound, range_value(0, high, RoundingSpec(3, "nearest"))
+                    yield bound, limit_value(high)
 
 
 def _check_names(sheets: Sequence[Sheet], variables_: Sequence[str], rules: ReadingRules) -> None:
