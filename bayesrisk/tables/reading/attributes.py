@@ -10,6 +10,14 @@ import pandas as pd
 from bayesrisk._base.validation import FloatArray, IntArray
 from bayesrisk.tables.reading.texts import WHOLE, key, number_range, total_word
 
+_OTHERS = re.compile(
+    r"pop( (cnt|count|size))?|"
+    r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
+    r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
+    r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|households?|change|"
+    r"difference|moe|margin of error|standard error|ci|"
+    r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper"
+)
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10
 _MANY = 20  # rows whose counts are not all near 2,000
@@ -36,6 +44,19 @@ _SOME_PERIOD = re.compile(r"[a-z ]+ (years?|date|period|month|quarter|week)( id)
 def is_identifier(head: str) -> bool:
     """Return whether a heading says that its column holds codes."""
     return _IDENTIFIER.fullmatch(_words(head)) is not None
+
+
+def is_measure(head: str, heads: Sequence[str]) -> bool:
+    """Return whether a heading is of a measure of something else than records that are counted.
+
+    "SE" is a standard error by itself, or beside a column that it may be of.
+    """
+    error = re.sub(r"\W*\bse\b\W*", " ", head).strip(" ()")
+    if error != head.strip(" ()") and (not error or error in heads):
+        return True
+    return (
+        _OTHERS.fullmatch(re.sub(r"(?<=[a-z])\d$", "", head)) is not None
+    )  # "Population2": a note
 
 
 def is_period(head: str, texts: Sequence[str]) -> bool:

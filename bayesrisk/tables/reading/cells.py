@@ -62,9 +62,11 @@ class _SheetCells(SheetColumns):
                     label = "Total"
                 if not label:
                     cell = Cell(sheet.name, row, sheet.heads[column], labels, label)
+                    heads = [sheet.heads[i] for i in names if "" in self.row_counts[i]]
+                    ignored = " and ".join(f"columns.{head}=ignored" for head in heads)
                     raise cell.refuse(
-                        "have a label (blank=above or blank=total explains it, "
-                        f"columns.{sheet.heads[column]}=ignored leaves the column out)"
+                        f"have a label (blank=above or blank=total explains it, {ignored} "
+                        f"{'leaves the column' if len(heads) == 1 else 'leave the columns'} out)"
                     )
                 labels |= self._label(column, name, label)
             for column, more in counts.items():

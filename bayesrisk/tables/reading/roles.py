@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_period
+from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_measure, is_period
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
 from bayesrisk.tables.reading.parts import with_parts
+from bayesrisk.tables.reading.rows import blanks_repeat, counting_rows, filled, says_no_count
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
@@ -27,7 +28,6 @@ from bayesrisk.tables.reading.texts import (
     listing,
     noted,
     number_range,
-    says_number,
     total_word,
 )
 
@@ -45,24 +45,11 @@ _FLAG = re.compile(
     r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
     r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?"
 )
-_NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
-    r"average age|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
-    r"per capita)\b).*"
-)
-_CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_OTHERS = re.compile(
-    r"pop( (cnt|count|size))?|"
-    r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
-    r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
-    r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|households?|change|"
-    r"difference|moe|margin of error|se|standard error|ci|"
-    r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper"
-)
 _MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
+_UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
 #: Numbers that may be labels, if they tell rows apart.
 _ROWS = "numbers of rows"
@@ -91,16 +78,16 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        self.sheet, self.rules = with_parts(_counting(in_persons(sheet)), rules), rules
+        self.sheet, self.rules = with_parts(counting_rows(in_persons(sheet)), rules), rules
         sheet = self.sheet
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         rows = [row for _, row in sheet.rows]
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
-        if _blanks_repeat(self.columns):
+        if blanks_repeat(self.columns):
             text = "blank labels are those above them: rows would be equal else"
             rules.ask("blank", "above", text)
         if rules.all.get("blank") == "above":
-            self.columns = [_filled(column) for column in self.columns]
+            self.columns = [filled(column) for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
@@ -149,8 +136,11 @@ class SheetColumns:
             return False
         return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
-    def _adds_up(self, i: int) -> bool:
-        """Return whether a column is the sum of some beside it, or one of those of a sum."""
+    def _adds_up(self, i: int, *, whole: bool = False) -> bool:
+        """Return whether a column is the sum of some beside it, or one of those of a sum.
+
+        If ``whole``, it is the sum itself, which may miss in some rows.
+        """
         near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
         columns = [self.numbers[j] for j in near]
         column_number, last = i - near[0], len(columns)
@@ -160,9 +150,9 @@ class SheetColumns:
             parts = columns[first:end]
             if len(parts) < 2 or not (end == total or first == total + 1):
                 continue
-            if column_number != total and not first <= column_number < end:
+            if column_number != total and (whole or not first <= column_number < end):
                 continue
-            if all(map(any, parts)) and _sums_hold(columns[total], parts):
+            if all(map(any, parts)) and _sums_hold(columns[total], parts, most=whole):
                 return True
         return False
 
@@ -196,8 +186,10 @@ class SheetColumns:
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
         ):
             return _ROWS
-        other = _OTHERS.fullmatch(re.sub(r"(?<=[a-z])\d$", "", head))  # "Population2": a note
-        if other and not (total_word(head) == 2 and self._adds_up(i)):
+        if is_measure(head, self.heads) and not (
+            self._adds_up(i, whole=True) if "pop" in head else
+            total_word(head) == 2 and self._adds_up(i)
+        ):  # fmt: skip
             return "a measure of something else"
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
@@ -235,7 +227,7 @@ class SheetColumns:
                 self.reasons[i] = "empty"
             elif _NOTES.fullmatch(head):
                 self.reasons[i] = "notes"
-            elif _NO_COUNT.fullmatch(head) and any(map(str.isdigit, "".join(texts))):
+            elif says_no_count(head) and any(map(str.isdigit, "".join(texts))):
                 self.reasons[i] = "no counts"
             elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
                 self.reasons[i] = "codes beside counts"
@@ -322,7 +314,8 @@ class SheetColumns:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
         codes = [m for h in self.sheet.heads if (m := _SURVEY.fullmatch(h))]
         pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
-        if not choices and (pairs or any(map(_MARGIN.fullmatch, self.sheet.heads))):
+        rough = any(_UNRELIABLE.search(text) for _, text, _ in self.sheet.left)
+        if not choices and (pairs or rough or any(map(_MARGIN.fullmatch, self.sheet.heads))):
             raise DataError(
                 f"{self.sheet.name}: must hold counts, got estimates of a survey with margins of "
                 "error: they are weighted, and no range holds the true count for certain; "
@@ -545,29 +538,6 @@ class SheetColumns:
         return _Roles(dict(sorted(names.items())), counts, flags)
 
 
-def _counting(sheet: Sheet) -> Sheet:
-    """Return a sheet without rows of percentages, rates and other numbers that count nobody.
-
-    Such a row has a label that says so, of which some row has a number with decimals.
-    """
-    texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
-    changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
-    labels = {
-        text
-        for _, row in sheet.rows
-        if not changed.isdisjoint(row)
-        for text in row
-        if any(map(str.isalpha, text))
-        and not text[0].isdigit()
-        and (_NO_COUNT.fullmatch(key(text)) or _CHANGE.fullmatch(key(text)))
-    }
-    rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
-    if not labels or not rows:
-        return sheet
-    left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
-    return sheet._replace(rows=rows, left=[*sheet.left, *left])
-
-
 def _free(name: str) -> str:
     """Return a name that no column of results has."""
     return f"{name} label" if _RESERVED.fullmatch(name) else name
@@ -585,33 +555,16 @@ def _is_group(head: str) -> bool:
     return interval(head) is not None and not head.isdecimal()
 
 
-def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]]) -> bool:
-    """Return whether parts add up to each known total, and two totals or more are known."""
-    sums = set[int]()
+def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]], *, most: bool) -> bool:
+    """Return whether parts add up to each known total, or to most, of two or more."""
+    sums, missed = set[int](), 0
     for whole, *row in zip(total, *parts, strict=False):
         if whole <= 0 or min(row) < 0:
             continue
         if whole != sum(row):
-            return False
-        sums.add(whole)
-    return len(sums) > 1
-
-
-def _blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
-    """Return whether blanks begin rows, and only the labels above them tell rows apart."""
-    labels = [c for c in columns if c and c[0] and 2 * sum(map(says_number, c)) < len(c)]
-    rows = list(zip(*labels, strict=True))
-    empty = [[not text for text in row] for row in rows]
-    if not any(map(any, empty)) or any(sorted(e, reverse=True) != e or all(e) for e in empty):
-        return False
-    filled = {*zip(*map(_filled, labels), strict=True)}
-    return len({*rows}) < len(filled) == len(rows)
-
-
-def _filled(column: Sequence[str]) -> list[str]:
-    """Return the texts of a column with those above where it is blank."""
-    texts, above = list[str](), ""
-    for text in column:
-        above = text or above
-        texts.append(above)
-    return texts
+            missed += 1
+            if not most:
+                return False
+        else:
+            sums.add(whole)
+    return len(sums) > 1 and 4 * missed <= len(sums)

@@ -1,6 +1,7 @@
 """Kinds of misreading that random layouts and published files showed, each in a small table."""
 
 import datetime
+import re
 
 import numpy as np
 import openpyxl
@@ -1009,6 +1010,87 @@ def test_a_word_among_codes_beside_a_total_is_no_withheld_count(tmp_path):
 def test_counts_that_are_the_same_in_several_rows_are_counts(text, heads, tmp_path):
     said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
     assert any(heads <= labels for labels in variables_of(said).values())
+
+
+def monthly(rows, dash):
+    """Return a table of months and their total by place, with dashes for 0, and the sums below."""
+    text = "place,Jan,Feb,Mar,Total\n"
+    for place, counts in [
+        *rows,
+        ("Total", [sum(c) for c in zip(*(c for _, c in rows), strict=True)]),
+    ]:
+        text += ",".join([place, *(str(c or dash) for c in [*counts, sum(counts)])]) + "\n"
+    return text
+
+
+@pytest.mark.parametrize("dash", ["-", "–"])
+def test_a_dash_is_0_where_all_rows_add_up_without_it(dash, tmp_path):
+    rows = [(w, (i % 3, i, i * i % 4)) for i, w in enumerate(WARDS, 1)]
+    said = read_layouts([sheet_of(tmp_path, monthly(rows, dash))], {"counts": "exact"})
+    assert said.questions[f"marks.{dash}"][0] == "0"
+    assert stated_bounds(said).loc[[dash], ["low", "high"]].to_numpy().max() == 0
+
+
+@pytest.mark.parametrize("mark", ["-", "*"])
+def test_a_mark_is_no_0_where_a_row_does_not_add_up_or_offices_withhold_by_it(mark, tmp_path):
+    rows = [(w, (i % 3, i, i * i % 4)) for i, w in enumerate(WARDS, 1)]
+    text = monthly(rows, mark)
+    if mark == "-":
+        text = text.replace("Cedar,-,3,1,4", "Cedar,-,3,1,5")
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert said.questions[f"marks.{mark}"][0] == "withheld"
+
+
+def test_places_too_many_for_one_table_are_taken_each_by_itself(tmp_path, monkeypatch):
+    """With the row of all places 7 places have 8 x 4 counts of 8 labels, and alone 4 of 3."""
+    rows = [(w, (i % 3 + 1, i, i * i % 5 + 1)) for i, w in enumerate([*WARDS, "Yew"], 1)]
+    text = monthly(rows, "-").replace("Fir,3,5,1,9", "Fir,3,..,1,9")
+    whole = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert whole.separate == ()
+    monkeypatch.setattr("bayesrisk.tables.reading.reading.MOST_WEIGHTS", 32)
+    monkeypatch.setattr("bayesrisk.tables._grammar.MOST_WEIGHTS", 32)
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert said.separate == ("place label",)
+    assert said.questions["totals.place label"][0] == "separate"
+    assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [5, 5]
+
+
+def test_sums_say_that_a_population_is_counted_and_se_is_a_word_of_labels(tmp_path):
+    """The population of one place has others, too; those in special education are whole numbers."""
+    text = "place,population,asian_pop,black_pop,se_pop\n" + "".join(
+        f"{w},{i * 9 + 4 * i + (i == 3)},{i * 9},{4 * i},{i % 4}\n" for i, w in enumerate(WARDS, 2)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"population", "asian_pop", "black_pop", "se_pop"} in variables_of(said).values()
+
+
+@pytest.mark.parametrize("heads", ["people,SE", "people,SE people", "people,people (SE)"])
+def test_standard_errors_are_no_counts(heads, tmp_path):
+    text = f"place,{heads}\n" + "".join(f"{w},{i * 91},{i * 3 + 5}\n" for i, w in enumerate(WARDS))
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {*said.cells["stated"]} == {str(i * 91) for i in range(6)}
+
+
+def test_a_population_beside_a_difference_is_no_count(tmp_path):
+    text = "place,cases,others,population\n" + "".join(
+        f"{w},{i * 3},{i * i},{i * 101 + 7}\n" for i, w in enumerate(WARDS, 2)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"cases", "others"} in variables_of(said).values()
+
+
+def test_all_columns_with_blank_labels_are_named_at_once(tmp_path):
+    """With what the refusal says to write the table is read."""
+    text = "level,school,kind,sex,n\nNation,,,F,90\nNation,,,M,80\n" + "".join(
+        f"School,{w},{kind},{s},{i * 3 + k}\n"
+        for i, w in enumerate(WARDS, 1) for kind in ("Old", "New") for k, s in enumerate("FM")
+    )  # fmt: skip
+    with pytest.raises(DataError, match=r"row 2, column 'school'") as caught:
+        read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    columns = re.findall(r"columns\.(\w+)=ignored", str(caught.value))
+    assert columns == ["school", "kind"]
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "blank": "total"})
+    assert variables_of(said)["school"] >= {*WARDS}
 
 
 @pytest.mark.parametrize(
