@@ -265,8 +265,12 @@ def _typed(signature: inspect.Signature, parameters: Mapping[str, object]) -> di
     """Return parameters, with decimals of a recipe as numbers where a factory asks for a float."""
     typed = dict(parameters)
     for name, value in parameters.items():
-        asked = signature.parameters.get(name)
-        if isinstance(value, str) and asked is not None and asked.annotation in (float, "float"):
+        parameter = signature.parameters.get(name)
+        if (
+            isinstance(value, str)
+            and parameter is not None
+            and parameter.annotation in (float, "float")
+        ):
             with contextlib.suppress(ValueError):
                 typed[name] = float(value)
     return typed

@@ -67,7 +67,9 @@ class _SheetCells(SheetColumns):
                     label = "Total"
                 if not label:
                     cell = Cell(sheet.name, row, sheet.heads[column], labels, label)
-                    left_out = [i for i, why in self.reasons.items() if why.startswith("blank")]
+                    left_out = [
+                        i for i, reason in self.reasons.items() if reason.startswith("blank")
+                    ]
                     heads = [sheet.heads[i] for i in sorted([*names, *left_out])
                              if "" in self.row_counts[i]]  # fmt: skip
                     ignored = " and ".join(f"columns.{head}=ignored" for head in heads)
