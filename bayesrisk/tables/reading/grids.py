@@ -155,7 +155,7 @@ def table_starts(grid: Grid) -> list[int]:
 
 
 def _names(head: Sequence[str], numbers: Sequence[int], *, gap: bool) -> bool:
-    """Return whether texts are headings of numbers: words, different ones if no gap is before them."""
+    """Return whether texts are headings of numbers: words, different ones without a gap."""
     texts = [head[j] if j < len(head) else "" for j in numbers]
     if not texts or not all(texts):
         return False
