@@ -13,6 +13,7 @@ unless a test fails.
 import argparse
 import ast
 import functools
+import gc
 import re
 import subprocess
 import sys
@@ -387,6 +388,7 @@ def run_tests(tests: list[str], marks: list[str]) -> int:
 
 def main() -> int:
     """Choose the tests, say why, and run them."""
+    gc.disable()  # trees of syntax are many objects, and none of them lives for long
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="files, instead of all that differ"

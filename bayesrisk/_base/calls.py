@@ -1,4 +1,4 @@
-"""What a call of a public function says where its arguments have other names than were given."""
+"""Errors of calls of public functions: which argument was meant, and what to write."""
 
 import functools
 import inspect
@@ -43,6 +43,7 @@ _ALIKE = {
 _SHOWN = 12  # names of arguments in a message
 
 _answering: dict[Callable[..., Any], Callable[..., Any]] = {}
+_explained: set[type] = set()
 
 
 def answering(value: Any) -> Any:
@@ -55,35 +56,39 @@ def answering(value: Any) -> Any:
         if value not in _answering:
             call = _answering[value] = _wrapped(value)
             _answering[call] = call
-            places = accumulate(value.__module__.split("."), "{}.{}".format)
+            places, name = accumulate(call.__module__.split("."), "{}.{}".format), call.__name__
             for names in (vars(sys.modules[place]) for place in places if place in sys.modules):
-                if names.get(value.__name__) is value:
-                    names[value.__name__] = call
+                if names.get(name) is value:
+                    names[name] = call
         return _answering[value]
     if inspect.isclass(value) and value.__module__.startswith("bayesrisk."):
-        _mend(value)
+        _explain(value)
     return value
 
 
-@functools.cache
-def _mend(owner: type) -> None:
-    """Replace the initialiser and the named constructors of a class."""
-    if issubclass(owner, BaseException) or getattr(owner, "_is_protocol", False):
+def _explain(owner: type) -> None:
+    """Replace the initialiser and the named constructors of a class, once."""
+    if owner in _explained or issubclass(owner, BaseException):
         return
+    if getattr(owner, "_is_protocol", False):
+        return
+    _explained.add(owner)
     for name, value in list(vars(owner).items()):
         if name == "__init__" and inspect.isfunction(value):
-            setattr(owner, name, _wrapped(value))
+            setattr(owner, name, _wrapped(value, 1))
         elif isinstance(value, classmethod) and not name.startswith("_"):
-            setattr(owner, name, classmethod(_wrapped(value.__func__)))
+            setattr(owner, name, classmethod(_wrapped(value.__func__, 1)))
 
 
-def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+def _wrapped(function: Callable[..., Any], hidden: int = 0) -> Callable[..., Any]:
+    """Return a function that explains wrong calls; ``hidden`` first arguments nobody gives."""
+
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except TypeError:
-            if (fault := _fault(function, args, kwargs)) is None:
+            if (fault := _fault(function, hidden, args, kwargs)) is None:
                 raise
         raise fault
 
@@ -91,7 +96,7 @@ def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _fault(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Callable[..., Any], hidden: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> ArgumentTypeError | None:
     """Return the error of a call that does not fit its signature; None where it fits."""
     signature = inspect.signature(function)
@@ -101,10 +106,8 @@ def _fault(
         pass
     else:
         return None
-    every = list(signature.parameters.values())
+    every, args = list(signature.parameters.values())[hidden:], args[hidden:]
     title = function.__qualname__.removesuffix(".__init__")
-    if "." in function.__qualname__:  # of a class or an instance
-        every, args = every[1:], args[1:]
     named = [one for one in every if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     names = [one.name for one in named]
     placed = [one.name for one in named if one.kind is not one.KEYWORD_ONLY]
@@ -116,26 +119,28 @@ def _fault(
                 name, f"is no argument of {title}, which takes {listed}", got=value,
                 advice=meant(name, value, names) or did_you_mean(name, names),
             )  # fmt: skip
-    if len(args) > len(placed):
+    if len(args) > len(placed) and not any(one.kind is one.VAR_POSITIONAL for one in every):
         first = [*placed, *(n for n in names if n not in placed and n not in kwargs)][: len(args)]
         return ArgumentTypeError(
             f"{title} takes {len(placed) or 'no'} argument{'s' * (len(placed) != 1)} without a "
             f"name, got {len(args)}: write {title}({', '.join(f'{n}=...' for n in first)})"
         )
-    given = {*placed[: len(args)], *kwargs}
-    missing = [one.name for one in named if one.default is one.empty and one.name not in given]
+    present = {*placed[: len(args)], *kwargs}
+    missing = [one.name for one in named if one.default is one.empty and one.name not in present]
     for name in missing:
-        others = [other for other in kwargs if other not in names]
-        near = next((o for o in others if meant(o, None, [name]) or did_you_mean(o, [name])), None)
+        extra = [other for other in kwargs if other not in names]
+        near = next((o for o in extra if meant(o, None, [name]) or did_you_mean(o, [name])), None)
         if near is not None:
             return ArgumentTypeError(f"{title} needs {name}: write it for {near}")
+    if not missing:  # an argument twice, say
+        return None
     call = ", ".join(f"{name}=..." for name in missing)
     return ArgumentTypeError(f"{title} needs {' and '.join(missing)}: write {title}(..., {call})")
 
 
 def meant(name: str, value: object, names: list[str]) -> str:
-    """Return what to write among some arguments for one that others call so, if anybody knows."""
+    """Return advice about an argument that other functions call so, empty where there is none."""
     ways = _MEANT.get(_ALIKE.get(name, name), {})
     way = next((text or f"{other}=..." for other, text in ways.items() if other in names), "")
-    shown = repr(value) if isinstance(value, (int, float)) else str(value or name.upper())
-    return way and f": write {way.replace('{value}', shown)}"
+    word = repr(value) if isinstance(value, (int, float)) else str(value or name.upper())
+    return way and f": write {way.replace('{value}', word)}"

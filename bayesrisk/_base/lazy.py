@@ -73,6 +73,7 @@ def callable_room(verb: str) -> type[ModuleType]:
         @property
         def __wrapped__(self) -> Callable[..., object]:
             function: Callable[..., object] = getattr(importlib.import_module(module), name)
-            return answering(function)
+            answer: Callable[..., object] = answering(function)
+            return answer
 
     return Room

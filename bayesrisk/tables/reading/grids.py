@@ -5,12 +5,12 @@ import io
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bayesrisk._base.disk.text import named
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.tables.reading.texts import says_number
+from bayesrisk.tables.reading.texts import is_mark, says_number
 
 _UNPACKED, _NOTES = 2**28, 2**10
 #: Counts of all files together.
@@ -117,3 +117,46 @@ def _text(value: object) -> str:
 
 def _one_line(text: str) -> str:
     return re.sub(r"[\r\n]+", " ", text)
+
+
+def table_starts(grid: Grid) -> list[int]:
+    """Return where the tables of a grid begin, which stand one below the other; 0 for the first.
+
+    A table begins with headings: words above numbers, after the rows of another table, and perhaps
+    a title.  Headings that are those of the table above begin none without a title.
+    """
+    starts, top, counted = [0], list[str](), 0  # rows that count, and headings above the first
+    block, title, gap = list[int](), -1, False  # rows without numbers before those with some
+    for position, (_, row) in enumerate(grid):
+        texts = [text.strip() for text in row]
+        if not any(texts):
+            gap = True
+            continue
+        if len(texts) - texts.count("") < 2:
+            title, block = (position if title < 0 or block else title), []
+            continue
+        repeats = counted > 1 and texts[1:] == top[1:] and texts[0] != top[0]  # such as years
+        numbers = [j for j, text in enumerate(texts) if text and says_number(text)]
+        top = top or texts
+        if repeats or not (numbers or all(map(is_mark, filter(None, texts[1:])))):
+            block.append(position)
+            continue
+        if counted > 1 and block:
+            head = [text.strip() for text in grid[block[-1]][1]]
+            first = title if title >= 0 else block[0]
+            if _names(head, numbers, gap=gap or title >= 0) and (title >= 0 or head != top):
+                going_on = title >= 0 and re.search(r"\bcont(inued|\.|'d)", grid[title][1][0])
+                starts += [] if going_on else [first]
+                top = head
+        elif block and not counted:
+            counted, top = 1, [text.strip() for text in grid[block[-1]][1]]
+        counted, block, title, gap = counted + bool(numbers), [], -1, False
+    return starts
+
+
+def _names(head: Sequence[str], numbers: Sequence[int], *, gap: bool) -> bool:
+    """Return whether texts are headings of numbers: words, different ones if no gap is before them."""
+    texts = [head[j] if j < len(head) else "" for j in numbers]
+    if not texts or not all(texts):
+        return False
+    return gap or (1 < len(texts) == len({*texts}) and not any(map(is_mark, texts)))

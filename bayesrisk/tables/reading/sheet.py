@@ -12,8 +12,8 @@ import pandas as pd
 from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
-from bayesrisk.exceptions import DataError, quote
-from bayesrisk.tables.reading.grids import Grid, text_grid, workbook_grid
+from bayesrisk.exceptions import ArgumentError, DataError, quote
+from bayesrisk.tables.reading.grids import Grid, table_starts, text_grid, workbook_grid
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     WHOLE,
@@ -38,6 +38,12 @@ _THOUSANDS = re.compile(
     re.IGNORECASE,
 )
 _NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
+_UNIT = re.compile(
+    r"numbers?( of \w+)*|no\.|counts?|persons|people|individuals|cases|patients|pupils|households",
+    re.IGNORECASE,
+)
+_ALONE_NOTE = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*", re.IGNORECASE)
+_YEAR = r"(?:18|19|20)\d\d"
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
 _FORMS = {
@@ -91,12 +97,15 @@ def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
 def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     """Return the sheet of a text file or a workbook; of a workbook that with the most counts."""
     raw = read_bytes(file, _BYTES)
+    wanted = re.fullmatch(r"(.*)#(\d{1,4})", sheet or "", re.DOTALL)
+    sheet, number = (wanted[1] or None, int(wanted[2])) if wanted else (sheet, 1)
     # A name of bytes that are no UTF-8 could not be written into any result.
     name = str(file).encode(errors="backslashreplace").decode()
     if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
-        grid, title, number = workbook_grid(name, raw, sheet)
-        part = f"sheet {title!r}" + f" of {number}; sheet=NAME reads another" * (number > 1)
-        return _table(name, grid, f" of sheet {title!r}")._replace(part=part)
+        grid, title, sheets = workbook_grid(name, raw, sheet)
+        part = f"sheet {title + f'#{number}' * (number > 1)!r}"
+        part += f" of {sheets}; sheet=NAME reads another" * (sheets > 1)
+        return _numbered(name, grid, number, title)._replace(part=part)
     coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = raw.decode(coding)
@@ -109,20 +118,40 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
             f"{name}: must be a table with headings and rows, got {form}: save or download it as "
             "CSV or as a workbook"
         )
-    return _table(name, text_grid(name, text))
+    return _numbered(name, text_grid(name, text), number)
 
 
-def _table(name: str, grid: Grid, place: str = "") -> Sheet:
+def _numbered(name: str, grid: Grid, number: int, title: str = "") -> Sheet:
+    """Return one of the tables of a grid, by its number; the others are left out."""
+    starts = [*table_starts(grid), len(grid)]
+    if not 0 < number < len(starts):
+        names = " or ".join(f"#{n}" for n in range(1, len(starts)))
+        raise ArgumentError(f"sheet must be one of its tables, {names}, got #{number}: {name}")
+    table = _table(name, grid[starts[number - 1] : starts[number]], title)
+    left = [
+        (grid[first][0], _short(grid[first][1]), f"another table: sheet={title}#{n} reads it")
+        for n, first in enumerate(starts[:-1], 1) if n != number
+    ]  # fmt: skip
+    return table._replace(left=[*table.left, *left])
+
+
+def _table(name: str, grid: Grid, title: str = "") -> Sheet:
     """Return the table of a grid.
 
     Titles stand before it: lines of one text, and blocks of rows without a number.  Its headings
     are one row, or several where one fills gaps of that above.  It ends with the last row that has
     a count.
     """
+    place = f" of sheet {title!r}" if title else ""
+    units = [(i, _short(row), "what is counted") for i, row in grid if _is_unit(row)]
+    grid = [(i, row) for i, row in grid if not _is_unit(row)]
     rows = [(i, [" ".join(c.split()) for c in row], _depth(row)) for i, row in grid]
     width = _width([row for _, row, _ in rows])
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
-    numeric = _numeric([row for _, row, size, _ in full if 1 < size <= width], width)
+    notes = (p for p, (_, row, _, _) in enumerate(full) if _ALONE_NOTE.fullmatch(" ".join(row)))
+    above = [row for _, row, size, _ in full[: next(notes, None)] if 1 < size <= width]
+    every = [row for _, row, size, _ in full if 1 < size <= width]
+    numeric = _numeric(above, width) or _numeric(every, width)
 
     # Headings may be numbers, such as years, above counts that are all withheld.
     head = next((row for _, row, size, _ in full if 1 < size <= width), [])
@@ -134,7 +163,8 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
         )
 
     def stated(row: Sequence[str]) -> bool:
-        return data(row) or (_filled(row) > 1 and any(row[j] and is_mark(row[j]) for j in numeric))
+        texts = [row[j] for j in numeric if row[j]]
+        return data(row) or (_filled(row) > 1 and bool(texts) and all(map(is_mark, texts)))
 
     block, before, start = list[int](), list[int](), None  # rows side by side, one has a number
     for position, (_, row, size, _) in enumerate(full):
@@ -170,7 +200,9 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
         if not (joined := _joined(head, row, below)):
             break
         head, first = joined, first + 1
-    left = [(i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)]
+    left = units + [
+        (i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)
+    ]
     heads = [row for _, row, _, _ in full[start:first]] + [head]
     backwards = range(len(full) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
@@ -192,6 +224,9 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
             left.append((i, _short(row), "the headings again"))
             continue
         alone = _filled(row) < 2
+        if alone and next((r for _, r, _, _ in full[position + 1 :] if any(r)), None) in heads:
+            left.append((i, _short(row), "the title again"))
+            continue
         if alone and not any(map(str.isalnum, "".join(row))) and position < last:
             continue  # a line between rows
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
@@ -211,7 +246,8 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
             left.append((i, _short(row), "a row without counts"))
             continue
         if position > last and (beyond or not complete or _is_note(row)):
-            if not row[0] or number_range(row[0]) or _split_otherwise(row[0], width):
+            numbered = number_range(row[0]) and not any(" " in text for text in row[1:])
+            if not row[0] or numbered or _split_otherwise(row[0], width):
                 raise DataError(
                     f"{name}: row {i}: must be a row of the table or a note in the first column, "
                     f"got {quote(_short(row))}"
@@ -225,7 +261,7 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
         if alone:
             raise DataError(
                 f"{name}: row {i}: must be a row of the table, got {quote(_short(row))}; a table "
-                f"that begins here needs a file of its own{', or sheet=NAME another' * bool(place)}"
+                f"that begins here needs a file of its own{', or sheet=NAME another' * bool(title)}"
             )
         body.append((i, [section, *row] if sections else row))
         depths.append(depth)
@@ -234,6 +270,7 @@ def _table(name: str, grid: Grid, place: str = "") -> Sheet:
     body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
+    head = [text[:4] if re.fullmatch(rf"{_YEAR}\.0", text) else text for text in head]
     titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
     return Sheet(name, titles, body, left, thousands=thousands)
 
@@ -390,6 +427,11 @@ def _joined(
     those below are numbers, and marks only of letters (M and F) that none of those below is.  It
     fills gaps of the row above, or has nothing where labels stand below.
     """
+    row = [text[:4] if re.fullmatch(rf"{_YEAR}\.0", text) else text for text in row]
+    years = [row[j] for j in below]
+    several = len({*years}) == len(years) > 1 and len({head[j] for j in below}) == 1
+    if several and all(re.fullmatch(_YEAR, text) for text in years):  # below what is counted
+        return [row[0] or head[0], *row[1:]]
     marks = {text for texts in below.values() for text in texts if is_mark(text)}
     words = 0
     for j, texts in below.items():
@@ -425,6 +467,12 @@ def _joined(
     return [
         f"{a}{PATH}{b}" if a and b and a != b else b or a for a, b in zip(above, row, strict=True)
     ]
+
+
+def _is_unit(row: Sequence[str]) -> bool:
+    """Return whether a row says nothing but what all counts are of."""
+    texts = [text.strip() for text in row if text.strip()]
+    return len({*texts}) == 1 and not row[0].strip() and _UNIT.fullmatch(texts[0]) is not None
 
 
 def _is_note(row: Sequence[str]) -> bool:

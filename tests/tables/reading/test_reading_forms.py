@@ -1,10 +1,12 @@
 """Forms of offices, each with a known truth: whatever is accepted, nothing false is stated."""
 
 import numpy as np
+import openpyxl
 import pytest
 from random_layouts import Layout
 from true_statements import Statements
 
+from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.tables.reading.reading import read
 from bayesrisk.tables.reading.sheet import file_sheet
 
@@ -101,3 +103,106 @@ def test_groups_of_offices(kind, tmp_path):
             texts = [":c" if 1 <= n <= 4 else str(n) for n in counts]
             rows.append(";".join([region, group, *texts]))
     check(tmp_path, "\n".join(rows) + "\n", TRUTH, (labels(REGIONS), labels(SEXES), GROUPS[kind]))
+
+
+FIRST = "Area,Men,Women,Total\nNorth,3,4,7\nSouth,5,*,9\nTotal,8,8,16\n"
+SCHOOLS = "School,Boys,Girls,All\nElm,1,2,3\nOak,2,*,6\nAll,3,6,9\n"
+CROSSED = ",Old,,New,\nSchool,In,Out,In,Out\nElm,1,2,3,4\nOak,2,3,5,6\n"
+YEARS = "Area,2019,2020\nNorth,3,4\nSouth,5,6\n"
+STACKED = {
+    "an empty row": (FIRST, "\n", SCHOOLS),
+    "a title": (FIRST, "\nTable 2: by school\n\n", SCHOOLS),
+    "nothing": (FIRST, "", SCHOOLS),
+    "the same headings, and a title": (FIRST, "\n2020\n", FIRST.replace("North,3", "North,4")),
+    "another name of the labels": (FIRST, "\n", FIRST.replace("Area", "Share").replace("8", "9")),
+    "one column": (FIRST, "\n", "Age,Number\n0-17,1\n18+,*\nAll,9\n"),
+    "years": (YEARS, "\n", YEARS.replace("Area", "School")),
+    "two rows of headings": (FIRST, "\n", CROSSED),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", STACKED)
+def test_of_stacked_tables_the_first_is_read_and_another_may_be(case, tmp_path):
+    first, between, second = STACKED[case]
+    for name, text in (("both", first + between + second), ("a", first), ("b", second)):
+        (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")
+    both, a, b = (tmp_path / f"{name}.csv" for name in ("both", "a", "b"))
+    sheet = file_sheet(both)
+    assert (sheet.heads, sheet.rows) == (file_sheet(a).heads, file_sheet(a).rows)
+    start = (first + between).count("\n") + 1
+    left = {row: why for row, _, why in sheet.left}
+    assert any("#2" in why and row <= start for row, why in left.items())
+    other = file_sheet(both, "#2")
+    assert other.heads == file_sheet(b).heads
+    assert [row for _, row in other.rows] == [row for _, row in file_sheet(b).rows]
+    assert other.rows[0][0] == file_sheet(b).rows[0][0] + start - 1
+    with pytest.raises(ArgumentError, match="#3"):
+        file_sheet(both, "#3")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FIRST.replace("South", "Area,Men,Women,Total\nSouth"),  # the headings again, of a page
+        FIRST.replace("South", "\nTable 1 (continued)\nArea,Men,Women,Total\nSouth"),
+        FIRST.replace("South", "East,closed,closed,closed\nSouth"),
+        FIRST + "\nLegend\nE,use with care\nF,too few to be shown\n",
+    ],
+)
+def test_a_table_that_goes_on_is_one(text, tmp_path):
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    sheet = file_sheet(tmp_path / "t.csv")
+    assert {"North", "South", "Total"} <= {row[0] for _, row in sheet.rows}
+    assert not any("#2" in why for _, _, why in sheet.left)
+
+
+def test_a_table_of_a_workbook_sheet_is_named_with_it(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.title = "One"
+    for line in (FIRST + "\n" + SCHOOLS).splitlines():
+        book.active.append([int(t) if t.isdecimal() else t for t in line.split(",")])
+    book.save(tmp_path / "t.xlsx")
+    assert file_sheet(tmp_path / "t.xlsx").rows[0][1][0] == "North"
+    assert file_sheet(tmp_path / "t.xlsx", "One#2").rows[0][1][0] == "Elm"
+    assert "sheet 'One#2'" in file_sheet(tmp_path / "t.xlsx", "#2").part
+
+
+def test_a_row_of_a_unit_is_no_count_and_years_are_written_whole(tmp_path):
+    text = "Area,2019.0,2020.0\n,Persons,\nNorth,3,4\nSouth,5,6\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    sheet = file_sheet(tmp_path / "t.csv")
+    assert sheet.heads == ["Area", "2019", "2020"]
+    assert [row for _, row in sheet.rows] == [["North", "3", "4"], ["South", "5", "6"]]
+    assert (2, "Persons", "what is counted") in sheet.left
+
+
+def test_years_stand_below_what_is_counted(tmp_path):
+    text = "Place,,People,People\nLevel,Name,1981,2020\nCity,Ash,3,4\nCity,Elm,5,6\nTown,Oak,5,9\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    sheet = file_sheet(tmp_path / "t.csv")
+    assert sheet.heads == ["Level", "Name", "1981", "2020"]
+    assert [row[1] for _, row in sheet.rows] == ["Ash", "Elm", "Oak"]
+
+
+def test_marks_after_an_empty_row_explain_symbols(tmp_path):
+    text = "Area,2019,2020\nNorth,3,4\nSouth,5,6\n\nNumber of people\nx,not there,half a unit\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    assert [row[0] for _, row in file_sheet(tmp_path / "t.csv").rows] == ["North", "South"]
+
+
+def test_numbers_of_footnotes_are_no_counts(tmp_path):
+    notes = "".join(f"{i},Footnote {i} says that counts are what they are.,\n" for i in range(1, 9))
+    text = f"Area,Kind,n\nNorth,a,3\n,b,7\nSouth,a,5\n,b,6\n,,\nFootnotes:,,\n{notes}"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    sheet = file_sheet(tmp_path / "t.csv")
+    assert [row[2] for _, row in sheet.rows] == ["3", "7", "5", "6"]
+    assert len(sheet.left) == 9
+
+
+def test_estimates_that_are_too_unreliable_to_be_published_are_refused(tmp_path):
+    notes = "E,use with caution\nF,too unreliable to be published\n"
+    (tmp_path / "t.csv").write_text(f"Area,n\nNorth,300E\nSouth,F\nWest,71\n\n{notes}")
+    with pytest.raises(DataError, match="survey"):
+        read([file_sheet(tmp_path / "t.csv")], {})
+    said = read([file_sheet(tmp_path / "t.csv")], {"columns": {"n": "count"}})
+    assert {*said.cells["stated"]} == {"300E", "F", "71"}
