@@ -147,11 +147,9 @@ class LabelSums:
             column, inner = self.column[label], label in inside
             rows = np.flatnonzero(self.bounded[:, column])
             full = number[rows] - inner == len(parts) - inner
-            ends = [
-                end[rows] - inner * every[rows, column]
-                for end, every in ((low, self.low), (high, self.largest))
-            ]
-            *numbers, bits = self.judged(ends[0], ends[1], full, rows, label)
+            least = low[rows] - inner * self.low[rows, column]
+            most = high[rows] - inner * self.largest[rows, column]
+            *numbers, bits = self.judged(least, most, full, rows, label)
             telling, good, above, exact = map(int, numbers)
             return Groups(telling, good, above, exact, float(bits))
 
