@@ -235,6 +235,13 @@ _MAX_NAME = 64  # characters of a name that is compared with those known
 _LIKE = 0.8  # share of characters, in order, that two names have in common if one may be meant
 
 
+#: What some call an option, by its name without hyphens.
+_SAME = {
+    **dict.fromkeys(("noise", "gaussian", "dp", "zcdp"), ("discrete-gaussian",)),
+    **dict.fromkeys(("exact", "nothing", "unprotected", "raw"), ("none",)),
+}
+
+
 def did_you_mean(value: object, options: abc.Iterable[str]) -> str:
     """Return a question about the option most like a text, or nothing if none is like it."""
     if not isinstance(value, str) or len(value) > _MAX_NAME:
@@ -244,6 +251,7 @@ def did_you_mean(value: object, options: abc.Iterable[str]) -> str:
     near = get_close_matches(word, folded, n=1, cutoff=_LIKE)
     if not near and len(word) > 1:  # a part of a name, or more than it
         near = [name for name in folded if word in name or (name in word and len(name) > 1)]
+    near = near or [name for name in map(_folded, _SAME.get(word, ())) if name in folded]
     words = " or ".join(repr(folded[name]) for name in near[:3])
     return f". Did you mean {words}?" if near else ""
 
@@ -266,6 +274,9 @@ def quote(value: object) -> str:
         text = repr(value)
     except Exception:  # lists that are too deep, whole numbers of too many digits, foreign objects
         return f"a value of type {type(value).__name__}"
+    if "\n" in text:  # a frame, say
+        size = " x ".join(map(str, getattr(value, "shape", ())))
+        return f"a {type(value).__name__}" + f" of {size}" * bool(size)
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}… ({len(text)} characters)"
 
 

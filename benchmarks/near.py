@@ -13,12 +13,14 @@ unless a test fails.
 import argparse
 import ast
 import functools
+import gc
 import re
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "bayesrisk"
@@ -31,6 +33,8 @@ LEFT_OUT = {
 }
 #: Tests of no folder of the package: none is near to a module that it does not mirror.
 FAR = ("tests/fuzz/", "tests/real/", "tests/reference/", "tests/test_", "tests/whole/")
+#: A name of the package in quotes.
+DOOR = re.compile(rf"{PACKAGE}((\.\w+)+(:\w+)?)")
 #: The most test files that are run of those that use a module, or mirror one that uses it.
 FEW = 4
 #: Of a processor, after which no further test begins in a worker: on a machine that does nothing
@@ -64,10 +68,61 @@ def test_files() -> tuple[str, ...]:
     )
 
 
+class Facts(NamedTuple):
+    """What the choice needs of a file; its tree, which is much larger, is not kept."""
+
+    functions: set[str]  # names of the functions at its left edge
+    defined: set[str]  # of them, of classes and of what is assigned there
+    imports: list[ast.Import | ast.ImportFrom]  # anywhere in it
+    doors: set[str]  # names of the package in quotes, by which a registry finds something later
+    chains: Counter[tuple[str, ...]]  # how often a name stands with the attributes taken of it
+
+
 @functools.cache
-def tree_of(file: str) -> ast.Module:
-    """Return the syntax tree of a file."""
-    return ast.parse((ROOT / file).read_text(encoding="utf-8"))
+def facts(file: str) -> Facts:
+    """Return the facts of a file, with one parse and one walk."""
+    found = Facts(set(), set(), [], set(), Counter())
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found.functions.add(node.name)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.defined.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            found.defined.update(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.imports.append(node)
+        elif isinstance(node, ast.Constant) and DOOR.fullmatch(str(node.value)):
+            found.doors.add(node.value)
+        elif chain := chain_of(node):
+            found.chains[chain] += 1
+        todo += parts_of(node)
+    found.imports.sort(key=lambda node: node.lineno)
+    return found
+
+
+def parts_of(node: ast.AST) -> list[ast.AST]:
+    """Return the nodes directly in one, but for what says whether a name is read or written."""
+    parts: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            parts += [part for part in value if isinstance(part, ast.AST)]
+        elif isinstance(value, ast.AST) and name != "ctx":
+            parts.append(value)
+    return parts
+
+
+def chain_of(node: ast.AST) -> tuple[str, ...]:
+    """Return a name with the attributes that are taken of it, ``()`` of anything else."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return (node.id, *reversed(parts)) if isinstance(node, ast.Name) else ()
 
 
 def is_folder(module: str) -> bool:
@@ -112,7 +167,7 @@ def inside(folder: str) -> tuple[str, ...]:
 
 def functions(file: str) -> set[str]:
     """Return the names of the functions of a file, without underscores at an end."""
-    return {n.name.strip("_") for n in tree_of(file).body if isinstance(n, ast.FunctionDef)}
+    return {name.strip("_") for name in facts(file).functions}
 
 
 @functools.cache
@@ -121,7 +176,7 @@ def offered(package: str) -> dict[str, str]:
     file = Path(modules().get(package, "")).with_suffix(".pyi")
     file = file if (ROOT / file).is_file() else file.with_suffix(".py")
     names = {}
-    for node in ast.walk(tree_of(file.as_posix())):
+    for node in facts(file.as_posix()).imports:
         if isinstance(node, ast.ImportFrom):
             home = (package if node.level else "", (node.module or "").removeprefix(PACKAGE))
             for alias in node.names:
@@ -145,11 +200,17 @@ def home(name: str) -> str:
 
 @functools.cache
 def imports(file: str) -> dict[str, str]:
-    """Return the dotted names of the package that a file imports, by its names for them."""
-    names = {}
-    for node in ast.walk(tree_of(file)):
+    """Return the dotted names of the package that a file imports, by its names for them.
+
+    A name in quotes stands for itself.
+    """
+    names = {
+        door: door.removeprefix(f"{PACKAGE}.").replace(":", ".")
+        for door in sorted(facts(file).doors)
+    }
+    for node in facts(file).imports:
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
-            above = node.module.removeprefix(PACKAGE).removeprefix(".")
+            above = (node.module or "").removeprefix(PACKAGE).removeprefix(".")
             names |= {a.asname or a.name: f"{above}.{a.name}".strip(".") for a in node.names}
         elif isinstance(node, ast.Import):
             for alias in node.names:
@@ -165,13 +226,9 @@ def uses(file: str) -> Counter[str]:
     """Return how often a file names something of each module, by whatever folder offers it."""
     known = imports(file)
     counts: Counter[str] = Counter()
-    for node in ast.walk(tree_of(file)):
-        parts = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
-        if isinstance(node, ast.Name) and node.id in known:
-            counts[home(".".join([*filter(None, [known[node.id]]), *reversed(parts)]))] += 1
+    for (name, *parts), number in facts(file).chains.items():
+        if name in known:
+            counts[home(".".join([*filter(None, [known[name]]), *parts]))] += number
     return counts
 
 
@@ -189,31 +246,16 @@ def words_of(file: str) -> frozenset[str]:
 @functools.cache
 def defined(module: str) -> set[str]:
     """Return the last part of a module's name, and the public names of what it defines."""
-    names = {module.rpartition(".")[2]}
-    for node in tree_of(modules()[module]).body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            names |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    return names
+    return {module.rpartition(".")[2]} | facts(modules()[module]).defined
 
 
 def near_module(file: str) -> dict[str, str]:
     """Return the tests of a module, which may have gone, with a reason each."""
     name = module_name(file)
-    gone = () if name in modules() else (name,)
-    found = {test: "mirrors it" for test in test_files() if name in mirrored(test, gone)}
-    if gone:
+    found = mirrors(name)
+    if name not in modules():
         said = {test for test in test_files() if name in parents(imports(test).values())}
         return found | dict.fromkeys(sorted(said - set(found)), "imports it, though it is gone")
-    if not found:
-        users = [m for m, f in modules().items() if name in map(home, imports(f).values())]
-        users.sort(key=lambda m: (m.rpartition(".")[0] != name.rpartition(".")[0], m))
-        for user in users:
-            about = set(inside(user)) if is_folder(user) else {user}
-            for test in test_files():
-                if about & set(mirrored(test)) and len(found) < FEW:
-                    found.setdefault(test, f"mirrors {user}, which imports it")
     shares = {
         test: uses(test)[name] / uses(test).total()
         for test in test_files()
@@ -225,6 +267,33 @@ def near_module(file: str) -> dict[str, str]:
     if is_folder(name) or not found:
         found["tests/test_public_api.py"] = "holds what folders offer"
     return found
+
+
+def mirrors(name: str) -> dict[str, str]:
+    """Return the tests that mirror a module, which may have gone, with a reason each.
+
+    Where there are none, these are a few that mirror who imports it, or who imports that one, and
+    so on.
+    """
+    gone = () if name in modules() else (name,)
+    found = {test: "mirrors it" for test in test_files() if name in mirrored(test, gone)}
+    reached, ring = {name}, [] if gone or is_folder(name) else [name]
+    while ring and not found:
+        ring = [m for m in modules() if m not in reached and not homes(m).isdisjoint(ring)]
+        ring.sort(key=lambda m: (m.rpartition(".")[0] != name.rpartition(".")[0], m))
+        reached |= {*ring}
+        for user in ring:
+            about = set(inside(user)) if is_folder(user) else {user}
+            for test in test_files():
+                if about & set(mirrored(test)) and len(found) < FEW:
+                    found.setdefault(test, f"mirrors {user}, which imports it")
+    return found
+
+
+@functools.cache
+def homes(module: str) -> set[str]:
+    """Return the modules that a module imports, by whatever folder offers them."""
+    return {home(name) for name in imports(modules()[module]).values()}
 
 
 def parents(names: Iterable[str]) -> set[str]:
@@ -247,9 +316,8 @@ def near_helper(file: str) -> dict[str, str]:
 def imported_names(file: str) -> set[str]:
     """Return the last parts of all names that a file imports, and of where from."""
     names = set()
-    for node in ast.walk(tree_of(file)):
-        if isinstance(node, ast.ImportFrom | ast.Import):
-            names |= {alias.name for alias in node.names} | {getattr(node, "module", None) or ""}
+    for node in facts(file).imports:
+        names |= {alias.name for alias in node.names} | {getattr(node, "module", None) or ""}
     return {name.rpartition(".")[2] for name in names}
 
 
@@ -320,6 +388,7 @@ def run_tests(tests: list[str], marks: list[str]) -> int:
 
 def main() -> int:
     """Choose the tests, say why, and run them."""
+    gc.disable()  # trees of syntax are many objects, and none of them lives for long
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "files", nargs="*", metavar="FILE", help="files, instead of all that differ"

@@ -1,3 +1,4 @@
+import gc
 import os
 import signal
 
@@ -41,6 +42,13 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("hypothesis_profile", None) == "quick":
         for item in filter(is_hypothesis_test_item, items):
             marks.lower_examples(item.function, QUICK)
+
+
+def pytest_collection_finish():
+    # Modules and ten thousand tests stay.  To look through them for what can go takes a third of a
+    # second each time.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures are made

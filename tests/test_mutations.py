@@ -34,6 +34,12 @@ def test_the_tests_of_each_mutation_are_there(one):
         assert not name or name in names
 
 
+@pytest.fixture(autouse=True)
+def bare(monkeypatch):
+    """Let the small trees be tested without plugins, which take longer to load than their tests."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
 WAITS = "import time\n\ndef test_it():\n    time.sleep(60)\n"
 
 

@@ -14,12 +14,15 @@ TREE = {
     "bayesrisk/room/size.py": "from bayesrisk.room import _parts\n\ndef area(): ...\n",
     "bayesrisk/room/_parts.py": "def wall(): ...\n",
     "bayesrisk/room/door.py": "def close(): ...\n",
+    "bayesrisk/room/lift.py": "class Lift: ...\n",
+    "bayesrisk/room/registry.py": "LIFTS = {'new': 'bayesrisk.room.lift:Lift'}\n",
     "bayesrisk/cli/__init__.py": "",
     "bayesrisk/cli/tools.py": "def paint(): ...\n",
     "tests/room/test_size.py": "import bayesrisk as br\nbr.area()\n",
     "tests/room/test_size_of_doors.py": "from bayesrisk.room.size import area\narea()\n",
     "tests/room/test_room.py": "",
     "tests/cli/test_paint.py": "",
+    "tests/room/test_registry.py": "",
     "tests/whole/test_all.py": "import bayesrisk as br\nbr.area(), br.area()\n",
     "tests/house/test_many.py": "from bayesrisk.room import area, door\narea(), area(), door.x\n",
     "tests/house/test_few.py": "from bayesrisk.room import area, door\narea(), door.x, door.y\n",
@@ -107,6 +110,12 @@ def test_files_without_a_test_of_their_name_are_tested_by_who_imports_them(tree)
     ]  # fmt: skip
 
 
+def test_who_registers_a_module_by_its_name_in_quotes_imports_it(tree):
+    (tree / "tests/room/test_room.py").unlink()
+    found = near.near("bayesrisk/room/lift.py")
+    assert [test for test in found if test != ARCHITECTURE] == ["tests/room/test_registry.py"]
+
+
 def test_changes_are_those_that_git_knows_and_new_files(tree):
     def git(*words):
         subprocess.run(
@@ -127,12 +136,11 @@ def test_changes_are_those_that_git_knows_and_new_files(tree):
     assert (near.changed("HEAD"), near.changed("HEAD~1")) == ([], three)
 
 
-def test_every_file_of_the_package_has_tests_beside_the_structure():
-    without = {
-        file for name, file in near.modules().items()
-        if name and not near.is_folder(name) and not set(near.near(file)) - {ARCHITECTURE}
-    }  # fmt: skip
-    assert without == set()
+def test_every_file_of_the_package_has_tests_beside_those_of_all_files():
+    alone = [n for n in near.modules() if not near.is_folder(n) and not near.mirrors(n)]
+    of_all = {ARCHITECTURE, "tests/test_public_api.py"}
+    without = {n for n in alone if set(near.near(near.modules()[n])) <= of_all}
+    assert without == {"__main__"}
 
 
 def test_a_mark_is_taken_back_where_the_change_is_about_it():

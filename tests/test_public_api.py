@@ -316,25 +316,20 @@ def test_the_risk_of_a_count_loads_what_it_needs():
     assert "bayesrisk.inference.tree.posterior" not in loaded
 
 
-#: What a command loads before it begins, and every public name of the rooms behind it.
-BEGINNINGS = [
-    "import bayesrisk.experiments as zone",
-    "import bayesrisk.risk as zone",
-    "import bayesrisk.mechanisms as zone",
-]
-
-
-@pytest.mark.parametrize("code", BEGINNINGS)
-def test_laws_of_scipy_are_loaded_only_where_one_is_needed(code):
+def test_laws_of_scipy_are_loaded_only_where_one_is_needed():
     """They take longer to load than a short command takes; ``scipy.signal`` loads them too."""
-    loaded = modules_after(f"{code}; _ = [getattr(zone, n) for n in zone.__all__]")
+    zones = ("risk", "mechanisms", "experiments")  # what a command loads before it begins
+    loaded = modules_after("; ".join(map(every_name_of, zones)))
     assert "scipy.special" in loaded
     assert loaded.isdisjoint({"scipy.stats", "scipy.signal"})
 
 
+def every_name_of(zone):
+    return f"import bayesrisk.{zone} as zone; _ = [getattr(zone, n) for n in zone.__all__]"
+
+
 def test_the_numerical_core_draws_nothing():
-    every = modules_after("import bayesrisk.risk as r; _ = [getattr(r, n) for n in r.__all__]")
-    loaded = {name.split(".")[0] for name in every}
+    loaded = {name.split(".")[0] for name in modules_after(every_name_of("risk"))}
     assert "numba" in loaded
     assert loaded.isdisjoint({"matplotlib", "arviz", "pulp", "highspy", "dask", "typer", "rich"})
 

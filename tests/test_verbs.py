@@ -10,6 +10,8 @@ from bayesrisk.exceptions import BayesRiskError
 from bayesrisk.experiments import AuditStudy, Protection
 from bayesrisk.risk import Adversary
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 FRAME = pd.DataFrame(
     {
         "place": list("AB") * 20,

@@ -29,6 +29,7 @@ import numba.extending
 from bayesrisk.exceptions import BayesRiskWarning, ConfigError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_T = TypeVar("_T")
 
 _SETTINGS = {
     "nogil": True,
@@ -139,13 +140,13 @@ def _digest(file: str) -> str:
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
-def elementwise(*signatures: str) -> Callable[[_F], Any]:
+def elementwise(*signatures: str) -> Callable[[_F], Callable[..., Any]]:
     """Compile a scalar function into a NumPy ufunc, which broadcasts without copying.
 
     It is compiled, or loaded, when it is first called: a program pays for what it uses.
     """
 
-    def decorate(function: _F) -> Any:
+    def decorate(function: _F) -> Callable[..., Any]:
         wrapper = functools.wraps(function)(_Elementwise(function, signatures))
         DECLARED.append(wrapper)
         return wrapper
@@ -160,10 +161,10 @@ class _Elementwise:
         self._function, self._signatures = function, list(signatures)
 
     @functools.cached_property
-    def _ufunc(self) -> Any:
+    def _ufunc(self) -> Callable[..., Any]:
         numba_: Any = numba
 
-        def compile_(cache: bool) -> Any:
+        def compile_(cache: bool) -> Callable[..., Any]:
             decorator = numba_.vectorize(nopython=True, cache=cache)(self._function)
             store = decorator._dispatcher.cache
             if cache and store.cache_path:
@@ -172,7 +173,7 @@ class _Elementwise:
             for signature in self._signatures:
                 decorator.add(signature)
             decorator.disable_compile()
-            return decorator
+            return decorator  # type: ignore[no-any-return]
 
         return _cached_if_possible(compile_)
 
@@ -198,7 +199,7 @@ def _cache_folders() -> set[str]:
     return {cache.cache_path for cache in caches if cache is not None and cache.cache_path}
 
 
-def _cached_if_possible(compile_: Callable[[bool], Any]) -> Any:
+def _cached_if_possible(compile_: Callable[[bool], _T]) -> _T:
     """Return ``compile_(cache)``, without a cache where none can be written."""
     try:
         return compile_(True)

@@ -40,6 +40,23 @@ def span(values: object) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+#: Numbers of each unit that a time is told in, and the seconds of one.
+_TIMES = (
+    ("second", 1.0, (10, 20, 30, 40, 50)),
+    ("minute", 60.0, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 35, 40, 45, 50)),
+    ("hour", 3600.0, range(1, 100)),
+)
+
+
+def spoken(seconds: float) -> str:
+    """Return a time as people say it: the nearest of few."""
+    if seconds < 7.0:
+        return "a few seconds" if seconds >= 1.0 else "less than a second"
+    steps = [(n * size, n, unit) for unit, size, numbers in _TIMES for n in numbers]
+    _, n, unit = min(steps, key=lambda step: abs(step[0] - seconds))
+    return f"about {n} {unit}s" if n > 1 else f"about {'an' if unit == 'hour' else 'a'} {unit}"
+
+
 def _array(value: np.ndarray[Any, Any]) -> str:
     if not value.ndim and value.dtype.kind in "iufb":
         return number(value[()])

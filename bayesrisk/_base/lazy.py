@@ -3,6 +3,7 @@
 import ast
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,7 @@ from types import ModuleType
 import lazy_loader  # type: ignore[import-untyped]
 
 from bayesrisk._base import old_names
+from bayesrisk._base.calls import answering
 
 
 def attach(
@@ -22,7 +24,7 @@ def attach(
         try:
             if name in every and Path(file).with_name(name).is_dir():
                 return importlib.import_module(f"{package}.{name}")  # a room, perhaps called
-            return load(name)
+            value = load(name)
         except AttributeError as error:
             if name in every or name.startswith("_"):
                 raise
@@ -34,6 +36,8 @@ def attach(
             places = [f"{place}.{name}" for place in public_places().get(name, ())]
             like = f": it is {' or '.join(places)}" if places else check.did_you_mean(name, every)
             raise AttributeError(f"{package} has no attribute {quote(name)}{like}") from error
+        value = vars(sys.modules[package])[name] = answering(value)  # for whoever asks again
+        return value
 
     return get, names, every
 
@@ -69,6 +73,7 @@ def callable_room(verb: str) -> type[ModuleType]:
         @property
         def __wrapped__(self) -> Callable[..., object]:
             function: Callable[..., object] = getattr(importlib.import_module(module), name)
-            return function
+            answer: Callable[..., object] = answering(function)
+            return answer
 
     return Room

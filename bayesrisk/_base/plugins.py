@@ -6,6 +6,7 @@ its folder: they are there whatever the installation says.  Foreign code runs be
 names what fails there.
 """
 
+import contextlib
 import copyreg
 import functools
 import inspect
@@ -18,6 +19,7 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Generic, TypeVar, cast
 
 from bayesrisk._base import interrupts, validation as check
+from bayesrisk._base.calls import meant
 from bayesrisk._base.wings import wing_points
 from bayesrisk.exceptions import (
     ArgumentError,
@@ -82,6 +84,8 @@ class Registry(Generic[T]):
                 pass  # a factory without a signature checks for itself
             else:
                 check_names(self.kind, name, signature, arguments, parameters)
+                if name not in self.builtin:
+                    parameters = _typed(signature, parameters)
             plugin = factory(*arguments, **parameters)
             follows = isinstance(plugin, self._protocol)
         if not follows:
@@ -257,6 +261,21 @@ def _walled(
     return call
 
 
+def _typed(signature: inspect.Signature, parameters: Mapping[str, object]) -> dict[str, object]:
+    """Return parameters, with decimals of a recipe as numbers where a factory asks for a float."""
+    typed = dict(parameters)
+    for name, value in parameters.items():
+        parameter = signature.parameters.get(name)
+        if (
+            isinstance(value, str)
+            and parameter is not None
+            and parameter.annotation in (float, "float")
+        ):
+            with contextlib.suppress(ValueError):
+                typed[name] = float(value)
+    return typed
+
+
 def check_names(
     kind: str,
     name: str,
@@ -275,10 +294,11 @@ def check_names(
         ][len(arguments):]  # fmt: skip
         unknown = [n for n in parameters if n not in named]
         like = [f"; not {quote(n)}{check.did_you_mean(n, named)}" for n in unknown[:1]]
+        ways = [way for n in unknown[:1] if (way := meant(n, parameters[n], [*named]))]
         recipe = kind == "mechanism" and bool(needed)
         raise ArgumentError(
             kind,
             f"{name!r}: {error}; needed: {', '.join(needed) or 'nothing'}; "
             f"possible: {', '.join(named) or 'nothing'}{''.join(like)}",
-            advice=f"; write {name}:{'=VALUE,'.join(needed)}=VALUE" if recipe else "",
+            advice=f"; write {name}:{'=VALUE,'.join(needed)}=VALUE" if recipe else "".join(ways),
         ) from error

@@ -326,8 +326,20 @@ def flag(value: object, name: str) -> bool:
 def instance(value: object, kind: type[T], name: str) -> T:
     """Return ``value`` if it is of a class."""
     if not isinstance(value, kind):
-        raise ArgumentTypeError(name, f"must be a {kind.__name__}", got=value)
+        advice = _MADE.get(kind.__name__, "")
+        raise ArgumentTypeError(name, f"must be a {kind.__name__}", got=value, advice=advice)
     return value
+
+
+#: How objects are made that people have otherwise.
+_MADE = {
+    "Records": ": write Records.from_frame(frame), or Records.read(file, schema=...)",
+    "Schema": ": write Schema.from_frame(frame) for that of a frame",
+    "Workload": ": write Workload.of(schema, columns)",
+    "Samples": ": give what TwoLevels.sample or inference.sample_tree returns",
+    "Release": ": write Release.read(folder)",
+    "PublishedTables": ": write PublishedTables.read(file), or tabulate(records, workload)",
+}
 
 
 def mapping(value: object, name: str) -> Mapping[Any, Any]:

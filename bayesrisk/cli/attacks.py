@@ -33,6 +33,7 @@ from bayesrisk.exceptions import ArgumentError, DataError, quote
 JOINT_NODES, JOINT_SECONDS = 100, 600
 #: Seconds for an attack on text files.
 _SECONDS = "60"
+_MANY = 2**15  # numbers that take more than a few seconds to read
 
 
 @dataclass(frozen=True)
@@ -276,6 +277,7 @@ def _reading(
     from bayesrisk.tables.reading.reading import read
     from bayesrisk.tables.reading.rules import setting
     from bayesrisk.tables.reading.sheet import file_sheet
+    from bayesrisk.tables.reading.texts import says_number
 
     settings = options.settings or ()
     document: dict[str, Any] = {} if options.assume is None else {"assume": options.assume}
@@ -285,6 +287,9 @@ def _reading(
     files = [data_path(file, TABLES) for file in tables]
     sheets = [file_sheet(file, *wanted[:1]) for file in files]
     document |= dict(setting(text, sheets) for text in settings)
+    number = sum(says_number(t) for sheet in sheets for _, row in sheet.rows for t in row)
+    if number > _MANY and not runner.quiet:
+        say(f"{number:,} numbers are read", err=True)
     whole, instead = files[0].parent.parent, ""
     if (whole / "_manifest.json").is_file():  # as a release writes them for people
         instead = f"it is a table of {whole}: `bayesrisk attack {whole} -o OUT`"

@@ -38,7 +38,7 @@ class _Silent(_Highs):  # type: ignore[misc]
         super().enableCallbacks()
 
 
-def new_highs(**options: object) -> Any:
+def new_highs(**options: object) -> Highs:
     """Return HiGHS with options, which prints nothing by default."""
     make: Any = _Silent
     highs = make()

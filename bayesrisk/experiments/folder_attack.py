@@ -74,7 +74,8 @@ def _attacked(
     sentences: list[str] = []
     frames: dict[str, pd.DataFrame] = {}
     facts: dict[str, int] = {}
-    finest = open_tables(tables).workload.levels[-1]
+    workload = open_tables(tables).workload
+    finest, named = workload.levels[-1], bool(workload.schema.geography.names)
     studies: dict[str, TableStudy] = {
         "bounds": BoundsStudy(tables, time_limit=time_limit),
         "records": ReconstructionStudy(tables, scope=finest, time_limit=time_limit),
@@ -90,13 +91,14 @@ def _attacked(
         values = summary.to_dict()
         facts = {name: values[name] for name in _FACTS if name in values} | facts
         if step == "bounds":
-            texts = ("level", "geoid", "table", "cell")
+            texts = ("level", "geoid", *(["name"] * named), "table", "cell")
             frame = read_own_csv(folder / step / "bounds.csv", texts)
             empty = frame[list(texts)].isna()  # the code of a nation is empty
             frame[list(texts)] = frame[list(texts)].astype(object).mask(empty, "")
             frames[step] = frame
         else:
-            frames[step] = pd.read_parquet(folder / step / f"{step}.parquet")
+            frame = pd.read_parquet(folder / step / f"{step}.parquet")
+            frames[step] = workload.schema.labelled(frame) if named else frame
         if progress:
             progress(number, len(STEPS))
     return sentences, frames, facts

@@ -261,6 +261,8 @@ def rounded(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cell(value: object) -> str:
+    if value is pd.NA:
+        return "–"
     if isinstance(value, float):
         if np.isnan(value):
             return "–"

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from bayesrisk import reconstruction
 from bayesrisk._base import disk, validation as check
-from bayesrisk._base.disk.delimited import guarded_table
+from bayesrisk._base.disk.delimited import csv_bytes, guarded_table
 from bayesrisk._base.disk.parquet import opened, read_batches, read_frame
 from bayesrisk._base.display import arrow_table, displayed
 from bayesrisk._base.validation import IntArray, TextArray
@@ -39,7 +39,7 @@ from bayesrisk.reconstruction.records.bounds import bounds_sentences
 from bayesrisk.reconstruction.records.variability import KINDS
 from bayesrisk.release import Release
 from bayesrisk.release.release import RELEASE_FILE, ReleaseIndex
-from bayesrisk.tables import PublishedTables, Workload
+from bayesrisk.tables import PublishedTables, Schema, Workload
 from bayesrisk.tables.exchange import ABOVE, Partitions
 from bayesrisk.tables.likelihoods import Likelihood
 from bayesrisk.tables.published import assumed_true, joined, level_and_kind, select_rows
@@ -307,6 +307,18 @@ class TableStudy(Study):
 
     caches: ClassVar = (kept_tables,)
     inputs: ClassVar = ("tables",)
+    _labelled: ClassVar[str] = ""  # of whose rows there is a CSV with labels, too
+
+    @property
+    def _schema(self) -> Schema:
+        return open_tables(self.tables).workload.schema
+
+    def results(self, folder: RunFolder) -> Mapping[str, bytes]:
+        """Return the rows with labels, where places have names: else there may be very many."""
+        if not self._labelled or not self._schema.geography.names:
+            return {}
+        rows = self._schema.labelled(folder.frame(self._labelled, range(self.shards)))
+        return {f"{self._labelled}.csv": csv_bytes(rows)}
 
     def _checked(self) -> tuple[TableSource, dict[str, Any]]:
         """Return the tables and the fields that all have, checked; refuse tables of no place."""
@@ -414,6 +426,8 @@ class ReconstructionStudy(TableStudy):
     node_limit: int | None = None
     nearest: bool = False
     taken_as_true: bool = False
+
+    _labelled: ClassVar[str] = "records"
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
@@ -553,12 +567,15 @@ class BoundsStudy(TableStudy):
         }
 
     def results(self, folder: RunFolder) -> dict[str, bytes]:
-        """Return the bounds of all places as text."""
-        text = io.BytesIO()
+        """Return the bounds of all places as text, with the names of places that have one."""
+        text, geography = io.BytesIO(), self._schema.geography
         for shard in range(self.shards):
             options = pa_csv.WriteOptions(include_header=shard == 0, quoting_style="needed")
-            rows = guarded_table(folder.read_part(shard, "bounds"))
-            pa_csv.write_csv(rows, text, options)
+            rows = folder.read_part(shard, "bounds")
+            if geography.names:
+                names = geography.named(rows.column("geoid").to_pylist())
+                rows = rows.add_column(2, "name", pa.array(names, pa.string()))
+            pa_csv.write_csv(guarded_table(rows), text, options)
         return {"bounds.csv": text.getvalue()}
 
     def facts(self, folder: RunFolder, *, complete: bool) -> dict[str, Any]:
@@ -568,7 +585,8 @@ class BoundsStudy(TableStudy):
             return {"counts": 0, "sentences": [], "conflicts": {}}
         totals = {str(name): int(n) for name, n in folder.frame("facts", shards).sum().items()}
         conflicts = folder.frame("conflicts", shards)
-        conflict_texts = dict(zip(conflicts["place"], conflicts["conflict"], strict=True))
+        places = self._schema.geography.named(conflicts["place"])
+        conflict_texts = dict(zip(places, conflicts["conflict"], strict=True))
         return {
             **totals,
             "sentences": bounds_sentences(totals, conflict_texts),
@@ -630,6 +648,7 @@ class ClaimsStudy(TableStudy):
         kinds=("claims", "coverage", "examples", "blocks"),
         merged=("claims", "blocks"),
     )
+    _labelled: ClassVar[str] = "claims"
 
     @functools.cached_property
     def config(self) -> dict[str, Any]:
@@ -682,7 +701,7 @@ class ClaimsStudy(TableStudy):
             "people": int(people),
             "statuses": totals.pop("statuses"),
             "coverage": coverage,
-            "examples": _best(folder.frame("examples", shards)) if shards else [],
+            "examples": _best(folder.frame("examples", shards), self._schema) if shards else [],
             **totals,
         }
 
@@ -700,11 +719,11 @@ def _examples(claims: reconstruction.Claims) -> pd.DataFrame:
     )
 
 
-def _best(examples: pd.DataFrame) -> list[str]:
+def _best(examples: pd.DataFrame, schema: Schema) -> list[str]:
     """Return the sentence with most columns of each of a few places."""
     best = examples.sort_values("columns", ascending=False, kind="stable")
     best = best.drop_duplicates("place").head(_SHOWN)
-    pairs = zip(best["place"], best["sentence"], strict=True)
+    pairs = zip(schema.geography.named(best["place"]), best["sentence"], strict=True)
     return [f"{place}: {sentence}" if place else sentence for place, sentence in pairs]
 
 

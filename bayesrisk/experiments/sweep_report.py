@@ -47,8 +47,7 @@ _AGAINST_RHO = (
     (
         ["marginal_posterior", "marginal_risk"], "plot_risk", "marginal-risk",
         "Posterior of a target who is in the cell, and its ratio to the prior, averaged over all "
-        "releases that the noise could have produced, against rho. Vertical dashed lines mark the "
-        "named budgets.",
+        "releases that the noise could have produced, against rho.",
     ),
     (
         ["whole_release_posterior", "whole_release_risk"], "plot_risk", "whole-release",
@@ -471,7 +470,8 @@ def _figures(panel: SweepPanel) -> Iterator[Figure]:
                 jumps = panel.wide(["decision_threshold"], ["rho", "prior"])
                 rows = rows.merge(jumps, how="left") if len(jumps) else rows
             draw = functools.partial(_against_rho, plot, rows, budgets, whole=kind.startswith("w"))
-            yield panel.figure(draw, kind, caption)
+            marks = " Vertical dashed lines mark the named budgets." if budgets else ""
+            yield panel.figure(draw, kind, caption + marks * (kind == "marginal-risk"))
     for one in panel.budgets:
         yield from _budget_figures(one)
         for quantity in _IN_GROUP:

@@ -170,6 +170,9 @@ def attack(
     >>> found.sentences[0]
     'The one hidden count can be worked out; it is a single record.'
     """
+    for name, value in settings.items():
+        if like := check.did_you_mean(name, ("time_limit", "folder", "proofs", "accept")):
+            raise ArgumentError(name, "is no argument of attack", got=value, advice=like)
     if (release := _earlier_release(tables)) is not None:
         if settings or seed or proofs != 10:
             name = min(settings) if settings else "seed" if seed else "proofs"
@@ -481,9 +484,14 @@ class _Attack:
             self.rest.append("Likely records were not found: chains of a short pilot disagree.")
             return
         for attribute in schema.attributes:
-            ends = [str(text).partition("-") for text in ranked[attribute.name]]
-            groups = [attribute.labels[int(a) : int(b or a) + 1] for a, _, b in ends]
-            ranked[attribute.name] = [" or ".join(group) for group in groups]
+            ranked[attribute.name] = [
+                " or ".join(
+                    label
+                    for a, _, b in (run.partition("-") for run in str(text).split(","))
+                    for label in attribute.labels[int(a) : int(b or a) + 1]
+                )
+                for text in ranked[attribute.name]
+            ]
         high = int((ranked["probability"] >= 0.9).sum())
         number = f"{high:,}{' or more' * (high == _LIKELY)}"
         self.rest.append(

@@ -22,7 +22,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -66,7 +66,7 @@ class Box(NamedTuple):
 # Reading: every field has a type, whether the proof uses it or not.
 
 
-def need(condition: Any, text: str) -> None:
+def need(condition: object, text: str) -> None:
     """Refuse a certificate if a condition does not hold."""
     if not condition:
         raise RefusedError(text)
@@ -97,7 +97,7 @@ def read(data: bytes) -> Any:
     return json.loads(data.decode("utf-8"), object_pairs_hook=pairs, **hooks)
 
 
-def keys(value: Any, path: str, names: str) -> None:
+def keys(value: object, path: str, names: str) -> None:
     """Refuse a value that is no object with just these keys."""
     right = type(value) is dict and set(value) == set(names.split(","))
     need(right, f"{path}: must be an object of {names}")
@@ -109,26 +109,26 @@ def filled(value: Any, kind: type, path: str) -> Any:
     return value
 
 
-def whole(value: Any, path: str, least: int | None = None) -> int:
+def whole(value: object, path: str, least: int | None = None) -> int:
     """Return a whole number that is not below a least one."""
     if type(value) is not int or abs(value) >= 10**DIGITS or (least is not None and value < least):
         raise RefusedError(f"{path}: must be a whole number, and not too small or too large")
     return value
 
 
-def optional(value: Any, path: str, least: int | None = None) -> int | None:
+def optional(value: object, path: str, least: int | None = None) -> int | None:
     """Return a whole number, or None where there is none."""
     return None if value is None else whole(value, path, least)
 
 
-def word(value: Any, path: str) -> str:
+def word(value: object, path: str) -> str:
     """Return a text without halves of characters."""
     right = type(value) is str and len(value) <= CHARACTERS
-    need(right and not re.search("[\ud800-\udfff]", value), f"{path}: must be a text")
+    need(right and not re.search("[\ud800-\udfff]", str(value)), f"{path}: must be a text")
     return str(value)
 
 
-def read_frame(proof: Any) -> Frame:
+def read_frame(proof: dict[str, Any]) -> Frame:
     """Return the levels, the places and the labels of a certificate."""
     levels = filled(proof["levels"], dict, "levels")
     widths = [whole(levels[word(name, "levels")], "levels", 0) for name in levels]
@@ -160,7 +160,7 @@ def read_frame(proof: Any) -> Frame:
     return Frame(levels, places, prefixes, names, labels, [STEPS])
 
 
-def read_box(place: Any, sets: Any, frame: Frame, path: str) -> Box:
+def read_box(place: str, sets: dict[str, Any], frame: Frame, path: str) -> Box:
     """Return the kinds of records that a count adds up."""
     need(word(place, path) in frame.prefixes, f"{path}: {quoted(place)} is no place")
     need(type(sets) is dict, f"{path}: sets must be an object")
@@ -180,7 +180,7 @@ def read_box(place: Any, sets: Any, frame: Frame, path: str) -> Box:
     return Box(place, sets)
 
 
-def read_law(law: Any, y: int | None, path: str) -> tuple[str, int, int | None]:
+def read_law(law: dict[str, Any], y: int | None, path: str) -> tuple[str, int, int | None]:
     """Return a law in words, and the smallest and largest count that it publishes as y."""
     kind = word(law.get("law") if type(law) is dict else None, f"{path}: law")
     need(kind in LAWS, f"{path}: law must be one of {', '.join(LAWS)}")
@@ -235,7 +235,7 @@ def label_axes(frame: Frame) -> list[tuple[str | None, Any]]:
     return [(None, frame.places), *frame.attributes.items()]
 
 
-def label_weights(box: Box, name: str | None, labels: Any) -> list[int]:
+def label_weights(box: Box, name: str | None, labels: Collection[Any]) -> list[int]:
     """Return the weight that a box has for each label."""
     if name is None:
         return [int(place.startswith(box.place)) for place in labels]
@@ -286,7 +286,9 @@ def excess(terms: list[tuple[int, Box]], frame: Frame) -> dict[Any, Any] | None:
     return None
 
 
-def refute(tree: Any, facts: Any, frame: Frame, path: str, depth: int = 1) -> None:
+def refute(
+    tree: dict[str, Any], facts: dict[str, Any], frame: Frame, path: str, depth: int = 1
+) -> None:
     """Refuse a tree that does not refute what is known: boxes, low and high by name."""
     need(type(tree) is dict and depth <= BRANCHES + 1, f"{path}: too deep, or no object")
     if "branch" in tree:
@@ -321,7 +323,7 @@ def refute(tree: Any, facts: Any, frame: Frame, path: str, depth: int = 1) -> No
 # Words: all that is printed is made from what the proof uses.
 
 
-def listed(entries: Any) -> str:
+def listed(entries: Iterable[object]) -> str:
     """Return numbers with commas between them."""
     return ", ".join(str(entry) for entry in entries)
 
@@ -352,7 +354,7 @@ def place_words(level: str, code: str, frame: Frame) -> str:
     return f" in {quoted(level)} {quoted(code)}{name}"
 
 
-def sentence(proof: Any) -> str:
+def sentence(proof: dict[str, Any]) -> str:
     """Return the sentence that the parts of a certificate make."""
     frame = read_frame(proof)
     boxes, texts = read_says(proof, frame), []
@@ -368,7 +370,7 @@ def sentence(proof: Any) -> str:
     return f"Number of records{place}: {'; '.join(texts)}{more}."
 
 
-def sum_words(tree: Any, facts: Any, goal: str) -> str:
+def sum_words(tree: dict[str, Any], facts: dict[str, Any], goal: str) -> str:
     """Return the sum of a short refutation in words: so many, less so many, leaves so many."""
     if "none" in tree:
         return f"{tree['none']} contradicts itself"
@@ -394,14 +396,14 @@ def sum_words(tree: Any, facts: Any, goal: str) -> str:
 # The certificate as a whole.
 
 
-def read_entry(entry: Any, frame: Frame, path: str) -> Box:
+def read_entry(entry: dict[str, Any], frame: Frame, path: str) -> Box:
     """Return the kinds of records of a count, or a part, at a place of its level."""
     level, place = word(entry["level"], path), word(entry["place"], path)
     need(frame.levels.get(level) == len(place), f"{path}: {quoted(place)} is of another level")
     return read_box(place, entry["sets"], frame, path)
 
 
-def read_says(proof: Any, frame: Frame) -> list[Box]:
+def read_says(proof: dict[str, Any], frame: Frame) -> list[Box]:
     """Return the kinds of records of each part of the sentence."""
     says, boxes = proof["says"], []
     need(type(says) is list, "says: must be a list")
@@ -416,7 +418,7 @@ def read_says(proof: Any, frame: Frame) -> list[Box]:
     return boxes
 
 
-def read_counts(proof: Any, frame: Frame) -> tuple[dict[str, Any], list[str]]:
+def read_counts(proof: dict[str, Any], frame: Frame) -> tuple[dict[str, Any], list[str]]:
     """Return boxes and ends of each count, by name, and a line about each."""
     facts: dict[str, Any] = {}
     lines: list[str] = []
@@ -449,7 +451,7 @@ def read_counts(proof: Any, frame: Frame) -> tuple[dict[str, Any], list[str]]:
     return facts, lines
 
 
-def opposites(proof: Any, boxes: list[Box], frame: Frame) -> dict[str, Any]:
+def opposites(proof: dict[str, Any], boxes: list[Box], frame: Frame) -> dict[str, Any]:
     """Return the opposites to refute, by name, each with the words of its part."""
     goals: dict[str, Any] = {}
     for i, (part, box) in enumerate(zip(proof["says"], boxes), 1):
@@ -468,7 +470,7 @@ def opposites(proof: Any, boxes: list[Box], frame: Frame) -> dict[str, Any]:
     return goals or {"all": (None, "a contradiction")}
 
 
-def report(proof: Any, *, everything: bool = False) -> list[str]:
+def report(proof: dict[str, Any], *, everything: bool = False) -> list[str]:
     """Return the sentence of a certificate, and its grounds, as lines; refuse it where it fails."""
     need(type(proof) is dict, "a certificate must be an object")
     need(proof.get("format") != OLD, f"{OLD} is not safe: make it again with a newer bayesrisk")
@@ -503,7 +505,7 @@ def report(proof: Any, *, everything: bool = False) -> list[str]:
     return [*lines, *counted, CLOSING]
 
 
-def check(proof: Any) -> str:
+def check(proof: dict[str, Any]) -> str:
     """Return the sentence that a certificate proves; raise RefusedError where it fails."""
     return report(proof)[0]
 

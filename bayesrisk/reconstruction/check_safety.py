@@ -18,7 +18,10 @@ from __future__ import annotations
 import json
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bayesrisk.reconstruction.check_proof import Frame
 
 proof: Any = import_module("bayesrisk.reconstruction.check_proof" if __package__ else "check_proof")
 
@@ -26,10 +29,15 @@ FORMAT = "bayesrisk-safety-1"
 KEYS = "format,levels,places,names,attributes,counts,asked,limits,within,kinds,start,changes"
 SETS, SMALL = 100_000, (1, 2)
 LIMITS = ("recovered", "sentences", "proved")
+#: Attributes with their labels; and of each kind of record the position of its label in each.
+Axes = list[tuple[str, Any]]
+Kinds = list[list[tuple[str, int]]]
 need, keys, whole, filled = proof.need, proof.keys, proof.whole, proof.filled
 
 
-def read_weights(sets: Any, frame: Any, axes: Any, kinds: Any, path: str) -> list[int]:
+def read_weights(
+    sets: dict[str, Any], frame: Frame, axes: Axes, kinds: Kinds, path: str
+) -> list[int]:
     """Return the weight of each kind of record in a cell."""
     box = proof.read_box("", sets, frame, path)
     rows = {name: proof.label_weights(box, name, labels) for name, labels in axes}
@@ -42,19 +50,22 @@ def read_weights(sets: Any, frame: Any, axes: Any, kinds: Any, path: str) -> lis
     return weights
 
 
-def read_kinds(document: Any, frame: Any, axes: Any) -> list[list[tuple[str, int]]]:
+def read_kinds(document: dict[str, Any], frame: Frame, axes: Axes) -> Kinds:
     """Return the label of each attribute of every kind of record, by its position."""
     kinds = []
     position = {name: {label: i for i, label in enumerate(labels)} for name, labels in axes}
     for entry in filled(document["kinds"], list, "kinds"):
-        keys(entry, "kinds", ",".join(frame.attributes)) if frame.attributes else None
+        if frame.attributes:
+            keys(entry, "kinds", ",".join(frame.attributes))
         for name, label in entry.items():
             need(type(label) in (int, str) and label in position[name], f"kinds: {name!a}")
         kinds.append([(name, position[name][label]) for name, label in entry.items()])
     return kinds
 
 
-def read_records(entries: Any, places: int, kinds: int, path: str) -> dict[tuple[int, int], int]:
+def read_records(
+    entries: list[list[int]], places: int, kinds: int, path: str
+) -> dict[tuple[int, int], int]:
     """Return numbers by place and kind."""
     need(type(entries) is list, f"{path}: must be a list")
     records: dict[tuple[int, int], int] = {}
@@ -70,14 +81,14 @@ def read_records(entries: Any, places: int, kinds: int, path: str) -> dict[tuple
 class CellSums:
     """Counts of all published and asked cells, by the places around each finest place."""
 
-    def __init__(self, document: Any, frame: Any, kinds: Any) -> None:
+    def __init__(self, document: dict[str, Any], frame: Frame, kinds: Kinds) -> None:
         self.frame, axes = frame, list(frame.attributes.items())
         self.by_place: dict[str, list[tuple[int, list[int]]]] = {}
         self.ends: list[tuple[int, int | None]] = []
         self.stated: dict[tuple[str, str], int] = {}  # place and sets: the least that is published
         weights: dict[str, list[int]] = {}
 
-        def cell(sets: Any, path: str) -> tuple[str, list[int]]:
+        def cell(sets: dict[str, Any], path: str) -> tuple[str, list[int]]:
             text = json.dumps(sets, sort_keys=True)
             if text not in weights:
                 weights[text] = read_weights(sets, frame, axes, kinds, path)
@@ -117,7 +128,7 @@ class CellSums:
         self.by_place.setdefault(place, []).append((len(self.ends), row))
         self.ends.append(ends)
 
-    def counts(self, records: Any) -> dict[int, int]:
+    def counts(self, records: dict[tuple[int, int], int]) -> dict[int, int]:
         """Return the counts that are not 0 of records by place and kind."""
         sums: dict[int, int] = {}
         for (place, kind), number in records.items():
@@ -134,7 +145,7 @@ class CellSums:
         return low <= count and (high is None or count <= high)
 
 
-def limits_kept(document: Any) -> tuple[dict[str, int], Any, int]:
+def limits_kept(document: dict[str, Any]) -> tuple[dict[str, int], Frame, int]:
     """Return the number of each limit that is not excluded, the frame, and the data sets.
 
     Refuse a certificate whose data sets do not fit.
@@ -180,7 +191,7 @@ def limits_kept(document: Any) -> tuple[dict[str, int], Any, int]:
     return numbers, frame, len(changes) + 1
 
 
-def report(document: Any) -> list[str]:
+def report(document: dict[str, Any]) -> list[str]:
     """Return the lines that a certificate shows; refuse it where it fails."""
     numbers, frame, sets = limits_kept(document)
     limits, width = document["limits"], document["within"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bayesrisk._base import disk, validation as check
-from bayesrisk._base.disk.delimited import csv_bytes
+from bayesrisk._base.disk.delimited import csv_rows
 from bayesrisk._base.disk.parquet import check_together, is_text, read_table
 from bayesrisk._base.validation import BoolArray, IntArray
 from bayesrisk.exceptions import ArgumentError, DataError, OutputError, quote
@@ -591,13 +591,13 @@ def write_csv(tables: Content, folder: Path) -> dict[str, str]:
         file = f"{CSV_FOLDER}/{next(s for s in stems if s.casefold() not in names)}.csv"
         with disk.whole_file(folder / file, tidy=False) as stream:
             pieces = (_slices(tables, key, whole=_is_whole(tables, key)) for key in keys)
-            for number, piece in enumerate(chain([ROWS.empty_table()], *pieces)):
-                frame = piece.drop_columns("table").to_pandas(integer_object_nulls=True)
-                frame = frame.astype({"count": "Int64"}).rename(columns={"geoid": "place"})
+            stream.write(f"level,place,{'name,' if geography.names else ''}cell,count\n".encode())
+            for piece in chain.from_iterable(pieces):
+                rows = piece.drop_columns("table")
                 if geography.names:
-                    frame.insert(2, "name", geography.named(frame["place"]))
-                heading, rows = csv_bytes(frame).split(b"\n", 1)
-                stream.write(rows if number else heading + b"\n")
+                    places = pa.array(geography.named(rows["geoid"].to_pylist()), pa.string())
+                    rows = rows.add_column(2, "name", places)
+                stream.write(csv_rows(rows))
         files[file] = f"table {name}" + f" at {', '.join(key[0] for key in keys)}"
     return files
 

@@ -119,6 +119,7 @@ class Microdata:
                     f"must be codes of one level of {geography.name} "
                     f"({', '.join(map(str, geography.widths))} digits) or {OCCUPIED!r}",
                     shown=quote(codes.tolist()) if widths else "none",
+                    advice="; a column of places is place=",
                 )
             _check_inside(lived, codes)
         frame = pd.DataFrame({"block": codes.tolist()})

@@ -514,8 +514,10 @@ def one_release(tables: SeveralTables) -> PublishedTables:
     if isinstance(tables, (Mapping, list, tuple)):
         return PublishedTables.combine(by_release(tables, PublishedTables, "tables"))
     raise ArgumentTypeError(
-        "tables", "must be PublishedTables, or a list of them", shown=type(tables).__name__
-    )
+        "tables", "must be PublishedTables, or a list of them", shown=type(tables).__name__,
+        advice=": PublishedTables.read(file) reads published ones, tabulate(records, workload) "
+        "counts records",
+    )  # fmt: skip
 
 
 def level_and_kind(

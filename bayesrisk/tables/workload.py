@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
 from math import prod
 from pathlib import Path
@@ -499,32 +500,41 @@ class Workload:
         >>> Workload.named("pl94", levels=["tract", "block"]).sensitivity("change-one", norm=1)
         Fraction(44, 1)
         """
-        homes = _homes()
-        home = homes[check.choice(name, "name", tuple(sorted(homes)))]
-        values = definition(home)
-        schema = Schema.named(home, geography=geography)
-        entry = values["workloads"][name]
+        home, usual = _homes()[check.choice(name, "name", tuple(sorted(_homes())))]
+        places = Schema.named(home, geography=geography).geography
         if levels is None:
-            levels = [n for n in entry["levels"] if n in schema.geography.levels]
-        levels = list(check.texts(levels, "levels"))
-        if not levels:
+            levels = [level for level in usual if level in places.levels]
+        names = check.texts(levels, "levels")
+        if not names:
             raise ArgumentError("levels", "must be at least one", shown="none")
-        for level in levels:
-            schema.geography.rank(level)
-        return cls.from_dict(
-            {
-                "schema": schema.to_dict(),
-                "recodes": values.get("recodes", {}),
-                "iterations": values.get("iterations", {}),
-                "levels": levels,
-                "tables": entry["tables"],
-            }
-        )
+        for level in names:
+            places.rank(level)
+        return _built_in(name, names, geography)
 
 
-def _homes() -> dict[str, str]:
-    """Return the definition file of every built-in workload."""
-    return {w: name for name in definition_names() for w in definition(name)["workloads"]}
+@cache
+def _built_in(name: str, levels: tuple[str, ...], geography: str | None) -> Workload:
+    home, _ = _homes()[name]
+    values = definition(home)
+    return Workload.from_dict(
+        {
+            "schema": Schema.named(home, geography=geography).to_dict(),
+            "recodes": values.get("recodes", {}),
+            "iterations": values.get("iterations", {}),
+            "levels": list(levels),
+            "tables": values["workloads"][name]["tables"],
+        }
+    )
+
+
+@cache
+def _homes() -> dict[str, tuple[str, list[str]]]:
+    """Return the definition file of every built-in workload, and the usual levels."""
+    return {
+        name: (home, entry["levels"])
+        for home in definition_names()
+        for name, entry in definition(home)["workloads"].items()
+    }
 
 
 def _named_schema(name: str | None, file: Path) -> Schema:

@@ -1,6 +1,7 @@
 """Compiled kernels where no folder for their cache can be written, or others can write in it."""
 
 import contextlib
+import importlib
 import os
 import subprocess
 import sys
@@ -212,7 +213,7 @@ KERNEL = (
 )
 CALLER = """
 from bayesrisk._base.compiling import elementwise, kernel
-from house import constants, steps
+from workshop import constants, steps
 
 @kernel
 def here(x):
@@ -229,27 +230,34 @@ def answer():
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 @pytest.mark.parametrize("called", [STEP, KERNEL])
-def test_a_change_in_another_file_is_compiled(called, tmp_path):
+def test_a_change_in_another_file_is_compiled(called, tmp_path, monkeypatch):
     """A kernel holds the code of its steps, and constants, which other files may be about."""
-    house = tmp_path / "house"
-    for folder in (house, tmp_path / "cache"):
+    shop = tmp_path / "workshop"
+    for folder in (shop, tmp_path / "cache"):
         folder.mkdir(mode=0o700)
-    environment = os.environ | {
-        "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
-    (house / "kernels.py").write_text(CALLER)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+    (shop / "kernels.py").write_text(CALLER)
     found = []
     for added, factor in ((1, 10), (1, 10), (2, 10), (2, 30), (2, 30)):
-        (house / "steps.py").write_text(called.format(added))
-        (house / "constants.py").write_text(f"FACTOR = {factor}\n")
-        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from house import kernels"
-        done = subprocess.run(
-            [sys.executable, "-c", f"{code}; print(*kernels.answer())"],
-            env=environment, capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        found.append([int(word) for word in done.stdout.split()])
+        (shop / "steps.py").write_text(called.format(added))
+        (shop / "constants.py").write_text(f"FACTOR = {factor}\n")
+        found.append(answer_anew(monkeypatch))
     values = [20, 20, 30, 90, 90]
-    assert found == [[v, v, hits] for v, hits in zip(values, [0, 1, 0, 0, 1], strict=True)]
+    assert found == [(v, v, hits) for v, hits in zip(values, [0, 1, 0, 0, 1], strict=True)]
+
+
+def answer_anew(monkeypatch):
+    """Return the answer of kernels that are loaded as a new process loads them."""
+    with monkeypatch.context() as patch:
+        patch.setattr(compiling, "DECLARED", [])
+        compiling._digest.cache_clear()
+        importlib.invalidate_caches()
+        answer = importlib.import_module("workshop.kernels").answer()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "workshop"]:
+        del sys.modules[name]
+    return answer
 
 
 def doubled(x):

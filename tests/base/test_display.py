@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import bayesrisk as br
-from bayesrisk._base.display import displayed, number, span
+from bayesrisk._base.display import displayed, number, span, spoken
 
 
 @displayed
@@ -156,3 +156,24 @@ def test_records_show_their_first_rows_and_noise_its_scale():
 def test_lines_of_an_answer_stay_apart():
     page = Answer("First.")._repr_html_()
     assert "First.<br>And what it means." in page
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "less than a second"), (1.0, "a few seconds"), (6.9, "a few seconds"),
+        (7.0, "about 10 seconds"), (16.0, "about 20 seconds"), (54.0, "about 50 seconds"),
+        (56.0, "about a minute"), (91.0, "about 2 minutes"), (3000.0, "about 50 minutes"),
+        (3500.0, "about an hour"), (7300.0, "about 2 hours"),
+    ],
+)  # fmt: skip
+def test_a_time_is_one_of_few_that_people_say(seconds, text):
+    assert spoken(seconds) == text
+
+
+def test_a_time_in_words_is_near_to_what_it_is():
+    units = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
+    for seconds in np.geomspace(10.0, 350_000.0, 2000):
+        _, number_said, unit = spoken(float(seconds)).split()
+        said = units[unit.rstrip("s")] * (1 if number_said in {"a", "an"} else int(number_said))
+        assert 2 / 3 <= said / seconds <= 3 / 2

@@ -9,6 +9,7 @@ import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from browser import Browser, needs_browser
@@ -16,6 +17,8 @@ from browser import Browser, needs_browser
 import bayesrisk as br
 from bayesrisk import PublishedTables
 from bayesrisk.reconstruction import check_proof
+
+pytestmark = pytest.mark.usefixtures("quick_figures")
 
 LAYOUTS = Path(__file__).parents[1] / "files" / "layouts"
 CLINIC = [str(LAYOUTS / "clinic-age.csv"), str(LAYOUTS / "clinic-diagnosis.csv")]
@@ -49,6 +52,27 @@ def test_a_folder_and_a_release_are_attacked_as_on_the_command_line(run, tmp_pat
         # Of the counts 20, 17 and 3 of 20 people some are changed by rounding to fives.
         assert found.facts["coarsened"] == int((bounds["low_stated"] < bounds["high_stated"]).sum())
         assert 16 <= found.facts["records"] == len(found.frames["records"]) <= 24
+
+
+def test_a_release_is_answered_by_the_names_of_its_places_and_labels(run, tmp_path):
+    frame = pd.DataFrame({"ward": ["Hill"] * 4 + ["=Lake"], "sex": [*"FFFM", "M"]})
+    made = br.release(frame, place="ward", protection="none", folder=tmp_path / "R")
+    assert run("attack", tmp_path / "R", "-o", tmp_path / "out")[0] == 0
+    bounds = pd.read_csv(tmp_path / "out" / "bounds" / "bounds.csv", dtype=str)
+    assert [*bounds][:4] == ["level", "geoid", "name", "table"]
+    of_sex = bounds[bounds["table"] == "sex"].set_index(["name", "cell"])["high"]
+    assert of_sex.to_dict() == {
+        ("Hill", "F"): "3", ("Hill", "M"): "1", ("'=Lake", "F"): "0", ("'=Lake", "M"): "1"
+    }  # fmt: skip
+    records = pd.read_csv(tmp_path / "out" / "records" / "records.csv")
+    assert records.value_counts(["ward", "sex"]).to_dict() == {
+        ("Hill", "F"): 3, ("Hill", "M"): 1, ("'=Lake", "M"): 1
+    }  # fmt: skip
+    claims = pd.read_csv(tmp_path / "out" / "claims" / "claims.csv")
+    assert set(claims["ward"]) == {"Hill", "'=Lake"}
+    frames = br.attack(made).frames
+    assert set(frames["bounds"]["name"]) == set(frames["records"]["ward"]) == {"Hill", "=Lake"}
+    assert set(frames["records"]["sex"]) == {"F", "M"}
 
 
 def test_two_files_become_proofs_and_a_report(run, tmp_path):
@@ -360,3 +384,33 @@ def test_the_function_answers_as_the_command(run, tmp_path):
     digest = hashlib.sha256((tmp_path / "a" / "reading.toml").read_bytes()).hexdigest()
     proofs = pd.read_csv(tmp_path / "a" / "proofs" / "proofs.csv")
     assert {*proofs["reading"]} == {digest} == {reading.digest}
+
+
+@pytest.mark.parametrize(("limit", "quiet", "times"), [(2, (), 0), (1, (), 1), (1, ("-q",), 0)])
+def test_how_much_is_read_is_said_first_of_large_tables(
+    run, tmp_path, monkeypatch, limit, quiet, times
+):
+    monkeypatch.setattr("bayesrisk.cli.attacks._MANY", limit)
+    (tmp_path / "t.csv").write_text("sex,n\nF,3\nM,*\nTotal,9\n")
+    assert run("attack", *quiet, tmp_path / "t.csv")[2].count("2 numbers are read") == times
+
+
+@pytest.mark.slow
+def test_places_of_more_than_131_072_counts_are_attacked_each_by_itself(tmp_path):
+    """Of every other school one count is withheld, and follows from the total of its row."""
+    names = ["White", "Black", "Hispanic", "Asian", "Two or more"]
+    counts = np.random.default_rng(1).integers(1, 40, (22_000, 5))
+    frame = pd.DataFrame(counts, columns=names).astype(str)
+    frame.insert(0, "school", [f"School {i}" for i in range(len(frame))])
+    frame["Total"] = counts.sum(axis=1)
+    hidden = np.where(np.arange(len(frame)) % 2, np.arange(len(frame)) % 5, -1)
+    for i, name in enumerate(names):
+        frame.loc[hidden == i, name] = "*"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = br.attack(tmp_path / "t.csv", accept=True, counts="exact")
+    assert found.facts["recovered"] == 11_000
+    bounds = found.frames["bounds"]
+    rows = bounds[bounds["stated"] == "*"].sort_values("row")
+    known = counts[np.arange(22_000), hidden][hidden >= 0]
+    assert (rows["low"].to_numpy() == known).all()
+    assert (rows["high"].to_numpy() == known).all()

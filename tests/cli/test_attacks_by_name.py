@@ -14,6 +14,8 @@ from bayesrisk.reconstruction.records.reconstruction import ReconstructionAttack
 from bayesrisk.reconstruction.registry import REGISTRY
 from bayesrisk.tables import Records, Schema, Workload
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "bayesrisk-homogeneous"
 RULES = Workload.named("sf1-block")
 

@@ -8,6 +8,8 @@ from bayesrisk.census.cli.measurements import measurement_folder
 from bayesrisk.cli.data import MICRODATA, data_path
 from bayesrisk.exceptions import ArgumentError
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 def test_measurements(run, tmp_path):
     out = tmp_path / "risk"

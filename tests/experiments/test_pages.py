@@ -155,3 +155,8 @@ def test_a_caption_that_is_the_title_above_it_is_not_shown_twice():
         (" hidden", "Costs"),
         ("", "Errors"),
     ]
+
+
+def test_nothing_is_a_dash_in_a_table():
+    frame = pd.DataFrame({"a": pd.array([1, None], "Int64"), "b": [0.5, np.nan]})
+    assert page.table(frame, "t").rows == [["1", "0.5"], ["–", "–"]]

@@ -216,3 +216,14 @@ def test_the_panel_that_gains_most_leads():
         quotes = _quotes(some, "all others")
         assert (len(quotes.may), len(quotes.may_not)) == (3, 3)
     assert "no averages over releases" in _answer([])[0]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_caption_speaks_of_named_budgets_where_there_are_some(tmp_path, named):
+    one = {"name": "small", "value": 0.5} if named else 0.5
+    document = {"quantities": ["marginal_risk", "marginal_posterior"],
+                "grid": {"rho": [0.1, one], "prior": [0.1]}}  # fmt: skip
+    run_sweep(parse_config(document), tmp_path / "out")
+    write_report(tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert ("mark the named budgets" in page) is named

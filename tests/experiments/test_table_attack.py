@@ -11,6 +11,8 @@ from bayesrisk.exceptions import ArgumentError, OutputError
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables.cells import CellSpace
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 
 def test_nothing_is_written_without_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -211,6 +213,18 @@ def test_hidden_counts_are_those_that_the_file_hides(seed):
         fits = [n for n in itertools.product(range(1, 5), repeat=int(own.sum())) if sum(n) == rest]
         unique += sum(len(set(column)) == 1 for column in zip(*fits, strict=True))
     assert found.facts["recovered"] == unique
+
+
+def test_likely_records_name_labels_that_are_alike_and_stand_apart():
+    """The ages 19-64 and 75 are in no count but all: they are alike, and no neighbours."""
+    rows = [("0-4", "5"), ("5-18", "7"), ("65-74", "20"), ("76-99", "*"), ("All ages", "60")]
+    frame = pd.DataFrame(rows, columns=["age", "deaths"])
+    found = br.attack(frame, accept=True, counts="exact", totals={"age": "complete"})
+    likely = found.frames["likely"]
+    number = likely.groupby("age")["number"].max()
+    assert {"0-4": 5, "5-18": 7, "65-74": 20}.items() <= number.to_dict().items()
+    assert {*number.index} <= {"0-4", "5-18", "65-74", "76-99", "19-64 or 75"}
+    assert "19-64 or 75" in number.index
 
 
 def test_rows_of_tables_over_cells_are_made_once_for_all_steps(monkeypatch):

@@ -12,29 +12,20 @@ RACES = [1, 2, 4, 8, 16, 32, 3, 5, 9, 33, 6, 34, 7]
 def solutions(matrix, low, high, row_low, row_high, most=10**6):
     """Return every whole x within bounds with ``row_low <= matrix x <= row_high``."""
     matrix = np.asarray(matrix)
-    found = []
-    x = np.zeros(len(low), int)
-
-    def extend(j, sums, room):
-        if len(found) > most:
+    found, sums = np.zeros((1, 0), int), np.zeros((1, len(row_low)), int)
+    room = matrix @ np.asarray(high)  # the most that the values to come can add
+    for j, (least, largest) in enumerate(zip(low, high, strict=True)):
+        values = np.arange(least, largest + 1)
+        room = room - matrix[:, j] * largest
+        sums = (sums[:, None] + values[:, None] * matrix[:, j]).reshape(-1, sums.shape[1])
+        found = np.column_stack([found.repeat(len(values), axis=0), np.tile(values, len(found))])
+        fits = (sums <= row_high).all(axis=1) & (sums + room >= row_low).all(axis=1)
+        found, sums = found[fits], sums[fits]
+        if len(found) > 20 * most:
             raise MemoryError
-        if j == len(low):
-            if np.all(sums >= row_low):
-                found.append(x.copy())
-            return
-        for value in range(low[j], high[j] + 1):
-            after = sums + matrix[:, j] * value
-            if np.any(after > row_high):
-                break
-            rest = room - matrix[:, j] * high[j]
-            if np.any(after + rest < row_low):
-                continue
-            x[j] = value
-            extend(j + 1, after, rest)
-        x[j] = 0
-
-    extend(0, np.zeros(len(row_low), int), matrix @ np.asarray(high))
-    return found
+    if len(found) > most:
+        raise MemoryError
+    return list(found)
 
 
 def block_solutions(matrix, counts):

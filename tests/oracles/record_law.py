@@ -1,5 +1,6 @@
 """The law of the records of a place by complete enumeration: every histogram, weighed by itself."""
 
+import functools
 import itertools
 import math
 
@@ -12,6 +13,12 @@ def histograms(n_cells, most):
         for bars in itertools.combinations(range(n + n_cells - 1), n_cells - 1):
             edges = (-1, *bars, n + n_cells - 1)
             yield tuple(b - a - 1 for a, b in itertools.pairwise(edges))
+
+
+@functools.cache
+def every(n_cells, most):
+    """Return all of these histograms."""
+    return tuple(histograms(n_cells, most))
 
 
 def log_prior(x, shares, concentration, size):
@@ -40,24 +47,25 @@ def posterior(places, n_cells, shares, concentration, size, cells):
     ``cells`` are published cells: (places that it covers, weight of a record of each schema cell,
     log likelihood of a true count).
     """
-    alone = [
-        (x, log_prior(x, shares, concentration, size)) for x in histograms(n_cells, len(size) - 1)
-    ]
+    alone = [(x, log_prior(x, shares, concentration, size)) for x in every(n_cells, len(size) - 1)]
     alone = [(x, value) for x, value in alone if value > -math.inf]
-    found = []
-    for chosen in itertools.product(alone, repeat=places):
-        value = math.fsum(v for _, v in chosen)
-        for covered, weights, log_likelihood in cells:
-            count = sum(w * x for p in covered for w, x in zip(weights, chosen[p][0], strict=True))
-            value += log_likelihood(count)
-            if value == -math.inf:
-                break
-        if value > -math.inf:
-            found.append((value, tuple(x for x, _ in chosen)))
-    best = max(value for value, _ in found)
-    total = math.fsum(math.exp(value - best) for value, _ in found)
-    log_evidence = best + math.log(total)
-    return [(math.exp(value - log_evidence), x) for value, x in found]
+    records, values = np.array([x for x, _ in alone]), np.array([value for _, value in alone])
+    # Every choice of a histogram for each place, by their numbers.
+    chosen = np.indices((len(alone),) * places).reshape(places, -1)
+    log_weight = values[chosen].sum(axis=0)
+    for covered, weights, log_likelihood in cells:
+        count = (records @ np.asarray(weights))[chosen[list(covered)]].sum(axis=0)
+        distinct, number = np.unique(count, return_inverse=True)
+        log_weight += np.array([log_likelihood(c) for c in distinct.tolist()])[number]
+        chosen, log_weight = chosen[:, log_weight > -math.inf], log_weight[log_weight > -math.inf]
+    best = log_weight.max()
+    log_evidence = best + math.log(math.fsum(np.exp(log_weight - best).tolist()))
+    return [
+        (weight, tuple(alone[i][0] for i in numbers))
+        for weight, numbers in zip(
+            np.exp(log_weight - log_evidence).tolist(), chosen.T.tolist(), strict=True
+        )
+    ]
 
 
 def with_known_people(places, n_cells, shares, concentration, size, cells, people, exactly):

@@ -78,12 +78,12 @@ def compared(files):
 
 
 def test_both_checkers_say_the_same():
-    seen = compared(samples(30 * len(BLOCK_KINDS), 600, 300))
-    assert seen["certificates, accepted"] == 30 * len(BLOCK_KINDS)
-    assert seen["damaged copies, refused"] > 300
-    assert seen["damaged copies, accepted"] > 30
+    seen = compared(samples(10 * len(BLOCK_KINDS), 200, 100))
+    assert seen["certificates, accepted"] == 10 * len(BLOCK_KINDS)
+    assert seen["damaged copies, refused"] > 100
+    assert seen["damaged copies, accepted"] > 10
     assert seen["by hand, refused"] > 40
-    assert seen["a forger, refused"] > 60
+    assert seen["a forger, refused"] > 20
 
 
 @pytest.mark.slow
@@ -234,8 +234,9 @@ def bytes_of(made):
 
 def test_what_is_right_at_its_limits_is_accepted_by_both():
     files = [bytes_of(made) for made in ACCEPTED.values()]
-    assert [name for name, page in zip(ACCEPTED, verdicts(files), strict=True) if not page] == []
-    for name, file, page in zip(ACCEPTED, files, verdicts(files), strict=True):
+    answers = verdicts(files)
+    assert [name for name, page in zip(ACCEPTED, answers, strict=True) if not page] == []
+    for name, file, page in zip(ACCEPTED, files, answers, strict=True):
         assert python_lines(file) == page, name
 
 

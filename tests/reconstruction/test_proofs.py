@@ -105,7 +105,10 @@ def compared(seeds):
     return seen
 
 
-@pytest.mark.parametrize("first", range(0, 32, 4))
+@pytest.mark.parametrize(
+    "first",
+    [*range(0, 16, 4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(16, 32, 4))],
+)
 def test_certificates_are_true_and_false_ones_are_refused(first):
     seen = compared(range(first, first + 4))
     assert seen["certificates"] == seen["statements"] > 5
@@ -143,9 +146,9 @@ def judged(kind, number):
 
 @pytest.mark.parametrize("kind", BLOCK_KINDS)
 def test_the_checker_agrees_with_the_oracle_on_blocks_of_all_kinds(kind):
-    seen = judged(kind, 30)
-    assert seen["certificates"] == 30
-    assert min(seen["a count"], seen["a name"], seen["a sign"]) >= 10
+    seen = judged(kind, 12)
+    assert seen["certificates"] == 12
+    assert min(seen["a count"], seen["a name"], seen["a sign"]) >= 4
 
 
 @pytest.mark.slow

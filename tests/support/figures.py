@@ -6,7 +6,7 @@ import unittest.mock
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-from bayesrisk.plotting import _canvas
+from bayesrisk.plotting import _canvas, attacks
 
 
 @contextlib.contextmanager
@@ -24,5 +24,7 @@ def quick_figures():
         unittest.mock.patch.object(FigureCanvasAgg, "print_png", written("png")),
         unittest.mock.patch.object(FigureCanvasSVG, "print_svg", written("svg")),
         unittest.mock.patch.object(_canvas, "_laid_out", contextlib.nullcontext),
+        # And drawn once, not once more for a phone.
+        unittest.mock.patch.object(attacks, "phone_png", return_value=(b"a phone's", 4.0)),
     ):
         yield

@@ -126,9 +126,9 @@ def beliefs_of(statements):
     return rows
 
 
-def releases_of(statements, population=None):
-    """Return each release's mean gain and numbers of people."""
-    rows = beliefs_of(statements)
+def releases_of(statements, population=None, rows=None):
+    """Return each release's mean gain and numbers of people, whose ``rows`` may be at hand."""
+    rows = beliefs_of(statements) if rows is None else rows
     found = rows.groupby([*KEYS, "release"], sort=False).agg(
         randomised=("randomised", "first"), targets=("target", "nunique"),
         places=("place", "nunique"), gain=("gain", "mean"), score=("score", "mean"),
@@ -170,10 +170,11 @@ def reach_of(rows, name, population):
     return student.ppf(0.975, freedom) * math.sqrt(whole)
 
 
-def measures_of(statements, population=None):
+def measures_of(statements, population=None, rows=None):
     """Return measures of everybody, with the columns that a report reads."""
-    lines, beliefs = [], dict(iter(beliefs_of(statements).groupby(KEYS, sort=False)))
-    for key, rows in releases_of(statements, population).groupby(KEYS, sort=False):
+    people = beliefs_of(statements) if rows is None else rows
+    lines, beliefs = [], dict(iter(people.groupby(KEYS, sort=False)))
+    for key, rows in releases_of(statements, population, people).groupby(KEYS, sort=False):
         line = dict(zip(KEYS, key, strict=True)) | {
             "group": "everybody", "targets": rows["targets"].iloc[0],
             "people": population or rows["targets"].iloc[0], "left_out": 0, "unstated": 0.0,
@@ -209,9 +210,9 @@ def measures_of(statements, population=None):
     return pd.DataFrame(lines)
 
 
-def comparisons_of(statements):
+def comparisons_of(statements, rows=None):
     """Return every two protections compared by their common releases, by Holm's rule."""
-    found = releases_of(statements)
+    found = releases_of(statements, rows=rows)
     found = found[found["attack"].isin(BEST)]
     lines = []
     for adversary, rows in found.groupby("adversary", sort=False):
@@ -288,9 +289,10 @@ CHECKS = pd.DataFrame(
 
 def frames_of(statements, errors, population=None):
     """Return the frames that a report is made of, computed here."""
+    rows = beliefs_of(statements)
     return {
-        "measures": measures_of(statements, population),
-        "comparisons": comparisons_of(statements),
+        "measures": measures_of(statements, population, rows),
+        "comparisons": comparisons_of(statements, rows),
         "costs": costs_of(errors),
         "calibration": pd.DataFrame({"protection": ["none"], "posterior": [0.5]}),
         "targets": people_of(statements),

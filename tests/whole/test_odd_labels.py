@@ -9,7 +9,7 @@ import pytest
 
 import bayesrisk as br
 
-pytestmark = pytest.mark.whole
+pytestmark = [pytest.mark.whole, pytest.mark.usefixtures("quick_figures")]
 
 RACES = ["Black, alone", 'White "other"', "it's; x | y : z", "=1+1", "50%", "ä=ö"]
 ILL = ["no", "yes, a bit", "Black"]

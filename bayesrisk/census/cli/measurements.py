@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bayesrisk.experiments.runs.engine import RunSummary
 
 _POSTERIORS = ("risk", "counts")
+_NEEDS_PRIOR = "--prior must be given for the risk of every cell: write --prior 1/10, or yours"
 _SHOWN = 25  # cells that are printed
 _CURVE = "curve"  # of the summary: for the figure, too long to print
 
@@ -79,7 +80,7 @@ def measurements(
     if folder.is_dir():
         br.census.NoisyMeasurements.open(folder)  # what is none is refused before all else
     if not counts and risk.prior is None:
-        raise ArgumentError("--prior must be given for the risk of every cell")
+        raise ArgumentError(_NEEDS_PRIOR)
     if not counts and top is not None:
         raise ArgumentError("--top belongs to --posterior counts")
     selection: dict[str, Any] = {"level": question.level, "budget": question.budget}
@@ -113,7 +114,7 @@ def _print_unit(
 ) -> None:
     """Print the cells of one unit that no constraint fixes, those that say most first."""
     if risk.prior is None:
-        raise ArgumentError("--prior must be given for the risk of every cell")
+        raise ArgumentError(_NEEDS_PRIOR)
     with measurement_folder(folder) as place:
         answer = br.census.unit_measurements(
             place,

@@ -175,12 +175,16 @@ def _geocode(nmf: nmf_reader.NoisyMeasurements, level: str, unit: str) -> str:
     """Return the geocode of a unit: its own, or that of a block with this GEOID."""
     states = nmf_reader.state_prefixes(nmf, level)
     near = [state for state in states if unit.startswith(state) or state[1:] == unit[:2]]
-    codes: list[Any] = []
-    for state in near:
+    codes, examples = list[Any](), list[Any]()
+    for state in near or list(states)[:1]:
         units, _ = nmf_reader.units_between(nmf, level, state, state)
         names = block_geoid(units) if level == "Block" else units
         codes += units[(names == unit) | (units == unit)].tolist()
+        examples += names[-1:].tolist()
     if len(codes) != 1:
         text = f"{quote(unit)}, which {'no' if not codes else 'more than one'} {level} has"
-        raise ArgumentError("unit", "must be a GEOID or a geocode of the files", shown=text)
+        like = f"; one that has is {examples[0]}" if examples else ""
+        raise ArgumentError(
+            "unit", "must be a GEOID or a geocode of the files", shown=text, advice=like
+        )
     return str(codes[0])

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 import bayesrisk as br
+from bayesrisk._base.display import spoken
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import data_path, load_schema, made_up_mark, record_path
 from bayesrisk.cli.options import (
@@ -162,12 +163,12 @@ class _Progress:
     def __call__(self, tried: int, left: int, seconds: float) -> None:
         if tried == 1:
             self._first = left
-            say(f"plan: the first setting took {seconds:.1f} s; up to {left:,} more settings, "
+            say(f"plan: the first setting took {spoken(seconds)}; up to {left:,} more settings, "
                 "most of which go unseen with others")  # fmt: skip
         elif seconds >= self._next and left:
             time = "the time that is left is not known"
             if left <= _COUNTED and tried >= _LOOKS:  # else nothing says how many looks leave out
-                time = f"about {time_left(tried, left, self._first, seconds)} left"
+                time = f"{time_left(tried, left, self._first, seconds)} left"
             say(f"plan: {tried:,} settings looked at, up to {left:,} left, {time}")
         else:
             return
@@ -181,8 +182,7 @@ def time_left(tried: int, left: int, first: int, seconds: float) -> str:
     one setting is left after log(left) / log(first / left) times as many looks as were needed.
     """
     looks = left if left >= first else min(left, tried * math.log(left) / math.log(first / left))
-    total = looks * seconds / tried
-    return f"{total:.0f} s" if total < 120 else f"{total / 60:,.0f} minutes"
+    return spoken(looks * seconds / tried)
 
 
 def _ladders(document: dict[str, Any]) -> Any:

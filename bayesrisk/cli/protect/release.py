@@ -13,6 +13,7 @@ import typer
 import bayesrisk as br
 from bayesrisk._base import disk
 from bayesrisk._base.disk.text import IN_PIECES
+from bayesrisk._base.display import spoken
 from bayesrisk.cli.command import advised, renamed
 from bayesrisk.cli.data import MICRODATA, data_path, is_tables, made_up_mark
 from bayesrisk.cli.options import (
@@ -206,7 +207,6 @@ class _Request:
 
 def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
     """Release all records at once."""
-    from bayesrisk.experiments.runs.engine import spoken
     from bayesrisk.tables.records import joined
 
     quiet = runner.quiet or runner.as_json

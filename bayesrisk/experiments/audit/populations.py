@@ -29,6 +29,7 @@ from bayesrisk.mechanisms.registry import make_mechanism, read_recipe, usual_par
 from bayesrisk.release import Release
 from bayesrisk.risk.audit import AuditedPopulation, AuditQuestion, checks, spot_comparisons
 from bayesrisk.risk.audit.constructions import equal_in_law
+from bayesrisk.risk.audit.place_beliefs import DrawnLaws
 from bayesrisk.risk.audit.population import PublicPrior, mean_errors, randomised
 from bayesrisk.risk.audit.reading import READINGS
 from bayesrisk.risk.audit.release_law import DIFFERENCES, PLACES, release_differences
@@ -108,6 +109,8 @@ FEW_TARGETS, FEW_RELEASES, USUAL_RELEASES = 20, 4, 20
 #: Before the digest of records that are held, which is that of any file with the same records.
 OF_RECORDS = "records:"
 _KEPT = 24  # releases of so small a population
+_PILOT = 4  # places of a pilot, or targets where each needs chains of its own
+_LONG = 2.0  # seconds of a target after which exact laws of one place are looked at
 _MOST_LOOKED_AT = 2**20  # records that are held against each other: some seconds
 
 
@@ -213,12 +216,12 @@ class Survey:
 
 
 class Pilot(NamedTuple):
-    """Seconds of a processor that a protection takes, and whether each target needs chains."""
+    """Seconds of a processor that a protection takes."""
 
-    place: float  # before the first release of a place: an exact law that is too large
-    release: float  # for each release of a place
-    target: float  # and for each target under it
-    chains: bool  # of its own
+    place: float = 0.0  # before the first release of a place: an exact law that is too large
+    release: float = 0.0  # for each release of a place
+    target: float = 0.0  # and for each target under it
+    check: float = 0.0  # for each target whose beliefs are found once more
 
 
 class PopulationInParts:
@@ -263,6 +266,7 @@ class PopulationInParts:
         self._released: dict[tuple[str, str, int, int], Release] = {}
         self._streams: dict[tuple[str, str], str] = {}
         self._pilots: dict[tuple[str, str], Pilot] = {}
+        self._law_stores: dict[str, DrawnLaws] = {}
         #: By protection, the readings and places that its pilot found to need chains.
         self.too_large: dict[str, dict[tuple[str, str], set[int]]] = {}
 
@@ -515,38 +519,82 @@ class PopulationInParts:
                     frames.append(spot_comparisons(audited, chosen, *read, targets=targets))
         return pd.concat(frames, ignore_index=True)
 
+    def chained(self, protection: Protection) -> bool:
+        """Return whether each target needs chains of its own, by the first one alone."""
+        by_chains = False
+        with suppress(BayesRiskError):  # which a shard will raise
+            rows = self.shards(1)[0]
+            release = self.release(protection, 0, self.target_parts(rows)[0])[1]
+            if not is_additive(release.spec):
+                self._try(protection, rows[:1])
+                by_chains = any(self.too_large[protection.name].values())
+        return by_chains
+
     def pilot(self, protection: Protection) -> Pilot:
         """Return the time of statements about the first targets, kept for each protection."""
         key = protection.name, protection.setting
         if key not in self._pilots:
-            self._pilots[key] = Pilot(0.0, 0.0, 0.0, False)
+            self._pilots[key] = Pilot()
             with suppress(BayesRiskError):  # which a shard will raise
                 self._pilots[key] = self._measured(protection)
         return self._pilots[key]
 
     def take_pilots(self, other: PopulationInParts) -> None:
-        """Take what pilots of the same records, of whom others are asked about, have measured."""
-        self._pilots, self.too_large = other._pilots, other.too_large
+        """Take what pilots of the same records, of whom others are asked about, have found."""
+        self.too_large, self._law_stores = other.too_large, other._law_stores
+
+    def _try(self, protection: Protection, rows: IntArray) -> tuple[float, pd.DataFrame]:
+        """Return statements about a few targets, and their seconds; laws by chains are kept."""
+        too_large = self.too_large.setdefault(protection.name, {})
+        law_store = self._law_stores.setdefault(protection.setting, DrawnLaws())
+        law_store.in_pilot, begin = True, time.process_time()
+        try:
+            frame = self.statements(protection, range(1), rows, too_large)
+        finally:
+            law_store.in_pilot = False
+        return time.process_time() - begin, frame
 
     def _measured(self, protection: Protection) -> Pilot:
-        rows, random = self.shards(1)[0], self.randomised(protection)
-        too_large = self.too_large.setdefault(protection.name, {})
-
-        def seconds(number: int) -> float:
-            begin = time.process_time()
-            self.statements(protection, range(1), rows[:number], too_large)
-            return time.process_time() - begin
-
-        first = seconds(1)
-        additive = is_additive(self.release(protection, 0, self.target_parts(rows)[0])[1].spec)
+        first, frame = self._try(protection, self._pilot_rows(1, 1))  # compiles what is compiled
+        too_large, laws = self.too_large[protection.name], self._law_stores[protection.setting].laws
+        random, places = self.randomised(protection), 1 if first > _LONG else _PILOT
+        rows = self._pilot_rows(places, 1)
         if not any(too_large.values()):
             # Of a single release all may be for the release, and nothing for the place.
-            one = seconds(1) if random else first
-            target = max(seconds(3) - one, 0.0) / max(min(rows.size, 3) - 1, 1)
-            return Pilot(0.0, max(one - target, 0.0), target, False)
-        repeat = first if additive and not random else seconds(1)
-        target = 0.0 if additive or rows.size == 1 else max(seconds(2) - repeat, 0.0)
-        return Pilot(max(first - repeat, 0.0), max(repeat - target, 0.0), target, not additive)
+            one = self._try(protection, rows)[0] if random or rows.size > 1 else first
+            more = self._pilot_rows(places, 3)
+            target = max(self._try(protection, more)[0] - one, 0.0) / max(more.size - rows.size, 1)
+            pilot = Pilot(0.0, max(one / rows.size - target, 0.0), target)
+        elif all(without is None for _, without, *_ in laws):
+            seconds = []
+            for number in (1, _PILOT):  # another release, for which nothing is kept
+                begin = time.process_time()
+                self.statements(protection, [1], self._pilot_rows(1, number), too_large)
+                seconds.append(time.process_time() - begin)
+            target = max(seconds[1] - seconds[0], 0.0) / (_PILOT - 1)
+            release = max(seconds[0] - target, 0.0)
+            pilot = Pilot(max(first - seconds[0], 0.0), release, target)
+        else:
+            self._try(protection, self._pilot_rows(_PILOT, -(-_PILOT // rows.size)))
+            took = pd.DataFrame(
+                [(*key[:2], seconds) for key, (_, seconds) in laws.items()],
+                columns=["place", "without", "seconds"],
+            )
+            alone = took.dropna()
+            place = took[took["without"].isna()].groupby("place")["seconds"]
+            release = place.size().mean() * alone["seconds"].mean()  # laws of all readings
+            target = alone["seconds"].sum() / alone["without"].nunique()
+            pilot = Pilot(max(place.sum().mean() - release, 0.0), release, target)
+        begin = time.process_time()
+        self.spots(protection, 0, frame, 1)
+        return pilot._replace(check=time.process_time() - begin)
+
+    def _pilot_rows(self, places: int, number: int) -> IntArray:
+        """Return the first targets of the first place and of others evenly behind it."""
+        homes, rows = self.survey.target_places, self.survey.targets
+        names = np.unique(homes)
+        index = np.unique(np.arange(places) * names.size // places)
+        return np.concatenate([rows[homes == place][:number] for place in names[index]])
 
     def statements(
         self,
@@ -565,9 +613,10 @@ class PopulationInParts:
             start, stop = np.searchsorted(rows, self.survey.rows[part : part + 2])
             inside = rows[start:stop] - self.survey.rows[part]
             for number in numbers:
-                release = self.release(protection, number, part)
+                release, stream = self.release(protection, number, part), self._stream(protection)
+                stores = too_large, self._law_stores.get(protection.setting)
                 frame = self.part(part).statements(
-                    protection.name, self._stream(protection), number, *release, inside, too_large
+                    protection.name, stream, number, *release, inside, *stores
                 )
                 frames.append(frame)
         return pd.concat(frames, ignore_index=True)

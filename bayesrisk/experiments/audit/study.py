@@ -360,7 +360,7 @@ class AuditStudy(Study):
                     for one in self.protections:
                         population.check(one)
                     random = filter(population.randomised, self.protections)
-                    if any(population.pilot(one).chains for one in random):
+                    if any(map(population.chained, random)):
                         pilots = population
                         population = make(targets=FEW_TARGETS)
                         population.separate(self.protections)
@@ -537,7 +537,8 @@ class AuditStudy(Study):
             pilot, survey = population.pilot(trial.protection), population.survey
             places = np.unique(survey.target_places[np.searchsorted(survey.targets, rows)]).size
             release_time = places * pilot.release + rows.size * pilot.target
-            seconds[shard] = (0.0 if repeated else places * pilot.place) + releases * release_time
+            once = places * pilot.place + min(-(-_SPOTS // size), rows.size) * pilot.check
+            seconds[shard] = (0.0 if repeated else once) + releases * release_time
             parts[self.protections[number].name] += seconds[shard]
             too_large = population.too_large.get(trial.protection.name, {})
             self._too_large_first[name, trial.protection.name] = {

@@ -5,7 +5,6 @@ A run is resumable, and its bytes do not depend on the executor of ``concurrent.
 
 import functools
 import json
-import math
 import os
 import time
 import warnings
@@ -23,7 +22,7 @@ from scipy.optimize import nnls
 
 from bayesrisk import datasets
 from bayesrisk._base import validation as check
-from bayesrisk._base.display import displayed, short
+from bayesrisk._base.display import displayed, short, spoken
 from bayesrisk._version import __version__
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError
 from bayesrisk.experiments.runs.executors import some_executor
@@ -79,11 +78,11 @@ class Outlook(NamedTuple):
     parts: Mapping[str, float] = MappingProxyType({})  # of what takes how long, by name
     optional: float = 0.0  # seconds of these that may turn out not to be needed
 
-    def sentences(self, workers: int) -> list[str]:
-        """Return the sentences that are told before a run by some workers."""
+    def sentences(self, workers: int, pace: float = 1.0) -> list[str]:
+        """Return the sentences that are told before a run by some workers of a pace."""
         if not (total := sum(self.seconds.values())):
             return list(self.lines)
-        times = [spoken(s / at_once(workers)) for s in (total - self.optional, total)]
+        times = [spoken(s / at_once(workers, pace)) for s in (total - self.optional, total)]
         text = " to ".join(dict.fromkeys(times)).replace("to about", "to")
         text += f" with {workers} worker{'s' * (workers > 1)}"
         slowest = max(self.parts, key=lambda name: self.parts[name], default="")
@@ -93,17 +92,12 @@ class Outlook(NamedTuple):
         return [*self.lines, text]
 
 
-def at_once(workers: int) -> int:
-    """Return the number of workers that this machine has a processor for."""
-    return max(1, min(workers, os.cpu_count() or 1))
+def at_once(workers: int, pace: float = 1.0) -> float:
+    """Return the seconds of a processor that workers have in a second of the clock.
 
-
-def spoken(seconds: float) -> str:
-    """Return a time as people say it."""
-    for unit, size in (("hour", 3600.0), ("minute", 60.0)):
-        if seconds >= 1.5 * size:
-            return f"about {seconds / size:.0f} {unit}s"
-    return f"about {math.ceil(seconds / 10.0) * 10} seconds"
+    ``pace`` is what one had: less where others use the machine, more where it has threads.
+    """
+    return max(min(workers * pace, os.cpu_count() or 1), 1e-3)
 
 
 class Study(ABC):
@@ -299,7 +293,11 @@ def run(
             finished = store.prepare(mine, resume=resume)
             todo = [number for number in mine if number not in finished]
             if announce is not None and todo:
-                progress = _timed(study.outlook(todo), todo, workers, announce, progress)
+                begin = time.process_time(), time.monotonic()
+                outlook = study.outlook(todo)
+                used, passed = time.process_time() - begin[0], time.monotonic() - begin[1]
+                pace = used / passed if passed > _MEASURED else 1.0
+                progress = _timed(outlook, todo, (workers, pace), announce, progress)
             complete = store.run(
                 functools.partial(_work, study, str(store.path)),
                 pool,
@@ -316,24 +314,33 @@ def run(
             study.close()
 
 
+_MEASURED = 0.2  # seconds of a pilot that tell how busy a machine is
+
+
 def _timed(
     outlook: Outlook,
     todo: Sequence[int],
-    workers: int,
+    power: tuple[int, float],
     announce: Callable[[str, bool], None],
     progress: Callable[[int, int], None] | None,
 ) -> Callable[[int, int], None]:
-    """Say what is to be told before the start; return progress that says what time is left."""
-    for sentence in outlook.sentences(workers):
+    """Say what is to be told before the start; return progress that says what time is left.
+
+    ``power`` are the workers and the pace of one.
+    """
+    for sentence in outlook.sentences(*power):
         announce(sentence, False)
     passed_share = np.cumsum([outlook.seconds.get(shard, 1.0) or 1e-6 for shard in todo])
-    begin, ahead = time.monotonic(), sum(outlook.seconds.values()) / at_once(workers)
+    begin, ahead = time.monotonic(), sum(outlook.seconds.values()) / at_once(*power)
 
     def advance(count: int, total: int) -> None:
         # What is expected counts as a tenth of the whole that went as it was to go.
         share, passed = float(passed_share[count - 1] / passed_share[-1]), time.monotonic() - begin
         rate = (passed + 0.1 * ahead) / (share + 0.1 * bool(ahead))
-        announce(f"{spoken(rate * (1.0 - share))} left", True)
+        left = (
+            f"{spoken(rate * (1.0 - share))} left" if count < total else "only the results are left"
+        )
+        announce(left, True)
         if progress is not None:
             progress(count, total)
 

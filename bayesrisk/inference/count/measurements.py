@@ -8,7 +8,7 @@ the approximation of S2: see ``distributions.sums`` for both.
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from bayesrisk._base.compiling import kernel
 from bayesrisk._base.validation import MAX_COUNT, FloatArray, IntArray
 from bayesrisk.distributions import DiscreteGaussian
 from bayesrisk.distributions.sums import MAX_TERMS, pair_ripple, sum_ripple
-from bayesrisk.inference import posterior_probability, risk_ratio
+from bayesrisk.inference.count.posterior import NoisyCount
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,6 +56,7 @@ def look_up(
 
 
 _REACH = 2**15  # a table never goes further from the known count: 1 MB, in the second-level cache
+_BEYOND = MAX_COUNT + 1  # no count is so large
 _MARGIN = 64  # counts added on each side, so that a table is seldom made again
 
 
@@ -63,28 +64,25 @@ class _Table:
     """Answers for one noise scale, and how often each noisy count occurred."""
 
     def __init__(self, sigma2: float, prior: float, known_count: int) -> None:
-        self.setting: dict[str, Any] = {
-            "sigma2": sigma2,
-            "prior": prior,
-            "known_count": known_count,
-        }
+        self.sigma2, self.known_count = sigma2, known_count
+        self.question = NoisyCount(sigma2=sigma2, prior=prior, known_count=known_count)
         self.low = known_count
         self.histogram = np.zeros(0, dtype=np.int64)
         self.answers = np.zeros((0, 2))
         self.far: Counter[int] = Counter()
 
     def ratio(self, counts: IntArray | int) -> FloatArray:
-        return np.asarray(risk_ratio(counts, **self.setting))
+        return np.asarray(self.question.risk_ratio(counts))
 
     def posterior(self, counts: IntArray) -> FloatArray:
-        return np.asarray(posterior_probability(counts, **self.setting))
+        return np.asarray(self.question.posterior(counts))
 
     def cover(self, least: int, most: int) -> None:
         """Make the table hold the counts from ``least`` to ``most``, as far as it goes."""
         low, high = self.low, self.low + self.histogram.size
         if low <= least and most < high:
             return
-        k = self.setting["known_count"]
+        k = self.known_count
         new_low = min(low, max(least - _MARGIN, k - _REACH))
         new_high = max(high, min(most + _MARGIN, k + _REACH) + 1)
         if new_low == low and new_high == high:
@@ -113,31 +111,30 @@ class _Table:
         counts = [*self.far, *([int(present[-1]) + self.low] if present.size else [])]
         return float(self.ratio(max(counts)))
 
-    def first_above(self, limit: float) -> int | None:
-        """Return the smallest noisy count whose risk ratio exceeds ``limit``; None if none does.
+    def first_above(self, limits: FloatArray) -> IntArray:
+        """Return the smallest noisy counts whose risk ratios exceed limits, or one beyond all.
 
         By bisection of the ratios as they are rounded in the output, which rise with the count.
         """
-        low, first = -MAX_COUNT, MAX_COUNT
-        if not self.ratio(first) > limit:
-            return None
-        while first - low > 1:
+        low, first = np.full(limits.shape, -MAX_COUNT), np.full(limits.shape, MAX_COUNT)
+        while np.any(wide := first - low > 1):
             middle = (low + first) // 2
-            low, first = (low, middle) if self.ratio(middle) > limit else (middle, first)
-        return first
+            above = self.ratio(middle) > limits
+            first = np.where(wide & above, middle, first)
+            low = np.where(wide & ~above, middle, low)
+        return np.where(self.ratio(MAX_COUNT) > limits, first, _BEYOND)
 
-    def exceeding(self, limit: float) -> tuple[int, float, float]:
-        """Return the number of cells that exceed, and the chance of it for k and for k + 1."""
-        first = self.first_above(limit)
-        if first is None:
-            return 0, 0.0, 0.0
-        start = min(max(first - self.low, 0), self.histogram.size)
-        count = int(self.histogram[start:].sum())
-        count += sum(times for value, times in self.far.items() if value >= first)
-        offset = first - self.setting["known_count"]
-        tails = DiscreteGaussian(self.setting["sigma2"]).sf(np.array([offset - 1, offset - 2]))
-        tail_same, one_more = np.asarray(tails)
-        return count, float(tail_same), float(one_more)
+    def exceeding(self, limits: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the numbers of cells that exceed limits, and the chances of it for k and k + 1."""
+        first = self.first_above(limits)
+        start = np.clip(first - self.low, 0, self.histogram.size)
+        from_here = np.cumsum([0, *self.histogram[::-1].tolist()])[::-1]  # of each count and above
+        far = sorted(self.far.items())
+        beyond = np.cumsum([0, *(times for _, times in reversed(far))])[::-1]
+        place = np.searchsorted([value for value, _ in far], first)
+        offset = np.where(first < _BEYOND, first - self.known_count, 0)
+        tails = np.asarray(DiscreteGaussian(self.sigma2).sf(np.array([offset - 1, offset - 2])))
+        return from_here[start] + beyond[place], np.where(first < _BEYOND, tails, 0.0)
 
 
 class MeasurementTables:
@@ -199,20 +196,18 @@ class MeasurementTables:
         """
         import pandas as pd
 
-        rows = []
-        for limit in limits:
-            number, mean, variance = 0, np.zeros(2), np.zeros(2)
-            for table in self._tables.values():
-                count, *probabilities = table.exceeding(limit)
-                chance = np.array(probabilities)
-                number += count
-                mean += table.cells * chance
-                variance += table.cells * chance * (1.0 - chance)
-            error = np.sqrt(variance)
-            rows.append((limit, number, mean[0], error[0], mean[1], error[1]))
-        kinds = ("known", "one_more")
-        columns = [f"{name}_{kind}" for kind in kinds for name in ("expected", "error")]
-        return pd.DataFrame(rows, columns=["risk_ratio", "cells", *columns])
+        above = np.array(limits, dtype=float)
+        number = np.zeros(above.size, dtype=np.int64)
+        mean, variance = np.zeros((2, above.size)), np.zeros((2, above.size))
+        for table in self._tables.values():
+            count, chance = table.exceeding(above)
+            number += count
+            mean += table.cells * chance
+            variance += table.cells * chance * (1.0 - chance)
+        frame = pd.DataFrame({"risk_ratio": above, "cells": number})
+        for row, kind in enumerate(("known", "one_more")):
+            frame[f"expected_{kind}"], frame[f"error_{kind}"] = mean[row], np.sqrt(variance[row])
+        return frame
 
 
 SIBLING_NOISE = ("approximate", "exact")

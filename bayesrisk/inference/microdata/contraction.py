@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,12 +63,17 @@ class JoinedRows(NamedTuple):
 
 
 class States(NamedTuple):
-    """Values of open sums, each once, in a table of hashes."""
+    """Values of open sums, each once: in a table of hashes, or one for each pair that has a weight.
+
+    Where the open sums say what all unknowns are, no two pairs have the same ones, and nothing is
+    looked up: ``first`` has the number of states before each state of the left part.
+    """
 
     sums: IntArray  # (room, rows)
     peak: FloatArray  # (room,): largest log weight m that was added to the state
     total: FloatArray  # (room,): sum of exp(w - m) of all log weights w that were added
-    slots: IntArray  # (4 room,): state at every hash; -1: none
+    slots: IntArray  # (4 room,): state at every hash; -1: none; empty without hashes
+    first: IntArray  # (left,): empty with hashes
     number: IntArray  # (1,): how many states there are
 
 
@@ -97,6 +103,8 @@ def _slot(states: States, sums: IntArray) -> int:
 
 @kernel
 def _index(states: States) -> None:
+    if not states.slots.size:
+        return
     states.slots[:] = -1
     for state in range(states.number[0]):
         states.slots[_slot(states, states.sums[state])] = state
@@ -139,22 +147,26 @@ def _join(
 
     State i is paired with those of ``right`` from ``span[0, i]`` up to ``span[1, i]``.
     """
-    sums = np.empty(states.sums.shape[1], np.int64)
+    sums, hashed = np.empty(states.sums.shape[1], np.int64), states.slots.size > 0
     for i in range(begin, left_weight.size):
         if states.number[0] + span[1, i] - span[0, i] > states.peak.size or budget < 0:
             return i
         budget -= span[1, i] - span[0, i]
+        if not hashed:
+            states.first[i] = states.number[0]
         for j in range(span[0, i], span[1, i]):
             w = _pair(rows, left[i], right[j], left_weight[i] + right_weight[j], sums)
             if w == -math.inf:
                 continue
-            slot = _slot(states, sums)
-            state = states.slots[slot]
+            slot = np.int64(_slot(states, sums)) if hashed else np.int64(0)
+            state = np.int64(states.slots[slot]) if hashed else np.int64(-1)
             if state < 0:
                 state = states.number[0]
                 states.number[0] += 1
-                states.slots[slot] = state
-                states.sums[state] = sums
+                if hashed:
+                    states.slots[slot] = state
+                for k in range(sums.size):
+                    states.sums[state, k] = sums[k]
                 states.peak[state], states.total[state] = w, 1.0
             elif w <= states.peak[state]:
                 # log(e^m t + e^w) = m + log(t + e^(w - m))
@@ -163,6 +175,24 @@ def _join(
                 states.total[state] = states.total[state] * math.exp(states.peak[state] - w) + 1.0
                 states.peak[state] = w
     return left_weight.size
+
+
+@kernel
+def _count(
+    rows: JoinedRows,
+    left: IntArray,
+    left_weight: FloatArray,
+    right: IntArray,
+    right_weight: FloatArray,
+    span: IntArray,
+) -> int:
+    """Return the number of pairs of states with a weight."""
+    sums, number = np.empty(rows.closed.size, np.int64), 0
+    for i in range(left_weight.size):
+        for j in range(span[0, i], span[1, i]):
+            w = _pair(rows, left[i], right[j], left_weight[i] + right_weight[j], sums)
+            number += w > -math.inf
+    return number
 
 
 @kernel
@@ -187,18 +217,20 @@ def _share(
     ``factors`` are what the states of both parts are multiplied by, for each other.  Upward, the
     products of both are added to ``shares``.
     """
-    sums = np.empty(states.sums.shape[1], np.int64)
+    sums, hashed = np.empty(states.sums.shape[1], np.int64), states.slots.size > 0
     left_factor, right_factor = factors
     joint, left_share, right_share = shares
     for i in range(begin, left_weight.size):
         if budget < 0:
             return i
         budget -= span[1, i] - span[0, i]
+        next_state = np.int64(0) if hashed else states.first[i]
         for j in range(span[0, i], span[1, i]):
             w = _pair(rows, left[i], right[j], left_weight[i] + right_weight[j], sums)
             if w == -math.inf:
                 continue
-            state = states.slots[_slot(states, sums)]
+            state = np.int64(states.slots[_slot(states, sums)]) if hashed else next_state
+            next_state += 1
             # P(i, j) = P(i + j) e^w / weight of i + j
             factor = math.exp(w - states.peak[state])
             for k in range(joint.shape[1]):
@@ -262,32 +294,82 @@ def _independent_states(
     return size, n * n * inside.size
 
 
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Some unknowns, and the weights of the values of their open sums."""
+class _Leaf(NamedTuple):
+    """An unknown, and the weights of the values of its open sums."""
 
-    cells: frozenset[int]
-    rows: IntArray  # the open rows
     sums: IntArray  # (states, rows)
     weight: FloatArray  # (states,): log weights
+
+    @property
+    def number(self) -> int:
+        """Number of states."""
+        return self.weight.size
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Some unknowns with their open rows, and the states of these."""
+
+    cells: frozenset[int]
+    rows: IntArray
+    states: _Leaf | _Join
+
+    @property
+    def size(self) -> int:
+        """Number of states."""
+        return self.states.number
 
 
 @dataclass(frozen=True, eq=False)
 class _Join:
-    """Two parts, and the states of both together."""
+    """Two parts, and the states of both together: how many, and what they are once that is asked.
+
+    They are ``single`` where no two pairs of states have the same open sums.
+    """
 
     left: _Part
     right: _Part
     order: IntArray  # of the states of ``right`` in the join
     rows: JoinedRows
     span: IntArray
-    states: States
+    single: bool
 
     @property
     def arguments(self) -> tuple[JoinedRows, IntArray, FloatArray, IntArray, FloatArray, IntArray]:
         """Arguments of the kernels."""
-        left, right, order = self.left, self.right, self.order
+        left, right, order = self.left.states, self.right.states, self.order
         return self.rows, left.sums, left.weight, right.sums[order], right.weight[order], self.span
+
+    @cached_property
+    def number(self) -> int:
+        """Number of states."""
+        return int(_count(*self.arguments) if self.single else self.states.number[0])
+
+    @cached_property
+    def states(self) -> States:
+        """The states of both parts together."""
+        room, position = int((self.span[1] - self.span[0]).max(initial=0)), 0
+        singles = self.left.size if self.single else 0
+        states = _room(
+            1024 + room,
+            int(np.count_nonzero(~self.rows.closed)),
+            singles,
+            self.left.states.sums.dtype,
+        )
+        while (position := _join(*self.arguments, position, states, _PIECE)) < self.left.size:
+            states = _with_room(states, room)
+        return states
+
+    @property
+    def sums(self) -> IntArray:
+        """Open sums (states, rows)."""
+        return self.states.sums[: self.number]
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """Log weights (states,)."""
+        n = self.number
+        return self.states.peak[:n] + np.log(self.states.total[:n])
 
     def shared(
         self, probability: FloatArray, left_mean: FloatArray, right_mean: FloatArray
@@ -320,7 +402,7 @@ class _Join:
         upward: bool,
     ) -> None:
         position = 0
-        while position < self.left.weight.size:
+        while position < self.left.size:
             position = _share(
                 *self.arguments, position, self.states, factors, shares, _PIECE, upward
             )
@@ -398,6 +480,8 @@ class Contraction:
         if not narrow_dense(self._matrix, self._low, self._high, self._least, self._most):
             raise NoStateError
         self._reach = self._matrix * self._most
+        small = self._reach.sum(axis=1).max(initial=0) < 2**31  # half the memory
+        self._numbers: Any = np.int32 if small else np.int64
         self._start = starts([w.size for w in self._row_weights])
         self._weights = np.concatenate([*self._row_weights, np.zeros(1)])
         self._members = [frozenset(np.flatnonzero(row).tolist()) for row in self._matrix]
@@ -413,8 +497,8 @@ class Contraction:
         while chosen := self._cheapest(parts):
             parts = [*(p for p in parts if p not in chosen), self._joined(chosen)]
         self._root = self._joined(sorted(parts, key=_states))
-        peak = float(self._root.weight.max())
-        mass = np.exp(self._root.weight - peak)
+        peak = float(self._root.states.weight.max())
+        mass = np.exp(self._root.states.weight - peak)
         self.log_weight = peak + math.log(float(mass.sum())) + self._constant()
         self._probability: FloatArray = mass / mass.sum()
 
@@ -422,7 +506,7 @@ class Contraction:
         """Return the values (states, sums) of the sums that stay open, and their probabilities."""
         # No part has a sum of nothing, which is 0.
         sums = np.zeros((self._probability.size, len(self._keep)), np.int64)
-        sums[:, np.searchsorted(sorted(self._keep), self._root.rows)] = self._root.sums
+        sums[:, np.searchsorted(sorted(self._keep), self._root.rows)] = self._root.states.sums
         return sums, self._probability
 
     def laws(self) -> list[FloatArray]:
@@ -431,7 +515,7 @@ class Contraction:
 
     def laws_by_state(self, states: IntArray) -> list[FloatArray]:
         """Return the same (values, states), given each of some values of :meth:`root_states`."""
-        largest = max((part.weight.size for part, _ in self._joins), default=0)
+        largest = max((part.size for part, _ in self._joins), default=0)
         if self.pairs * states.size > _COLUMNS * self._limit or largest * states.size > _ROOM:
             raise TooManyStatesError
         root_law = np.zeros((self._probability.size, states.size))
@@ -444,11 +528,11 @@ class Contraction:
         All rows are from the one elimination: the mean of a factor given a state of a part that has
         its unknown goes up with the states, and down again to all other parts.
         """
-        size = sum(p.weight.size for p in (*self._leaves, *(part for part, _ in self._joins)))
+        size = sum(p.size for p in (*self._leaves, *(part for part, _ in self._joins)))
         rows, step = [np.zeros((0, 1 + len(self._leaves)))], max(1, _ROOM // size)
         for begin in range(0, len(factors), step):
             chosen = factors[begin : begin + step]
-            means = {leaf: np.ones((leaf.weight.size, len(chosen))) for leaf in self._leaves}
+            means = {leaf: np.ones((leaf.size, len(chosen))) for leaf in self._leaves}
             for k, (g, factor) in enumerate(chosen):
                 means[self._leaves[g]][:, k] = factor[self._values[g]]
             for part, join in self._joins:
@@ -469,7 +553,7 @@ class Contraction:
         probability, ones = {self._root: root_law}, np.ones((1, root_law.shape[1]))
 
         def mean(part: _Part) -> FloatArray:
-            return np.repeat(ones, part.weight.size, axis=0) if means is None else means[part]
+            return np.repeat(ones, part.size, axis=0) if means is None else means[part]
 
         for part, join in reversed(self._joins):
             left, right = join.shared(probability.pop(part), mean(join.left), mean(join.right))
@@ -505,8 +589,8 @@ class Contraction:
         if not supported.size:
             raise NoStateError
         self._values.append(x[supported])
-        open_sums = np.ascontiguousarray(values[supported][:, is_open], np.int64)
-        return _Part(alone, rows[is_open], open_sums, weight[supported])
+        open_sums: IntArray = np.ascontiguousarray(values[supported][:, is_open], self._numbers)
+        return _Part(alone, rows[is_open], _Leaf(open_sums, weight[supported]))
 
     def _is_open(self, row: int, cells: frozenset[int]) -> bool:
         return row in self._keep or not self._members[row] <= cells
@@ -533,13 +617,13 @@ class Contraction:
         """
         if self._costs.get(key := tuple(parts), 0.0) > most:
             return self._costs[key]
-        cells, size, pairs = parts[0].cells, float(parts[0].weight.size), 0.0
+        cells, size, pairs = parts[0].cells, float(parts[0].size), 0.0
         for part in parts[1:]:
-            pairs += size * part.weight.size
+            pairs += size * part.size
             if pairs > most:
                 break
             cells |= part.cells
-            size = min(size * part.weight.size, self._states(cells))
+            size = min(size * part.size, self._states(cells))
         self._costs[key] = pairs
         return pairs
 
@@ -567,12 +651,12 @@ class Contraction:
 
     def _growth(self, one: _Part, other: _Part) -> float:
         """Return about how many states a joined part has, for each of the larger one."""
-        sizes = one.weight.size, other.weight.size
+        sizes = one.size, other.size
         return min(self._states(one.cells | other.cells), math.prod(sizes)) / max(sizes)
 
     def _pair(self, one: _Part, other: _Part) -> _Part:
         """Return the part of the unknowns of two."""
-        left, right = (one, other) if one.weight.size >= other.weight.size else (other, one)
+        left, right = (one, other) if one.size >= other.size else (other, one)
         cells = left.cells | right.cells
         names = np.union1d(left.rows, right.rows).astype(np.int64)
         closed = np.array([not self._is_open(int(r), cells) for r in names], np.bool_)
@@ -589,23 +673,21 @@ class Contraction:
             self._weights,
         )
         order, span = _by_one_row(left, right, rows)
-        pairs = span[1] - span[0]
-        self.pairs += int(pairs.sum())
+        self.pairs += int((span[1] - span[0]).sum())
         if self.pairs > self._limit:
             raise TooManyStatesError
-        room, position = int(pairs.max(initial=0)), 0
-        states = _room(1024 + room, int(np.count_nonzero(~closed)))
-        join = _Join(left, right, order, rows, span, states)
-        while (
-            position := _join(*join.arguments, position, join.states, _PIECE)
-        ) < left.weight.size:
-            join = replace(join, states=_with_room(join.states, room))
-        if not (n := int(join.states.number[0])):
+        single = not self._repeated(names[~closed], cells)
+        join = _Join(left, right, order, rows, span, single)
+        part = _Part(cells, names[~closed], join)
+        if not part.size:
             raise NoStateError
-        weight = join.states.peak[:n] + np.log(join.states.total[:n])
-        part = _Part(cells, names[~closed], join.states.sums[:n], weight)
         self._joins.append((part, join))
         return part
+
+    def _repeated(self, rows: IntArray, cells: frozenset[int]) -> bool:
+        """Return whether different values of unknowns may have the same sums of some rows."""
+        moving = np.sort([g for g in cells if self._least[g] < self._most[g]]).astype(np.int64)
+        return bool(np.linalg.matrix_rank(self._matrix[np.ix_(rows, moving)]) < moving.size)
 
 
 def starts(sizes: Sequence[int] | IntArray) -> IntArray:
@@ -614,7 +696,7 @@ def starts(sizes: Sequence[int] | IntArray) -> IntArray:
 
 
 def _states(part: _Part) -> int:
-    return part.weight.size
+    return part.size
 
 
 def _position(rows: IntArray, names: IntArray) -> IntArray:
@@ -625,29 +707,36 @@ def _position(rows: IntArray, names: IntArray) -> IntArray:
 
 def _by_one_row(left: _Part, right: _Part, rows: JoinedRows) -> tuple[IntArray, IntArray]:
     """Return ``right`` in the order of the shared row that leaves the fewest pairs, and these."""
-    size, n = left.weight.size, right.weight.size
-    order = np.arange(n)
-    span = np.stack([np.zeros(size, np.int64), np.full(size, n, np.int64)])
+    size, n, best = left.size, right.size, left.size * right.size
+    order, span = np.arange(n), np.stack([np.zeros(size, np.int64), np.full(size, n, np.int64)])
     for r in np.flatnonzero((rows.left >= 0) & (rows.right >= 0)):
-        left_sums, right_sums = left.sums[:, rows.left[r]], right.sums[:, rows.right[r]]
+        left_sums = left.states.sums[:, rows.left[r]]
+        right_sums = right.states.sums[:, rows.right[r]]
+        # Pairs are counted once for each value that left sums may have, where these are fewer.
+        values, place = left_sums, np.arange(size)
+        if int(np.ptp(left_sums)) < size:
+            values = np.arange(left_sums.min(), left_sums.max() + 1)
+            place = left_sums - values[0]
         order_right = np.argsort(right_sums, kind="stable")
-        first = np.searchsorted(
-            right_sums[order_right], rows.low[r] - rows.rest[r] - left_sums, "left"
-        )
-        last = np.searchsorted(right_sums[order_right], rows.high[r] - left_sums, "right")
+        ordered = right_sums[order_right]
+        first = np.searchsorted(ordered, rows.low[r] - rows.rest[r] - values, "left")
+        last = np.searchsorted(ordered, rows.high[r] - values, "right")
         pairs = np.stack([first, np.maximum(first, last)]).astype(np.int64)
-        if (pairs[1] - pairs[0]).sum() < (span[1] - span[0]).sum():
-            order, span = order_right, pairs
+        total = int(np.bincount(place) @ (pairs[1] - pairs[0]))
+        if total < best:
+            best, order, span = total, order_right, np.ascontiguousarray(pairs[:, place])
     return order, span
 
 
-def _room(states: int, rows: int) -> States:
+def _room(states: int, rows: int, single: int, kind: np.dtype[Any]) -> States:
+    """Return room for states, without hashes where there are ``single`` ones of the left part."""
     size = 1 << max(states - 1, 1).bit_length()
     table = States(
-        np.zeros((size, rows), np.int64),
+        np.zeros((size, rows), kind),
         np.zeros(size),
         np.zeros(size),
-        np.empty(4 * size, np.int64),
+        np.empty(0 if single else 4 * size, np.int32),
+        np.zeros(single, np.int64),
         np.zeros(1, np.int64),
     )
     _index(table)
@@ -661,9 +750,10 @@ def _with_room(states: States, more: int) -> States:
         return states
     if n > _MAX_STATES:
         raise TooManyStatesError
-    larger = _room(2 * (n + more), states.sums.shape[1])
+    larger = _room(2 * (n + more), states.sums.shape[1], states.first.size, states.sums.dtype)
     for old, new in zip(states[:3], larger[:3], strict=True):
         new[:n] = old[:n]
+    larger.first[:] = states.first
     larger.number[0] = n
     _index(larger)
     return larger

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +56,19 @@ class _Rest:
 SharedLaws = tuple[dict[tuple[bytes, bool], _Rest], dict[tuple[bytes, int], RecordLaw]]
 
 
+@dataclass(eq=False)
+class DrawnLaws:
+    """Laws by chains that a pilot drew, with the seconds of each: they are not drawn once more."""
+
+    laws: dict[tuple[Any, ...], tuple[RecordLaw, float]] = field(default_factory=dict)
+    in_pilot: bool = False  # whether others are added and none is taken away, while a pilot runs
+
+    def take(self, key: tuple[Any, ...]) -> RecordLaw | None:
+        """Return a law; None where it was not drawn."""
+        entry = self.laws.get(key) if self.in_pilot else self.laws.pop(key, None)
+        return None if entry is None else entry[0]
+
+
 @dataclass(frozen=True)
 class PlaceReading:
     """A place as one adversary reads it in one release."""
@@ -70,6 +85,7 @@ class PlaceReading:
     # too: chains begin at once
     too_large: set[int] = field(default_factory=set)
     laws: SharedLaws = field(default_factory=lambda: ({}, {}))  # Of all readings of the release
+    law_store: DrawnLaws = field(default_factory=DrawnLaws)
 
 
 @dataclass(frozen=True)
@@ -173,7 +189,7 @@ class PlaceLaws:
             removed: Sequence[int] = ()
             if self._place.additive and not target.all_others and prior.concentration is not None:
                 removed = self._removed.get(key, ())
-            law = self._solve(system, 0, target, removed)
+            law = self._solve(system, target, removed)
             self._laws[key] = _Rest(prior, other_prior, system, law)
         return self._laws[key]
 
@@ -198,7 +214,7 @@ class PlaceLaws:
         key = (target.known_cells.tobytes(), record if self._place.additive else ~target.row)
         if key not in self._laws_without:
             system = self._counterfactual(target, rest, record)
-            self._laws_without[key] = self._solve(system, 1, target)
+            self._laws_without[key] = self._solve(system, target, without=key[1])
         other = self._laws_without[key]
         return other, belief_without_record(other, self._position, shares, prior, question)
 
@@ -220,14 +236,27 @@ class PlaceLaws:
         return np.bincount(index, minlength=system.classes.size).astype(np.int64)
 
     def _solve(
-        self, system: MicrodataSystem, kind: int, target: AuditTarget, removed: Sequence[int] = ()
+        self,
+        system: MicrodataSystem,
+        target: AuditTarget,
+        removed: Sequence[int] = (),
+        without: int | None = None,
     ) -> RecordLaw:
-        seed = np.random.SeedSequence(
-            [*self._place.seed, kind, len(self._laws), len(self._laws_without)]
+        """Return the law of a system: of the release, or of one ``without`` a record or a row."""
+        numbers = len(self._laws), len(self._laws_without)
+        seed = [*self._place.seed, int(without is not None), *numbers]
+        n_known, too_large, law_store = (
+            target.known_cells.size,
+            self._place.too_large,
+            self._place.law_store,
         )
-        n_known, too_large = target.known_cells.size, self._place.too_large
-        limit = {"max_pairs": 0} if n_known in too_large else {}
-        law = record_law(system, removed=removed, rng=np.random.default_rng(seed), **limit)
+        key = (self._place.code, without, *_known_key(target), *seed)
+        if (law := law_store.take(key)) is None:
+            begin, rng = time.process_time(), np.random.default_rng(np.random.SeedSequence(seed))
+            limit = {"max_pairs": 0} if n_known in too_large else {}
+            law = record_law(system, removed=removed, rng=rng, **limit)
+            if law_store.in_pilot and law.engine != "exact":
+                law_store.laws[key] = law, time.process_time() - begin
         if law.engine != "exact":
             too_large.add(n_known)
         return law

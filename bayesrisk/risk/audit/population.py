@@ -31,6 +31,7 @@ from bayesrisk.risk.audit.attacks import (
 from bayesrisk.risk.audit.measures import empty_frame
 from bayesrisk.risk.audit.place_beliefs import (
     AuditTarget,
+    DrawnLaws,
     PlaceReading,
     SharedLaws,
     TargetBeliefs,
@@ -358,6 +359,7 @@ class AuditedPopulation:
         release: Release,
         rows: IntArray,
         too_large: dict[tuple[str, str], set[int]] | None = None,
+        law_store: DrawnLaws | None = None,
     ) -> pd.DataFrame:
         """Return a row for each target, adversary, reading and possible statement.
 
@@ -365,7 +367,8 @@ class AuditedPopulation:
         targets ``rows`` of one place should come together.  The columns are those of
         :class:`Statements`, ``release`` and whether it is ``randomised``, errors, and what is known
         of the target.  ``too_large`` is filled with the readings and places that need chains, and
-        the numbers of known people, for other releases of the protection.
+        the numbers of known people, for other releases of the protection; ``law_store`` has laws
+        that were drawn before.
         """
         too_large = {} if too_large is None else too_large
         rows = check.count_array(rows, "rows", lower=0, upper=len(self.records) - 1)
@@ -384,6 +387,7 @@ class AuditedPopulation:
                     (self.seed, CHAINS, number, method.number, place + self._place, *name.encode()),
                     too_large.setdefault((method.reading.name, str(self.codes[place])), set()),
                     laws.setdefault((id(method.reading.release), place), ({}, {})),
+                    law_store or DrawnLaws(),
                 )
                 place_rows = rows[self.place[rows] == place]
                 names, targets = self._place_targets(place, place_rows)

@@ -162,10 +162,10 @@ def variables(
         settings = {k: v for k, v in choices[name][0].items() if k not in nodes or key(v) != k}
         choices[name] = settings, choices[name][1] | children
     coded = CodedLabels([cell.labels for cell in cells], ends)
-    evidence, sums = _all_evidence(labels, choices, coded, {})
+    evidence, implied = _all_evidence(labels, choices, coded, {})
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
         totals = {name: one.totals for name, one in evidence.items()}
-        evidence, sums = _all_evidence(labels, choices, coded, totals)
+        evidence, implied = _all_evidence(labels, choices, coded, totals)
     results = {}
     for name, files in texts.items():
         inner, finding = choices[name][0], evidence[name]
@@ -175,7 +175,8 @@ def variables(
             rules.lines.append(f"  {name}: {listing(one.labels)}; each is taken by itself")
             continue
         one = results[name] = TableVariable(labels[name], inner, finding.children, finding.totals)
-        _judge(name, one, finding, sums[name], rules, nesting.trees.get(name, {}))
+        tree = nesting.trees.get(name, {})
+        _judge(name, one, finding, rules, tree, implied=name in implied)
         if one.totals or not one.separate:
             _ask_spellings(name, one, files, inner, rules)
     _name_complete(results, rules)
@@ -187,10 +188,14 @@ def _all_evidence(
     labels: Mapping[str, list[str]],
     choices: Mapping[str, tuple[dict[str, str], dict[str, list[str]]]],
     coded: CodedLabels, totals: Mapping[str, Sequence[str]],
-) -> tuple[dict[str, _Evidence], dict[str, LabelSums]]:  # fmt: skip
-    """Return the evidence on each variable, and its sums."""
-    sums = {name: LabelSums(name, coded, totals) for name in labels}
-    return {n: _evidence(n, x, *choices[n], sums[n]) for n, x in labels.items()}, sums
+) -> tuple[dict[str, _Evidence], set[str]]:  # fmt: skip
+    """Return the evidence on each variable, and those for which some counts count all."""
+    evidence, implied = dict[str, _Evidence](), set[str]()
+    for name, texts in labels.items():
+        sums = LabelSums(name, coded, totals)  # one at a time, since they may be large
+        evidence[name] = _evidence(name, texts, *choices[name], sums)
+        implied |= {name} if sums.implied else set()
+    return evidence, implied
 
 
 def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:
@@ -239,8 +244,7 @@ def _evidence(
         return _Evidence(children, top, sums.adding_up(stated)(top[0]))
     parts = top
     if whole and len(top) > 1:  # of nested ages the smallest groups add up
-        ages = [k for k in top if not words[k] and interval(k)]
-        parts = [k for k in ages if not any(_inside(o, k) for o in ages if o != k)]
+        parts = _smallest({k: end for k in top if not words[k] and (end := interval(k))})
     evidence = _Evidence(children, totals)
     if not totals:
         evidence = _total(children, top, parts, words, sums, whole=whole)
@@ -276,10 +280,14 @@ def _total(
     return finding[0] if len(finding) == 1 else best  # equal ones could each be the total
 
 
-def _inside(small: str, large: str) -> bool:
-    """Return whether a group of ages lies in another, and is not the same."""
-    a, b = interval(small), interval(large)
-    return a is not None and b is not None and a != b and b[0] <= a[0] and a[1] <= b[1]
+def _smallest(ends: Mapping[str, Ends]) -> list[str]:
+    """Return the groups of ages in which no other one lies."""
+    least, large = math.inf, set[Ends]()
+    # From the last start, and of one start from the smallest group: what lies within is before.
+    for low, high in sorted({*ends.values()}, key=lambda end: (-end[0], end[1])):
+        large |= {(low, high)} if least <= high else set()
+        least = min(least, high)
+    return [k for k, end in ends.items() if end not in large]
 
 
 def _begins(label: str, start: str) -> bool:
@@ -328,8 +336,8 @@ def _runs(top: list[str], words: Mapping[str, int], sums: LabelSums) -> dict[str
 
 
 def _judge(
-    name: str, one: TableVariable, evidence: _Evidence, sums: LabelSums, rules: ReadingRules,
-    tree: Mapping[str, list[str]],
+    name: str, one: TableVariable, evidence: _Evidence, rules: ReadingRules,
+    tree: Mapping[str, list[str]], *, implied: bool,
 ) -> None:  # fmt: skip
     """Say whether the labels of a variable make up its totals, and whether they overlap."""
     subtotals = [k for k, parts in evidence.children.items() if parts]
@@ -347,7 +355,7 @@ def _judge(
             f"; {one.first.get(label, label)!r} = {' + '.join(one.first.get(p, p) for p in parts)}"
             * bool(parts)
         )
-    if not one.totals and not sums.implied:
+    if not one.totals and not implied:
         one.separate = not one.exclusive
         line += "; no total: each is taken by itself" * one.separate
         rules.lines.append(line)

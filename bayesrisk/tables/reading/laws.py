@@ -38,6 +38,8 @@ _BITS = 8
 _DIFFERENT = 6
 #: Where 1 and 2 become 3, other counts are small, too.
 _SMALL = 10
+#: Texts that say that there is none, in many offices, and rows that show it.
+_DASHES, _ROWS = ("-", "–", "—", "−"), 4
 _CHANGED = re.compile(
     r"(randomly|slightly) (adjusted|altered)|perturb|cell.?key|"
     r"(adjusted|altered) .{0,40}(confidential|disclos|privacy|protect|identif)|"
@@ -77,6 +79,7 @@ def _support(law: Likelihood, number: int) -> tuple[int, int]:
 def values(cells: Sequence[Cell], rules: ReadingRules, sheets: Sequence[Sheet]) -> list[Value]:
     """Return the meaning of each cell; ``rules`` gets what is asked about laws and marks."""
     laws = _cell_laws(cells, rules, sheets)
+    _ask_dashes(cells, rules)
     return [_value(cell, law, rules) for cell, law in zip(cells, laws, strict=True)]
 
 
@@ -222,6 +225,26 @@ def _ask_zeros(cells: Sequence[Cell], rules: ReadingRules) -> None:
         rules.ask("marks.0", f"0-{least - 1}", text)
 
 
+def _ask_dashes(cells: Sequence[Cell], rules: ReadingRules) -> None:
+    """Ask whether a dash is 0, where in all rows that have one the rest add up to their total."""
+    rows: dict[tuple[str, int], list[str]] = {}
+    for cell in cells:
+        rows.setdefault((cell.file, cell.row), []).append(cell.text)
+    texts_of_cells = {cell.text for cell in cells}
+    for dash in filter(texts_of_cells.__contains__, _DASHES):
+        every = [texts for texts in rows.values() if dash in texts]
+        numbers = [[end[0] for t in texts if t != dash and (end := _number(t))] for texts in every]
+        full = [n for n, texts in zip(numbers, every, strict=True)
+                if len(n) + texts.count(dash) == len(texts) and any(n)]  # fmt: skip
+        if len(full) >= _ROWS and all(len(n) > 1 and 2 * max(n) == sum(n) for n in full):
+            text = f"{dash!r} is 0: without it the others add up to a total in {len(full)} rows"
+            rules.ask(f"marks.{dash}", "0", text)
+
+
+def _number(text: str) -> tuple[int, int] | None:
+    return number_range(text) if WHOLE.fullmatch(text) else None
+
+
 def _cell_law(cell: Cell, law: PlainLaw, rules: ReadingRules) -> PlainLaw:
     """Return the law of a cell's column or of one of its labels, if said; else its file's."""
     columns = {k.removesuffix(".counts"): v for k, v in rules.columns.items()
@@ -268,7 +291,9 @@ def _value(cell: Cell, rule: PlainLaw, rules: ReadingRules) -> Value:
             guess, meaning = "withheld", "no count: it may stand for any"
         if note:
             guess, meaning = "note", "a note beside a count that holds"
-        answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
+        answer = rules.questions.get(f"marks.{mark}", ("",))[0]
+        if answer != "0":  # as sums show
+            answer = rules.ask(f"marks.{mark}", guess, f"{mark!r} is {meaning}")
         if answer == "withheld":
             return Value(law, 0, hidden=True)
         if answer == "note" and not note:

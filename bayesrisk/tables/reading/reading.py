@@ -16,7 +16,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.display import displayed
 from bayesrisk.exceptions import ArgumentError
-from bayesrisk.tables._grammar import Part
+from bayesrisk.tables._grammar import MOST_WEIGHTS, Part
 from bayesrisk.tables.likelihoods import UNBOUNDED, Likelihood, RoundingSpec, TrueCounts
 from bayesrisk.tables.reading.cells import Cell, cells as cells_of
 from bayesrisk.tables.reading.labels import TableVariable, variables
@@ -189,6 +189,7 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     cells, nesting = nested(cells, ends, rules)
     variables_ = variables(cells, ends, nesting, rules)
     _check_names(sheets, [*variables_, *nesting.outer], rules)
+    _ask_large(cells, variables_, rules)
     limits = list(_limits(cells, meanings, nesting, variables_))
     cells += [cell for cell, _ in limits]
     meanings += [value for _, value in limits]
@@ -208,6 +209,24 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
         alternatives,
         sheets,
     )
+
+
+def _ask_large(
+    cells: Sequence[Cell], variables_: Mapping[str, TableVariable], rules: ReadingRules
+) -> None:
+    """Take labels each by itself where they are too many for tables of them all."""
+    joint = {name: one for name, one in variables_.items() if not one.separate}
+    for name in sorted(joint, key=lambda n: -len(joint[n].labels)):
+        size = len(joint[name].labels)
+        tables: dict[frozenset[str], set[frozenset[tuple[str, str]]]] = {}
+        for cell in cells if len(cells) * size > MOST_WEIGHTS else ():
+            margin = {n: key(label) for n, label in cell.labels.items() if n in joint}
+            tables.setdefault(frozenset(margin), set()).add(frozenset(margin.items()))
+        if max(map(len, tables.values()), default=0) * size <= MOST_WEIGHTS:
+            return
+        text = f"{size:,} labels of {name} are too many to be read together: each is by itself"
+        variables_[name].separate = rules.ask(f"totals.{name}", "separate", text) == "separate"
+        del joint[name]
 
 
 def _limits(

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bayesrisk.exceptions import DataError, quote
+from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_measure, is_period
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
 from bayesrisk.tables.reading.parts import with_parts
+from bayesrisk.tables.reading.rows import blanks_repeat, counting_rows, filled, says_no_count
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
@@ -26,7 +28,6 @@ from bayesrisk.tables.reading.texts import (
     listing,
     noted,
     number_range,
-    says_number,
     total_word,
 )
 
@@ -44,35 +45,9 @@ _FLAG = re.compile(
     r"(.* )?(flags?|symbols?|annotations?)|(obs )?conf(identiality)?|"
     r"((obs|observation|conf|confidentiality|data|value|cell|suppression) )?status( code)?"
 )
-_NO_COUNT = re.compile(
-    r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
-    r"average age|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
-    r"per capita)\b).*"
-)
-_CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 _NOTES = re.compile(r".*\b(foot)?notes?\b.*")
 _GROUP = re.compile(r"([a-z]+ )?(age|band|age group|age range|year)s?( (group|grp|band|range))?")
-_IDENTIFIER = re.compile(
-    r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
-    r"postcode)( \d+)?( .*)?"
-)
 _NUMBERED = re.compile(r"|no\.?|nr\.?|#|index|unnamed: 0|row( number)?|rank|number|obs|column1")
-_PERIOD = re.compile(
-    r"years? (ended|ending|to)\b.*|((calendar|civil|financial|fiscal|academic|school|tax|survey|"
-    r"census|reference|reporting|report|data|start|end|base|epi|epidemiological|iso|mmwr|week|"
-    r"month|quarter|mid) )*(years?|date|periods?|time ?(period|frame)?|month|quarter|week|jahr|"
-    r"monat|woche|kw|année|annee|mois|semaine|jaar|maand|år|vecka|ano|año|mes|semana)( id)?"
-)
-#: Other words before those: counts of a first year, or a year that is written out.
-_SOME_PERIOD = re.compile(r"[a-z ]+ (years?|date|period|month|quarter|week)( id)?")
-_OTHERS = re.compile(
-    r"pop( (cnt|count|size))?|"
-    r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
-    r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
-    r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|households?|change|"
-    r"difference|moe|margin of error|se|standard error|ci|"
-    r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper"
-)
 _MARGIN = re.compile(r".*\b(margins? of error|moe)\b.*", re.IGNORECASE)
 _UNRELIABLE = re.compile(r"too unreliable to (be )?publish", re.IGNORECASE)
 _SURVEY = re.compile(r"([A-Z]\d{5}[A-Z]?_\d{3})([EM])")
@@ -84,7 +59,11 @@ _SEVERAL = 4  # columns of counts for each that is called one
 _FEW = 16  # rows for each that has the label of another
 _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
+_CODES = 2  # columns of numbers of places at most, beside more columns of counts
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
+#: A number of a row, or of its series: 17, v1017, 1.1.3.
+_SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
+_LEVEL = re.compile(r"(geograph\w*|geo|area|region(al)?|summary) (level|type)( name)?")
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
 
@@ -100,16 +79,16 @@ class SheetColumns:
     """The columns of a sheet, and what each is."""
 
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
-        sheet = self.sheet = with_parts(_counting(in_persons(sheet)), rules)
-        self.rules = rules
+        self.sheet, self.rules = with_parts(counting_rows(in_persons(sheet)), rules), rules
+        sheet = self.sheet
         self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
         rows = [row for _, row in sheet.rows]
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
-        if _blanks_repeat(self.columns):
+        if blanks_repeat(self.columns):
             text = "blank labels are those above them: rows would be equal else"
             rules.ask("blank", "above", text)
         if rules.all.get("blank") == "above":
-            self.columns = [_filled(column) for column in self.columns]
+            self.columns = [filled(column) for column in self.columns]
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
@@ -158,8 +137,11 @@ class SheetColumns:
             return False
         return len(set(zip(self.columns[i], self.columns[j], strict=True))) == size
 
-    def _adds_up(self, i: int) -> bool:
-        """Return whether a column is the sum of some beside it, or one of those of a sum."""
+    def _adds_up(self, i: int, *, whole: bool = False) -> bool:
+        """Return whether a column is the sum of some beside it, or one of those of a sum.
+
+        If ``whole``, it is the sum itself, which may miss in some rows.
+        """
         near = range(max(i - _BESIDE, 0), min(i + _BESIDE + 1, len(self.heads)))
         columns = [self.numbers[j] for j in near]
         column_number, last = i - near[0], len(columns)
@@ -169,9 +151,9 @@ class SheetColumns:
             parts = columns[first:end]
             if len(parts) < 2 or not (end == total or first == total + 1):
                 continue
-            if column_number != total and not first <= column_number < end:
+            if column_number != total and (whole or not first <= column_number < end):
                 continue
-            if all(map(any, parts)) and _sums_hold(columns[total], parts):
+            if all(map(any, parts)) and _sums_hold(columns[total], parts, most=whole):
                 return True
         return False
 
@@ -189,14 +171,17 @@ class SheetColumns:
         plain = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
         if any(re.fullmatch(r"0\d+", t) for t in texts):
             return "codes with leading zeros"
-        dates = plain and len(plain) == len(texts) and all(map(_is_written_out, plain))
-        named = _PERIOD.fullmatch(head) and all(map(_may_be_period, plain))
-        if (named or (dates and (not head or _SOME_PERIOD.fullmatch(head)))) and not (
-            any(map(is_mark, texts)) or self._adds_up(i)
-        ):
+        if is_period(head, texts) and not (any(map(is_mark, texts)) or self._adds_up(i)):
             return "a period"
-        if _IDENTIFIER.fullmatch(head) and not any(map(is_mark, texts)):  # codes are not withheld
+        marks = {t for t in texts if is_mark(t)}  # codes are not withheld, but all may have a word
+        if is_identifier(self.sheet.heads[i]) and all(
+            any(total_word(t) == 2 for t in row) for _, row in self.sheet.rows if row[i] in marks
+        ):
             return "codes"
+        if head.endswith("#") and not self._adds_up(i):  # of few columns: "School #"
+            plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
+            if sum(h.endswith("#") for h in self.heads) <= _CODES < len(plain_heads):
+                return "codes"
         steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
         every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
         if (
@@ -206,8 +191,10 @@ class SheetColumns:
             and (_NUMBERED.fullmatch(head) or len(plain) > 5)
         ):
             return _ROWS
-        other = _OTHERS.fullmatch(re.sub(r"(?<=[a-z])\d$", "", head))  # "Population2": a note
-        if other and not (total_word(head) == 2 and self._adds_up(i)):
+        if is_measure(head, self.heads) and not (
+            self._adds_up(i, whole=True) if "pop" in head else
+            total_word(head) == 2 and self._adds_up(i)
+        ):  # fmt: skip
             return "a measure of something else"
         even = len({b - a for a, b in itertools.pairwise(plain)}) == 1
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
@@ -245,8 +232,10 @@ class SheetColumns:
                 self.reasons[i] = "empty"
             elif _NOTES.fullmatch(head):
                 self.reasons[i] = "notes"
-            elif _NO_COUNT.fullmatch(head) and any(map(str.isdigit, "".join(texts))):
+            elif says_no_count(head) and any(map(str.isdigit, "".join(texts))):
                 self.reasons[i] = "no counts"
+            elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
+                self.reasons[i] = "codes beside counts"
             elif self._flags(head, texts):
                 flags.append(i)
             elif all(SHARE.fullmatch(t) or is_mark(t) for t in texts) and any(
@@ -274,6 +263,10 @@ class SheetColumns:
             counts = wide(self.sheet, numeric, names, self.rules)
         else:
             self.reasons |= dict.fromkeys(numeric, "other counts were named")
+            if len(counts) > 1 and not any(
+                counts.values()
+            ):  # of one question: their headings differ
+                counts = wide(self.sheet, sorted(counts), names, self.rules)
         if not counts:
             unused = "".join(f"; {self.sheet.heads[i]}: {r}" for i, r in self.reasons.items())
             raise DataError(
@@ -342,6 +335,12 @@ class SheetColumns:
         """Return the columns of counts among those of numbers; the others are labels or unused."""
         words = [i for i in names if i not in numeric]
         doubts = {i: self.doubt(i, words) for i in numeric}
+        repeats = self._attributes(doubts, names)
+        if any(i not in repeats and doubts[i] in ("", _SPELLED) for i in numeric):
+            files = [i for i in repeats if len(self.row_counts[i]) == 1 and not self.fixed[i]]
+            doubts |= dict.fromkeys(files, "codes")  # each file has its own, such as its year
+            self.reasons |= {i: text for i, text in repeats.items() if i not in files}
+            numeric = [i for i in numeric if i not in self.reasons]
         if all(doubt in _LABELS for doubt in doubts.values()):  # counts that rise with the years
             doubts |= dict.fromkeys([i for i in numeric if doubts[i] == _SPELLED][-1:], "")
         rest = [i for i in numeric if not doubts[i]]
@@ -375,6 +374,19 @@ class SheetColumns:
                 self.reasons[i] = doubts[i] or "other counts"
         return chosen
 
+    def _attributes(self, doubts: Mapping[int, str], names: Mapping[int, str]) -> dict[int, str]:
+        """Return of columns that are numbers of labels what they are."""
+        labels = [*names, *(i for i, d in doubts.items() if d in _LABELS and d != _SPELLED)]
+        perhaps = [
+            i for i, doubt in doubts.items()
+            if doubt in ("", _SPELLED) and not _COUNT.fullmatch(self.heads[i])
+        ]  # fmt: skip
+        columns = self.columns
+        if self.points:
+            columns = [[re.sub(r"(?<=\d)\.(?=\d)", "", t) for t in c] for c in columns]
+        results = attributes(columns, self.sheet.heads, perhaps, labels) if labels else {}
+        return {i: text for i, text in results.items() if not self._adds_up(i)}
+
     def _repeats(self, i: int) -> int:
         """Return in how many rows a column has a text that stands above already."""
         return len(self.columns[i]) - len(self.row_counts[i])
@@ -398,8 +410,20 @@ class SheetColumns:
         if len(self.row_counts[i]) < len(column):
             return False
         rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
-        numbers = all(map(str.isdecimal, column))
+        numbers = all(map(_SERIAL.fullmatch, column))
         return len(names) > 1 and numbers and len(column) == len(rest)
+
+    def _says_blanks(self, i: int, names: Mapping[int, str]) -> bool:
+        """Return whether a level of geography says no more than which other labels are blank."""
+        rest = [j for j in names if j != i and not all(self.columns[j])]
+        blanks = list(zip(*([not text for text in self.columns[j]] for j in rest), strict=True))
+        if not blanks or not _LEVEL.fullmatch(self.heads[i]):
+            return False
+        return (
+            len({*blanks})
+            == len({*self.columns[i]})
+            == len({*zip(blanks, self.columns[i], strict=True)})
+        )
 
     def _drop(self, names: dict[int, str], choices: Mapping[int, str]) -> None:
         """Take out columns that say nothing, and those that another one spells."""
@@ -417,15 +441,19 @@ class SheetColumns:
             if len(rest) == len(self.columns[i]) > 3 and "blank" not in self.rules.all:
                 del names[i]
                 self.reasons[i] = "blank in some rows, which differ without it"
+        for i in [i for i in names if i not in choices and self._says_blanks(i, names)]:
+            del names[i]
+            self.reasons[i] = "says which labels are blank"
         for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
             del names[i]
             self.reasons[i] = "another number in each row"
 
-    def _worse(self, i: int) -> tuple[bool, int, int]:
+    def _worse(self, i: int) -> tuple[bool, bool, int, int]:
         """Return the rank of a column as a spelling: codes come last, and texts of capitals."""
         texts = {t for t in self.columns[i] if t}
-        words = sum(map(str.islower, "".join(texts)))
-        return bool(_IDENTIFIER.fullmatch(self.heads[i])), -words, i
+        plain = "".join(texts)
+        words = sum(map(str.islower, plain))
+        return is_identifier(self.sheet.heads[i]), not any(map(str.isalpha, plain)), -words, i
 
     def _refuse_same(self, counts: Mapping[int, dict[str, str]]) -> None:
         """Refuse two columns that count the same records, and more counts than can be read."""
@@ -517,29 +545,6 @@ class SheetColumns:
         return _Roles(dict(sorted(names.items())), counts, flags)
 
 
-def _counting(sheet: Sheet) -> Sheet:
-    """Return a sheet without rows of percentages, rates and other numbers that count nobody.
-
-    Such a row has a label that says so, of which some row has a number with decimals.
-    """
-    texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
-    changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
-    labels = {
-        text
-        for _, row in sheet.rows
-        if not changed.isdisjoint(row)
-        for text in row
-        if any(map(str.isalpha, text))
-        and not text[0].isdigit()
-        and (_NO_COUNT.fullmatch(key(text)) or _CHANGE.fullmatch(key(text)))
-    }
-    rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
-    if not labels or not rows:
-        return sheet
-    left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
-    return sheet._replace(rows=rows, left=[*sheet.left, *left])
-
-
 def _free(name: str) -> str:
     """Return a name that no column of results has."""
     return f"{name} label" if _RESERVED.fullmatch(name) else name
@@ -557,43 +562,16 @@ def _is_group(head: str) -> bool:
     return interval(head) is not None and not head.isdecimal()
 
 
-def _may_be_period(number: int) -> bool:
-    """Return whether a number may be a month, a week, a year, or a date as a number."""
-    return number <= 53 or 1000 <= number < 3000 or number > 9999
-
-
-def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]]) -> bool:
-    """Return whether parts add up to each known total, and two totals or more are known."""
-    sums = set[int]()
+def _sums_hold(total: Sequence[int], parts: Sequence[Sequence[int]], *, most: bool) -> bool:
+    """Return whether parts add up to each known total, or to most, of two or more."""
+    sums, missed = set[int](), 0
     for whole, *row in zip(total, *parts, strict=False):
         if whole <= 0 or min(row) < 0:
             continue
         if whole != sum(row):
-            return False
-        sums.add(whole)
-    return len(sums) > 1
-
-
-def _is_written_out(number: int) -> bool:
-    """Return whether a number is a year, a year and a month, or a day as one number."""
-    return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
-
-
-def _blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
-    """Return whether blanks begin rows, and only the labels above them tell rows apart."""
-    labels = [c for c in columns if c and c[0] and 2 * sum(map(says_number, c)) < len(c)]
-    rows = list(zip(*labels, strict=True))
-    empty = [[not text for text in row] for row in rows]
-    if not any(map(any, empty)) or any(sorted(e, reverse=True) != e or all(e) for e in empty):
-        return False
-    filled = {*zip(*map(_filled, labels), strict=True)}
-    return len({*rows}) < len(filled) == len(rows)
-
-
-def _filled(column: Sequence[str]) -> list[str]:
-    """Return the texts of a column with those above where it is blank."""
-    texts, above = list[str](), ""
-    for text in column:
-        above = text or above
-        texts.append(above)
-    return texts
+            missed += 1
+            if not most:
+                return False
+        else:
+            sums.add(whole)
+    return len(sums) > 1 and 4 * missed <= len(sums)

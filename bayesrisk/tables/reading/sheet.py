@@ -37,6 +37,7 @@ _THOUSANDS = re.compile(
     r"( \w+){0,2} (in|en) (thousands|['’`]000s?|tausend|tsd\.?|milliers)\b",
     re.IGNORECASE,
 )
+_NOTE_MARK = re.compile(r" ?\[(foot)?notes?:? ?[\w, ]*\]", re.IGNORECASE)
 _UNIT = re.compile(
     r"numbers?( of \w+)*|no\.|counts?|persons|people|individuals|cases|patients|pupils|households",
     re.IGNORECASE,
@@ -270,7 +271,8 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
     head = [text[:4] if re.fullmatch(rf"{_YEAR}\.0", text) else text for text in head]
-    return Sheet(name, [head[j] for j in keep], body, left, thousands=thousands)
+    titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
+    return Sheet(name, titles, body, left, thousands=thousands)
 
 
 def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:

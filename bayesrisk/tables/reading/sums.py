@@ -117,18 +117,19 @@ class LabelSums:
         return "" in self.column
 
     def judged(
-        self, low: IntArray, high: IntArray, full: BoolArray, total: str
+        self, low: IntArray, high: IntArray, full: BoolArray, rows: IntArray, total: str
     ) -> list[NDArray[Any]]:
         """Return the numbers of :class:`Groups` of sums, which may stand in several columns.
 
-        ``low`` and ``high`` are the ends of the sum of the parts, ``full`` where all are known.  A
-        sum that does not fit always says something.
+        ``rows`` are the groups in which the total is known, ``low`` and ``high`` there the ends of
+        the sum of the parts, ``full`` where all are known.  A sum that does not fit always says
+        something.
         """
-        column = [self.column[total]] if low.ndim > 1 else self.column[total]
-        stated, least, most = self.bounded[:, column], self.low[:, column], self.high[:, column]
+        column, shape = self.column[total], (-1, *[1] * (low.ndim - 1))
+        least, most = (end[rows, column].reshape(shape) for end in (self.low, self.high))
         fit, tells = judgement(low, high, least, most)
-        above = stated & (low > most)
-        telling = stated & full & (tells | ~fit) | above
+        above = low > most
+        telling = full & (tells | ~fit) | above
         good = telling & fit & ~above
         exact = good & (low == high) & (least == most)
         # Of the numbers up to the total so many fit; the total itself stands for their scale.
@@ -144,9 +145,13 @@ class LabelSums:
 
         def judge(label: str) -> Groups:
             column, inner = self.column[label], label in inside
-            full = number - inner * self.bounded[:, column] == len(parts) - inner
-            ends = low - inner * self.low[:, column], high - inner * self.largest[:, column]
-            *numbers, bits = self.judged(*ends, full, label)
+            rows = np.flatnonzero(self.bounded[:, column])
+            full = number[rows] - inner == len(parts) - inner
+            least, most = (
+                end[rows] - inner * every[rows, column]
+                for end, every in ((low, self.low), (high, self.largest))
+            )
+            *numbers, bits = self.judged(least, most, full, rows, label)
             telling, good, above, exact = map(int, numbers)
             return Groups(telling, good, above, exact, float(bits))
 
@@ -168,10 +173,11 @@ class LabelSums:
 
         In two groups or more that together say so many bits, and in none otherwise.
         """
-        positions = [self.column[k] for k in rest]
-        low, high = self.low[:, positions].cumsum(axis=1), self.largest[:, positions].cumsum(axis=1)
-        full = np.logical_and.accumulate(self.bounded[:, positions], axis=1)
-        telling, good, _, _, weight = self.judged(low, high, full, label)
+        rows = np.flatnonzero(self.bounded[:, self.column[label]])
+        parts = np.ix_(rows, np.array([self.column[k] for k in rest], np.int64))
+        low, high = self.low[parts].cumsum(axis=1), self.largest[parts].cumsum(axis=1)
+        full = np.logical_and.accumulate(self.bounded[parts], axis=1)
+        telling, good, _, _, weight = self.judged(low, high, full, rows, label)
         enough = (good > 1) & (good == telling) & (weight >= bits)
         return [int(i) + 1 for i in np.flatnonzero(enough) if i]
 

@@ -71,9 +71,11 @@ _PERHAPS = re.compile(
 )
 _SEXES = {
     "male": "m males men boys männlich männer hommes masculin garçons hombres varones homens "
-            "maschi uomini mannen män mænd menn",
+            "maschi uomini mannen män mænd menn miehet pojat mężczyźni muži muškarci moški férfi "
+            "férfiak bărbați vyrai vīrieši erkek άνδρες мужчины чоловіки мъже",
     "female": "f females women girls weiblich frauen femmes féminin filles mujeres mulheres "
-              "femmine donne vrouwen kvinnor kvinder kvinner",
+              "femmine donne vrouwen kvinnor kvinder kvinner naiset tytöt kobiety ženy žene ženske "
+              "nő nők femei moterys sievietes kadın γυναίκες женщины жінки жени",
 }  # fmt: skip
 _SYNONYMS = {word: sex for sex, words in _SEXES.items() for word in words.split()}
 _SEX = {"m": "male", "males": "male", "f": "female", "females": "female"}

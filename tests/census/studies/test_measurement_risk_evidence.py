@@ -16,6 +16,8 @@ import bayesrisk as br
 from bayesrisk import DataError
 from bayesrisk.census.studies.measurement_evidence import same_count
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 GROUPS = {
     "hhinstlevels": [[0], [1, 2, 3, 4], [5, 6, 7]],
     "gqNursingTotal": [[3]],

@@ -11,6 +11,8 @@ import pytest
 import bayesrisk as br
 from bayesrisk.cli.protect.plan import time_left
 
+pytestmark = pytest.mark.usefixtures("quick_figures")
+
 TOWN = ["sample:small-town", "--tables", "sample:small-town"]
 RULES = ["--rule", "identity", "--rule", "nearest-5", "--rule", "rounding:base=7,method=nearest",
          "--rule", "unpublished"]  # fmt: skip
@@ -144,9 +146,10 @@ def test_ladders_of_a_file_and_a_limit_of_gain(run, tmp_path):
 
 @pytest.mark.parametrize(
     ("tried", "left", "first", "words"),
-    [(10, 32, 1024, "20 s"),  # each of ten looks left 0.707 of all: as many again leave one
-     (10, 1024, 1024, "34 minutes"),  # none was left out: all of them, two seconds each
-     (10, 4, 4096, "4 s"), (4, 1, 50, "0 s")],
+    # Each of ten looks left 0.707 of all: as many again leave one.
+    [(10, 32, 1024, "about 20 seconds"),
+     (10, 1024, 1024, "about 35 minutes"),  # none was left out: all of them, two seconds each
+     (10, 4, 4096, "a few seconds"), (4, 1, 50, "less than a second")],
 )  # fmt: skip
 def test_the_time_left_follows_from_what_looks_have_left_out(tried, left, first, words):
     assert time_left(tried, left, first, 2.0 * tried) == words

@@ -24,7 +24,7 @@ from bayesrisk.census.studies.occupancy_attack import OccupancyAttackStudy
 from bayesrisk.exceptions import ArgumentError, ArgumentTypeError, OutputError
 from bayesrisk.experiments.by_place import TabulationStudy
 from bayesrisk.experiments.reconstruction import ClaimsStudy, ReconstructionStudy, shard_size
-from bayesrisk.experiments.runs.engine import Outlook, RunSummary, Study, spoken
+from bayesrisk.experiments.runs.engine import Outlook, RunSummary, Study
 from bayesrisk.experiments.runs.folder import Layout
 from bayesrisk.experiments.sweep_document import parse_config
 from bayesrisk.tables import Workload
@@ -145,17 +145,6 @@ def test_small_inputs_have_many_shards():
     assert [shard_size(blocks) for blocks in (1, 40, 128, 6400, 10**6)] == [1, 1, 2, 100, 250]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.0, "about 0 seconds"), (3.0, "about 10 seconds"), (89.0, "about 90 seconds"),
-        (90.0, "about 2 minutes"), (3000.0, "about 50 minutes"), (7300.0, "about 2 hours"),
-    ],
-)  # fmt: skip
-def test_a_time_is_rounded_to_what_people_say(seconds, text):
-    assert spoken(seconds) == text
-
-
 def test_an_outlook_names_the_time_and_what_takes_most_of_it():
     one = Outlook(("40 of 200",), {0: 120.0, 1: 300.0}, {"a": 120.0, "b": 300.0}, 300.0)
     assert one.sentences(1) == [
@@ -165,3 +154,6 @@ def test_an_outlook_names_the_time_and_what_takes_most_of_it():
     three = one._replace(parts={"a": 120.0, "b": 160.0, "c": 140.0}, optional=0.0)
     assert three.sentences(1)[1] == "about 7 minutes with 1 worker; b takes longest"
     assert three._replace(seconds={}).sentences(1) == ["40 of 200"]
+    # Where others use half of the machine, and where one worker has two threads.
+    assert three.sentences(1, 0.5)[1] == "about 15 minutes with 1 worker; b takes longest"
+    assert three.sentences(1, 1.5)[1] == "about 5 minutes with 1 worker; b takes longest"

@@ -1,6 +1,7 @@
 """Certificates of safety: accepted where plans are safe, refused where they are damaged."""
 
 import copy
+import functools
 import json
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from bayesrisk.risk.planning.safety import safety_certificates, write_certificat
 from bayesrisk.tables import Records
 
 
+@functools.cache
 def planned(seed):
     """Return the plan of a world with limits of records and counts, its release, and its places."""
     rng = np.random.default_rng(seed)
@@ -33,13 +35,19 @@ def planned(seed):
     return result, release, limits, work
 
 
+@functools.cache
+def certified(seed):
+    """Return the certificates of a planned release by place, which no test changes."""
+    case = planned(seed)
+    if case is None:
+        return []
+    result, release, limits, work = case
+    return list(safety_certificates(release.tables, work, limits, result.places))
+
+
 def certificates(seeds):
     for seed in seeds:
-        case = planned(seed)
-        if case is None:
-            continue
-        result, release, limits, work = case
-        for code, document in safety_certificates(release.tables, work, limits, result.places):
+        for code, document in certified(seed):
             yield seed, code, document
 
 
@@ -59,9 +67,9 @@ def test_each_data_set_of_a_certificate_makes_the_same_release():
         case = planned(seed)
         if case is None:
             continue
-        result, release, limits, work = case
+        result, release, _, work = case
         places = result.places
-        documents = [d for _, d in safety_certificates(release.tables, work, limits, result.places)]
+        documents = [document for _, document in certified(seed)]
         for change in range(max(len(d["changes"]) for d in documents) + 1):
             rows = []
             for document in documents:

@@ -1,16 +1,17 @@
 """Kinds of misreading that random layouts and published files showed, each in a small table."""
 
 import datetime
+import re
 
 import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
 
-from bayesrisk import PublishedTables
+from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import DataError
 from bayesrisk.reconstruction import count_bounds
-from bayesrisk.tables.reading.reading import TableReading, read as read_layouts
+from bayesrisk.tables.reading.reading import read as read_layouts
 from bayesrisk.tables.reading.sheet import file_sheet, frame_sheets
 from bayesrisk.tables.reading.texts import interval, number_range
 
@@ -874,6 +875,224 @@ def test_blank_labels_that_may_count_all_are_not_filled(row, tmp_path):
         read_layouts([sheet_of(tmp_path, text + row)], {})
 
 
+def flu_year(order):
+    """Return a table of weeks, areas and ages, all of one year, as its columns are ordered."""
+    rows = [("week", "area", "age", "epiyear", "deaths")]
+    for week, area, ages in [
+        (5, "Ash", (3, 41, 112)), (5, "Elm", (7, 58, 201)), (6, "Ash", (4, 39, 120)),
+        (6, "Elm", (9, 66, 187)), (7, "Ash", (2, 44, 131)), (7, "Elm", (8, 71, 190)),
+    ]:  # fmt: skip
+        texts = [*map(str, ages), str(sum(ages))]
+        texts[0] = "" if (week, area) == (6, "Ash") else texts[0]
+        labels = ["0-17 years", "18-64 years", "65+ years", "All Ages"]
+        rows += [(str(week), area, age, "2020", n) for age, n in zip(labels, texts, strict=True)]
+    return "".join(",".join(row[i] for i in order) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3, 4), (3, 0, 1, 2, 4), (0, 1, 2, 4, 3)])
+def test_a_number_that_is_the_same_in_all_rows_is_no_count(order, tmp_path):
+    """163 - 39 - 120 = 4, which a year among the counts hid."""
+    said = read_layouts([sheet_of(tmp_path, flu_year(order))], {"counts": "exact"})
+    assert {*variables_of(said)} == {"week", "area", "age"}
+    assert "epiyear (always '2020')" in "\n".join(said.screen())
+    assert stated_bounds(said).loc["", ["low", "high"]].tolist() == [4, 4]
+
+
+#: Regions and sexes, a number of each region, and counts of which one is withheld.
+OF_REGIONS = [("North", 12, 11, 39), ("South", 41, 57, 54), ("East", 7, 51, 7),
+              ("West", 41, 19, 10), ("Mid", 88, 34, 51)]  # fmt: skip
+
+
+@pytest.mark.parametrize("head", ["Region no", "Zone", "Persons aged 5 and over", "Total cases"])
+def test_a_number_of_each_label_is_no_count(head, tmp_path):
+    """Two regions share a number, and so do both sexes of each; nothing follows from it."""
+    text = f"Region,{head},Sex,Cases\n" + "".join(
+        f"{r},{number},Male,{m}\n{r},{number},Female,{f}\n" for r, number, m, f in OF_REGIONS
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert variables_of(said) == {
+        "region": {"North", "South", "East", "West", "Mid"}, "sex": {"Male", "Female"},
+    }  # fmt: skip
+    assert {*said.cells["stated"]} == {str(n) for row in OF_REGIONS for n in row[2:]}
+
+
+def test_a_number_of_labels_of_two_columns_is_no_count(tmp_path):
+    """Each district numbers its schools from 22 on, and two schools have one name."""
+    schools = [
+        ("Alba", "Hill", 22),
+        ("Alba", "Lake", 31),
+        ("Bern", "Hill", 41),
+        ("Bern", "Sea", 22),
+    ]
+    text = "District,School,Discipline Place,Action,White,Black\n" + "".join(
+        f"{d},{s},{n},{action},{n % 7 + i * k},{n % 5 + i + k}\n"
+        for k, (d, s, n) in enumerate(schools)
+        for i, action in enumerate(["Warned", "Sent home", "Moved"])
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"White", "Black"} in variables_of(said).values()
+
+
+def test_two_places_of_one_name_have_two_numbers(tmp_path):
+    """Of 40 schools with 3 rows each two have one name; the numbers are no counts all the same."""
+    names = ["Hill" if n in (3, 4) else f"School {n}" for n in range(41)]
+    text = "School,Unit,Action,White,Black\n" + "".join(
+        f"{names[n]},{37 * n % 83},{action},{n % 7 + i},{n % 5 * i}\n"
+        for n in range(1, 41)
+        for i, action in enumerate(["Warned", "Sent home", "Moved"])
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"White", "Black"} in variables_of(said).values()
+
+
+def test_years_of_many_rows_are_no_counts(tmp_path):
+    """One school has two rows of a year, so that the years alone do not tell rows apart."""
+    cohorts = ["2003", "2004", "2005", "2006", "2006 Aug"]
+    rows = [(f"School {n}", c, n * 7 + i, n * 3 + i) for n in range(1, 9)
+            for i, c in enumerate(cohorts)]  # fmt: skip
+    text = "School,Cohort,Grads,Left\n" + "".join(
+        ",".join(map(str, row)) + "\n" for row in [*rows, ("School 3", "2005", 9, 4)]
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"Grads", "Left"} in variables_of(said).values()
+
+
+def test_codes_with_decimals_that_two_labels_share_are_no_counts(tmp_path):
+    """Numbers are written with decimals, and 4.0 is the code of two provinces."""
+    areas = [("Lazio", 12), ("Bolzano", 4), ("Trento", 4), ("Puglia", 16)]
+    text = "day,area,m,f,ISTAT\n" + "".join(
+        f"2020-12-{day},{area},{day * k % 13}.0,{day * (k + 3) % 11}.0,{code}.0\n"
+        for day in range(20, 31)
+        for k, (area, code) in enumerate(areas, 2)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert variables_of(said)["sex"] == {"m", "f"}
+    assert {*variables_of(said)} == {"day", "area", "sex"}
+
+
+@pytest.mark.parametrize("heads", ["Kommune_(id);Kommune_(navn)", "Ward no.;Ward", "PlaceID;Town"])
+def test_numbers_of_places_are_codes_by_a_word_of_their_heading(heads, tmp_path):
+    numbers = [101, 147, 153, 151, 187, 155]
+    text = f"{heads};Tested;Found\n" + "".join(
+        f"{n};{ward};{n * 7 % 90};{n * 3 % 20}\n" for n, ward in zip(numbers, WARDS, strict=True)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"Tested", "Found"} in variables_of(said).values()
+
+
+def test_a_word_among_codes_beside_a_total_is_no_withheld_count(tmp_path):
+    text = (
+        "county,code,district,asian,black\nstatewide,wa,Washington (statewide),15,24\n"
+        + "".join(
+            f"C{n % 2},{17001 * n % 9973},{ward},{n % 4 + 1},{n}\n"
+            for n, ward in enumerate(WARDS, 1)
+        )
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert "marks.wa" not in said.questions
+    assert {"asian", "black"} in variables_of(said).values()
+
+
+@pytest.mark.parametrize(
+    ("text", "heads"),
+    [
+        # Nobody of unknown sex is a count, too.
+        ("area,Men,Women,Unknown\n" + "".join(f"{w},{i + 3},{i * i},0\n"
+         for i, w in enumerate(WARDS)), {"Men", "Women", "Unknown"}),
+        # Few small counts are the same by chance.
+        ("area,sex,Falls,Burns\nAsh,M,4,2\nAsh,F,4,7\nElm,M,3,1\nElm,F,3,5\nFir,M,4,9\nFir,F,4,3\n",
+         {"Falls", "Burns"}),
+        # A column that is one of a sum is a count, the same or not.
+        ("area,sex,Young,Old,Total\n" + "".join(f"{w},{s},88,{i * 5 + k},{88 + i * 5 + k}\n"
+         for i, w in enumerate(WARDS) for k, s in enumerate("MF")), {"Young", "Old"}),
+    ],
+)  # fmt: skip
+def test_counts_that_are_the_same_in_several_rows_are_counts(text, heads, tmp_path):
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert any(heads <= labels for labels in variables_of(said).values())
+
+
+def monthly(rows, dash):
+    """Return a table of months and their total by place, with dashes for 0, and the sums below."""
+    text = "place,Jan,Feb,Mar,Total\n"
+    for place, counts in [
+        *rows,
+        ("Total", [sum(c) for c in zip(*(c for _, c in rows), strict=True)]),
+    ]:
+        text += ",".join([place, *(str(c or dash) for c in [*counts, sum(counts)])]) + "\n"
+    return text
+
+
+@pytest.mark.parametrize("dash", ["-", "–"])
+def test_a_dash_is_0_where_all_rows_add_up_without_it(dash, tmp_path):
+    rows = [(w, (i % 3, i, i * i % 4)) for i, w in enumerate(WARDS, 1)]
+    said = read_layouts([sheet_of(tmp_path, monthly(rows, dash))], {"counts": "exact"})
+    assert said.questions[f"marks.{dash}"][0] == "0"
+    assert stated_bounds(said).loc[[dash], ["low", "high"]].to_numpy().max() == 0
+
+
+@pytest.mark.parametrize("mark", ["-", "*"])
+def test_a_mark_is_no_0_where_a_row_does_not_add_up_or_offices_withhold_by_it(mark, tmp_path):
+    rows = [(w, (i % 3, i, i * i % 4)) for i, w in enumerate(WARDS, 1)]
+    text = monthly(rows, mark)
+    if mark == "-":
+        text = text.replace("Cedar,-,3,1,4", "Cedar,-,3,1,5")
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert said.questions[f"marks.{mark}"][0] == "withheld"
+
+
+def test_places_too_many_for_one_table_are_taken_each_by_itself(tmp_path, monkeypatch):
+    """With the row of all places 7 places have 8 x 4 counts of 8 labels, and alone 4 of 3."""
+    rows = [(w, (i % 3 + 1, i, i * i % 5 + 1)) for i, w in enumerate([*WARDS, "Yew"], 1)]
+    text = monthly(rows, "-").replace("Fir,3,5,1,9", "Fir,3,..,1,9")
+    whole = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert whole.separate == ()
+    monkeypatch.setattr("bayesrisk.tables.reading.reading.MOST_WEIGHTS", 32)
+    monkeypatch.setattr("bayesrisk.tables._grammar.MOST_WEIGHTS", 32)
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert said.separate == ("place label",)
+    assert said.questions["totals.place label"][0] == "separate"
+    assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [5, 5]
+
+
+def test_sums_say_that_a_population_is_counted_and_se_is_a_word_of_labels(tmp_path):
+    """The population of one place has others, too; those in special education are whole numbers."""
+    text = "place,population,asian_pop,black_pop,se_pop\n" + "".join(
+        f"{w},{i * 9 + 4 * i + (i == 3)},{i * 9},{4 * i},{i % 4}\n" for i, w in enumerate(WARDS, 2)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"population", "asian_pop", "black_pop", "se_pop"} in variables_of(said).values()
+
+
+@pytest.mark.parametrize("heads", ["people,SE", "people,SE people", "people,people (SE)"])
+def test_standard_errors_are_no_counts(heads, tmp_path):
+    text = f"place,{heads}\n" + "".join(f"{w},{i * 91},{i * 3 + 5}\n" for i, w in enumerate(WARDS))
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {*said.cells["stated"]} == {str(i * 91) for i in range(6)}
+
+
+def test_a_population_beside_a_difference_is_no_count(tmp_path):
+    text = "place,cases,others,population\n" + "".join(
+        f"{w},{i * 3},{i * i},{i * 101 + 7}\n" for i, w in enumerate(WARDS, 2)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"cases", "others"} in variables_of(said).values()
+
+
+def test_all_columns_with_blank_labels_are_named_at_once(tmp_path):
+    """With what the refusal says to write the table is read."""
+    text = "level,school,kind,sex,n\nNation,,,F,90\nNation,,,M,80\n" + "".join(
+        f"School,{w},{kind},{s},{i * 3 + k}\n"
+        for i, w in enumerate(WARDS, 1) for kind in ("Old", "New") for k, s in enumerate("FM")
+    )  # fmt: skip
+    with pytest.raises(DataError, match=r"row 2, column 'school'") as caught:
+        read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    columns = re.findall(r"columns\.(\w+)=ignored", str(caught.value))
+    assert columns == ["school", "kind"]
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "blank": "total"})
+    assert variables_of(said)["school"] >= {*WARDS}
+
+
 @pytest.mark.parametrize(
     ("ages", "labels"),
     [
@@ -889,3 +1108,130 @@ def test_ages_above_or_below_a_year_leave_no_gap_of_that_year(ages, labels):
     frame = pd.DataFrame(rows, columns=["age", "n"])
     reading = TableReading.from_frame(frame, totals="complete").accepted()
     assert {*reading.parts[0].schema.attribute("age").labels} == labels
+
+
+SERIES = """REF_DATE,Sex,Age group,VECTOR,DATA_QUALITY_FLAG,VALUE
+2019,Both sexes,Total,v10{},0,30
+2019,Both sexes,0-17,v11{},0,10
+2019,Both sexes,18+,v12{},0,20
+2019,Males,Total,v13{},0,16
+2019,Males,0-17,v14{},0,x
+2019,Males,18+,v15{},0,11
+2019,Females,Total,v16{},0,14
+2019,Females,0-17,v17{},0,x
+2019,Females,18+,v18{},0,9
+"""
+
+
+@pytest.mark.parametrize("end", ["", ".1.2", ".7"])
+def test_a_number_of_a_series_and_flags_of_digits_are_no_labels(end, tmp_path):
+    said = read_layouts([sheet_of(tmp_path, SERIES.replace("{}", end))], {"counts": "exact"})
+    assert {*variables_of(said)} == {"sex", "age group"}
+    assert stated_bounds(said).loc["x", ["low", "high"]].to_numpy().tolist() == [[5, 5], [5, 5]]
+
+
+def test_a_digit_beside_a_blank_count_is_not_the_count(tmp_path):
+    text = "sex,Flag,n\nMales,0,6\nFemales,1,\nTotal,0,11\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert stated_bounds(said).loc["", ["low", "high"]].tolist() == [5, 5]
+
+
+LEVELS = """geographic_level,region_name,sex,n
+National,,Total,120
+National,,Girls,58
+National,,Boys,62
+Regional,North,Total,50
+Regional,North,Girls,c
+Regional,North,Boys,28
+Regional,South,Total,70
+Regional,South,Girls,36
+Regional,South,Boys,c
+"""
+
+
+def test_a_level_that_says_which_labels_are_blank_is_no_label(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, LEVELS)], {"counts": "exact", "blank": "total"})
+    assert {*variables_of(said)} == {"region", "sex"}
+    assert stated_bounds(said).loc["c", ["low", "high"]].to_numpy().tolist() == [[22, 22], [34, 34]]
+
+
+def test_what_is_counted_stays_a_label_where_others_are_blank(tmp_path):
+    text = LEVELS.replace("geographic_level", "measure")
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "blank": "total"})
+    assert {*variables_of(said)} == {"measure", "region", "sex"}
+
+
+def test_names_are_labels_rather_than_their_numbers(tmp_path):
+    text = "Kod,Nazwa,mężczyźni,kobiety\n01,POLSKA,9,8\n02,ŁÓDŹ,4,5\n03,OPOLE,5,3\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {*variables_of(said)} == {"nazwa", "sex"}
+
+
+@pytest.mark.parametrize("note", ["[note 2]", "[Note 2, 3]", "[footnote a]", "[notes 1 and 2]"])
+def test_a_reference_to_a_note_is_no_part_of_a_heading(note, tmp_path):
+    text = f"code;Home {note};Men {note};Women\nE1;Ash;4;5\nE2;Elm;6;7\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert variables_of(said) == {"home": {"Ash", "Elm"}, "sex": {"Men", "Women"}}
+
+
+def test_a_code_in_a_heading_above_several_columns_makes_none_of_them_codes(tmp_path):
+    text = """Place,Electors,,Candidate ID and Name,,
+Part,Men,Women,1 - KHAN,2 - YADAV,Votes
+Bhood,635,505,38,428,466
+Kuanrera,697,589,192,594,786
+Danpur,500,*,192,*,700
+Todarpur,739,621,11,428,439
+"""
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"1 - KHAN", "2 - YADAV"} <= variables_of(said)["category 2"]
+    hidden = [n for n in said.cells["stated"] if n == "*"]
+    assert len(hidden) == 2
+
+
+def test_a_heading_that_names_households_counts_as_its_tree_says(tmp_path):
+    heads = ["All categories: Tenure", "Owned", "Rented: Total", "Rented: Employer of a household"]
+    heads = [f"Tenure: {head}; measures: Value" for head in [*heads, "Rented: Other"]]
+    rows = [(60, 12, 28), (150, 17, 63), (51, 5, 34), (200, 44, 57), (90, 21, ".."), (77, 9, 13)]
+    text = ";".join(["place", *[f'"{head}"' for head in heads]]) + "\n"
+    wholes = [40, 80, 39, 101, 61, 22]
+    text += "".join(
+        f"{ward};{owned + whole};{owned};{whole};{employer};{other}\n"
+        for ward, whole, (owned, employer, other) in zip(WARDS, wholes, rows, strict=True)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [40, 40]
+
+
+@pytest.mark.parametrize("sign", ["Schl #", "#"])
+def test_a_number_of_places_is_no_count_beside_several_others(sign, tmp_path):
+    text = f"""District,{sign},School,White,Black,Asian,Total
+ALACHUA,22,LEARNING,12,4,1,17
+ALACHUA,31,FINLEY,32,3,3,38
+ALACHUA,41,FOSTER,30,*,2,33
+BAKER,22,GIRLS,8,6,1,15
+BAKER,31,KELLER,11,2,*,14
+BAY,31,GIRLS,9,5,2,16
+"""
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert stated_bounds(said).loc["*", ["low", "high"]].to_numpy().tolist() == [[1, 1], [1, 1]]
+
+
+def test_two_columns_that_are_named_counts_are_labels_of_one_variable(tmp_path):
+    text = "place,score,Men,Women,weight\nAsh,5,6,7,9\nElm,8,9,4,3\n"
+    settings = {"columns": {"Men": "count", "Women": "count"}}
+    said = read_layouts([sheet_of(tmp_path, text)], settings)
+    assert variables_of(said)["sex"] == {"Men", "Women"}
+
+
+def test_a_blank_label_may_be_one_of_its_own(tmp_path):
+    text = "home,children,women\nNorth,0,29\nNorth,,10\nSouth,0,30\nSouth,,9\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "blank": "label"})
+    assert variables_of(said)["children"] == {"0", "(blank)"}
+    assert "children" in said.separate
+
+
+def test_amounts_of_money_are_no_counts(tmp_path):
+    text = "Area,Males,Females,Average income of men,Purchasing power of all,Below average\n"
+    text += "Ash,25,24,27547,103437344,7\nElm,41,42,31769,684228585,9\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {*said.cells["stated"]} == {"25", "24", "7", "41", "42", "9"}

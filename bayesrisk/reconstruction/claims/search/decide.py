@@ -9,7 +9,7 @@ Where published cells allow several counts, few claims are constant; then the sm
 records that a claim describes in any solution is proved as well.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -35,7 +35,6 @@ from bayesrisk.reconstruction.claims.search.block_system import (
     readable_here,
     smallest_conflict,
 )
-from bayesrisk.reconstruction.claims.search.exchange import Exchange
 from bayesrisk.reconstruction.claims.search.lattice import (
     Subsets,
     matches,
@@ -54,15 +53,13 @@ _WHOLE, _POSITIVE = 1e-6, 1e-7
 _FEW = 100
 #: Classes that are looked at first, for each row.
 _LIKELY = 3
-#: Rounds of exchanges without a refutation after which to stop, of all claims and of a few.
-_BRIEF, _LONG = 2, 8
 #: Relaxations of one search, before a general solver is asked.
 _NODES = 400
 #: Pairs of claim and cell that are looked at together.
 _AT_ONCE = 2**22
-#: Searches for few records of many open claims that may find nothing new, one after another, and
-#: the share of these claims that a search is for, after one for all of them.
-_FRUITLESS, _SHARE = 3, 0.2
+#: Searches for records unlike those found that may tell nothing new, one after another, and the
+#: share of the open claims that a search is for, after one for all of them.
+_FRUITLESS, _SHARE = 2, 0.2
 
 
 class CountEnds(NamedTuple):
@@ -193,26 +190,50 @@ class Decider:
         named = space.eligible[cells]
         return WeightedRows(space.codes[cells[named]], solution[filled[named]])
 
-    def exchange(self, keys: IntArray, *, idle: int | None) -> Exchange:
-        """Return claims by their keys, refuted by the solutions so far, and by a walk.
+    def differ(self, patterns: CodeArray, *, look: bool) -> BoolArray:
+        """Return which patterns do not match one number of records in all solutions.
 
-        The walk of exchanges begins at the last solution, and ends after ``idle`` rounds without
-        a refutation; there is none without a number.
+        With ``look`` more solutions are looked for, which have few of the first one's records.
         """
-        space, sets = self.problem.space, self.problem.sets
-        codes = np.ascontiguousarray(space.codes[self.cells][:, sets.columns])
-        eligible = space.eligible[self.cells]
-        radix = self.problem.radix
-        claims = Exchange(self.columns, self.start, codes, eligible, sets, radix, keys)
-        for solution in self.solutions:
-            claims.load(solution)
-        if idle is not None:
-            self.walk(claims, idle)
-        return claims
+        count, refuted = np.zeros(len(patterns), np.int64), np.zeros(len(patterns), np.bool_)
+        pattern_counts(patterns, *self.records(self.solutions[0]), count)
+        first, used = (self.solutions[0] > 0).astype(np.int64), 1
 
-    def walk(self, claims: Exchange, idle: int) -> None:
-        """Refute claims by exchanges that begin at the last solution."""
-        self.take(claims.walk(self.solutions[-1], idle=idle, deadline=self.deadline))
+        def refute() -> bool:
+            nonlocal used
+            left = before = np.flatnonzero(~refuted)
+            for solution in self.solutions[used:]:
+                other = np.zeros(left.size, np.int64)
+                pattern_counts(patterns[left], *self.records(solution), other)
+                refuted[left] = other != count[left]
+                left = left[~refuted[left]]
+            used = len(self.solutions)
+            return left.size < before.size
+
+        def aim(rng: np.random.Generator, _: float) -> IntArray | None:
+            # min sum_g w_g y_g over the classes g of the first one, weights w at random
+            return None if refuted.all() else -first * rng.integers(1, 1001, first.size)
+
+        refute()
+        if look:
+            self._look(aim, refute)
+        return refuted
+
+    def _look(
+        self,
+        aim: Callable[[np.random.Generator, float], IntArray | None],
+        note: Callable[[], bool],
+    ) -> None:
+        """Look for solutions until some, one after another, told nothing new, or the aim is None.
+
+        An aim is for a share of what is open: for all of it at first, then for one at random.
+        """
+        rng, fruitless, share = np.random.default_rng(self.problem.seed), 0, 1.0
+        while fruitless < _FRUITLESS and not self.deadline.late:
+            objective = aim(rng, share)
+            if objective is None or self._search(objective, None) != "found":
+                return
+            fruitless, share = (0 if note() else fruitless + 1), _SHARE
 
     def _matched(self, patterns: CodeArray, classes: IntArray) -> tuple[BoolArray, BoolArray]:
         """Return of which classes some, and every, cell matches each pattern."""
@@ -226,34 +247,42 @@ class Decider:
         all_match: BoolArray = np.logical_and.reduceat(matched, first, axis=1)
         return any_match, all_match
 
-    def decide(
-        self, patterns: CodeArray, keys: IntArray, value: IntArray, status: NDArray[np.int8]
-    ) -> None:
+    def decide(self, patterns: CodeArray, value: IntArray, status: NDArray[np.int8]) -> None:
         """Decide which claims are the same in every solution, where ``status`` is undecided.
 
-        ``patterns`` (-1 for any value) match no unbound cell, ``keys`` are all different, and
-        ``value`` is the number of matching records of the first solution: no other value can be
-        that of every solution.
+        ``patterns`` (-1 for any value) match no unbound cell, and ``value`` is the number of
+        matching records of the first solution: no other value can be that of every solution.
         """
         left = np.flatnonzero(status == UNDECIDED)
         for part, any_match, all_match in self._parts(patterns, left):
             status[part[self._constant(any_match, all_match) == value[part]]] = VERIFIED
-        left = np.flatnonzero(status == UNDECIDED)
-        if not left.size or self.deadline.late:
-            return
-        claims = self.exchange(keys[left], idle=_LONG)
-        status[left[claims.settled]] = REFUTED
-        used = self._refute(patterns, value, status, 0)
-        for claim in left.tolist():
-            if status[claim] != UNDECIDED or self.deadline.late:
-                continue
-            self._settle(claim, patterns, value, status)
-            if len(self.solutions) > used:
+        used, sign = self._refute(patterns, value, status, 0), 1
+
+        def note() -> bool:
+            nonlocal used, sign
+            before = np.count_nonzero(status == UNDECIDED)
+            used, sign = self._refute(patterns, value, status, used), -sign
+            return bool(np.count_nonzero(status == UNDECIDED) < before)
+
+        # Solutions with few, or many, records of many open claims refute many of them at once.
+        self._look(
+            lambda rng, share: self._sum(patterns, status == UNDECIDED, rng, share, -sign), note
+        )
+        for claim in np.flatnonzero(status == UNDECIDED).tolist():
+            if status[claim] == UNDECIDED and not self.deadline.late:
+                self._settle(claim, patterns, value, status)
                 used = self._refute(patterns, value, status, used)
-                claims.settled |= status[left] != UNDECIDED
-                before = claims.settled.copy()
-                self.walk(claims, _BRIEF)
-                status[left[claims.settled & ~before]] = REFUTED
+
+    def _sum(
+        self, patterns: CodeArray, chosen: BoolArray, rng: np.random.Generator, share: float,
+        sign: int,
+    ) -> IntArray | None:  # fmt: skip
+        """Return the sum of records that a share of some patterns match, by its sign; or None."""
+        left = np.flatnonzero(chosen)
+        total = np.zeros(self.model.low.size, np.int64)
+        for _, any_match, all_match in self._parts(patterns, left[rng.random(left.size) <= share]):
+            total += (any_match if sign > 0 else all_match).sum(axis=0)
+        return sign * total if left.size else None
 
     def _parts(
         self, patterns: CodeArray, chosen: IntArray
@@ -349,19 +378,17 @@ class Decider:
 
     def _few(self, patterns: CodeArray, solution: CountEnds, used: int) -> int:
         """Look for solutions with few records of many open patterns, in place."""
-        rng, fruitless, share = np.random.default_rng(self.problem.seed), 0, 1.0
-        while fruitless < _FRUITLESS and not self.deadline.late:
-            left = np.flatnonzero(solution.least > solution.low)
-            # min sum_s y_s over some claims s that are open: one solution refutes many of them.
-            objective = np.zeros(self.model.low.size, np.int64)
-            for _, _, all_match in self._parts(patterns, left[rng.random(left.size) <= share]):
-                objective += all_match.sum(axis=0)
-            if not left.size or self._search(-objective, None) != "found":
-                break
+
+        def note() -> bool:
+            nonlocal used
             was = solution.least.copy()
             used = self._reach(patterns, solution, used)
-            new = bool((solution.least < was).any())
-            fruitless, share = (0 if new else fruitless + 1), _SHARE
+            return bool((solution.least < was).any())
+
+        self._look(
+            lambda rng, share: self._sum(patterns, solution.least > solution.low, rng, share, -1),
+            note,
+        )
         return used
 
     def _reach(self, patterns: CodeArray, bounds: CountEnds, used: int) -> int:
@@ -555,7 +582,6 @@ class _Claimed:
     """Claims, how much they say, and how many records of one solution each describes."""
 
     patterns: CodeArray
-    key: IntArray
     size: IntArray
     needed: IntArray
     value: IntArray
@@ -576,15 +602,14 @@ def _candidates(problem: ClaimProblem, records: WeightedRows) -> _Claimed:
     patterns[:, sets.columns] = np.where(member[column], rows[row][:, sets.columns], -1)
     value = np.zeros(keys.size, np.int64)
     np.add.at(value, number.ravel(), np.repeat(times, sets.bits.size))
-    return _Claimed(patterns, keys, size[row, column], needed[row, column], value, value)
+    return _Claimed(patterns, size[row, column], needed[row, column], value, value)
 
 
 def _target_claims(problem: ClaimProblem, records: WeightedRows, targets: AskedClaims) -> _Claimed:
     patterns, multiplicity, _ = targets
-    key = (patterns[:, problem.sets.columns].astype(np.int64) + 1) @ problem.radix
     value = np.zeros(len(patterns), np.int64)
     pattern_counts(patterns, *records.unique(), value)
-    return _Claimed(patterns, key, *_universal_sizes(problem, patterns), value, multiplicity)
+    return _Claimed(patterns, *_universal_sizes(problem, patterns), value, multiplicity)
 
 
 def _universal_sizes(problem: ClaimProblem, patterns: CodeArray) -> tuple[IntArray, IntArray]:
@@ -609,11 +634,9 @@ def _decided(
     """Decide claims and say what tables state themselves."""
     space, patterns, value = problem.space, claimed.patterns, claimed.value
     decision = np.where(value == claimed.multiplicity, UNDECIDED, REFUTED).astype(np.int64)
-    # Data sets refute claims: those found, and many more one exchange apart.
+    # Data sets refute claims: those found, and some that are as far from the first as can be.
     decision[_without_limit(space, system, patterns)] = REFUTED
-    keys, group = np.unique(claimed.key, return_inverse=True)
-    refuted = decider.exchange(keys, idle=_BRIEF if problem.verify else None).settled
-    decision[refuted[group]] = REFUTED
+    decision[decider.differ(patterns, look=problem.verify)] = REFUTED
     open_ = np.flatnonzero(decision == UNDECIDED)
     number, first, size = supports(
         space.codes[system.place.cells], space.eligible[system.place.cells], patterns[open_]
@@ -621,7 +644,7 @@ def _decided(
     first = open_[first]
     if problem.verify:
         status = np.full(first.size, UNDECIDED, np.int8)
-        decider.decide(patterns[first], claimed.key[first], value[first], status)
+        decider.decide(patterns[first], value[first], status)
         decision[open_] = status[number]
     alive = decision[open_] != REFUTED
     local = np.zeros(len(patterns), np.bool_)

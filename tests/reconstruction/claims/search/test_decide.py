@@ -11,11 +11,7 @@ from bayesrisk import datasets as samples, tabulate
 from bayesrisk.constraints import highs as _highs, highs as _sifting, solvers as model
 from bayesrisk.constraints.solvers import make_solver
 from bayesrisk.reconstruction import find_claims
-from bayesrisk.reconstruction.claims.search import (
-    decide as _decide,
-    decide as _study,
-    exchange as _exchange,
-)
+from bayesrisk.reconstruction.claims.search import decide as _decide, decide as _study
 from bayesrisk.tables import Workload
 
 DHC = Workload.named("household-dhc")
@@ -75,7 +71,6 @@ def test_no_stage_begins_after_the_end(fifty, monkeypatch):
                     patch.setattr(solver, "set_time_limit", limited)
                 patch.setattr(_study, "block_system", clock.stage(_study.block_system))
                 patch.setattr(_decide, "row_basis", clock.stage(_decide.row_basis))
-                patch.setattr(_exchange, "_exchange", clock.stage(_exchange._exchange))
                 decide = clock.stage(_decide.RowBasis.totals)
                 patch.setattr(_decide.RowBasis, "totals", lambda *a, decide=decide: decide(*a))
                 found = find_claims(tables, time_limit=limit, solver=Solver(clock))
@@ -83,7 +78,7 @@ def test_no_stage_begins_after_the_end(fifty, monkeypatch):
             assert clock.now <= limit + 1 or limit == 10_000
             kinds |= {name for _, name in clock.began}
             endings.add(found.blocks["status"].iloc[0])
-    assert kinds == {"set_time_limit", "block_system", "row_basis", "_exchange", "totals", "solve"}
+    assert kinds == {"set_time_limit", "block_system", "row_basis", "totals", "solve"}
     assert endings == {"unknown", "undecided", "decided"}
 
 

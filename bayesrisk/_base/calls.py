@@ -1,0 +1,146 @@
+"""Errors of calls of public functions: which argument was meant, and what to write."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from itertools import accumulate
+from typing import Any
+
+from bayesrisk.exceptions import ArgumentTypeError, did_you_mean
+
+#: What is given under a name that a function lacks: the arguments that it may have instead, and
+#: how each is made; the name alone where the value is the same.
+_MEANT: Mapping[str, Mapping[str, str]] = {
+    "epsilon": {
+        "rho": "rho=bayesrisk.accounting.epsilon_to_rho({value}, delta=1e-10)",
+        "sigma2": "sigma2=bayesrisk.accounting.sigma2_from_rho("
+        "bayesrisk.accounting.epsilon_to_rho({value}, delta=1e-10))",
+    },
+    "rho": {"sigma2": "sigma2=bayesrisk.accounting.sigma2_from_rho({value})"},
+    "sigma": {
+        "sigma2": "sigma2=sigma**2, the variance",
+        "rho": "rho=1 / (2 * sigma**2), where a record changes a count by 1",
+    },
+    "variance": {
+        "sigma2": "",
+        "rho": "rho=1 / (2 * variance), where a record changes a count by 1",
+    },
+    "protection": {"protections": 'protections=["{value}"]', "mechanism": ""},
+    "mechanism": {"protection": "", "protections": 'protections=["{value}"]'},
+    "sensitive": {"secret": ""},
+    "target": {"secret": "", "limit": ""},
+    "risk": {"limit": ""},
+    "percent": {"rate": "rate=0.05 for 5 %"},
+}
+_ALIKE = {
+    **dict.fromkeys(("eps", "privacy_budget", "budget"), "epsilon"),
+    **dict.fromkeys(("std", "scale", "sd"), "sigma"),
+    **dict.fromkeys(("var", "sigma_squared"), "variance"),
+    **dict.fromkeys(("target_risk", "max_risk"), "risk"),
+    **dict.fromkeys(("percentage", "share"), "percent"),
+}
+_SHOWN = 12  # names of arguments in a message
+
+_answering: dict[Callable[..., Any], Callable[..., Any]] = {}
+_explained: set[type] = set()
+
+
+def answering(value: Any) -> Any:
+    """Return a public object whose calls say what to write.
+
+    A function is replaced in its module and the packages around it, so that it is one object; of
+    a class what makes its instances is.
+    """
+    if inspect.isfunction(value):
+        if value not in _answering:
+            call = _answering[value] = _wrapped(value)
+            _answering[call] = call
+            places, name = accumulate(call.__module__.split("."), "{}.{}".format), call.__name__
+            for names in (vars(sys.modules[place]) for place in places if place in sys.modules):
+                if names.get(name) is value:
+                    names[name] = call
+        return _answering[value]
+    if inspect.isclass(value) and value.__module__.startswith("bayesrisk."):
+        _explain(value)
+    return value
+
+
+def _explain(owner: type) -> None:
+    """Replace the initialiser and the named constructors of a class, once."""
+    if owner in _explained or issubclass(owner, BaseException):
+        return
+    if getattr(owner, "_is_protocol", False):
+        return
+    _explained.add(owner)
+    for name, value in list(vars(owner).items()):
+        if name == "__init__" and inspect.isfunction(value):
+            setattr(owner, name, _wrapped(value, 1))
+        elif isinstance(value, classmethod) and not name.startswith("_"):
+            setattr(owner, name, classmethod(_wrapped(value.__func__, 1)))
+
+
+def _wrapped(function: Callable[..., Any], hidden: int = 0) -> Callable[..., Any]:
+    """Return a function that explains wrong calls; ``hidden`` first arguments nobody gives."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            if (fault := _fault(function, hidden, args, kwargs)) is None:
+                raise
+        raise fault
+
+    return call
+
+
+def _fault(
+    function: Callable[..., Any], hidden: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> ArgumentTypeError | None:
+    """Return the error of a call that does not fit its signature; None where it fits."""
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        pass
+    else:
+        return None
+    every, args = list(signature.parameters.values())[hidden:], args[hidden:]
+    title = function.__qualname__.removesuffix(".__init__")
+    named = [one for one in every if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    names = [one.name for one in named]
+    placed = [one.name for one in named if one.kind is not one.KEYWORD_ONLY]
+    listed = ", ".join(names[:_SHOWN]) + ", ..." * (len(names) > _SHOWN) if names else "none"
+    options = any(one.kind is one.VAR_KEYWORD for one in every)
+    for name, value in kwargs.items():
+        if name not in names and not options:
+            return ArgumentTypeError(
+                name, f"is no argument of {title}, which takes {listed}", got=value,
+                advice=meant(name, value, names) or did_you_mean(name, names),
+            )  # fmt: skip
+    if len(args) > len(placed) and not any(one.kind is one.VAR_POSITIONAL for one in every):
+        first = [*placed, *(n for n in names if n not in placed and n not in kwargs)][: len(args)]
+        return ArgumentTypeError(
+            f"{title} takes {len(placed) or 'no'} argument{'s' * (len(placed) != 1)} without a "
+            f"name, got {len(args)}: write {title}({', '.join(f'{n}=...' for n in first)})"
+        )
+    present = {*placed[: len(args)], *kwargs}
+    missing = [one.name for one in named if one.default is one.empty and one.name not in present]
+    for name in missing:
+        extra = [other for other in kwargs if other not in names]
+        near = next((o for o in extra if meant(o, None, [name]) or did_you_mean(o, [name])), None)
+        if near is not None:
+            return ArgumentTypeError(f"{title} needs {name}: write it for {near}")
+    if not missing:  # an argument twice, say
+        return None
+    call = ", ".join(f"{name}=..." for name in missing)
+    return ArgumentTypeError(f"{title} needs {' and '.join(missing)}: write {title}(..., {call})")
+
+
+def meant(name: str, value: object, names: list[str]) -> str:
+    """Return advice about an argument that other functions call so, empty where there is none."""
+    ways = _MEANT.get(_ALIKE.get(name, name), {})
+    way = next((text or f"{other}=..." for other, text in ways.items() if other in names), "")
+    word = repr(value) if isinstance(value, (int, float)) else str(value or name.upper())
+    return way and f": write {way.replace('{value}', word)}"

@@ -1,0 +1,176 @@
+"""Numbers that are no counts: codes, periods, and what is the same in all rows of each label."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.tables.reading.sheet import PATH
+from bayesrisk.tables.reading.texts import WHOLE, key, number_range, total_word
+
+_OTHERS = re.compile(
+    r"pop( (cnt|count|size))?|"
+    r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
+    r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
+    r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|change|"
+    r"difference|moe|margin of error|standard error|ci|"
+    r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|"
+    r"((total|all|occupied|private|number|no|of) )*households?( (count|number|total))?"
+)
+#: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
+_SAME = 10
+_MANY = 20  # rows whose counts are not all near 2,000
+_FEW = 16  # rows with the number of their label for each that has another
+_YEAR = re.compile(r"(19|20)\d\d\b")
+_CODE = re.compile(r"\b(id|codes?|no|nr|num|number|nummer)\b")
+_NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
+
+
+_IDENTIFIER = re.compile(
+    r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
+    r"postcode)( \d+)?( .*)?"
+)
+_MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
+_PERIOD = re.compile(
+    r"years? (ended|ending|to)\b.*|((calendar|civil|financial|fiscal|academic|school|tax|survey|"
+    r"census|reference|reporting|report|data|start|end|base|epi|epidemiological|iso|mmwr|week|"
+    r"month|quarter|mid) )*(years?|date|periods?|time ?(period|frame)?|month|quarter|week|jahr|"
+    r"monat|woche|kw|année|annee|mois|semaine|jaar|maand|år|vecka|ano|año|mes|semana)( id)?"
+)
+#: Other words before those: counts of a first year, or a year that is written out.
+_SOME_PERIOD = re.compile(r"[a-z ]+ (years?|date|period|month|quarter|week)( id)?")
+
+
+def is_identifier(head: str) -> bool:
+    """Return whether a heading says that its column holds codes."""
+    lowest = head.rpartition(PATH)[2]  # "ID and name!!Alba", where those above are of several
+    return _IDENTIFIER.fullmatch(_words(lowest)) is not None and not _MEMBER.search(lowest)
+
+
+def is_measure(head: str, heads: Sequence[str]) -> bool:
+    """Return whether a heading is of a measure of something else than records that are counted.
+
+    "SE" is a standard error by itself, or beside a column that it may be of.
+    """
+    error = re.sub(r"\W*\bse\b\W*", " ", head).strip(" ()")
+    if error != head.strip(" ()") and (not error or error in heads):
+        return True
+    return (
+        _OTHERS.fullmatch(re.sub(r"(?<=[a-z])\d$", "", head)) is not None
+    )  # "Population2": a note
+
+
+def is_period(head: str, texts: Sequence[str]) -> bool:
+    """Return whether a heading and the texts of its column are of periods.
+
+    In many rows that are all of few years no heading needs to say so.
+    """
+    numbers = [int(t) for t in texts if re.fullmatch(r"\d{1,9}", t)]
+    if _PERIOD.fullmatch(head) and all(map(_may_be_period, numbers)):
+        return True
+    if len(texts) >= _MANY > len({*texts}) * 2 and all(map(_YEAR.match, texts)):
+        return True
+    dates = numbers and len(numbers) == len(texts) and all(map(_is_written_out, numbers))
+    return bool(dates) and (not head or _SOME_PERIOD.fullmatch(head) is not None)
+
+
+def _may_be_period(number: int) -> bool:
+    """Return whether a number may be a month, a week, a year, or a date as a number."""
+    return number <= 53 or 1000 <= number < 3000 or number > 9999
+
+
+def _is_written_out(number: int) -> bool:
+    """Return whether a number is a year, a year and a month, or a day as one number."""
+    return 1800 < number < 2100 or 180001 <= number <= 210012 or 18000101 <= number <= 21001231
+
+
+def _words(head: str) -> str:
+    """Return the words of a heading without signs between them: "Kommune_(id)" as kommune id."""
+    parted = re.sub(r"(?<=[a-zà-ÿ])(?=[A-Z])", " ", head)
+    return " ".join(re.sub(r"[^\w%#]+", " ", key(parted)).split())
+
+
+def attributes(
+    columns: Sequence[Sequence[str]], heads: Sequence[str], numeric: Sequence[int],
+    labels: Sequence[int],
+) -> dict[int, str]:  # fmt: skip
+    """Return of columns of numbers that belong to labels, and count nothing, what they are.
+
+    The numbers are the same in all rows of each label, in so many rows that counts would differ.
+    """
+    codes = {j: _coded(columns[j]) for j in labels}
+    groups = [("", np.zeros(len(columns[0]), np.int64))]
+    groups += [(f"one of each {heads[j]!r}", codes[j]) for j in labels]
+    groups += [(f"one for all of {heads[k]!r}", g) for k, g in _without_one(codes)]
+    totals = np.zeros(len(columns[0]), np.bool_)
+    for j in labels:
+        totals |= [total_word(text) == 2 for text in columns[j]]
+    results = {}
+    for i in numeric:
+        numbers = {t: n[0] for t in {*columns[i]} if WHOLE.fullmatch(t) and (n := number_range(t))}
+        plain = np.array([text in numbers for text in columns[i]])
+        if not numbers or not (plain | totals).all():  # counts are withheld, codes are not
+            continue
+        texts = [t for t, keep in zip(columns[i], plain, strict=True) if keep]
+        column = _coded(texts)
+        # What all are a multiple of may be a base of rounding; one number alone is not of itself.
+        base = math.gcd(*numbers.values(), *([1000] if len(numbers) == 1 else [])) or 1
+        # A count near n is the same again in one case of sqrt(n) or fewer.
+        bits = np.array([math.log2(max(numbers[t] // base, 1)) / 2 for t in texts])
+        for title, group in groups:
+            inside = group[plain]
+            always = bool(title) or len(numbers) == 1
+            if always and _repeated(column, inside, bits) >= _SAME:
+                results[i] = title or f"always {texts[0]!r}"
+                break
+        named = [j for j in labels if _names(heads[i], heads[j])]
+        for j in named:
+            if _follows(column, codes[j][plain]):
+                results.setdefault(i, f"a code of {heads[j]!r}")
+    return results
+
+
+def _coded(texts: Sequence[str]) -> IntArray:
+    return np.asarray(pd.factorize(np.array(texts, dtype=object))[0], np.int64)
+
+
+def _firsts(column: IntArray, group: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the first row of the group of each row, and what a column has there."""
+    rows = np.arange(len(group))
+    first = np.zeros(int(group.max(initial=0)) + 1, np.int64)
+    first[group[::-1]] = rows[::-1]
+    return first[group], column[first[group]]
+
+
+def _follows(column: IntArray, group: IntArray) -> bool:
+    """Return whether rows of each group have the same number of a column."""
+    return bool((_firsts(column, group)[1] == column).all())
+
+
+def _repeated(column: IntArray, group: IntArray, bits: FloatArray) -> float:
+    """Return the bits of numbers that stand in their group already, 0 where many others do."""
+    first, number = _firsts(column, group)
+    repeats = (number == column) & (first < np.arange(len(group))) & (bits > 0)
+    few = _FEW * int((number != column).sum()) <= int(repeats.sum())  # two places of one name
+    return float(bits[repeats].sum()) if few else 0.0
+
+
+def _without_one(codes: dict[int, IntArray]) -> Iterator[tuple[int, IntArray]]:
+    """Yield groups of rows that differ in one column of labels, and in those that follow it."""
+    for k, one in codes.items():
+        rest = [c for j, c in codes.items() if j != k and not _follows(c, one)]
+        if len(rest) > 1:
+            group = rest[0]
+            for c in rest[1:]:
+                group = np.unique(group * (c.max() + 1) + c, return_inverse=True)[1].ravel()
+            yield k, group
+
+
+def _names(head: str, other: str) -> bool:
+    """Return whether a heading is of the codes of another one: "Ward no" beside "Ward"."""
+    code, name = _words(head), _words(other)
+    base = " ".join(_CODE.sub("", code).split())
+    return base == " ".join(_NAME.sub("", name).split()) != "" and (base, base) != (code, name)

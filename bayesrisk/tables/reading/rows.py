@@ -1,0 +1,64 @@
+"""Rows of a sheet before its columns have roles: those that count nobody, and blank labels."""
+
+import itertools
+import re
+from collections.abc import Sequence
+
+from bayesrisk.tables.reading.sheet import Sheet
+from bayesrisk.tables.reading.texts import DECIMAL, NEGATIVE, key, says_number
+
+_NO_COUNT = re.compile(
+    r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
+    r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
+    r"purchasing power|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
+    r"per capita)\b).*"
+)
+_CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
+
+
+def says_no_count(head: str) -> bool:
+    """Return whether a heading is of shares, rates and other numbers that count nobody."""
+    return _NO_COUNT.fullmatch(head) is not None
+
+
+def counting_rows(sheet: Sheet) -> Sheet:
+    """Return a sheet without rows of percentages, rates and other numbers that count nobody.
+
+    Such a row has a label that says so, of which some row has a number with decimals.
+    """
+    texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
+    changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
+    labels = {
+        text
+        for _, row in sheet.rows
+        if not changed.isdisjoint(row)
+        for text in row
+        if any(map(str.isalpha, text))
+        and not text[0].isdigit()
+        and (_NO_COUNT.fullmatch(key(text)) or _CHANGE.fullmatch(key(text)))
+    }
+    rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
+    if not labels or not rows:
+        return sheet
+    left = [(i, f"{', '.join(row)[:40]}…", "no count") for i, row in sheet.rows if labels & {*row}]
+    return sheet._replace(rows=rows, left=[*sheet.left, *left])
+
+
+def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
+    """Return whether blanks begin rows, and only the labels above them tell rows apart."""
+    labels = [c for c in columns if c and c[0] and 2 * sum(map(says_number, c)) < len(c)]
+    rows = list(zip(*labels, strict=True))
+    empty = [[not text for text in row] for row in rows]
+    if not any(map(any, empty)) or any(sorted(e, reverse=True) != e or all(e) for e in empty):
+        return False
+    repeated = {*zip(*map(filled, labels), strict=True)}
+    return len({*rows}) < len(repeated) == len(rows)
+
+
+def filled(column: Sequence[str]) -> list[str]:
+    """Return the texts of a column with those above where it is blank."""
+    texts, above = list[str](), ""
+    for text in column:
+        above = text or above
+        texts.append(above)
+    return texts
