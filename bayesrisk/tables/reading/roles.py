@@ -92,7 +92,7 @@ class SheetColumns:
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
-        sheets = sheets if len(sheets) > 1 else [sheet]
+        sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
         self.fixed = {
             i: all(head in map(key, s.heads) for s in sheets)
             and _constant(row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
@@ -323,8 +323,8 @@ class SheetColumns:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
         codes = [m for h in self.sheet.heads if (m := _SURVEY.fullmatch(h))]
         pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
-        rough = any(_UNRELIABLE.search(text) for _, text, _ in self.sheet.left)
-        if not choices and (pairs or rough or any(map(_MARGIN.fullmatch, self.sheet.heads))):
+        pairs |= {text for _, text, _ in self.sheet.left if _UNRELIABLE.search(text)}
+        if not choices and (pairs or any(map(_MARGIN.fullmatch, self.sheet.heads))):
             raise DataError(
                 f"{self.sheet.name}: must hold counts, got estimates of a survey with margins of "
                 "error: they are weighted, and no range holds the true count for certain; "
@@ -478,10 +478,8 @@ class SheetColumns:
 
     def _keep_apart(
         self,
-        names: dict[int, str],
-        counts: Mapping[int, dict[str, str]],
-        choices: Mapping[int, str],
-    ) -> None:
+        names: dict[int, str], counts: Mapping[int, dict[str, str]], choices: Mapping[int, str],
+    ) -> None:  # fmt: skip
         """Refuse rows of the same labels with other counts, which nothing tells apart."""
         every = list(zip(*(self.columns[i] for i in names), strict=True))
         if len({*every}) == len(self.sheet.rows):
