@@ -6,6 +6,7 @@ its folder: they are there whatever the installation says.  Foreign code runs be
 names what fails there.
 """
 
+import contextlib
 import copyreg
 import functools
 import inspect
@@ -83,6 +84,8 @@ class Registry(Generic[T]):
                 pass  # a factory without a signature checks for itself
             else:
                 check_names(self.kind, name, signature, arguments, parameters)
+                if name not in self.builtin:
+                    parameters = _typed(signature, parameters)
             plugin = factory(*arguments, **parameters)
             follows = isinstance(plugin, self._protocol)
         if not follows:
@@ -256,6 +259,21 @@ def _walled(
         return value
 
     return call
+
+
+def _typed(signature: inspect.Signature, parameters: Mapping[str, object]) -> dict[str, object]:
+    """Return parameters, with decimals of a recipe as numbers where a factory asks for a float."""
+    typed = dict(parameters)
+    for name, value in parameters.items():
+        parameter = signature.parameters.get(name)
+        if (
+            isinstance(value, str)
+            and parameter is not None
+            and parameter.annotation in (float, "float")
+        ):
+            with contextlib.suppress(ValueError):
+                typed[name] = float(value)
+    return typed
 
 
 def check_names(

@@ -411,12 +411,13 @@ def save_figure(figure: Drawn, stem: str | Path, *, private: bool = False) -> li
     figure : matplotlib.axes.Axes, array of them, or matplotlib.figure.Figure
         What a plot function returned: the whole figure is written.
     stem : path-like
-        Path without its ending; the folder must exist.
+        Path; an ending ``.png`` or ``.svg`` is left out, and the folder must exist.
     private : bool, default False
         Whether only the owner may read the files.
     """
     whole, start = _whole(figure, "figure"), check.path(stem, "stem")
     check.flag(private, "private")
+    start = start.with_suffix("") if start.suffix in (".png", ".svg") else start
     png, svg = Path(f"{start}.png"), Path(f"{start}.svg")
     with style(), _laid_out(whole):
         with disk.whole_file(png, private=private) as stream:

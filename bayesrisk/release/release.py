@@ -299,6 +299,13 @@ def _chance_words(release: Release) -> str:
     return f"{sampler}, from entropy of the operating system that is kept nowhere."
 
 
+def _setting_words(value: object) -> str:
+    """Return a parameter in words: the shares of levels and tables in brackets."""
+    if not isinstance(value, Mapping):
+        return str(value)
+    return f"({', '.join(f'{name} {_setting_words(part)}' for name, part in value.items())})"
+
+
 def _readme(release: Release, files: Mapping[str, str]) -> str:
     """Return the text that lies beside a release; ``files`` has its tables by their files."""
     tables, spec = release.tables, release.spec
@@ -311,7 +318,10 @@ def _readme(release: Release, files: Mapping[str, str]) -> str:
         for wanted in (True, False)
     )
     places = ", ".join(f"{len(codes):,} at {level}" for level, codes in tables.geoids.items())
-    settings = ", ".join(f"{name} {value}" for name, value in spec.parameters.items())
+    settings = ", ".join(f"{n} {_setting_words(v)}" for n, v in spec.parameters.items())
+    below = any(counts.min() < 0 for counts in tables.counts.values() if counts.nnz)
+    if any(law.random for law in spec.tables.values()):
+        other.append(f"  Tables need not add up{', and counts may be below 0' if below else ''}.")
     parts = {
         "A release of protected tables": [
             *["Made up: none of these people exists."] * tables.made_up

@@ -177,6 +177,18 @@ def test_arguments_are_checked_before_anything_is_made(runners):
         runners.make("mine", speed=1)
 
 
+class Dropping(Runs):
+    def __init__(self, drop: float = 0.5, name: str = "", share=0):
+        self.drop, self.name, self.share = drop, name, share
+
+
+def test_decimals_of_a_recipe_are_numbers_where_a_plug_in_asks_for_them(runners):
+    runners.register("dropping", Dropping)
+    made = runners.make("dropping", drop="0.25", name="0.25", share="0.25")
+    assert (made.drop, made.name, made.share) == (0.25, "0.25", "0.25")
+    assert runners.make("dropping", drop="half").drop == "half"  # which the plug-in may refuse
+
+
 def test_a_solver_of_another_package_is_chosen_by_name(points):
     class Guess:
         name = "guess"

@@ -270,7 +270,6 @@ def test_limits_of_parts_are_of_one_table_however_many_there_are():
     assert tables[20] == tables[60] < 12
     for part in parts.values():
         tables_ = br.tables.PublishedTables(*part)
-        (level,) = tables_.geoids
         limits = [k for k, law in tables_.laws.items() if law.kind == "limits"]
         assert limits
         for key in limits:

@@ -200,3 +200,9 @@ def test_a_figure_is_as_it_was_and_gives_the_same_picture_again(tmp_path, layout
     assert figure.dpi == dpi
     assert isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine) == (layout is not None)
     assert plotting.save_figure(figure, tmp_path / "again")[0].read_bytes() == first
+
+
+@pytest.mark.parametrize("ending", ["", ".png", ".svg"])
+def test_an_ending_is_not_written_twice(frame, ending, tmp_path):
+    files = plotting.save_figure(plotting.plot_risk(frame), tmp_path / f"figure.1{ending}")
+    assert [file.name for file in files] == ["figure.1.png", "figure.1.svg"]

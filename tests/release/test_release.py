@@ -325,3 +325,18 @@ def test_a_release_is_checked(released):
         Release(released.spec, {})
     with pytest.raises(ArgumentError, match="must be finite"):
         Release(released.spec, released.tables, {"rate": float("inf")})
+
+
+@pytest.mark.parametrize(
+    ("recipe", "below"),
+    [("discrete-gaussian:rho=0.01,sensitivity=change-one", True), ("swapping:rate=0.1", False)],
+)
+def test_who_receives_a_release_reads_that_counts_may_be_below_0(recipe, below, tmp_path):
+    workload = people_workload(SEX, AGES, levels=("county", "block"))
+    if recipe.startswith("swapping"):
+        recipe += ',swap_key=["sex"],unique_by=["sex"],within=county,unique_within=county'
+    release = make_mechanism(recipe).release(population(0), workload=workload, rng=5)
+    assert below == any(counts.min() < 0 for counts in release.tables.counts.values())
+    text = (release.write(tmp_path / "out") / "README.txt").read_text()
+    assert ("below 0" in text) == below
+    assert "{" not in text

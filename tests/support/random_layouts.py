@@ -208,7 +208,20 @@ def random_layout(seed):
             made, [n for n in here if n not in wide], wide, order, cell, unit, several, rng
         )
         made.files[f"table{number}.csv"] = text_of
+    _stack(made, np.random.default_rng([seed, 1]))  # apart, so that all else is as it was
     return made
+
+
+def _stack(made, rng):
+    """Write another table, of other people, below that of a file."""
+    for name, text in made.files.items():
+        if not name.endswith(".csv") or rng.random() > 0.15:
+            continue
+        mark = max(",;\t", key=text.count)
+        title = [[], ["Table 2: of beds"]][int(rng.integers(2))]
+        heads, rows = ["Ward", "Beds", "Chairs"], [["I", "3", "14"], ["II", "5", "9"]]
+        lines = [[], title, heads, *rows] if title or rng.random() < 0.5 else [[], heads, *rows]
+        made.files[name] = text + "".join(mark.join(line) + "\n" for line in lines)
 
 
 def _ordered(who, tree, total, rng):

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 import bayesrisk as br
-from bayesrisk._base.display import spoken
 from bayesrisk.cli.command import renamed
 from bayesrisk.cli.data import data_path, load_schema, made_up_mark, record_path
 from bayesrisk.cli.options import (
@@ -163,6 +162,8 @@ class _Progress:
     def __call__(self, tried: int, left: int, seconds: float) -> None:
         if tried == 1:
             self._first = left
+            from bayesrisk._base.display import spoken  # loads NumPy
+
             say(f"plan: the first setting took {spoken(seconds)}; up to {left:,} more settings, "
                 "most of which go unseen with others")  # fmt: skip
         elif seconds >= self._next and left:
@@ -181,6 +182,8 @@ def time_left(tried: int, left: int, first: int, seconds: float) -> str:
     Each look leaves a share of the settings open.  If this share stays what it has been on average,
     one setting is left after log(left) / log(first / left) times as many looks as were needed.
     """
+    from bayesrisk._base.display import spoken  # loads NumPy
+
     looks = left if left >= first else min(left, tried * math.log(left) / math.log(first / left))
     return spoken(looks * seconds / tried)
 

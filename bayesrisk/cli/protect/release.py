@@ -13,7 +13,6 @@ import typer
 import bayesrisk as br
 from bayesrisk._base import disk
 from bayesrisk._base.disk.text import IN_PIECES
-from bayesrisk._base.display import spoken
 from bayesrisk.cli.command import advised, renamed
 from bayesrisk.cli.data import MICRODATA, data_path, is_tables, made_up_mark
 from bayesrisk.cli.options import (
@@ -229,6 +228,8 @@ def _whole(request: _Request, output: Path, runner: RunOptions) -> None:
 
             seconds = release_seconds(request.protection, data, request.workload, rng=request.seed)
             if seconds:
+                from bayesrisk._base.display import spoken  # loads NumPy
+
                 say(f"release: {spoken(seconds)}")
         listing = {} if request.places is None else {"places": request.places}
         with renamed({"places": "--places"}):

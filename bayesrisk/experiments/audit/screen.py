@@ -163,6 +163,9 @@ def _called(name: str) -> str:
 
 # The sentence in front.
 
+#: Fewer people than these say nothing of others, where most are left out.
+_ENOUGH = 10
+
 
 def lead(screen: Screen) -> str:
     """Return the sentences in front: what surely differs, and the price of it."""
@@ -175,7 +178,15 @@ def lead(screen: Screen) -> str:
 
 def _finding(screen: Screen) -> str:
     """Return sentences on what surely differs, and on how many people are left out."""
-    text, left = capital(_difference(screen)), max(int(r["left_out"]) for r in screen.rows.values())
+    left = max(int(row["left_out"]) for row in screen.rows.values())
+    targets = min(int(row["targets"]) for row in screen.rows.values())
+    if targets < min(left, _ENOUGH):
+        people = "1 person has" if targets == 1 else f"{targets:,} people have"
+        return (
+            f"Too few people can be judged: of {targets + left:,} only {people} a posterior under "
+            "every protection"
+        )
+    text = capital(_difference(screen))
     if not left:
         return text
     more = (

@@ -482,7 +482,9 @@ def answer(
     if not finer.empty:
         text += f"; one step finer, {leak_words(finer.iloc[-1], limits)}"
     (error,) = frontier.loc[frontier["role"] == "chosen", "error"]
-    return f"{text}. The mean error of a count is {error:.2g}."
+    tables = sum(map(len, rules.values()))
+    mean = "of the tables' mean errors of a count" if tables > 1 else "error of a count"
+    return f"{text}. The mean {mean} is {error:.2g}."
 
 
 def blocked(settings: int, blocking: Mapping[str, float]) -> str:

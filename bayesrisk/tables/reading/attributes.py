@@ -8,15 +8,17 @@ import numpy as np
 import pandas as pd
 
 from bayesrisk._base.validation import FloatArray, IntArray
+from bayesrisk.tables.reading.sheet import PATH
 from bayesrisk.tables.reading.texts import WHOLE, key, number_range, total_word
 
 _OTHERS = re.compile(
     r"pop( (cnt|count|size))?|"
     r"([\w\-]+ )*population( (size|estimates?|at risk|served|base|denominator|\(?[\d-]{4,}\)?))*|"
     r"((land|water|total|surface) )?area( \W*(km.?|sq|square|ha|hectares|miles|acres)\b.*)?|"
-    r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|households?|change|"
+    r".*\b(persons? at risk|density|lat(itude)?|lon(gitude)?|change|"
     r"difference|moe|margin of error|standard error|ci|"
-    r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper"
+    r"(lower|upper)( \S+)* (bounds?|limits?|ci|cl|\d+ ?%.*))\b.*|lower|upper|"
+    r"((total|all|occupied|private|number|no|of) )*households?( (count|number|total))?"
 )
 #: So many bits say that equal numbers are no counts, which are equal by chance in one of 1,000.
 _SAME = 10
@@ -31,6 +33,7 @@ _IDENTIFIER = re.compile(
     r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
     r"postcode)( \d+)?( .*)?"
 )
+_MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
 _PERIOD = re.compile(
     r"years? (ended|ending|to)\b.*|((calendar|civil|financial|fiscal|academic|school|tax|survey|"
     r"census|reference|reporting|report|data|start|end|base|epi|epidemiological|iso|mmwr|week|"
@@ -43,7 +46,8 @@ _SOME_PERIOD = re.compile(r"[a-z ]+ (years?|date|period|month|quarter|week)( id)
 
 def is_identifier(head: str) -> bool:
     """Return whether a heading says that its column holds codes."""
-    return _IDENTIFIER.fullmatch(_words(head)) is not None
+    lowest = head.rpartition(PATH)[2]  # "ID and name!!Alba", where those above are of several
+    return _IDENTIFIER.fullmatch(_words(lowest)) is not None and not _MEMBER.search(lowest)
 
 
 def is_measure(head: str, heads: Sequence[str]) -> bool:

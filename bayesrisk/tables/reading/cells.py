@@ -14,6 +14,8 @@ from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import PATH, Sheet
 from bayesrisk.tables.reading.texts import POINTS, WHOLE, total_word
 
+_BLANK = "(blank)"  # the label of rows without one, where that is a label of its own
+
 
 class Cell(NamedTuple):
     """A published count: where it stands, the label of each variable, its text and its unit."""
@@ -58,14 +60,21 @@ class _SheetCells(SheetColumns):
                 labels = dict(zip(names.values(), every[position], strict=True))
             for column, name in names.items() if not labels else ():
                 label = self.columns[column][position]
-                if not label and (choices.get("blank") or any(total_word(t) == 2 for t in texts)):
+                total = choices.get("blank") or any(total_word(t) == 2 for t in texts)
+                if not label and choices.get("blank") == "label":
+                    label = _BLANK
+                elif not label and total:
                     label = "Total"
                 if not label:
                     cell = Cell(sheet.name, row, sheet.heads[column], labels, label)
-                    heads = [sheet.heads[i] for i in names if "" in self.row_counts[i]]
+                    left_out = [
+                        i for i, reason in self.reasons.items() if reason.startswith("blank")
+                    ]
+                    heads = [sheet.heads[i] for i in sorted([*names, *left_out])
+                             if "" in self.row_counts[i]]  # fmt: skip
                     ignored = " and ".join(f"columns.{head}=ignored" for head in heads)
                     raise cell.refuse(
-                        f"have a label (blank=above or blank=total explains it, {ignored} "
+                        f"have a label (blank=above, total or label explains it, {ignored} "
                         f"{'leaves the column' if len(heads) == 1 else 'leave the columns'} out)"
                     )
                 labels |= self._label(column, name, label)

@@ -14,7 +14,7 @@ from bayesrisk.tables.reading.texts import is_mark, says_number
 
 _UNPACKED, _NOTES = 2**28, 2**10
 #: Counts of all files together.
-MOST = 2**20
+MOST = 2**17
 FEWER = f"from 1 to {MOST} counts (give fewer rows, or columns.HEADING=ignored)"
 Grid = list[tuple[int, list[str]]]
 
@@ -135,16 +135,16 @@ def table_starts(grid: Grid) -> list[int]:
         if len(texts) - texts.count("") < 2:
             title, block = (position if title < 0 or block else title), []
             continue
-        again = counted > 1 and texts[1:] == top[1:] and texts[0] != top[0]  # such as years
+        repeated = counted > 1 and texts[1:] == top[1:] and texts[0] != top[0]  # such as years
         numbers = [j for j, text in enumerate(texts) if text and says_number(text)]
         top = top or texts
-        if again or not (numbers or all(map(is_mark, filter(None, texts[1:])))):
+        if repeated or not (numbers or all(map(is_mark, filter(None, texts[1:])))):
             block.append(position)
             continue
         if counted > 1 and block:
             head = [text.strip() for text in grid[block[-1]][1]]
             first = title if title >= 0 else block[0]
-            if _names(head, numbers, apart=gap or title >= 0) and (title >= 0 or head != top):
+            if _names(head, numbers, isolated=gap or title >= 0) and (title >= 0 or head != top):
                 going_on = title >= 0 and re.search(r"\bcont(inued|\.|'d)", grid[title][1][0])
                 starts += [] if going_on else [first]
                 top = head
@@ -154,9 +154,9 @@ def table_starts(grid: Grid) -> list[int]:
     return starts
 
 
-def _names(head: Sequence[str], numbers: Sequence[int], *, apart: bool) -> bool:
-    """Return whether texts are headings of numbers: words, different ones if not set apart."""
+def _names(head: Sequence[str], numbers: Sequence[int], *, isolated: bool) -> bool:
+    """Return whether texts are headings of numbers: words, different ones without a gap."""
     texts = [head[j] if j < len(head) else "" for j in numbers]
     if not texts or not all(texts):
         return False
-    return apart or (1 < len(texts) == len({*texts}) and not any(map(is_mark, texts)))
+    return isolated or (1 < len(texts) == len({*texts}) and not any(map(is_mark, texts)))

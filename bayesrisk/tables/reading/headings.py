@@ -132,6 +132,9 @@ def _distinct(
 
 def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
     """Return headings split at the separator that makes a tree or a crossing of them."""
+    ends = {head.rpartition("; ")[2] for head in heads.values()}
+    if len(ends) == 1 and all("; " in head for head in heads.values()):  # "; measures: Value"
+        return _parts({i: head.rpartition("; ")[0] for i, head in heads.items()})
     for mark in (PATH, " | ", ": ", "; ", ", "):
         parts = {i: [p.strip().rstrip(":") for p in head.split(mark)]
                  for i, head in heads.items()}  # fmt: skip
@@ -158,6 +161,7 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
 def _tree(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:
     """Return headings as paths of a tree, if what each is a part of has a column, too."""
     short = {i: p[:1] if p and total_word(p[0]) == 2 else p for i, p in parts.items()}
+    short = {i: p[:-1] if p[1:] and total_word(p[-1]) == 2 else p for i, p in short.items()}
     paths = [tuple(p) for p in short.values()]
     columns = {*paths}
     whole = all(p[:-1] in columns for p in paths if len(p) > 1)

@@ -83,13 +83,16 @@ def _pair(
         if inner in nesting.separate or _settled(inner, texts[inner].values(), rules):
             continue
         inside = codes[:, i] > 0
+        # Parts of a total, called so, are within no label, and stay in their variable.
+        called = [bool(SOME.match(texts[inner].get(k, ""))) for k in coded.spellings[inner]]
+        plain = ~np.array(called)[codes[:, i]]
         for o, outer in enumerate(names):
-            # Parts of a total, called so, are within no label, and stay in their variable.
-            called = [bool(SOME.match(texts[inner].get(k, ""))) for k in coded.spellings[inner]]
-            below = inside & ((codes[:, o] > 0) | ~np.array(called)[codes[:, i]])
+            below = inside & ((codes[:, o] > 0) | plain)
             if o == i or outer in nesting.separate or not codes[below, o].all() or not below.any():
                 continue
-            pairs = np.unique(codes[below][:, [o, i]], axis=0)
+            size = len(coded.spellings[inner])  # a pair of labels is one number
+            flat = np.unique(codes[below, o] * size + codes[below, i])
+            pairs = np.stack(np.divmod(flat, size), axis=1)
             whole = np.unique(codes[~below, o])  # labels that have a count of all their parts
             if len(pairs) > len(np.unique(pairs[:, 1])) or not np.isin(pairs[:, 0], whole).all():
                 continue

@@ -239,6 +239,10 @@ def _limits(
     called so ("of which") of all.
     """
     separate = [name for name, one in variables_.items() if one.separate]
+    texts = {name: variables_[name].first.values() for name in separate}
+    inside = [n for n, x in texts.items() if n in nesting.outer or any(map(SOME.match, x))]
+    if not inside:
+        return
     places, stated = set[tuple[str, ...]](), dict[frozenset[tuple[str, str]], int]()
     # By a variable and its label, or by "" for all: each variable of parts, and the parts.
     wholes: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
@@ -248,7 +252,7 @@ def _limits(
 
     for cell, value in zip(cells, meanings, strict=True):
         places.add(place(cell.labels))
-        for inner in [name for name in separate if name in cell.labels]:
+        for inner in [name for name in inside if name in cell.labels]:
             part, (name, parent) = cell.labels[inner], nesting.parent(cell, inner)
             spelled = frozenset(cell.labels.items())
             stated[spelled] = min(value.ends[1], stated.get(spelled, UNBOUNDED))
@@ -284,11 +288,11 @@ def _limits(
             if len(limits) * len(parts) > _MOST_LIMITS:
                 continue
             for (labels, high), part in itertools.product(limits, parts):
-                inside = {**labels, inner: part}
-                spelled = frozenset(inside.items())
-                if high < stated.get(spelled, UNBOUNDED) and place(inside) in places:
+                part_labels = {**labels, inner: part}
+                spelled = frozenset(part_labels.items())
+                if high < stated.get(spelled, UNBOUNDED) and place(part_labels) in places:
                     stated[spelled] = high
-                    bound = Cell("", 0, "", inside, f"at most {high}")
+                    bound = Cell("", 0, "", part_labels, f"at most {high}")
                     yield bound, limit_value(high)
 
 

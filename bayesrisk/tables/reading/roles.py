@@ -59,6 +59,7 @@ _SEVERAL = 4  # columns of counts for each that is called one
 _FEW = 16  # rows for each that has the label of another
 _DIGITS = 16  # of numbers that are added up, fewer
 _BESIDE = 8  # columns on each side that may add up with one
+_CODES = 2  # columns of numbers of places at most, beside more columns of counts
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 #: A number of a row, or of its series: 17, v1017, 1.1.3.
 _SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
@@ -91,7 +92,7 @@ class SheetColumns:
         self.row_counts = [Counter(column) for column in self.columns]  # of rows with each text
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
-        sheets = sheets if len(sheets) > 1 else [sheet]
+        sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
         self.fixed = {
             i: all(head in map(key, s.heads) for s in sheets)
             and _constant(row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
@@ -177,6 +178,10 @@ class SheetColumns:
             any(total_word(t) == 2 for t in row) for _, row in self.sheet.rows if row[i] in marks
         ):
             return "codes"
+        if head.endswith("#") and not self._adds_up(i):  # of few columns: "School #"
+            plain_heads = [j for j, n in enumerate(self.numbers) if n and self.heads[j][-1:] != "#"]
+            if sum(h.endswith("#") for h in self.heads) <= _CODES < len(plain_heads):
+                return "codes"
         steps = len(plain) > 2 and plain == [*range(plain[0], plain[0] + len(plain))]
         every = len(plain) > 5 and sorted(plain) == [*range(min(plain), min(plain) + len(plain))]
         if (
@@ -258,6 +263,10 @@ class SheetColumns:
             counts = wide(self.sheet, numeric, names, self.rules)
         else:
             self.reasons |= dict.fromkeys(numeric, "other counts were named")
+            if len(counts) > 1 and not any(
+                counts.values()
+            ):  # of one question: their headings differ
+                counts = wide(self.sheet, sorted(counts), names, self.rules)
         if not counts:
             unused = "".join(f"; {self.sheet.heads[i]}: {r}" for i, r in self.reasons.items())
             raise DataError(
@@ -314,8 +323,8 @@ class SheetColumns:
         """Refuse a survey's estimates: they are weighted, and count nobody."""
         codes = [m for h in self.sheet.heads if (m := _SURVEY.fullmatch(h))]
         pairs = {m[1] for m in codes if m[2] == "E"} & {m[1] for m in codes if m[2] == "M"}
-        rough = any(_UNRELIABLE.search(text) for _, text, _ in self.sheet.left)
-        if not choices and (pairs or rough or any(map(_MARGIN.fullmatch, self.sheet.heads))):
+        pairs |= {text for _, text, _ in self.sheet.left if _UNRELIABLE.search(text)}
+        if not choices and (pairs or any(map(_MARGIN.fullmatch, self.sheet.heads))):
             raise DataError(
                 f"{self.sheet.name}: must hold counts, got estimates of a survey with margins of "
                 "error: they are weighted, and no range holds the true count for certain; "
@@ -469,10 +478,8 @@ class SheetColumns:
 
     def _keep_apart(
         self,
-        names: dict[int, str],
-        counts: Mapping[int, dict[str, str]],
-        choices: Mapping[int, str],
-    ) -> None:
+        names: dict[int, str], counts: Mapping[int, dict[str, str]], choices: Mapping[int, str],
+    ) -> None:  # fmt: skip
         """Refuse rows of the same labels with other counts, which nothing tells apart."""
         every = list(zip(*(self.columns[i] for i in names), strict=True))
         if len({*every}) == len(self.sheet.rows):

@@ -9,7 +9,8 @@ from bayesrisk.tables.reading.texts import DECIMAL, NEGATIVE, key, says_number
 
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
-    r"average age|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
+    r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
+    r"purchasing power|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
     r"per capita)\b).*"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")

@@ -148,10 +148,10 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
     rows = [(i, [" ".join(c.split()) for c in row], _depth(row)) for i, row in grid]
     width = _width([row for _, row, _ in rows])
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
-    notes = (p for p, (_, row, _, _) in enumerate(full) if _ALONE_NOTE.fullmatch(" ".join(row)))
-    above = [row for _, row, size, _ in full[: next(notes, None)] if 1 < size <= width]
+    legends = (p for p, (_, row, _, _) in enumerate(full) if _ALONE_NOTE.fullmatch(" ".join(row)))
+    table_rows = [row for _, row, size, _ in full[: next(legends, None)] if 1 < size <= width]
     every = [row for _, row, size, _ in full if 1 < size <= width]
-    numeric = _numeric(above, width) or _numeric(every, width)
+    numeric = _numeric(table_rows, width) or _numeric(every, width)
 
     # Headings may be numbers, such as years, above counts that are all withheld.
     head = next((row for _, row, size, _ in full if 1 < size <= width), [])

@@ -147,11 +147,9 @@ class LabelSums:
             column, inner = self.column[label], label in inside
             rows = np.flatnonzero(self.bounded[:, column])
             full = number[rows] - inner == len(parts) - inner
-            ends = [
-                end[rows] - inner * every[rows, column]
-                for end, every in ((low, self.low), (high, self.largest))
-            ]
-            *numbers, bits = self.judged(*ends, full, rows, label)
+            least = low[rows] - inner * self.low[rows, column]
+            most = high[rows] - inner * self.largest[rows, column]
+            *numbers, bits = self.judged(least, most, full, rows, label)
             telling, good, above, exact = map(int, numbers)
             return Groups(telling, good, above, exact, float(bits))
 
@@ -174,7 +172,7 @@ class LabelSums:
         In two groups or more that together say so many bits, and in none otherwise.
         """
         rows = np.flatnonzero(self.bounded[:, self.column[label]])
-        parts = np.ix_(rows, [self.column[k] for k in rest])
+        parts = np.ix_(rows, np.array([self.column[k] for k in rest], np.int64))
         low, high = self.low[parts].cumsum(axis=1), self.largest[parts].cumsum(axis=1)
         full = np.logical_and.accumulate(self.bounded[parts], axis=1)
         telling, good, _, _, weight = self.judged(low, high, full, rows, label)

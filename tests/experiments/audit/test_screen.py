@@ -113,6 +113,16 @@ def test_people_who_are_left_out_are_told_beside_the_answer(left):
     assert "left out" not in first
 
 
+@pytest.mark.parametrize(("targets", "left"), [(1, 19), (9, 10), (2, 300)])
+def test_few_people_who_can_be_judged_say_nothing_of_the_others(targets, left):
+    frames = asked_about({"counts": 0.45, "noise": 0.0}, 30)
+    frames[0]["left_out"], frames[0]["targets"] = left, targets
+    first = lead(first_screen(*frames)).split(". ")[0]
+    assert numbers(first) == [targets + left, targets]
+    frames[0]["left_out"], frames[0]["targets"] = 9, 10
+    assert numbers(lead(first_screen(*frames)).split(". ")[0]) != [19, 10]
+
+
 @pytest.mark.parametrize(
     ("ends", "text"),
     [

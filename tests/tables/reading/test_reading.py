@@ -202,15 +202,16 @@ def test_what_stands_around_a_table_is_left_out_and_told(titles, notes, tmp_path
 
 def test_what_is_too_long_is_refused_before_it_is_read(tmp_path, monkeypatch):
     file = tmp_path / "t.csv"
-    file.write_text("a,count\n" + "".join(f"x{i},1\n" for i in range(200_000)), encoding="utf-8")
+    file.write_text("a,count\n" + "".join(f"x{i},1\n" for i in range(1_100_000)), encoding="utf-8")
     with monkeypatch.context() as patch:
         patch.setattr("bayesrisk.tables.reading.grids.csv.reader", None)
-        with pytest.raises(DataError, match="200001 lines"):
+        with pytest.raises(DataError, match="1100001 lines"):
             file_sheet(file)
     wide = pd.DataFrame(np.ones((1000, 132), dtype=int), columns=[f"c{i}" for i in range(132)])
     sheets = frame_sheets(wide.assign(a=[f"x{i}" for i in range(1000)]))
     with monkeypatch.context() as patch:
         patch.setattr("bayesrisk.tables.reading.cells.Cell", None)
+        patch.setattr("bayesrisk.tables.reading.roles.MOST", 2**17)
         with pytest.raises(DataError, match="got 132000"):
             read_layouts(sheets, {})
     file.write_text("a,count\nx,1\ny,2\n" + ",\n" * 200_000, encoding="utf-8")

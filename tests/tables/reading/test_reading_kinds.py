@@ -1172,3 +1172,66 @@ def test_a_reference_to_a_note_is_no_part_of_a_heading(note, tmp_path):
     text = f"code;Home {note};Men {note};Women\nE1;Ash;4;5\nE2;Elm;6;7\n"
     said = read_layouts([sheet_of(tmp_path, text)], {})
     assert variables_of(said) == {"home": {"Ash", "Elm"}, "sex": {"Men", "Women"}}
+
+
+def test_a_code_in_a_heading_above_several_columns_makes_none_of_them_codes(tmp_path):
+    text = """Place,Electors,,Candidate ID and Name,,
+Part,Men,Women,1 - KHAN,2 - YADAV,Votes
+Bhood,635,505,38,428,466
+Kuanrera,697,589,192,594,786
+Danpur,500,*,192,*,700
+Todarpur,739,621,11,428,439
+"""
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert {"1 - KHAN", "2 - YADAV"} <= variables_of(said)["category 2"]
+    hidden = [n for n in said.cells["stated"] if n == "*"]
+    assert len(hidden) == 2
+
+
+def test_a_heading_that_names_households_counts_as_its_tree_says(tmp_path):
+    heads = ["All categories: Tenure", "Owned", "Rented: Total", "Rented: Employer of a household"]
+    heads = [f"Tenure: {head}; measures: Value" for head in [*heads, "Rented: Other"]]
+    rows = [(60, 12, 28), (150, 17, 63), (51, 5, 34), (200, 44, 57), (90, 21, ".."), (77, 9, 13)]
+    text = ";".join(["place", *[f'"{head}"' for head in heads]]) + "\n"
+    wholes = [40, 80, 39, 101, 61, 22]
+    text += "".join(
+        f"{ward};{owned + whole};{owned};{whole};{employer};{other}\n"
+        for ward, whole, (owned, employer, other) in zip(WARDS, wholes, rows, strict=True)
+    )
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert stated_bounds(said).loc["..", ["low", "high"]].tolist() == [40, 40]
+
+
+@pytest.mark.parametrize("sign", ["Schl #", "#"])
+def test_a_number_of_places_is_no_count_beside_several_others(sign, tmp_path):
+    text = f"""District,{sign},School,White,Black,Asian,Total
+ALACHUA,22,LEARNING,12,4,1,17
+ALACHUA,31,FINLEY,32,3,3,38
+ALACHUA,41,FOSTER,30,*,2,33
+BAKER,22,GIRLS,8,6,1,15
+BAKER,31,KELLER,11,2,*,14
+BAY,31,GIRLS,9,5,2,16
+"""
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact"})
+    assert stated_bounds(said).loc["*", ["low", "high"]].to_numpy().tolist() == [[1, 1], [1, 1]]
+
+
+def test_two_columns_that_are_named_counts_are_labels_of_one_variable(tmp_path):
+    text = "place,score,Men,Women,weight\nAsh,5,6,7,9\nElm,8,9,4,3\n"
+    settings = {"columns": {"Men": "count", "Women": "count"}}
+    said = read_layouts([sheet_of(tmp_path, text)], settings)
+    assert variables_of(said)["sex"] == {"Men", "Women"}
+
+
+def test_a_blank_label_may_be_one_of_its_own(tmp_path):
+    text = "home,children,women\nNorth,0,29\nNorth,,10\nSouth,0,30\nSouth,,9\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "blank": "label"})
+    assert variables_of(said)["children"] == {"0", "(blank)"}
+    assert "children" in said.separate
+
+
+def test_amounts_of_money_are_no_counts(tmp_path):
+    text = "Area,Males,Females,Average income of men,Purchasing power of all,Below average\n"
+    text += "Ash,25,24,27547,103437344,7\nElm,41,42,31769,684228585,9\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {*said.cells["stated"]} == {"25", "24", "7", "41", "42", "9"}
