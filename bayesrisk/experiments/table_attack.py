@@ -181,13 +181,13 @@ def attack(
         run.tables = replace(run.tables, made_up=True)
     with nullcontext() if target is None else disk.explained(target):
         run.begin()
-        shown = set[str]()
+        texts = set[str]()
         for _ in run.steps():
             run.save()
             for sentence in run.sentences if say else ():
-                if sentence not in shown:
+                if sentence not in texts:
                     say(sentence)  # type: ignore[misc]
-            shown.update(run.sentences)
+            texts.update(run.sentences)
             run.report()  # figures take longer than what they show
             if progress:
                 progress(len(_STEPS) - len(run.missing), len(_STEPS))
@@ -233,6 +233,12 @@ class _Attack:
         self.names = [n for n in self.reading.cells.columns if n not in _CELL]
 
     # Steps.
+
+    @property
+    def place_share(self) -> float | None:
+        """Seconds for each place, so that all of them take half of what is left."""
+        share = self.clock.share
+        return None if share is None else share / len(self.tables.geoids[self.level])
 
     def steps(self) -> Iterator[None]:
         """Take the steps, the surest and quickest first."""
@@ -341,7 +347,7 @@ class _Attack:
 
     def _claims(self) -> None:
         """Find what must be true and no count states by itself."""
-        claims = reconstruction.find_claims(self.problem, time_limit=self.clock.share)
+        claims = reconstruction.find_claims(self.problem, time_limit=self.place_share)
         frame = claims.to_frame(readable="here")
         frame = frame[frame["multiplicity"] > 0]
         order = np.lexsort((-frame["n_columns"].to_numpy(), several(frame), ~one_record(frame)))
@@ -381,7 +387,7 @@ class _Attack:
 
     def _records(self) -> None:
         """Find records that fit, and how many of them could be others."""
-        tables, limit = self.tables, self.clock.share
+        tables, limit = self.tables, self.place_share
         solution = reconstruction.reconstruct(self.problem, scope=self.level, time_limit=limit)
         total = self.total = int(solution.count.sum())
         many = total > _MOST_LISTED
@@ -395,7 +401,7 @@ class _Attack:
         fits = np.isin(solution.status, (Status.UNIQUE, Status.FEASIBLE))
         if total:
             other = reconstruction.solution_variability(
-                self.problem, scope=self.level, solution=solution, time_limit=self.clock.share,
+                self.problem, scope=self.level, solution=solution, time_limit=self.place_share,
                 node_limit=1000,
             )  # fmt: skip
             size = np.bincount(solution.block, solution.count, minlength=len(solution.geoids))
@@ -506,7 +512,7 @@ class _Attack:
             return
         cross = Workload.of(schema, [schema.names], levels=[self.level])
         bounds = reconstruction.count_bounds(
-            self.problem, queries=cross, time_limit=self.clock.share
+            self.problem, queries=cross, time_limit=self.place_share
         )
         labels = schema.labelled(pd.DataFrame(schema.codes(np.arange(schema.size))))
         labels = pd.concat([labels] * len(geoids), ignore_index=True)
