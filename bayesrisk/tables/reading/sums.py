@@ -101,16 +101,16 @@ class LabelSums:
         ]
         # A group of one label has no sum: tables are of the others, however many groups there are.
         pairs = np.unique(group * len(self.column) + label_code) // len(self.column)
-        kept = np.bincount(pairs, minlength=int(group.max(initial=-1)) + 1)[group] > 1
-        group, label_code = np.unique(group[kept], return_inverse=True)[1], label_code[kept]
+        mask = np.bincount(pairs, minlength=int(group.max(initial=-1)) + 1)[group] > 1
+        group, label_code = np.unique(group[mask], return_inverse=True)[1], label_code[mask]
         # Where few labels have a count in each group, sums say nothing, and there is no room.
         shape = (int(group.max(initial=-1)) + 1, len(self.column))
         shape = shape if shape[0] * shape[1] <= _MOST_ENTRIES else (0, shape[1])
         self.low, self.high = np.zeros(shape, np.int64), np.full(shape, UNBOUNDED)
         self.present = np.zeros(shape, np.bool_)
         if shape[0]:
-            np.maximum.at(self.low, (group, label_code), labels.low[kept])
-            np.minimum.at(self.high, (group, label_code), labels.high[kept])
+            np.maximum.at(self.low, (group, label_code), labels.low[mask])
+            np.minimum.at(self.high, (group, label_code), labels.high[mask])
             self.present[group, label_code] = True
         self.bounded = self.present & (self.high < UNBOUNDED)
         self.largest = np.where(self.bounded, self.high, 0)  # the largest counts, 0 where unknown
