@@ -200,6 +200,7 @@ def test_what_stands_around_a_table_is_left_out_and_told(titles, notes, tmp_path
     assert sum(named) == min(len(places), 8)
 
 
+@pytest.mark.slow
 def test_more_than_a_hundred_thousand_counts_are_read():
     rows = [(f"x{i}", s, i % 9) for i in range(70_000) for s in "MF"]
     said = TableReading.from_frame(pd.DataFrame(rows, columns=["place", "sex", "n"]))
