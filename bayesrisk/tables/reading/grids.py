@@ -14,7 +14,7 @@ from bayesrisk.tables.reading.texts import is_mark, says_number
 
 _UNPACKED, _NOTES = 2**28, 2**10
 #: Counts of all files together.
-MOST = 2**17
+MOST = 2**20
 FEWER = f"from 1 to {MOST} counts (give fewer rows, or columns.HEADING=ignored)"
 Grid = list[tuple[int, list[str]]]
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bayesrisk import PublishedTables
+from bayesrisk import PublishedTables, TableReading
 from bayesrisk.exceptions import ArgumentError, DataError
 from bayesrisk.inference import RecordPrior, RecordQuestion, microdata_posterior
 from bayesrisk.reconstruction import count_bounds, find_claims, reconstruct
@@ -198,6 +198,13 @@ def test_what_stands_around_a_table_is_left_out_and_told(titles, notes, tmp_path
     text = "".join(told)
     named = [f"row {place} '" in text for place in places]
     assert sum(named) == min(len(places), 8)
+
+
+@pytest.mark.slow
+def test_more_than_a_hundred_thousand_counts_are_read():
+    rows = [(f"x{i}", s, i % 9) for i in range(70_000) for s in "MF"]
+    said = TableReading.from_frame(pd.DataFrame(rows, columns=["place", "sex", "n"]))
+    assert len(said.cells) == 140_000
 
 
 def test_what_is_too_long_is_refused_before_it_is_read(tmp_path, monkeypatch):
