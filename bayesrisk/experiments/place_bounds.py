@@ -90,7 +90,7 @@ class PlaceBounds:
             self._parts[self.number] = self._part(self.number, last)
             self.number, seconds = last, time.monotonic() - began
             size = 2 * size if seconds < _SHORT else max(size // 2, 1) if seconds > _LONG else size
-            if self.complete:
+            if last == self._problem.geoids.size:
                 self._retry()
             yield self.number
 
