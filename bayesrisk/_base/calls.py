@@ -87,6 +87,8 @@ def _wrapped(function: Callable[..., Any], hidden: int = 0) -> Callable[..., Any
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
+        except ArgumentTypeError:  # which says what to write
+            raise
         except TypeError:
             if (fault := _fault(function, hidden, args, kwargs)) is None:
                 raise

@@ -329,7 +329,7 @@ def test_a_release_is_checked(released):
 
 @pytest.mark.parametrize(
     ("recipe", "below"),
-    [("discrete-gaussian:rho=0.01,sensitivity=change-one", True), ("swapping:rate=0.1", False)],
+    [("discrete-gaussian:rho=0.01,overlap=2", True), ("swapping:rate=0.1", False)],
 )
 def test_who_receives_a_release_reads_that_counts_may_be_below_0(recipe, below, tmp_path):
     workload = people_workload(SEX, AGES, levels=("county", "block"))

@@ -8,6 +8,7 @@ people empty wherever one is present: a few cases instead of a switch.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -335,7 +336,8 @@ class OccupancyAttack:
         known_rule: bool = True,
         **options: object,
     ) -> None:
-        names = tuple(detect_occupancy.__kwdefaults__ or ())
+        every = inspect.signature(detect_occupancy).parameters.values()
+        names = [one.name for one in every if one.kind is one.KEYWORD_ONLY]
         for option in options:
             if option not in names:
                 raise ArgumentTypeError(
