@@ -87,8 +87,6 @@ def _wrapped(function: Callable[..., Any], hidden: int = 0) -> Callable[..., Any
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except ArgumentTypeError:  # which says what to write
-            raise
         except TypeError:
             if (fault := _fault(function, hidden, args, kwargs)) is None:
                 raise
@@ -102,6 +100,8 @@ def _fault(
 ) -> ArgumentTypeError | None:
     """Return the error of a call that does not fit its signature; None where it fits."""
     signature = inspect.signature(function)
+    if "rng" in signature.parameters and kwargs.keys() & {"seed", "random_state"}:
+        return None  # :func:`~bayesrisk._base.randomness.seeded` says what to write
     try:
         signature.bind(*args, **kwargs)
     except TypeError:
