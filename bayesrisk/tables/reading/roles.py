@@ -435,6 +435,10 @@ class SheetColumns:
             if i in names and j in names and self.paired(i, j) and self._worse(i) > self._worse(j):
                 del names[i]
                 self.reasons[i] = f"the same as {self.sheet.heads[j]!r}"
+        for i, j in itertools.permutations([i for i in names if i not in choices], 2):
+            if i in names and j in names and all(self.columns[j]) and self._spelled(i, j):
+                del names[i]
+                self.reasons[i] = f"the same as {self.sheet.heads[j]!r}, or blank"
         plain = [row for _, row in self.sheet.rows if not any(total_word(t) == 2 for t in row)]
         for i in [i for i in names if i not in choices and any(not row[i] for row in plain)]:
             rest = {*zip(*(self.columns[j] for j in names if j != i), strict=True)}
@@ -447,6 +451,13 @@ class SheetColumns:
         for i in [i for i in names if i not in choices and self._counts_rows(i, names)]:
             del names[i]
             self.reasons[i] = "another number in each row"
+
+    def _spelled(self, i: int, j: int) -> bool:
+        """Return whether a column with blanks has, in other rows, one text for each of another."""
+        pairs = {*zip(self.columns[i], self.columns[j], strict=True)}
+        filled = {pair for pair in pairs if pair[0]}
+        sizes = (len({text for text, _ in filled}), len({text for _, text in filled}))
+        return len(filled) < len(pairs) and sizes == (len(filled), len(filled)) and len(filled) > 1
 
     def _worse(self, i: int) -> tuple[bool, bool, int, int]:
         """Return the rank of a column as a spelling: codes come last, and texts of capitals."""

@@ -266,7 +266,13 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
         body.append((i, [section, *row] if sections else row))
         depths.append(depth)
     head = ["section", *head] if sections else head
-    keep = [j for j in range(len(head)) if head[j] or any(row[j] for _, row in body)]
+    used = [bool(head[j]) or any(row[j] for _, row in body) for j in range(len(head))]
+    keep = [j for j, use in enumerate(used) if use]
+    gap = used.index(False) if False in used else len(head)
+    if gap and any(head[:gap]) and not any(head[gap:]):  # notes beside the table
+        outside = [j for j in keep if j > gap]
+        left += [(full[start][0], f"column {j + 1}", "beside the table") for j in outside]
+        keep = keep[: len(keep) - len(outside)]
     body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)

@@ -1235,3 +1235,18 @@ def test_amounts_of_money_are_no_counts(tmp_path):
     text += "Ash,25,24,27547,103437344,7\nElm,41,42,31769,684228585,9\n"
     said = read_layouts([sheet_of(tmp_path, text)], {})
     assert {*said.cells["stated"]} == {"25", "24", "7", "41", "42", "9"}
+
+
+def test_a_code_that_some_labels_lack_is_a_spelling(tmp_path):
+    text = "Country,ISO3,Year,People\nAlba,ALB,2020,5\nVarious,,2020,7\nBern,BER,2020,9\n"
+    text += text.split("\n", 1)[1].replace("2020", "2021")
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert variables_of(said)["country"] == {"Alba", "Various", "Bern"}
+    assert "iso3" not in variables_of(said)
+
+
+def test_numbers_beside_a_table_are_not_of_it(tmp_path):
+    text = "area,Men,Women,,,\nAsh,4,5,,8,1\nElm,6,7,,9,2\nOak,3,1,,4,4\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {*said.cells["stated"]} == {"4", "5", "6", "7", "3", "1"}
+    assert variables_of(said) == {"area": {"Ash", "Elm", "Oak"}, "sex": {"Men", "Women"}}
