@@ -101,6 +101,7 @@ def _records() -> None:
     import pandas as pd
 
     from bayesrisk.inference.microdata.chains import PeopleChain
+    from bayesrisk.inference.microdata.contraction import Contraction, weighed_model
     from bayesrisk.inference.microdata.people_model import people_model
     from bayesrisk.inference.microdata.posterior import record_law
     from bayesrisk.inference.microdata.system import make_system
@@ -124,6 +125,10 @@ def _records() -> None:
         br.inference.microdata_posterior(release, [young], **block, engine=engine, **few)
     counted = br.inference.RecordPrior.uniform_data_sets(schema, size=np.full(9, 1 / 9))
     record_law(make_system(release, level="all", place="", prior=counted))
+    # Two unknowns that their open sums identify, when they are joined.
+    sums = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
+    priors, weights = [np.zeros(2)] * 3, [np.zeros(3)] * 3
+    Contraction(weighed_model(sums, np.zeros(3, np.int64), weights, priors), 100)
     # What is done where draws are short for a rare group, which takes many draws to happen.
     chain = PeopleChain.begin(
         people_model(make_system(release, **block)), np.random.default_rng(1), 1
