@@ -58,9 +58,8 @@ def is_measure(head: str, heads: Sequence[str]) -> bool:
     error = re.sub(r"\W*\bse\b\W*", " ", head).strip(" ()")
     if error != head.strip(" ()") and (not error or error in heads):
         return True
-    return (
-        _OTHERS.fullmatch(re.sub(r"(?<=[a-z])\d$", "", head)) is not None
-    )  # "Population2": a note
+    plain = re.sub(r"(?<=[a-z])\d$", "", head)  # "Population2" has a note
+    return _OTHERS.fullmatch(plain) is not None
 
 
 def is_period(head: str, texts: Sequence[str]) -> bool:

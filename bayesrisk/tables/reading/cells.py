@@ -14,11 +14,15 @@ from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import PATH, Sheet
 from bayesrisk.tables.reading.texts import POINTS, WHOLE, total_word
 
+_SHORT = 3  # letters of a note that may stand beside a count without brackets
 _BLANK = "(blank)"  # the label of rows without one, where that is a label of its own
 
 
 class Cell(NamedTuple):
-    """A published count: where it stands, the label of each variable, its text and its unit."""
+    """A published count: where it stands, the label of each variable, its text and its unit.
+
+    A text that is written out already is a multiple of ``step``, to which it was rounded.
+    """
 
     file: str
     row: int
@@ -26,6 +30,7 @@ class Cell(NamedTuple):
     labels: dict[str, str]
     text: str
     unit: int = 1
+    step: int = 1
 
     def refuse(self, must: str) -> DataError:
         """Return the error that names where it stands."""
@@ -49,7 +54,7 @@ class _SheetCells(SheetColumns):
         names, counts, flags = self.roles()
         sheet, choices = self.sheet, self.rules.choices
         thousands = {i for i in counts if sheet.thousands or UNIT.search(sheet.heads[i])}
-        units = {i: 1000 if i in thousands - sheet.persons else 1 for i in counts}
+        units = {i: 1000 if i in thousands and i not in sheet.persons else 1 for i in counts}
         keys: dict[tuple[tuple[str, str], ...], None] = {}
         absent = choices.get("absent") == "zero"
         plain = self.trees.keys().isdisjoint(names)
@@ -81,11 +86,15 @@ class _SheetCells(SheetColumns):
             for column, more in counts.items():
                 text, flag = texts[column], next((texts[f] for f in flags if texts[f]), "")
                 if flag:
-                    text = f"{text} {flag}" if WHOLE.fullmatch(text) else flag
+                    note = flag if len(flag) <= _SHORT else f"[{flag}]"
+                    text = f"{text} {note}" if WHOLE.fullmatch(text) else flag
                 if self.points and POINTS.fullmatch(text):
                     text = text.replace(".", "")
                 every_label = labels | more if more else labels
-                cell = Cell(sheet.name, row, sheet.heads[column], every_label, text, units[column])
+                cell = Cell(
+                    sheet.name, row, sheet.heads[column], every_label, text,
+                    units[column], sheet.persons.get(column, 1),
+                )  # fmt: skip
                 if absent:
                     keys[tuple(cell.labels.items())] = None
                 yield cell

@@ -13,6 +13,8 @@ from bayesrisk.tables.reading.sheet import PATH, Sheet
 from bayesrisk.tables.reading.sums import judgement
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
+    NEGATIVE,
+    POINTS,
     WHOLE,
     interval,
     key,
@@ -35,23 +37,31 @@ _UNKNOWN = re.compile(
 
 
 def in_persons(sheet: Sheet) -> Sheet:
-    """Return a sheet that has thousands with decimals written out: 1.25 as 1250."""
+    """Return a sheet that has thousands with decimals written out: 1.25 as 1250.
+
+    Numbers with three digits after each point stay: there points may part thousands.
+    """
     units = [bool(UNIT.search(head)) for head in sheet.heads]
     columns = list(zip(*(row for _, row in sheet.rows), strict=True))
-    decimal = {i for i, texts in enumerate(columns) if any(map(DECIMAL.fullmatch, texts))}
+    decimals = [{t for t in c if DECIMAL.fullmatch(t) and not NEGATIVE.fullmatch(t)}
+                for c in columns]  # fmt: skip
     if sheet.thousands and not any(map(WHOLE.fullmatch, itertools.chain(*columns))):
         units = [True] * len(units)
-    persons = frozenset(i for i in decimal if units[i])
+    digits = {
+        i: max(len(re.split("[.,]", t)[-1]) for t in texts)
+        for i, texts in enumerate(decimals)
+        if units[i] and not all(map(POINTS.fullmatch, texts))
+    }
+    persons = {i: 1000 // 10**n for i, n in digits.items() if n <= 3}
     if not persons:
         return sheet
     comma = {i for i in persons if any(re.fullmatch(r"\d+,\d\d?", t) for t in columns[i])}
 
     def count_text(i: int, text: str) -> str:
-        if i not in persons or not (DECIMAL.fullmatch(text) or WHOLE.fullmatch(text)):
+        if i not in persons or not (text in decimals[i] or WHOLE.fullmatch(text)):
             return text
         plain = text.replace(",", "." if i in comma else "")
-        number = Decimal(re.sub(r"[^\d.]", "", plain)) * 1000
-        return str(int(number)) if number == int(number) else text
+        return str(int(Decimal(re.sub(r"[^\d.]", "", plain)) * 1000))
 
     rows = [(n, [count_text(i, text) for i, text in enumerate(row)]) for n, row in sheet.rows]
     return sheet._replace(rows=rows, persons=persons)

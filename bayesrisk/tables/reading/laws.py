@@ -46,6 +46,7 @@ _DIFFERENT = 6
 _SMALL = 10
 #: Texts that say that there is none, in many offices, and rows that show it.
 _DASHES, _ROWS = ("-", "–", "—", "−"), 4
+_TRUE = "exact", "true"
 _CHANGED = re.compile(
     r"(randomly|slightly) (adjusted|altered)|perturb|cell.?key|"
     r"(adjusted|altered) .{0,40}(confidential|disclos|privacy|protect|identif)|"
@@ -137,6 +138,14 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, *, note: bool) -> tuple[s
     unit = max((cell.unit for cell in cells), default=1)
     if unit > 1:
         return f"nearest-{unit}", f"they are in units of {unit:,}"
+    steps = {cell.column: cell.step for cell in cells}
+    if (step := min((n for n in steps.values() if n > 1), default=1)) > 1:
+        for column, other in steps.items():
+            if other != step:
+                law, reason = (f"nearest-{other}", f"in units of {other}") if other > 1 else _TRUE
+                answer = rules.ask(f"columns.{column}.counts", law, f"{column}: {reason}")
+                rules.columns[f"{key(column)}.counts"] = answer
+        return f"nearest-{step}", f"they are in units of {step:,}"
     positive = [n for n in numbers if n > 0]
     base = next((b for b in (1000, 100, 10, 5, 3) if not any(n % b for n in numbers)), 0)
     if len(positive) < 2 or len(positive) * log2(base or 1) < _BITS:
@@ -160,7 +169,7 @@ def _guess(cells: Sequence[Cell], rules: ReadingRules, *, note: bool) -> tuple[s
     threes = threes and any(3 < n < _SMALL for n in positive)
     if threes and not any(is_mark(cell.text) for cell in cells):
         return "stats-nz", "none is 1 or 2, which some agencies make 3"
-    return "exact", "true"
+    return _TRUE
 
 
 def _column_base(cells: Sequence[Cell], rules: ReadingRules) -> int:

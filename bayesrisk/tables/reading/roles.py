@@ -263,9 +263,8 @@ class SheetColumns:
             counts = wide(self.sheet, numeric, names, self.rules)
         else:
             self.reasons |= dict.fromkeys(numeric, "other counts were named")
-            if len(counts) > 1 and not any(
-                counts.values()
-            ):  # of one question: their headings differ
+            # Several columns that are only called counts are labels, told apart by their headings.
+            if len(counts) > 1 and not any(counts.values()):
                 counts = wide(self.sheet, sorted(counts), names, self.rules)
         if not counts:
             unused = "".join(f"; {self.sheet.heads[i]}: {r}" for i, r in self.reasons.items())

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -58,8 +59,8 @@ class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
     ``part`` says which sheet of a workbook it is, ``thousands`` whether a title or a note says that
-    all counts are in units of 1,000, and ``persons`` of which columns such counts, with decimals,
-    are written out in persons.
+    all counts are in units of 1,000. ``persons`` has the columns of such counts with decimals that
+    are written out in persons, and the unit of their last digit.
     """
 
     name: str
@@ -68,7 +69,7 @@ class Sheet(NamedTuple):
     left: list[tuple[int, str, str]]
     part: str = ""
     thousands: bool = False
-    persons: frozenset[int] = frozenset()
+    persons: Mapping[int, int] = MappingProxyType({})
 
     @property
     def title(self) -> str:

@@ -25,7 +25,8 @@ _RANGES = [(re.compile(pattern, re.IGNORECASE), ends) for pattern, ends in _ENDS
 # A note beside a count: 5(a), 3r, 6ª, 7¹, 12 [note 1], 12[1].
 _RAISED = "ªº¹²³⁰⁴⁵⁶⁷⁸⁹"
 _NOTED = re.compile(
-    rf"{_NUMBER} ?(?:[(\[]((?:note )?[\w*†‡#^~]{{1,8}})[)\]]|([A-Za-z*†‡#^~{_RAISED}]{{1,3}}))",
+    rf"{_NUMBER} ?(?:[(\[]((?:note )?[\w*†‡#^~]{{1,8}})[)\]]|\[([a-z][a-z ]{{7,24}})\]|"
+    rf"([A-Za-z*†‡#^~{_RAISED}]{{1,3}}))",
     re.IGNORECASE,
 )
 _MONTH = re.compile("jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec", re.IGNORECASE)
@@ -168,9 +169,9 @@ class Noted(NamedTuple):
 def noted(text: str) -> Noted | None:
     """Return a count and the note beside it, for a text such as ``5(a)`` or ``12 [note 1]``."""
     match = _NOTED.fullmatch(text)
-    if not match or _MONTH.fullmatch(match[3] or ""):  # 7 May
+    if not match or _MONTH.fullmatch(match[4] or ""):  # 7 May
         return None
-    return Noted(match[1], match[2] or match[3])
+    return Noted(match[1], match[2] or match[3] or match[4])
 
 
 def is_date(text: str) -> bool:

@@ -1250,3 +1250,44 @@ def test_numbers_beside_a_table_are_not_of_it(tmp_path):
     said = read_layouts([sheet_of(tmp_path, text)], {})
     assert {*said.cells["stated"]} == {"4", "5", "6", "7", "3", "1"}
     assert variables_of(said) == {"area": {"Ash", "Elm", "Oak"}, "sex": {"Men", "Women"}}
+
+
+def test_what_is_below_zero_in_thousands_is_no_count(tmp_path):
+    text = "area,Men ('000),Women ('000)\nX,-1.2,1.3\nY,2.5,2.2\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert {*said.cells["stated"]} == {"-1.2", "1300", "2500", "2200"}
+
+
+@pytest.mark.parametrize(("more", "law"), [("1.23", "nearest-10"), ("1.2", "nearest-100")])
+def test_two_counts_in_thousands_are_rounded_to_their_last_digit(more, law, tmp_path):
+    text = f"sex,Number ('000)\nMen,{more}\nWomen,2.1\n"
+    assert read_layouts([sheet_of(tmp_path, text)], {}).questions["counts"][0] == law
+
+
+def test_columns_in_thousands_have_the_law_of_their_digits(tmp_path):
+    text = "area;Men ('000);Women ('000);Others\nX;1.25;1.3;7\nY;2.51;2.2;4\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    laws = {name: guess for name, (guess, _) in said.questions.items()}
+    assert laws["counts"] == "nearest-10"
+    assert laws["columns.Women ('000).counts"] == "nearest-100"
+    assert laws["columns.Others.counts"] == "exact"
+    ends = stated_bounds(said)[["low_stated", "high_stated"]]
+    assert ends.loc["1300"].tolist() == [1250, 1349]
+    assert ends.loc["1250"].tolist() == [1245, 1254]
+    assert ends.loc["7"].tolist() == [7, 7]
+
+
+def test_three_digits_after_each_point_may_be_thousands_of_thousands(tmp_path):
+    text = "area,Men ('000),Women ('000)\nX,1.234,1.300\nY,2.512,2.200\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert stated_bounds(said).loc["1234", "high_stated"] == 1_234_499
+
+
+@pytest.mark.parametrize("words", [("Final", "Withheld"), ("Normal value", "Not published")])
+def test_flags_in_words_are_notes_beside_counts(words, tmp_path):
+    held, hidden = words
+    text = f"sex,OBS_VALUE,Observation status\nMale,5,{held}\nFemale,,{hidden}\nTotal,9,{held}\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {"counts": "exact", "totals": "complete"})
+    assert said.questions[f"marks.{held}"][0] == "note"
+    assert said.questions[f"marks.{hidden}"][0] == "withheld"
+    assert stated_bounds(said).loc[hidden, ["low", "high"]].tolist() == [4, 4]
