@@ -109,6 +109,7 @@ def variables_of(said):
         # A gap that the row below does not fill makes it no row of headings.
         ("sex,,Cases\nMen,,1-4\nWomen,,7\n", {}, {"sex": {"Men", "Women"}}),
         # Headings without gaps, of which some rows say the same of all; notes after a line.
+        # A column that says the same in all rows is not used, with a heading or without.
         (
             "T 1\n;;Sex;Sex;Sex;Sex\n;;male;male;female;female\n;;Age;Age;Age;Age\n"
             ";;young;old;young;old\n"
@@ -117,7 +118,6 @@ def variables_of(said):
             {},
             {
                 "year": {str(n) for n in range(1980, 1986)},
-                "category": {"Falls"},
                 "sex": {"male", "female"},
                 "category 2": {"young", "old"},
             },
@@ -1291,3 +1291,12 @@ def test_flags_in_words_are_notes_beside_counts(words, tmp_path):
     assert said.questions[f"marks.{held}"][0] == "note"
     assert said.questions[f"marks.{hidden}"][0] == "withheld"
     assert stated_bounds(said).loc[hidden, ["low", "high"]].tolist() == [4, 4]
+
+
+def test_codes_called_as_their_labels_are_no_counts(tmp_path):
+    head = "SEX,Sex,FREQUENCY,Frequency,DECIMALS,Decimals,OBS_VALUE\n"
+    rows = [("1", "Male", 4), ("2", "Female", 5), ("3", "Persons", 9)]
+    text = "".join(f"{c},{x},A,Zero,0,Zero,{n}\n" for c, x, n in rows)
+    said = read_layouts([sheet_of(tmp_path, head + text)], {}).accepted()
+    assert variables_of(said) == {"sex": {"Male", "Female"}}
+    assert said.cells["stated"].tolist() == ["4", "5", "9"]
