@@ -5,8 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bayesrisk.reconstruction import count_bounds
 from bayesrisk.tables import PublishedTables
