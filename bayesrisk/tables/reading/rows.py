@@ -10,8 +10,8 @@ from bayesrisk.tables.reading.texts import DECIMAL, NEGATIVE, key, says_number
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
-    r"purchasing power|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
-    r"per capita)\b).*"
+    r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
+    r"per capita)\b).*|(.* )?p\d\d?(th)?"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 

@@ -1300,3 +1300,30 @@ def test_codes_called_as_their_labels_are_no_counts(tmp_path):
     said = read_layouts([sheet_of(tmp_path, head + text)], {}).accepted()
     assert variables_of(said) == {"sex": {"Male", "Female"}}
     assert said.cells["stated"].tolist() == ["4", "5", "9"]
+
+
+def test_a_year_at_the_start_of_a_heading_is_no_percentile(tmp_path):
+    text = "CODGEO;LIBGEO;REG;P19_POP;P19_POPH;P19_POPF\n1001;Ars;84;7;3;4\n1002;Bey;84;11;5;6\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {}).accepted()
+    assert said.cells["stated"].tolist() == ["7", "3", "4", "11", "5", "6"]
+    earnings = "area,n,earnings p19,P5\nA,3,700,650\nB,4,800,610\n"
+    said = read_layouts([sheet_of(tmp_path, earnings)], {}).accepted()
+    assert said.cells["stated"].tolist() == ["3", "4"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        'area,Now,"Now, flag",Before,"Before, flag"',  # as a count is called
+        "area,Now,flag,Before,flag",  # behind it
+    ],
+)
+def test_a_flag_belongs_to_its_own_count(tmp_path, head):
+    text = head + "\nA,5,,,c\nB,,c,7,\nC,4,,8,e\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {}).accepted()
+    assert said.cells["stated"].tolist() == ["5", "c", "c", "7", "4", "8 e"]
+
+
+def test_one_flag_belongs_to_all_counts_of_its_row(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, "area,M,F,flag\nA,5,6,\nB,,,c\n")], {}).accepted()
+    assert sorted(said.cells["stated"]) == ["5", "6", "c", "c"]
