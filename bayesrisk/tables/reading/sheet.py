@@ -1,8 +1,9 @@
 """Sheets: headings and rows of a text file, a workbook or a data frame, every cell as text."""
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.tables.reading.grids import Grid, table_starts, text_grid, workbook_grid
+from bayesrisk.tables.reading.grids import Grid, grid_tables, text_grid, workbook_grids
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     WHOLE,
@@ -58,7 +59,8 @@ PATH = "!!"
 class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
-    ``part`` says which sheet of a workbook it is, ``thousands`` whether a title or a note says that
+    ``part`` says which sheet of a workbook it is, ``tab`` its name, ``others`` those that may be
+    read instead, ``unread`` why others are not; ``caption`` is its title, ``thousands`` whether a title or a note says that
     all counts are in units of 1,000. ``persons`` has the columns of such counts with decimals that
     are written out in persons, and the unit of their last digit.
     """
@@ -70,11 +72,27 @@ class Sheet(NamedTuple):
     part: str = ""
     thousands: bool = False
     persons: Mapping[int, int] = MappingProxyType({})
+    caption: str = ""
+    tab: str = ""
+    others: tuple[tuple[str, Grid], ...] = ()
+    unread: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """The name of the file, and which sheet of a workbook it is."""
         return self.name + f" ({self.part})" * bool(self.part)
+
+    @property
+    def offer(self) -> str:
+        """Advice to read this sheet of a workbook instead of another."""
+        return f"; sheet={self.tab} can be read"
+
+    def refused(self, fault: DataError, advice: str = "") -> DataError:
+        """Return an error about this sheet that names which one of the workbook it is."""
+        sentence = fault.sentence
+        if self.tab and sentence.startswith(self.name) and "(sheet " not in sentence:
+            sentence = f"{self.name} (sheet {self.tab!r}){sentence.removeprefix(self.name)}"
+        return DataError(sentence, advice=fault.advice + advice)
 
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
@@ -99,14 +117,17 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     """Return the sheet of a text file or a workbook; of a workbook that with the most counts."""
     raw = read_bytes(file, _BYTES)
     wanted = re.fullmatch(r"(.*)#(\d{1,4})", sheet or "", re.DOTALL)
-    sheet, number = (wanted[1] or None, int(wanted[2])) if wanted else (sheet, 1)
+    sheet, number = (wanted[1] or None, int(wanted[2])) if wanted else (sheet, 0)
     # A name of bytes that are no UTF-8 could not be written into any result.
     name = str(file).encode(errors="backslashreplace").decode()
     if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
-        grid, title, sheets = workbook_grid(name, raw, sheet)
-        part = f"sheet {title + f'#{number}' * (number > 1)!r}"
-        part += f" of {sheets}; sheet=NAME reads another" * (sheets > 1)
-        return _numbered(name, grid, number, title)._replace(part=part)
+        grids, size = workbook_grids(name, raw, sheet)
+        faults = list[DataError]()
+        one = next(workbook_sheets(Sheet(name, [], [], [], others=grids), faults, number), None)
+        if one is None or (faults and sheet is not None):
+            raise faults[0].advised(faults[0].advice + (one.offer if one else ""))
+        part = f"{one.part} of {size}; sheet=NAME reads another" if size > 1 else one.part
+        return one._replace(part=part, unread=tuple(map(str, faults)))
     coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = raw.decode(coding)
@@ -122,28 +143,103 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     return _numbered(name, text_grid(name, text), number)
 
 
-def _numbered(name: str, grid: Grid, number: int, title: str = "") -> Sheet:
-    """Return one of the tables of a grid, by its number; the others are left out."""
-    starts = [*table_starts(grid), len(grid)]
-    if not 0 < number < len(starts):
-        names = " or ".join(f"#{n}" for n in range(1, len(starts)))
+def workbook_sheets(before: Sheet, faults: list[DataError], number: int = 0) -> Iterator[Sheet]:
+    """Yield the sheets of a workbook that stand after one and can be read; add the faults of others."""
+    for position, (tab, grid) in enumerate(before.others, 1):
+        part = f"sheet {tab + f'#{number}' * (number > 1)!r}"
+        empty = Sheet(before.name, [], [], [], part=part, tab=tab)
+        try:
+            one = _numbered(before.name, grid, number, tab)
+        except DataError as fault:
+            faults.append(empty.refused(fault))
+        else:
+            yield one._replace(part=part, tab=tab, others=before.others[position:])
+
+
+def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
+    """Return one of the tables of a grid, by its number; the others are left out.
+
+    Without a number it is the first one that can be read, with those that repeat it.
+    """
+    tables = grid_tables(grid)
+    if number > len(tables):
+        names = " or ".join(f"#{n}" for n in range(1, len(tables) + 1))
         raise ArgumentError(f"sheet must be one of its tables, {names}, got #{number}: {name}")
-    table = _table(name, grid[starts[number - 1] : starts[number]], title)
+    table, chosen, faults = None, {number - 1}, list[DataError]()
+    for position, part in enumerate(tables) if not number else [(number - 1, tables[number - 1])]:
+        try:
+            table = _table(name, part)
+        except DataError as fault:
+            faults.append(fault)
+        else:
+            chosen = {position}
+            break
+    if table is None:
+        raise faults[0]
+    if not number:
+        table, chosen = _with_repeats(name, table, tables, position)
     left = [
-        (grid[first][0], _short(grid[first][1]), f"another table: sheet={title}#{n} reads it")
-        for n, first in enumerate(starts[:-1], 1) if n != number
+        (*next((i, _short(row)) for i, row in part if any(row)),
+         f"another table: sheet={tab}#{n} reads it")
+        for n, part in enumerate(tables, 1) if n - 1 not in chosen
     ]  # fmt: skip
     return table._replace(left=[*table.left, *left])
 
 
-def _table(name: str, grid: Grid, title: str = "") -> Sheet:
+def _with_repeats(
+    name: str, table: Sheet, tables: Sequence[Grid], first: int
+) -> tuple[Sheet, set[int]]:
+    """Return a table with those that repeat its headings and labels, and which ones these are.
+
+    Each has its title as the label of a further variable; where no label is repeated and none has
+    a title, they are one table whose rows stand side by side.
+    """
+    parts = {first: table}
+    for position in range(first + 1, len(tables)):
+        try:
+            other = _table(name, tables[position])
+        except DataError:
+            continue
+        if other.heads == table.heads and _decimals(other) == _decimals(table):
+            parts[position] = other
+    labels = [list(map(tuple, _labels(part))) for part in parts.values()]
+    titles = [part.caption for part in parts.values()]
+    rows = [row for part in parts.values() for row in part.rows]
+    left = [line for part in parts.values() for line in part.left]
+    thousands = any(part.thousands for part in parts.values())
+    if len(parts) < 2 or "section" in table.heads:
+        return table, {first}
+    if len({*titles}) == len(titles) and all(titles) and all(one == labels[0] for one in labels):
+        rows = [(i, [p.caption, *row]) for p in parts.values() for i, row in p.rows]
+        left = [line for line in left if line[1] not in map(_short, zip(titles))]
+        table = table._replace(heads=["section", *table.heads])
+    elif len({*titles}) > 1 or len({*itertools.chain(*labels)}) < len(rows):
+        return table, {first}
+    return table._replace(rows=rows, left=left, thousands=thousands), {*parts}
+
+
+def _labels(table: Sheet) -> list[list[str]]:
+    """Return the labels of the rows of a table: texts of the first column, and words."""
+    columns = [*zip(*(row for _, row in table.rows), strict=True)]
+    words = [
+        j == 0 or 2 * sum(bool(WHOLE.fullmatch(t)) or is_mark(t) for t in column) < len(column)
+        for j, column in enumerate(columns)
+    ]
+    return [[*itertools.compress(row, words)] for _, row in table.rows]
+
+
+def _decimals(table: Sheet) -> set[int]:
+    """Return the columns of a table that have numbers with decimals."""
+    return {j for _, row in table.rows for j, t in enumerate(row) if DECIMAL.fullmatch(t)}
+
+
+def _table(name: str, grid: Grid) -> Sheet:
     """Return the table of a grid.
 
     Titles stand before it: lines of one text, and blocks of rows without a number.  Its headings
     are one row, or several where one fills gaps of that above.  It ends with the last row that has
     a count.
     """
-    place = f" of sheet {title!r}" if title else ""
     units = [(i, _short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = [(i, row) for i, row in grid if not _is_unit(row)]
     rows = [(i, [" ".join(c.split()) for c in row], _depth(row)) for i, row in grid]
@@ -188,7 +284,7 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
         start = _raised(name, [(i, row) for i, row, _, _ in full[: start + 1]], numeric)
     if start is None:
         raise DataError(
-            f"{name}: must hold headings and a column of counts{place}, got none (records of "
+            f"{name}: must hold headings and a column of counts, got none (records of "
             "people are no table: tabulate them, or use audit)"
         )
     labels = [j for j in range(width) if j not in numeric]
@@ -262,7 +358,7 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
         if alone:
             raise DataError(
                 f"{name}: row {i}: must be a row of the table, got {quote(_short(row))}; a table "
-                f"that begins here needs a file of its own{', or sheet=NAME another' * bool(title)}"
+                "that begins here needs a file of its own"
             )
         body.append((i, [section, *row] if sections else row))
         depths.append(depth)
@@ -279,7 +375,9 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
     head = [text[:4] if re.fullmatch(rf"{_YEAR}\.0", text) else text for text in head]
     titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
-    return Sheet(name, titles, body, left, thousands=thousands)
+    lone = [next(filter(None, row)) for _, row, _, _ in full[:start] if _filled(row) == 1]
+    caption = next((text for text in lone[::-1] if not _NOTE.fullmatch(text)), "")
+    return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
 
 
 def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:
