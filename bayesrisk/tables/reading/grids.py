@@ -194,11 +194,11 @@ def _starts(grid: Grid) -> list[int]:
             continue
         filled = [text for text in texts[1:] if text]
         again = counted > 1 and texts[1:] == top[1:] and texts[0] != top[0]  # such as years
-        called = counted > 1 and not block and texts[0] == top[0] and len({*filled}) > 1
-        years = (title >= 0 or gap) and not block and len(filled) > 1 and _are_years(filled)
+        apart = counted > 1 and (title >= 0 or gap) and not block and len({*filled}) > 1
+        called = apart and (texts[0] == top[0] or _are_years(filled))
         numbers = [j for j, text in enumerate(texts) if text and says_number(text)]
         top = top or texts
-        if again or called or years or not (numbers or all(map(is_mark, filled))):
+        if again or called or not (numbers or all(map(is_mark, filled))):
             block.append(position)
             continue
         if counted > 1 and block:

@@ -184,9 +184,9 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     try:
         return _read(sheets, options)
     except DataError as fault:
-        one = next((s for s in sheets if s.others and s.name in str(fault)), None)
+        one = next((s for s in sheets if s.tab and s.name in str(fault)), None)
         refused = fault if one is None else one.refused(fault)
-        for other in () if one is None or "survey" in str(fault) else workbook_sheets(one, []):
+        for other in () if one is None or "survey" in str(fault) else workbook_sheets(one):
             instead = other._replace(unread=(*one.unread, str(refused)))
             try:
                 reading = _read([instead if s is one else s for s in sheets], options)
@@ -194,7 +194,7 @@ def read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
                 continue
             if "sheet" not in options:
                 return reading
-            refused = one.refused(fault, other.offer)
+            refused = one.refused(fault, f"; sheet={other.tab} can be read")
             break
         raise refused from fault
 
@@ -204,6 +204,8 @@ def _read(sheets: Sequence[Sheet], options: Mapping[str, Any]) -> TableReading:
     if other is not None:
         rules_before = check.instance(other, TableReading, "reading").rules
         options = {**rules_before, **{n: v for n, v in options.items() if n != "reading"}}
+    if faults := [sheet.fault for sheet in sheets if sheet.fault is not None]:
+        raise faults[0]
     rules = ReadingRules(options)
     rules.lines += [f"not read: {text}" for sheet in sheets for text in sheet.unread]
     cells = cells_of(sheets, rules)
