@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import DECIMAL, NEGATIVE, key, says_number
+from bayesrisk.tables.reading.texts import DECIMAL, NEGATIVE, WHOLE, key, says_number
 
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
@@ -46,7 +46,9 @@ def counting_rows(sheet: Sheet) -> Sheet:
 
 def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
     """Return whether blanks begin rows, and only the labels above them tell rows apart."""
-    labels = [c for c in columns if c and c[0] and 2 * sum(map(says_number, c)) < len(c)]
+    words = [2 * sum(map(says_number, c)) < len(c) or not any(map(WHOLE.fullmatch, c))
+             for c in columns]  # fmt: skip
+    labels = [c for c, word in zip(columns, words, strict=True) if word and c and c[0]]
     rows = list(zip(*labels, strict=True))
     empty = [[not text for text in row] for row in rows]
     if not any(map(any, empty)) or any(sorted(e, reverse=True) != e or all(e) for e in empty):
