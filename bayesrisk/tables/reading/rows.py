@@ -2,10 +2,11 @@
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 
+from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import DECIMAL, NEGATIVE, key, says_number
+from bayesrisk.tables.reading.texts import BLANK, DECIMAL, NEGATIVE, key, says_number, total_word
 
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
@@ -62,3 +63,17 @@ def filled(column: Sequence[str]) -> list[str]:
         above = text or above
         texts.append(above)
     return texts
+
+
+def name_blanks(
+    columns: Sequence[MutableSequence[str]], names: Mapping[int, str], rules: ReadingRules
+) -> None:
+    """Call blank labels a total where that stands beside each of them, else a label of their own.
+
+    The sums of labels say later whether it counts all.
+    """
+    for column in (columns[i] for i in names):
+        blank = [p for p, text in enumerate(column) if not text]
+        beside = all(any(total_word(columns[i][p]) == 2 for i in names) for p in blank)
+        for p in blank:
+            column[p] = "Total" if beside or rules.choices.get("blank") == "total" else BLANK
