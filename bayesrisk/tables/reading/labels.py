@@ -251,7 +251,7 @@ def _evidence(
         return _Evidence(children, top, sums.adding_up(stated)(top[0]))
     parts = top
     if whole and len(top) > 1:  # of nested ages the smallest groups add up
-        parts = _smallest({k: end for k in top if not words[k] and (end := interval(k))})
+        parts = _smallest({k: end for k in top if words[k] < 2 and (end := interval(k))})
     evidence = _Evidence(children, totals)
     if not totals:
         evidence = _total(children, top, parts, words, sums, whole=whole)

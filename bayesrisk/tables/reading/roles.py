@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_measure, is_period
 from bayesrisk.tables.reading.grids import FEWER, MOST
-from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
+from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
 from bayesrisk.tables.reading.parts import with_parts
 from bayesrisk.tables.reading.rows import (
     blanks_repeat,
@@ -70,6 +70,7 @@ _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chanc
 #: A number of a row, or of its series: 17, v1017, 1.1.3.
 _SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
 _LEVEL = re.compile(r"((geograph\w*|geo|area|region(al)?|summary) (level|type)|level)( name)?")
+_DIMENSION = re.compile(r"dim: (.*?)( \(\d+\))?")
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
 
@@ -87,7 +88,8 @@ class SheetColumns:
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.sheet, self.rules = with_parts(counting_rows(in_persons(sheet)), rules), rules
         sheet = self.sheet
-        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
+        plain = [MEMBER.sub("", head) or head for head in sheet.heads]
+        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
         rows = [row for _, row in sheet.rows]
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
         if rules.all.get("blank", "above") == "above" and blanks_repeat(self.columns):
@@ -238,6 +240,10 @@ class SheetColumns:
                 self.reasons[i] = "empty"
             elif _NOTES.fullmatch(head):
                 self.reasons[i] = "notes"
+            elif match := _DIMENSION.fullmatch(head):
+                names[i] = match[1]
+            elif f"dim: {head.partition(': ')[2]}" in self.heads:  # of members, or of notes
+                self.reasons[i] = "the same as its dimension"
             elif says_no_count(head) and any(map(str.isdigit, "".join(texts))):
                 self.reasons[i] = "no counts"
             elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
@@ -281,7 +287,7 @@ class SheetColumns:
             )
         self._refuse_same(counts)
         self._drop(names, choices)
-        name_blanks(self.columns, names, self.rules)
+        name_blanks(self.columns, names, self.sheet, self.rules.choices.get("blank", ""))
         self._keep_apart(names, counts)
         return self._titled(names, counts, flags, choices)
 

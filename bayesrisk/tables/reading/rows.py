@@ -2,9 +2,8 @@
 
 import itertools
 import re
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, MutableSequence, Sequence
 
-from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import BLANK, DECIMAL, NEGATIVE, key, says_number, total_word
 
@@ -66,14 +65,15 @@ def filled(column: Sequence[str]) -> list[str]:
 
 
 def name_blanks(
-    columns: Sequence[MutableSequence[str]], names: Mapping[int, str], rules: ReadingRules
+    columns: Sequence[MutableSequence[str]], names: Iterable[int], sheet: Sheet, choice: str
 ) -> None:
     """Call blank labels a total where that stands beside each of them, else a label of their own.
 
     The sums of labels say later whether it counts all.
     """
+    rows = [row for _, row in sheet.rows]
     for column in (columns[i] for i in names):
         blank = [p for p, text in enumerate(column) if not text]
-        beside = all(any(total_word(columns[i][p]) == 2 for i in names) for p in blank)
+        beside = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
         for p in blank:
-            column[p] = "Total" if beside or rules.choices.get("blank") == "total" else BLANK
+            column[p] = "Total" if beside or choice == "total" else BLANK

@@ -846,7 +846,7 @@ def test_a_heading_that_begins_all_others_counts_all(tmp_path):
 def test_headings_are_no_tree_where_a_whole_is_missing(tmp_path):
     text = "area,G: Total,G: Asian: Indian,G: White: Irish,G: White\nX,20,12,8,9\nY,30,3,5,7\n"
     said = read_layouts([sheet_of(tmp_path, text)], {})
-    assert variables_of(said)["category 1"] >= {"G: Asian: Indian", "G: White: Irish"}
+    assert variables_of(said)["g"] >= {"G: Asian: Indian", "G: White: Irish"}
 
 
 BLANK = """work,sex,home,n
@@ -1347,3 +1347,45 @@ def test_flags_in_words_are_notes_beside_counts(words, tmp_path):
     assert said.questions[f"marks.{held}"][0] == "note"
     assert said.questions[f"marks.{hidden}"][0] == "withheld"
     assert stated_bounds(said).loc[hidden, ["low", "high"]].tolist() == [4, 4]
+
+
+CENSUS = """GEO_NAME,DIM: Age (in single years) and average age (5),Member ID: Age (in single years) \
+and average age (5),Notes: Age (in single years) and average age (5),\
+Dim: Sex (3): Member ID: [1]: Total - Sex,Dim: Sex (3): Member ID: [2]: Male,\
+Dim: Sex (3): Member ID: [3]: Female
+Alba,Total - Age,1,,103,55,48
+Alba,0 to 98 years,2,,80,40,40
+Alba,99,3,,20,*,8
+Alba,100 years and over,4,,3,3,0
+Alba,Average age,5,,43.5,42.1,44.8
+Bern,Total - Age,1,,200,90,110
+Bern,0 to 98 years,2,,150,70,80
+Bern,99,3,,30,14,16
+Bern,100 years and over,4,,20,6,14
+Bern,Average age,5,,41.5,40.1,42.8
+"""
+
+
+def test_dimensions_and_their_members_are_one_variable_each(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, CENSUS)], {"counts": "exact"})
+    variables = variables_of(said)
+    assert variables.pop("sex") == {"Male", "Female"}
+    assert variables.pop("geo") == {"Alba", "Bern"}
+    ((name, ages),) = variables.items()
+    assert name.startswith("age")
+    assert ages == {"0 to 98 years", "99", "100 years and over"}
+    assert stated_bounds(said).loc["*", ["low", "high"]].tolist() == [12, 12]
+
+
+@pytest.mark.parametrize(
+    ("heads", "name"),
+    [
+        (["Tenure: Owned", "Tenure: Rented", "Tenure: Free"], "tenure"),
+        (["Mode of travel: Bus", "Mode of travel: Car", "Mode of travel: Foot"], "mode of travel"),
+        (["Total: Owned", "Total: Rented", "Total: Free"], "category 1"),
+    ],
+)
+def test_what_all_headings_begin_with_names_their_variable(heads, name, tmp_path):
+    text = f"area,{','.join(heads)}\nAsh,14,25,36\nElm,47,58,69\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {})
+    assert variables_of(said)[name] == {head.partition(": ")[2] for head in heads}
