@@ -16,7 +16,6 @@ from bayesrisk.tables.reading.sheet import PATH, Sheet
 from bayesrisk.tables.reading.texts import POINTS, WHOLE, total_word
 
 _SHORT = 3  # letters of a note that may stand beside a count without brackets
-_BLANK = "(blank)"  # the label of rows without one, where that is a label of its own
 
 
 class Cell(NamedTuple):
@@ -63,28 +62,10 @@ class _SheetCells(SheetColumns):
         every = list(zip(*(self.columns[i] for i in names), strict=True)) if plain else []
         for position, (row, texts) in enumerate(sheet.rows):
             labels: dict[str, str] = {}
-            if every and all(every[position]):
+            if every:
                 labels = dict(zip(names.values(), every[position], strict=True))
             for column, name in names.items() if not labels else ():
-                label = self.columns[column][position]
-                total = choices.get("blank") or any(total_word(t) == 2 for t in texts)
-                if not label and choices.get("blank") == "label":
-                    label = _BLANK
-                elif not label and total:
-                    label = "Total"
-                if not label:
-                    cell = Cell(sheet.name, row, sheet.heads[column], labels, label)
-                    left_out = [
-                        i for i, reason in self.reasons.items() if reason.startswith("blank")
-                    ]
-                    heads = [sheet.heads[i] for i in sorted([*names, *left_out])
-                             if "" in self.row_counts[i]]  # fmt: skip
-                    ignored = " and ".join(f"columns.{head}=ignored" for head in heads)
-                    raise cell.refuse(
-                        f"have a label (blank=above, total or label explains it, {ignored} "
-                        f"{'leaves the column' if len(heads) == 1 else 'leave the columns'} out)"
-                    )
-                labels |= self._label(column, name, label)
+                labels |= self._label(column, name, self.columns[column][position])
             for column, more in counts.items():
                 text, flag = texts[column], next((texts[f] for f in flags[column] if texts[f]), "")
                 if flag:

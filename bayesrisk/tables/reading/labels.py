@@ -165,6 +165,12 @@ def variables(
         nodes = {*children, *itertools.chain(*children.values())}
         settings = {k: v for k, v in choices[name][0].items() if k not in nodes or key(v) != k}
         choices[name] = settings, choices[name][1] | children
+    for inner, paths in nesting.paths.items():  # a tree of labels that are paths now
+        name = nesting.root(inner)
+        settings, tree = choices[name]
+        called = {paths.get(k, k): [paths.get(p, p) for p in parts]
+                  for k, parts in _label_rules(inner, rules)[1].items()}  # fmt: skip
+        choices[name] = settings, called | tree
     coded = CodedLabels([cell.labels for cell in cells], ends)
     evidence, implied = _all_evidence(labels, choices, coded, {})
     if len({cell.file for cell in cells}) > 1:  # a count of all may have a label here, none there
@@ -204,7 +210,8 @@ def _all_evidence(
 
 def _label_rules(name: str, rules: ReadingRules) -> tuple[dict[str, str], dict[str, list[str]]]:
     """Return settings about labels, and the tree of a ``.hrc`` file that one of them names."""
-    inner = {k: v for k, v in rules.section(f"labels.{name}").items() if not k.endswith(".counts")}
+    section = rules.section(f"labels.{name}")
+    inner = {k: v for k, v in section.items() if v == "all" or " | " in v or key(v) == k}
     file = rules.section("labels").get(key(name), "")
     return inner, _hierarchy(Path(file)) if file.endswith(".hrc") else {}
 
@@ -248,7 +255,7 @@ def _evidence(
         return _Evidence(children, top, sums.adding_up(stated)(top[0]))
     parts = top
     if whole and len(top) > 1:  # of nested ages some follow each other and add up
-        ends = _intervals({k: k for k in top if not words[k]})
+        ends = _intervals({k: k for k in top if words[k] < 2})
         parts = _consecutive({k: end for k, end in ends.items() if end})
     evidence = _Evidence(children, totals)
     if not totals:
