@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import PATH, Sheet
-from bayesrisk.tables.reading.texts import SOME, interval, listing, number_range, sex
+from bayesrisk.tables.reading.sheet import Sheet
+from bayesrisk.tables.reading.texts import PATH, SOME, interval, listing, number_range, sex
 
 
 def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:

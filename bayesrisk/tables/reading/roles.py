@@ -29,11 +29,13 @@ from bayesrisk.tables.reading.texts import (
     SHARE,
     WHOLE,
     interval,
+    is_date,
     is_mark,
     key,
     listing,
     noted,
     number_range,
+    sex,
     total_word,
 )
 
@@ -209,6 +211,7 @@ class SheetColumns:
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
         repeated = len({*texts}) < len(texts)
         counted = _COUNT.fullmatch(head) or total_word(head) == 2
+        counted = counted or is_date(head) or sex(head) or interval(head)  # a label of counts
         if (
             (repeated or rising or every)
             and not counted

@@ -16,8 +16,16 @@ from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError, quote
 from bayesrisk.tables.reading.grids import Grid, grid_tables, text_grid, workbook_grids
+from bayesrisk.tables.reading.sections import (
+    LABELS,
+    VARIABLES,
+    section_kind,
+    with_paths,
+    with_variables,
+)
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
+    PATH,
     WHOLE,
     is_date,
     is_mark,
@@ -53,8 +61,6 @@ _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
 }  # fmt: skip
-#: Levels of a tree of labels or headings are apart by this.
-PATH = "!!"
 
 
 class Sheet(NamedTuple):
@@ -308,7 +314,7 @@ def _table(name: str, grid: Grid) -> Sheet:
     backwards = range(len(full) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
     inner = [row for _, row, _, _ in full[first : last + 1]]
-    sections = _sections(inner, heads, labels)
+    sections = section_kind(inner, [d for _, _, _, d in full[first : last + 1]], heads, labels)
     lone = [position for position, row in enumerate(inner) if _filled(row) == 1]
     if (
         lone == [0] and inner[0][0] and not says_number(inner[0][0])
@@ -364,12 +370,17 @@ def _table(name: str, grid: Grid) -> Sheet:
                 f"{name}: row {i}: must be a row of the table, got {quote(_short(row))}; a table "
                 "that begins here needs a file of its own"
             )
-        body.append((i, [section, *row] if sections else row))
+        heading = section or (row[0] if sections == LABELS else "")
+        body.append((i, [heading, *row] if sections else row))
         depths.append(depth)
     head = ["section", *head] if sections else head
+    if sections == VARIABLES:
+        head, body = with_variables(head, body, depths)
+    else:
+        body = with_paths(body, depths, int(bool(sections)))
     used = [bool(head[j]) or any(row[j] for _, row in body) for j in range(len(head))]
     keep = [j for j, use in enumerate(used) if use]
-    body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
+    body = [(i, [row[j] for j in keep]) for i, row in body]
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
     head = [text[:4] if re.fullmatch(rf"{_YEAR}\.0", text) else text for text in head]
@@ -411,10 +422,12 @@ def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int])
     above = rows[start - 1][1] if start else []
     alone = sum(map(bool, above)) == 1
     top = start - 1
-    while alone and top > 0 and sum(map(bool, rows[top - 1][1])) > 1:
-        if any(map(says_number, rows[top - 1][1])):
+    while alone and top > 0 and sum(map(bool, rows[top - 1][1])) != 1:
+        if not all(re.fullmatch(_YEAR, text) for text in rows[top - 1][1] if says_number(text)):
             break
         top -= 1
+    while top < start - 1 and not any(rows[top][1]):
+        top += 1
     if alone and above[0] and top < start - 1:
         return top
     if len(numbers) == len(row) > 1:
@@ -431,45 +444,6 @@ def _without_headings(name: str, number: int, row: Sequence[str]) -> DataError:
         f"{name}: row {number}: must be a row of headings, got {quote(_short(row))}: add a row "
         "that says what the labels and the numbers are"
     )
-
-
-def _sections(
-    rows: Sequence[Sequence[str]], heads: Sequence[Sequence[str]], labels: Sequence[int]
-) -> bool:
-    """Return whether rows of one text are headings of those below, up to the next such row.
-
-    They are if the first row is one, each has rows below it, and either a label stands below two
-    of them, or an empty row before each.
-    """
-    section, section_by_label, repeated, gaps, before = (
-        "",
-        dict[tuple[str, ...], str](),
-        False,
-        True,
-        True,
-    )
-    empty, number = True, 0
-    for row in rows:
-        if not any(row):
-            empty = True
-            continue
-        if row in heads:
-            continue
-        if _filled(row) < 2:
-            if before and section:  # no row below it
-                return False
-            gaps, section, before = gaps and empty, row[0], True
-            number += 1
-            if not section:
-                return False
-        else:
-            if not section:
-                return False
-            texts = tuple(row[j] for j in labels)
-            repeated = repeated or section_by_label.setdefault(texts, section) != section
-            before = False
-        empty = False
-    return number > 1 and not before and (repeated or gaps)
 
 
 def _split_otherwise(text: str, width: int) -> bool:
@@ -664,18 +638,3 @@ def _is_note(row: Sequence[str]) -> bool:
 def _short(row: Sequence[str]) -> str:
     text = ", ".join(filter(None, row))
     return text if len(text) <= 60 else f"{text[:60]}…"
-
-
-def _with_paths(body: Grid, depths: Sequence[int], column: int) -> Grid:
-    """Return rows whose label in a column has before it those that it is indented under."""
-    if len(set(depths)) < 2 or min(depths) != depths[0]:
-        return body
-    path: list[tuple[int, str]] = []
-    rows = []
-    for (i, row), depth in zip(body, depths, strict=True):
-        path = [(d, text) for d, text in path if d < depth]
-        if row[column]:
-            path.append((depth, row[column]))
-        text = PATH.join(text for _, text in path) if row[column] else ""
-        rows.append((i, [*row[:column], text, *row[column + 1 :]]))
-    return rows

@@ -1425,3 +1425,9 @@ def test_what_all_headings_begin_with_names_their_variable(heads, name, tmp_path
     text = f"area,{','.join(heads)}\nAsh,14,25,36\nElm,47,58,69\n"
     said = read_layouts([sheet_of(tmp_path, text)], {})
     assert variables_of(said)[name] == {head.partition(": ")[2] for head in heads}
+
+
+def test_counts_below_a_year_are_no_spelling_of_a_label_by_chance(tmp_path):
+    text = "sex,age,2019,2020\nM,Total,600,650\nF,Total,600,660\nTotal,0-17,200,220\n"
+    said = read_layouts([sheet_of(tmp_path, text + "Total,18+,1000,1090\n")], {})
+    assert variables_of(said)["year"] == {"2019", "2020"}
