@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
@@ -50,7 +51,8 @@ class _SheetCells(SheetColumns):
 
     def cells(self) -> Iterator[Cell]:
         """Yield the cells of the sheet."""
-        names, counts, flags = self.roles()
+        names, counts, flag_columns = self.roles()
+        flags = self._flags_by_count(flag_columns, [*counts])
         sheet, choices = self.sheet, self.rules.choices
         thousands = {i for i in counts if sheet.thousands or UNIT.search(sheet.heads[i])}
         units = {i: 1000 if i in thousands and i not in sheet.persons else 1 for i in counts}
@@ -65,7 +67,7 @@ class _SheetCells(SheetColumns):
             for column, name in names.items() if not labels else ():
                 labels |= self._label(column, name, self.columns[column][position])
             for column, more in counts.items():
-                text, flag = texts[column], next((texts[f] for f in flags if texts[f]), "")
+                text, flag = texts[column], next((texts[f] for f in flags[column] if texts[f]), "")
                 if flag:
                     note = flag if len(flag) <= _SHORT else f"[{flag}]"
                     text = f"{text} {note}" if WHOLE.fullmatch(text) else flag
@@ -81,6 +83,19 @@ class _SheetCells(SheetColumns):
                 yield cell
         if absent:
             yield from self._zeros(list(keys))
+
+    def _flags_by_count(self, flags: Sequence[int], counts: Sequence[int]) -> dict[int, list[int]]:
+        """Return the flags of each column of counts: called as it is, behind it, or of all."""
+        between = any(flags[0] < i < flags[-1] for i in counts) if flags else False
+        words = {i: " ".join(re.findall(r"[\w-]+", self.heads[i])) for i in (*flags, *counts)}
+        results: dict[int, list[int]] = {i: [] for i in counts}
+        for flag in flags:
+            named = [i for i in counts if words[i] and f" {words[i]} " in f" {words[flag]} "]
+            before = [i for i in counts if i < flag] if between else []
+            chosen = [max(named, key=lambda i: len(words[i]))] if named else before[-1:] or counts
+            for i in chosen:
+                results[i].append(flag)
+        return results
 
     def _label(self, column: int, name: str, label: str) -> dict[str, str]:
         """Return a label of rows, or those of a path that its indentation makes."""

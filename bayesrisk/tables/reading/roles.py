@@ -102,11 +102,12 @@ class SheetColumns:
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
         sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
+        positions = [_positions(list(map(key, s.heads))) for s in sheets]
         self.fixed = {
-            i: all(head in map(key, s.heads) for s in sheets)
-            and _constant(row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
+            i: all(one in places for places in positions)
+            and _constant(row[places[one]] for s, places in zip(sheets, positions, strict=True)
                           for _, row in s.rows)
-            for i, head in enumerate(self.heads)
+            for one, i in _positions(self.heads).items()
         }  # fmt: skip
 
     # Evidence about a column.
@@ -298,7 +299,9 @@ class SheetColumns:
         ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
         if not head or not all(t and (is_mark(t) or t in ranges) for t in column):
             return False
-        if not any(any(map(str.isalnum, t)) for t in column) or _COUNT.fullmatch(head):
+        if not any(any(map(str.isalnum, t)) for t in column):
+            return True
+        if _COUNT.fullmatch(head) and self.heads.count(head) == 1:  # else it is a code of labels
             return True
         counts = [
             j for j, other in enumerate(self.columns)
@@ -547,7 +550,10 @@ class SheetColumns:
         heads = [sheet.heads[i] for i in counts]
         file = Path(sheet.name).name + sheet.title[len(sheet.name) :]
         lines.append(f"{file}: {len(sheet.rows)} rows, counts in {listing(heads)}")
-        unused = [f"{cut(sheet.heads[i])} ({r})" for i, r in self.reasons.items() if sheet.heads[i]]
+        unused = [
+            f"{cut(sheet.heads[i]) or f'column {i + 1}'} ({reason})"
+            for i, reason in self.reasons.items() if sheet.heads[i] or reason != "empty"
+        ]  # fmt: skip
         if self.points:
             lines.append("  points part thousands: 1.204 is 1,204")
         if unused:
@@ -578,6 +584,16 @@ class SheetColumns:
 def _free(name: str) -> str:
     """Return a name that no column of results has."""
     return f"{name} label" if _RESERVED.fullmatch(name) else name
+
+
+def _positions(heads: Sequence[str]) -> dict[tuple[str, int], int]:
+    """Return the column of each heading: a code may be called as its label is, *SEX* and *Sex*."""
+    before = Counter[str]()
+    results = dict[tuple[str, int], int]()
+    for i, head in enumerate(heads):
+        results[head, before[head]] = i
+        before[head] += 1
+    return results
 
 
 def _constant(texts: Iterable[str]) -> bool:

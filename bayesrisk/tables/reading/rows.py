@@ -12,6 +12,7 @@ from bayesrisk.tables.reading.texts import (
     DECIMAL,
     NEGATIVE,
     SOME,
+    WHOLE,
     interval,
     key,
     listing,
@@ -24,8 +25,8 @@ from bayesrisk.tables.reading.texts import (
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
-    r"purchasing power|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
-    r"per capita)\b).*"
+    r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
+    r"per capita)\b).*|(.* )?p\d\d?(th)?"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
@@ -60,7 +61,9 @@ def counting_rows(sheet: Sheet) -> Sheet:
 
 def blanks_repeat(columns: Sequence[Sequence[str]]) -> bool:
     """Return whether blanks begin rows, and only the labels above them tell rows apart."""
-    labels = [c for c in columns if c and c[0] and 2 * sum(map(says_number, c)) < len(c)]
+    words = [2 * sum(map(says_number, c)) < len(c) or not any(map(WHOLE.fullmatch, c))
+             for c in columns]  # fmt: skip
+    labels = [c for c, word in zip(columns, words, strict=True) if word and c and c[0]]
     rows = list(zip(*labels, strict=True))
     empty = [[not text for text in row] for row in rows]
     if not any(map(any, empty)) or any(sorted(e, reverse=True) != e or all(e) for e in empty):

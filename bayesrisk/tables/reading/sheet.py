@@ -1,8 +1,9 @@
 """Sheets: headings and rows of a text file, a workbook or a data frame, every cell as text."""
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from bayesrisk._base import validation as check
 from bayesrisk._base.compiling import uncollected
 from bayesrisk._base.disk.text import read_bytes
 from bayesrisk.exceptions import ArgumentError, DataError, quote
-from bayesrisk.tables.reading.grids import Grid, table_starts, text_grid, workbook_grid
+from bayesrisk.tables.reading.grids import Grid, grid_tables, text_grid, workbook_grids
 from bayesrisk.tables.reading.texts import (
     DECIMAL,
     WHOLE,
@@ -48,6 +49,7 @@ _YEAR = r"(?:18|19|20)\d\d"
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
 _NOTE_LENGTH = 1000
+_FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
     "CHARSET=": "a PC-Axis file", "AXIS-VERSION=": "a PC-Axis file", "%PDF": "a PDF",
@@ -59,9 +61,11 @@ PATH = "!!"
 class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
-    ``part`` says which sheet of a workbook it is, ``thousands`` whether a title or a note says that
-    all counts are in units of 1,000. ``persons`` has the columns of such counts with decimals that
-    are written out in persons, and the unit of their last digit.
+    ``part`` says which sheet of a workbook it is, ``tab`` its name, ``others`` those that may be
+    read instead, ``fault`` why it cannot, ``unread`` why others cannot. ``caption`` is its title,
+    ``thousands`` whether a title or a note says that all counts are in units of 1,000. ``persons``
+    has the columns of such counts with decimals that are written out in persons, and the unit of
+    their last digit.
     """
 
     name: str
@@ -71,11 +75,23 @@ class Sheet(NamedTuple):
     part: str = ""
     thousands: bool = False
     persons: Mapping[int, int] = MappingProxyType({})
+    caption: str = ""
+    tab: str = ""
+    others: tuple[tuple[str, Grid], ...] = ()
+    fault: DataError | None = None
+    unread: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """The name of the file, and which sheet of a workbook it is."""
         return self.name + f" ({self.part})" * bool(self.part)
+
+    def refused(self, fault: DataError, advice: str = "") -> DataError:
+        """Return an error about this sheet that names which one of the workbook it is."""
+        sentence = fault.sentence
+        if self.tab and sentence.startswith(self.name) and "(sheet " not in sentence:
+            sentence = f"{self.name} (sheet {self.tab!r}){sentence.removeprefix(self.name)}"
+        return DataError(sentence, advice=fault.advice + advice)
 
 
 def frame_sheets(frames: pd.DataFrame | Sequence[pd.DataFrame]) -> list[Sheet]:
@@ -100,14 +116,14 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     """Return the sheet of a text file or a workbook; of a workbook that with the most counts."""
     raw = read_bytes(file, _BYTES)
     wanted = re.fullmatch(r"(.*)#(\d{1,4})", sheet or "", re.DOTALL)
-    sheet, number = (wanted[1] or None, int(wanted[2])) if wanted else (sheet, 1)
+    sheet, number = (wanted[1] or None, int(wanted[2])) if wanted else (sheet, 0)
     # A name of bytes that are no UTF-8 could not be written into any result.
     name = str(file).encode(errors="backslashreplace").decode()
     if raw[:4] == b"PK\x03\x04" or raw[:4] == b"\xd0\xcf\x11\xe0":
-        grid, title, sheets = workbook_grid(name, raw, sheet)
-        part = f"sheet {title + f'#{number}' * (number > 1)!r}"
-        part += f" of {sheets}; sheet=NAME reads another" * (sheets > 1)
-        return _numbered(name, grid, number, title)._replace(part=part)
+        grids, size = workbook_grids(name, raw, sheet)
+        empty = Sheet(name, [], [], [], others=grids or (("", []),))
+        one = next(workbook_sheets(empty, number))
+        return one._replace(part=one.part + f" of {size}; sheet=NAME reads another" * (size > 1))
     coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = raw.decode(coding)
@@ -123,28 +139,101 @@ def file_sheet(file: Path, sheet: str | None = None) -> Sheet:
     return _numbered(name, text_grid(name, text), number)
 
 
-def _numbered(name: str, grid: Grid, number: int, title: str = "") -> Sheet:
-    """Return one of the tables of a grid, by its number; the others are left out."""
-    starts = [*table_starts(grid), len(grid)]
-    if not 0 < number < len(starts):
-        names = " or ".join(f"#{n}" for n in range(1, len(starts)))
+def workbook_sheets(before: Sheet, number: int = 0) -> Iterator[Sheet]:
+    """Yield the sheets of a workbook after one; those without a table hold the fault."""
+    for position, (tab, grid) in enumerate(before.others, 1):
+        part = f"sheet {tab + f'#{number}' * (number > 1)!r}"
+        try:
+            one = _numbered(before.name, grid, number, tab)
+        except DataError as fault:
+            one = Sheet(before.name, [], [], [], fault=fault)
+        yield one._replace(part=part, tab=tab, others=before.others[position:])
+
+
+def _numbered(name: str, grid: Grid, number: int, tab: str = "") -> Sheet:
+    """Return one of the tables of a grid, by its number; the others are left out.
+
+    Without a number it is the first one that can be read, with those that repeat it.
+    """
+    tables = grid_tables(grid)
+    if number > len(tables):
+        names = " or ".join(f"#{n}" for n in range(1, len(tables) + 1))
         raise ArgumentError(f"sheet must be one of its tables, {names}, got #{number}: {name}")
-    table = _table(name, grid[starts[number - 1] : starts[number]], title)
+    table, chosen, faults = None, {number - 1}, list[DataError]()
+    for position, part in enumerate(tables) if not number else [(number - 1, tables[number - 1])]:
+        try:
+            table = _table(name, part)
+        except DataError as fault:
+            faults.append(fault)
+        else:
+            chosen = {position}
+            break
+    if table is None:
+        raise faults[0]
+    if not number:
+        table, chosen = _with_repeats(name, table, tables, position)
     left = [
-        (grid[first][0], _short(grid[first][1]), f"another table: sheet={title}#{n} reads it")
-        for n, first in enumerate(starts[:-1], 1) if n != number
+        (*next((i, _short(row)) for i, row in part if any(row)),
+         f"another table: sheet={tab}#{n} reads it")
+        for n, part in enumerate(tables, 1) if n - 1 not in chosen
     ]  # fmt: skip
     return table._replace(left=[*table.left, *left])
 
 
-def _table(name: str, grid: Grid, title: str = "") -> Sheet:
+def _with_repeats(
+    name: str, table: Sheet, tables: Sequence[Grid], first: int
+) -> tuple[Sheet, set[int]]:
+    """Return a table with those that repeat its headings and labels, and which ones these are.
+
+    Each has its title as the label of a further variable; where no label is repeated and none has
+    a title, they are one table whose rows stand side by side.
+    """
+    parts = {first: table}
+    for position in range(first + 1, len(tables)):
+        try:
+            other = _table(name, tables[position])
+        except DataError:
+            continue
+        if other.heads == table.heads and _decimals(other) == _decimals(table):
+            parts[position] = other
+    labels = [list(map(tuple, _labels(part))) for part in parts.values()]
+    titles = [part.caption for part in parts.values()]
+    rows = [row for part in parts.values() for row in part.rows]
+    left = [line for part in parts.values() for line in part.left]
+    thousands = any(part.thousands for part in parts.values())
+    if len(parts) < 2 or "section" in table.heads:
+        return table, {first}
+    if len({*titles}) == len(titles) and all(titles) and all(one == labels[0] for one in labels):
+        rows = [(i, [p.caption, *row]) for p in parts.values() for i, row in p.rows]
+        left = [line for line in left if line[1] not in map(_short, zip(titles))]
+        table = table._replace(heads=["section", *table.heads])
+    elif len({*titles}) > 1 or len({*itertools.chain(*labels)}) < len(rows):
+        return table, {first}
+    return table._replace(rows=rows, left=left, thousands=thousands), {*parts}
+
+
+def _labels(table: Sheet) -> list[list[str]]:
+    """Return the labels of the rows of a table: texts of the first column, and words."""
+    columns = [*zip(*(row for _, row in table.rows), strict=True)]
+    words = [
+        j == 0 or 2 * sum(bool(WHOLE.fullmatch(t)) or is_mark(t) for t in column) < len(column)
+        for j, column in enumerate(columns)
+    ]
+    return [[*itertools.compress(row, words)] for _, row in table.rows]
+
+
+def _decimals(table: Sheet) -> set[int]:
+    """Return the columns of a table that have numbers with decimals."""
+    return {j for _, row in table.rows for j, t in enumerate(row) if DECIMAL.fullmatch(t)}
+
+
+def _table(name: str, grid: Grid) -> Sheet:
     """Return the table of a grid.
 
     Titles stand before it: lines of one text, and blocks of rows without a number.  Its headings
     are one row, or several where one fills gaps of that above.  It ends with the last row that has
     a count.
     """
-    place = f" of sheet {title!r}" if title else ""
     units = [(i, _short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = [(i, row) for i, row in grid if not _is_unit(row)]
     rows = [(i, [" ".join(c.split()) for c in row], _depth(row)) for i, row in grid]
@@ -190,23 +279,34 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
         start = _raised(name, [(i, row) for i, row, _, _ in full[: start + 1]], numeric)
     if start is None:
         raise DataError(
-            f"{name}: must hold headings and a column of counts{place}, got none (records of "
+            f"{name}: must hold headings and a column of counts, got none (records of "
             "people are no table: tabulate them, or use audit)"
         )
     labels = [j for j in range(width) if j not in numeric]
     head, first = full[start][1], start + 1
+    columns = [[row[j] for _, row, size, _ in full[start:] if size > 1 and row[j]]
+               for j in range(width)]  # fmt: skip
+    empty = {
+        j for j, c in enumerate(columns) if not c[1:] and not any(map(str.isalnum, "".join(c)))
+    }
     while first < min(start + _MOST_HEADINGS, len(full) - 1):
         row = full[first][1]
         below = {
             j: [r[j] for _, r, _, _ in full[first + 1 :] if r[j] and r != row] for j in numeric
         }
-        if not (joined := _joined(head, row, below)):
+        if not (joined := _joined(head, full[first - 1][1], row, below, empty)):
             break
         head, first = joined, first + 1
     left = units + [
         (i, _short(row), "above the table") for i, row, _, _ in full[:start] if any(row)
     ]
-    heads = [row for _, row, _, _ in full[start:first]] + [head]
+    names = [row for _, row, _, _ in full[start:first]]
+    outside = _beside(names, [row for _, row, _, _ in full[first:]], empty)
+    left += [(full[start][0], f"column {j + 1}", "beside the table") for j in outside]
+    for row in [head, *(row for _, row, _, _ in full[start:])]:
+        for j in (*outside, *empty):
+            row[j] = ""
+    heads = [*names, head]
     backwards = range((legend if legend > first else len(full)) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
     inner = [row for _, row, _, _ in full[first : last + 1]]
@@ -264,24 +364,39 @@ def _table(name: str, grid: Grid, title: str = "") -> Sheet:
         if alone:
             raise DataError(
                 f"{name}: row {i}: must be a row of the table, got {quote(_short(row))}; a table "
-                f"that begins here needs a file of its own{', or sheet=NAME another' * bool(title)}"
+                "that begins here needs a file of its own"
             )
         body.append((i, [section, *row] if sections else row))
         depths.append(depth)
     head = ["section", *head] if sections else head
     used = [bool(head[j]) or any(row[j] for _, row in body) for j in range(len(head))]
     keep = [j for j, use in enumerate(used) if use]
-    gap = used.index(False) if False in used else len(head)
-    if gap and any(head[:gap]) and not any(head[gap:]):  # notes beside the table
-        outside = [j for j in keep if j > gap]
-        left += [(full[start][0], f"column {j + 1}", "beside the table") for j in outside]
-        keep = keep[: len(keep) - len(outside)]
     body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
     head = [text[:4] if re.fullmatch(rf"{_YEAR}\.0", text) else text for text in head]
     titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
-    return Sheet(name, titles, body, left, thousands=thousands)
+    lone = [next(filter(None, row)) for _, row, _, _ in full[:start] if _filled(row) == 1]
+    caption = next((text for text in lone[::-1] if not _NOTE.fullmatch(text)), "")
+    return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
+
+
+def _beside(
+    heads: Sequence[Sequence[str]], rows: Sequence[Sequence[str]], empty: set[int]
+) -> list[int]:
+    """Return the columns beside a table: parted by an empty one, and without its headings.
+
+    They have none at all, or none in the first of several rows of headings and words below.
+    """
+    used, outside = [j for j in range(len(heads[0])) if j not in empty], list[int]()
+    for first, j in pairwise(used):
+        last = next((k for k in range(j, len(heads[0])) if k in empty), len(heads[0]))
+        if j == first + 1 or not any(heads[0][:j]) or any(heads[0][j:last]):
+            continue
+        words = [k for k in range(j, last) if not any(says_number(row[k]) for row in rows)]
+        if not any(row[k] for row in heads for k in range(j, last)) or (words and heads[1:]):
+            outside += range(j, last)
+    return outside
 
 
 def _raised(name: str, rows: Sequence[tuple[int, list[str]]], numeric: set[int]) -> int:
@@ -428,13 +543,17 @@ def _withheld(texts: Sequence[str]) -> bool:
 
 
 def _joined(
-    head: Sequence[str], row: Sequence[str], below: Mapping[int, Sequence[str]]
-) -> list[str]:
+    head: Sequence[str], raw: Sequence[str], row: Sequence[str],
+    below: Mapping[int, Sequence[str]], empty: set[int],
+) -> list[str]:  # fmt: skip
     """Return headings joined with the row below them; empty if that is no row of headings.
 
-    Where counts are below, most texts of a row of headings are others: no numbers, ranges only if
-    those below are numbers, and marks only of letters (M and F) that none of those below is.  It
-    fills gaps of the row above, or has nothing where labels stand below.
+    ``raw`` is the row above as it stands.
+
+    Where counts are below, most texts of a row of headings are others: no numbers but years and
+    numbers in turn, ranges only if those below are numbers, and marks only of letters (M and F)
+    that none of those below is.  It fills gaps of the row above, or has nothing where labels stand
+    below, or has other words above most counts.
     """
     row = [text[:4] if re.fullmatch(rf"{_YEAR}\.0", text) else text for text in row]
     years = [row[j] for j in below]
@@ -442,15 +561,20 @@ def _joined(
     if several and all(re.fullmatch(_YEAR, text) for text in years):  # below what is counted
         return [row[0] or head[0], *row[1:]]
     marks = {text for texts in below.values() for text in texts if is_mark(text)}
-    words = 0
+    spans = len({head[j] for j in below if row[j]}) < sum(bool(row[j]) for j in below)
+    in_turn = _in_turn([row[j] for j in below if WHOLE.fullmatch(row[j])], below, spans=spans)
+    words = list[str]()
+    others = 0
     for j, texts in below.items():
         text = row[j]
         mark = is_mark(text) and (text in marks or not (any(map(str.isalpha, text)) or text == "%"))
         wide = number_range(text) and 2 * sum(bool(WHOLE.fullmatch(t)) for t in texts) < len(texts)
         if text:
             number = WHOLE.fullmatch(text) or DECIMAL.fullmatch(text) or noted(text)
-            words += -1 if number or mark or wide else 1
-    if words <= 0:
+            other = (number and not in_turn) or mark or (wide and not in_turn)
+            others += bool(other)
+            words += [] if other else [text]
+    if len(words) <= others:
         return []
     code = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+|\.[\w-]+)*")
     if all(
@@ -458,21 +582,72 @@ def _joined(
     ):
         return list(row)  # a row of codes, and the row of their labels
     gaps = any(a and not b and c for (a, b), c in zip(pairwise(head), row[1:], strict=True))
-    over_all = words == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
+    over_all = len(words) == len(below) or all(b for a, b in zip(head, row, strict=True) if a)
     # Labels are called here, and words that no count below repeats say what is counted.
-    called = words == len(below) and not any(
+    called = len(words) == len(below) and not any(
         text or not row[j] for j, text in enumerate(head) if j not in below
     )
     called = called and not any(is_mark(row[j]) or row[j] in below[j] for j in below)
-    if not gaps and not called and (row[0] not in ("", head[0]) or not over_all):
+    most = others == 0 or len(words) > max(others, len(below) // 2)
+    apart = (
+        most
+        and len(words) > bool(row[0])
+        and len({*words}) > min(2, len(words) // 2)
+        and not any(row[j] in below[j] for j in below if not (in_turn and WHOLE.fullmatch(row[j])))
+    )
+    if not (gaps or called or apart) and (row[0] not in ("", head[0]) or not over_all):
         return []
     if len({*filter(None, row)}) == 1 < _filled(row):  # it says the same of all
         return list(head)
-    above = list(head)
+    texts = [j for j, text in enumerate(row) if text]
+    if (
+        apart
+        and not row[0]
+        and all(raw[j] for j in texts)
+        and any(raw[j] and not row[j] for j in below)
+    ):
+        return [_wrapped(a, b) for a, b in zip(head, row, strict=True)]
+    joined = _paths(head, row, below, empty)
+    heads = [joined[j] for j in below]
+    return joined if len({*heads}) == len(heads) else _paths(head, row, below, set())
+
+
+def _wrapped(text: str, more: str) -> str:
+    """Return a heading with what stands below it as its second line."""
+    return f"{text[:-1]}{more}" if more and text.endswith("-") else f"{text} {more}".strip()
+
+
+def _in_turn(numbers: Sequence[str], below: Mapping[int, Sequence[str]], *, spans: bool) -> bool:
+    """Return whether numbers are headings: codes with leading zeros, or others below one heading.
+
+    Those are years, or numbers one after another.
+    """
+    several = len(numbers) == len({*numbers}) > 1
+    texts = {text for column in below.values() for text in column}
+    if several and any(re.fullmatch(r"0\d+", text) for text in numbers):
+        return len({*map(len, numbers)}) == 1 and not any(re.fullmatch(r"0\d+", t) for t in texts)
+    if several and spans and all(re.fullmatch(_YEAR, text) for text in numbers):
+        return 2 * sum(bool(re.fullmatch(_YEAR, text)) for text in texts) < len(texts)
+    plain = [int(text) for text in numbers if text.isdecimal() and len(text) < _YEARS_DIGITS]
+    return (
+        spans and len(plain) > _FEW_NUMBERS and plain == [*range(plain[0], plain[0] + len(numbers))]
+    )
+
+
+def _paths(
+    head: Sequence[str], row: Sequence[str], below: Collection[int], empty: set[int]
+) -> list[str]:
+    """Return headings with those below them: a heading reaches to the next, or an empty column."""
+    above, row = list(head), list(row)
     for j in range(1, len(above)):
-        above[j] = above[j] or above[j - 1]
+        above[j] = above[j] or (above[j - 1] if j - 1 not in empty else "")
     headings = {above[j] for j in range(len(row)) if row[j]}
     above = ["" if len(headings) == 1 and text in headings else text for text in above]
+    named = [j for j in below if "" != above[j] != row[j] != ""]
+    coded = [j for j in named if above[j].isdecimal() != row[j].isdecimal()]
+    if all(len({texts[j] for j in coded}) == len(coded) > _FEW_NUMBERS for texts in (above, row)):
+        for j in coded:  # a number of a column beside its name
+            above[j], row[j] = "", row[j] if above[j].isdecimal() else above[j]
     return [
         f"{a}{PATH}{b}" if a and b and a != b else b or a for a, b in zip(above, row, strict=True)
     ]

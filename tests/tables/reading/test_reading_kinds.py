@@ -109,6 +109,7 @@ def variables_of(said):
         # A gap that the row below does not fill makes it no row of headings.
         ("sex,,Cases\nMen,,1-4\nWomen,,7\n", {}, {"sex": {"Men", "Women"}}),
         # Headings without gaps, of which some rows say the same of all; notes after a line.
+        # A column that says the same in all rows is not used, with a heading or without.
         (
             "T 1\n;;Sex;Sex;Sex;Sex\n;;male;male;female;female\n;;Age;Age;Age;Age\n"
             ";;young;old;young;old\n"
@@ -117,7 +118,6 @@ def variables_of(said):
             {},
             {
                 "year": {str(n) for n in range(1980, 1986)},
-                "category": {"Falls"},
                 "sex": {"male", "female"},
                 "category 2": {"young", "old"},
             },
@@ -1389,3 +1389,39 @@ def test_what_all_headings_begin_with_names_their_variable(heads, name, tmp_path
     text = f"area,{','.join(heads)}\nAsh,14,25,36\nElm,47,58,69\n"
     said = read_layouts([sheet_of(tmp_path, text)], {})
     assert variables_of(said)[name] == {head.partition(": ")[2] for head in heads}
+
+
+def test_codes_called_as_their_labels_are_no_counts(tmp_path):
+    head = "SEX,Sex,FREQUENCY,Frequency,DECIMALS,Decimals,OBS_VALUE\n"
+    rows = [("1", "Male", 4), ("2", "Female", 5), ("3", "Persons", 9)]
+    text = "".join(f"{c},{x},A,Zero,0,Zero,{n}\n" for c, x, n in rows)
+    said = read_layouts([sheet_of(tmp_path, head + text)], {}).accepted()
+    assert variables_of(said) == {"sex": {"Male", "Female"}}
+    assert said.cells["stated"].tolist() == ["4", "5", "9"]
+
+
+def test_a_year_at_the_start_of_a_heading_is_no_percentile(tmp_path):
+    text = "CODGEO;LIBGEO;REG;P19_POP;P19_POPH;P19_POPF\n1001;Ars;84;7;3;4\n1002;Bey;84;11;5;6\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {}).accepted()
+    assert said.cells["stated"].tolist() == ["7", "3", "4", "11", "5", "6"]
+    earnings = "area,n,earnings p19,P5\nA,3,700,650\nB,4,800,610\n"
+    said = read_layouts([sheet_of(tmp_path, earnings)], {}).accepted()
+    assert said.cells["stated"].tolist() == ["3", "4"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        'area,Now,"Now, flag",Before,"Before, flag"',  # as a count is called
+        "area,Now,flag,Before,flag",  # behind it
+    ],
+)
+def test_a_flag_belongs_to_its_own_count(tmp_path, head):
+    text = head + "\nA,5,,,c\nB,,c,7,\nC,4,,8,e\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {}).accepted()
+    assert said.cells["stated"].tolist() == ["5", "c", "c", "7", "4", "8 e"]
+
+
+def test_one_flag_belongs_to_all_counts_of_its_row(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, "area,M,F,flag\nA,5,6,\nB,,,c\n")], {}).accepted()
+    assert sorted(said.cells["stated"]) == ["5", "6", "c", "c"]
