@@ -10,9 +10,10 @@ from bayesrisk.tables.reading.texts import cut, key, span
 _WORDS = {
     word: number
     for number, words in {
-        1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight",
-        9: "nine", 10: "ten", 11: "eleven", 12: "twelve", 15: "fifteen", 16: "sixteen", 20: "twenty",
-        25: "twenty-five", 30: "thirty", 50: "fifty", 100: "hundred", 1000: "thousand",
+        1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven",
+        8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve", 15: "fifteen",
+        16: "sixteen", 20: "twenty", 25: "twenty-five", 30: "thirty", 50: "fifty",
+        100: "hundred", 1000: "thousand",
     }.items()
     for word in words.split()
 }  # fmt: skip
