@@ -12,13 +12,13 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_measure, is_period
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
-from bayesrisk.tables.reading.parts import with_parts
 from bayesrisk.tables.reading.rows import (
     blanks_repeat,
     counting_rows,
     filled,
     name_blanks,
     says_no_count,
+    with_parts,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
@@ -28,6 +28,7 @@ from bayesrisk.tables.reading.texts import (
     POINTS,
     SHARE,
     WHOLE,
+    cut,
     interval,
     is_date,
     is_mark,
@@ -576,16 +577,16 @@ class SheetColumns:
         file = Path(sheet.name).name + sheet.title[len(sheet.name) :]
         lines.append(f"{file}: {len(sheet.rows)} rows, counts in {listing(heads)}")
         unused = [
-            f"{sheet.heads[i] or f'column {i + 1}'} ({reason})"
+            f"{cut(sheet.heads[i]) or f'column {i + 1}'} ({reason})"
             for i, reason in self.reasons.items() if sheet.heads[i] or reason != "empty"
         ]  # fmt: skip
         if self.points:
             lines.append("  points part thousands: 1.204 is 1,204")
         if unused:
-            lines.append(f"  not used: {listing(unused)}")
+            lines.append(f"  not used: {listing(unused, 120)}")
         if sheet.left:
-            texts = [f"row {i} {text!r} ({reason})" for i, text, reason in sheet.left]
-            lines.append(f"  left out: {listing(texts, 80)}")
+            texts = [f"row {i} {cut(text, 60)!r} ({reason})" for i, text, reason in sheet.left]
+            lines.append(f"  left out: {listing(texts, 160)}")
         short = {
             i: name if i in choices else _free(CODE.sub("", name).strip() or name)
             for i, name in names.items()

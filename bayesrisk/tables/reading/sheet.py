@@ -56,6 +56,7 @@ _ALONE_NOTE = re.compile(r"\W*((foot)?notes?|(symbol )?legend|key|simbologia)\W*
 _YEAR = r"(?:18|19|20)\d\d"
 _RULE = re.compile(r"[-_=*.]{2,}")  # a line before the notes
 _MOST_HEADINGS = 6  # rows
+_NOTE_LENGTH = 1000
 _FEW_NUMBERS, _YEARS_DIGITS = 3, 4  # of headings that are numbers one after another
 _FORMS = {
     "{": "JSON", **dict.fromkeys(("[[", "[{", '["'), "JSON of an API"), "<": "a web page or XML",
@@ -245,7 +246,8 @@ def _table(name: str, grid: Grid) -> Sheet:
     width = _width([row for _, row, _ in rows])
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
     legends = (p for p, (_, row, _, _) in enumerate(full) if _ALONE_NOTE.fullmatch(" ".join(row)))
-    table_rows = [row for _, row, size, _ in full[: next(legends, None)] if 1 < size <= width]
+    legend = next(legends, len(full))
+    table_rows = [row for _, row, size, _ in full[:legend] if 1 < size <= width]
     every = [row for _, row, size, _ in full if 1 < size <= width]
     numeric = _numeric(table_rows, width) or _numeric(every, width)
 
@@ -311,7 +313,7 @@ def _table(name: str, grid: Grid) -> Sheet:
         for j in (*outside, *empty):
             row[j] = ""
     heads = [*names, head]
-    backwards = range(len(full) - 1, first - 1, -1)
+    backwards = range((legend if legend > first else len(full)) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
     inner = [row for _, row, _, _ in full[first : last + 1]]
     sections = section_kind(inner, [d for _, _, _, d in full[first : last + 1]], heads, labels)
@@ -637,4 +639,4 @@ def _is_note(row: Sequence[str]) -> bool:
 
 def _short(row: Sequence[str]) -> str:
     text = ", ".join(filter(None, row))
-    return text if len(text) <= 60 else f"{text[:60]}…"
+    return text if len(text) <= _NOTE_LENGTH else f"{text[:_NOTE_LENGTH]}…"
