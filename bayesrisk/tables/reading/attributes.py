@@ -31,7 +31,7 @@ _NAME = re.compile(r"\b(names?|navn|namn|naam|nom|label|title|description)\b")
 
 _IDENTIFIER = re.compile(
     r"(.* )?(fips|codes?|id|geoid|geo id|ags|nuts\d?|lsoa|msoa|uid|key|isced|sic|naics|zip|"
-    r"postcode)( \d+)?( .*)?"
+    r"postcode|codgeo)( \d+)?( .*)?|dep|reg"
 )
 _MEMBER = re.compile(r"\bid: ?\[\d+\]", re.IGNORECASE)  # of a label: "Member ID: [2]: Male"
 _PERIOD = re.compile(

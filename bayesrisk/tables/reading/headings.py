@@ -28,6 +28,9 @@ UNIT = re.compile(
     r"[ (\[]*(['’`]000s?\b|\b(in )?(thousands?|1[, ]?000s|tsd\.?|milliers|tausend)\b)[)\]]?",
     re.IGNORECASE,
 )
+UNNAMED, _LONGEST = "category 1", 40
+#: A label of a dimension, as Statistics Canada writes it above a column.
+MEMBER = re.compile(r"dim: (.*?)(?: \(\d+\))?: member id: \[\d+\]: ", re.IGNORECASE)
 #: Labels of those whose age, sex or other label nobody knows.
 _UNKNOWN = re.compile(
     r"unknown|not (stated|known|reported|given)|missing|unbekannt|inconnu|onbekend|okän|desconocid|"
@@ -75,7 +78,8 @@ def wide(
         return {}
     if len(numeric) == 1 and (names or PATH not in sheet.heads[numeric[0]]):
         return {numeric[0]: {}}
-    heads = {i: UNIT.sub("", sheet.heads[i]).strip() or sheet.heads[i] for i in numeric}
+    heads = {i: MEMBER.sub(r"\1: ", sheet.heads[i]) for i in numeric}
+    heads = {i: UNIT.sub("", head).strip() or head for i, head in heads.items()}
     columns = [[row[i] for _, row in sheet.rows] for i in numeric]
     paths = part_paths(list(heads.values()), columns, rules)
     heads |= {numeric[position]: path for position, path in paths.items()}
@@ -104,8 +108,11 @@ def wide(
     if all(len(part) < 2 for part in parts.values()) and not _side_by_side(sheet, parts, kinds):
         parts = {i: part or ["Total"] for i, part in parts.items()}
         options = {heading_kind(p[0], 1) for p in parts.values() if not total_word(p[0])}
-        kind = options.pop() if len(options) == 1 else "category 1"
+        kind = options.pop() if len(options) == 1 else UNNAMED
         kinds, plain = {i: [kind] for i in parts}, {i: [False] for i in parts}
+    called = _prefix([*heads.values()])
+    if called and called not in names.values() and {*itertools.chain(*kinds.values())} == {UNNAMED}:
+        kinds = {i: [called] * len(ks) for i, ks in kinds.items()}
     kinds = _distinct(kinds, parts, rules)
     rules.kinds |= {k for ks in kinds.values() for k in ks}
     return {
@@ -166,6 +173,17 @@ def _parts(heads: Mapping[int, str]) -> dict[int, list[str]]:
         if mark == ": " and (tree := _tree(parts)):
             return tree
     return {i: [head] for i, head in heads.items()}
+
+
+def _prefix(heads: Sequence[str]) -> str:
+    """Return what all headings begin with, if that is the name of a variable; else nothing."""
+    for mark in (PATH, ": "):
+        parts = [head.split(mark) for head in heads]
+        common = [p[0] for p in zip(*(part[:-1] for part in parts), strict=False) if len({*p}) == 1]
+        name = key(common[-1]) if common else ""
+        if name and not (total_word(name) or number_range(name) or len(name) > _LONGEST):
+            return name
+    return ""
 
 
 def _tree(parts: Mapping[int, list[str]]) -> dict[int, list[str]]:

@@ -11,9 +11,15 @@ from typing import NamedTuple
 from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_measure, is_period
 from bayesrisk.tables.reading.grids import FEWER, MOST
-from bayesrisk.tables.reading.headings import UNIT, in_persons, wide
+from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
 from bayesrisk.tables.reading.parts import with_parts
-from bayesrisk.tables.reading.rows import blanks_repeat, counting_rows, filled, says_no_count
+from bayesrisk.tables.reading.rows import (
+    blanks_repeat,
+    counting_rows,
+    filled,
+    name_blanks,
+    says_no_count,
+)
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
@@ -63,7 +69,8 @@ _CODES = 2  # columns of numbers of places at most, beside more columns of count
 _FEW_REPEATS = 4  # of counts that may be the same in rows of one label by chance
 #: A number of a row, or of its series: 17, v1017, 1.1.3.
 _SERIAL = re.compile(r"[A-Za-z]{0,2}\d+(\.\d+)*")
-_LEVEL = re.compile(r"(geograph\w*|geo|area|region(al)?|summary) (level|type)( name)?")
+_LEVEL = re.compile(r"((geograph\w*|geo|area|region(al)?|summary) (level|type)|level)( name)?")
+_DIMENSION = re.compile(r"dim: (.*?)( \(\d+\))?")
 CODE = re.compile(r" ?\b(code|id|name|label)\b( \d+)?")
 
 
@@ -81,10 +88,11 @@ class SheetColumns:
     def __init__(self, sheet: Sheet, sheets: Sequence[Sheet], rules: ReadingRules) -> None:
         self.sheet, self.rules = with_parts(counting_rows(in_persons(sheet)), rules), rules
         sheet = self.sheet
-        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in sheet.heads]
+        plain = [MEMBER.sub("", head) or head for head in sheet.heads]
+        self.heads = [key(re.sub(r"\(\d+ categories\)", "", head)) for head in plain]
         rows = [row for _, row in sheet.rows]
         self.columns = [list(c) for c in zip(*rows, strict=True)] or [[] for _ in self.heads]
-        if blanks_repeat(self.columns):
+        if rules.all.get("blank", "above") == "above" and blanks_repeat(self.columns):
             text = "blank labels are those above them: rows would be equal else"
             rules.ask("blank", "above", text)
         if rules.all.get("blank") == "above":
@@ -93,11 +101,12 @@ class SheetColumns:
         self.reasons: dict[int, str] = {}  # why a column is not used
         #: Whether a column says the same in all rows of all files that have it.
         sheets = sheets if len(sheets) > 1 else [sheet]  # rows that count nobody are left out
+        positions = [_positions(list(map(key, s.heads))) for s in sheets]
         self.fixed = {
-            i: all(head in map(key, s.heads) for s in sheets)
-            and _constant(row[j] for s in sheets for j, h in enumerate(s.heads) if key(h) == head
+            i: all(one in places for places in positions)
+            and _constant(row[places[one]] for s, places in zip(sheets, positions, strict=True)
                           for _, row in s.rows)
-            for i, head in enumerate(self.heads)
+            for one, i in _positions(self.heads).items()
         }  # fmt: skip
 
     # Evidence about a column.
@@ -232,6 +241,10 @@ class SheetColumns:
                 self.reasons[i] = "empty"
             elif _NOTES.fullmatch(head):
                 self.reasons[i] = "notes"
+            elif match := _DIMENSION.fullmatch(head):
+                names[i] = match[1]
+            elif f"dim: {head.partition(': ')[2]}" in self.heads:  # of members, or of notes
+                self.reasons[i] = "the same as its dimension"
             elif says_no_count(head) and any(map(str.isdigit, "".join(texts))):
                 self.reasons[i] = "no counts"
             elif self._flags(head, texts) and all(map(str.isdecimal, texts)):
@@ -275,7 +288,8 @@ class SheetColumns:
             )
         self._refuse_same(counts)
         self._drop(names, choices)
-        self._keep_apart(names, counts, choices)
+        name_blanks(self.columns, names, self.sheet, self.rules.choices.get("blank", ""))
+        self._keep_apart(names, counts)
         return self._titled(names, counts, flags, choices)
 
     def _withheld(self, i: int) -> bool:
@@ -284,7 +298,9 @@ class SheetColumns:
         ranges = {t for t in column if number_range(t) and not WHOLE.fullmatch(t)}
         if not head or not all(t and (is_mark(t) or t in ranges) for t in column):
             return False
-        if not any(any(map(str.isalnum, t)) for t in column) or _COUNT.fullmatch(head):
+        if not any(any(map(str.isalnum, t)) for t in column):
+            return True
+        if _COUNT.fullmatch(head) and self.heads.count(head) == 1:  # else it is a code of labels
             return True
         counts = [
             j for j, other in enumerate(self.columns)
@@ -486,37 +502,43 @@ class SheetColumns:
                     f"got the headings {twice}: call one of them otherwise, or remove it"
                 )
 
-    def _keep_apart(
-        self,
-        names: dict[int, str], counts: Mapping[int, dict[str, str]], choices: Mapping[int, str],
-    ) -> None:  # fmt: skip
-        """Refuse rows of the same labels with other counts, which nothing tells apart."""
-        every = list(zip(*(self.columns[i] for i in names), strict=True))
-        if len({*every}) == len(self.sheet.rows):
+    def _keep_apart(self, names: Mapping[int, str], counts: Mapping[int, dict[str, str]]) -> None:
+        """Tell rows of the same labels apart by their numbers; refuse many with other counts."""
+        every = list(zip(*(self.columns[i] for i in names), strict=True)) or [()] * len(
+            self.sheet.rows
+        )
+        rows: dict[tuple[str, ...], list[int]] = {}
+        for position, labels in enumerate(every):
+            rows.setdefault(labels, []).append(position)
+        twice = {labels: places for labels, places in rows.items() if len(places) > 1}
+        several = sum(map(len, twice.values()))
+        few = _FEW * (several - len(twice)) < len(every)
+        texts = [[row[i] for i in counts] for _, row in self.sheet.rows]
+        other = {
+            labels: b for labels, (a, *rest) in twice.items() for b in rest if texts[a] != texts[b]
+        }
+        if not twice or not (other or (few and names)):
             return
-        times = Counter(every)
-        if names and _FEW * (len(every) - len(times)) < len(every):
-            column = self.columns[max(names)]  # a region, and a place in it of the same name
-            twice = dict.fromkeys(one for one, n in times.items() if n > 1)
-            for position, (number, _) in enumerate(self.sheet.rows):
-                if every[position] in twice:
-                    column[position] += f" (row {number})"
-            several = listing(repr(one[-1]) for one in twice)
-            self.rules.lines.append(f"  {several} in several rows: each by itself, with its row")
-            return
-        first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
-        for position, (number, row) in enumerate(self.sheet.rows):
-            labels = every[position] if every else ()
-            texts = [row[i] for i in counts]
-            other = first.setdefault(labels, (number, texts))
-            if other[1] != texts and all(labels):
-                labelled = quote(", ".join(labels)) if labels else "rows without labels"
-                raise DataError(
-                    f"{self.sheet.name}: rows {other[0]} and {number}: must have different labels "
-                    f"where their counts differ, got {labelled} twice: "
-                    "columns.HEADING=NAME names the column that tells them apart; if none does, "
-                    "call one otherwise"
-                )
+        labels = next(iter(other or twice))
+        a, b = (
+            self.sheet.rows[p][0] for p in (twice[labels][0], other.get(labels, twice[labels][1]))
+        )
+        called = quote(", ".join(labels)) if labels else "rows without labels"
+        choice = self.rules.choices.get("rows", "separate" if 2 * several <= len(every) else "")
+        if not names or not choice:
+            raise DataError(
+                f"{self.sheet.name}: rows {a} and {b}: must have different labels where their "
+                f"counts differ, got {called} twice: columns.HEADING=NAME names the column that "
+                "tells them apart" + "; rows=separate takes each by itself" * bool(names)
+            )
+        text = f"{len(twice)} labels stand in several rows, such as {called} in rows {a} and {b}"
+        if few:
+            self.rules.lines.append(f"  {text}: each by itself, with its row")
+        else:
+            self.rules.ask("rows", "separate", f"{text}: each row of them is by itself")
+        column = self.columns[max(names, key=lambda i: (len({*self.columns[i]}), i))]
+        for p in itertools.chain(*twice.values()):
+            column[p] += f" (row {self.sheet.rows[p][0]})"
 
     def _titled(
         self, names: dict[int, str], counts: dict[int, dict[str, str]], flags: list[int],
@@ -527,7 +549,10 @@ class SheetColumns:
         heads = [sheet.heads[i] for i in counts]
         file = Path(sheet.name).name + sheet.title[len(sheet.name) :]
         lines.append(f"{file}: {len(sheet.rows)} rows, counts in {listing(heads)}")
-        unused = [f"{sheet.heads[i]} ({r})" for i, r in self.reasons.items() if sheet.heads[i]]
+        unused = [
+            f"{sheet.heads[i] or f'column {i + 1}'} ({reason})"
+            for i, reason in self.reasons.items() if sheet.heads[i] or reason != "empty"
+        ]  # fmt: skip
         if self.points:
             lines.append("  points part thousands: 1.204 is 1,204")
         if unused:
@@ -558,6 +583,16 @@ class SheetColumns:
 def _free(name: str) -> str:
     """Return a name that no column of results has."""
     return f"{name} label" if _RESERVED.fullmatch(name) else name
+
+
+def _positions(heads: Sequence[str]) -> dict[tuple[str, int], int]:
+    """Return the column of each heading: a code may be called as its label is, *SEX* and *Sex*."""
+    before = Counter[str]()
+    results = dict[tuple[str, int], int]()
+    for i, head in enumerate(heads):
+        results[head, before[head]] = i
+        before[head] += 1
+    return results
 
 
 def _constant(texts: Iterable[str]) -> bool:

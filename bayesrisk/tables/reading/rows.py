@@ -2,16 +2,24 @@
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, MutableSequence, Sequence
 
 from bayesrisk.tables.reading.sheet import Sheet
-from bayesrisk.tables.reading.texts import DECIMAL, NEGATIVE, WHOLE, key, says_number
+from bayesrisk.tables.reading.texts import (
+    BLANK,
+    DECIMAL,
+    NEGATIVE,
+    WHOLE,
+    key,
+    says_number,
+    total_word,
+)
 
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
-    r"purchasing power|index|uptake|coverage|prevalence|percentile|p\d\d?(th)?|per 1[0 ,]*00|"
-    r"per capita)\b).*"
+    r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
+    r"per capita)\b).*|(.* )?p\d\d?(th)?"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
@@ -68,3 +76,18 @@ def filled(column: Sequence[str]) -> list[str]:
         above = text or above
         texts.append(above)
     return texts
+
+
+def name_blanks(
+    columns: Sequence[MutableSequence[str]], names: Iterable[int], sheet: Sheet, choice: str
+) -> None:
+    """Call blank labels a total where that stands beside each of them, else a label of their own.
+
+    The sums of labels say later whether it counts all.
+    """
+    rows = [row for _, row in sheet.rows]
+    for column in (columns[i] for i in names):
+        blank = [p for p, text in enumerate(column) if not text]
+        beside = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
+        for p in blank:
+            column[p] = "Total" if beside or choice == "total" else BLANK

@@ -25,6 +25,7 @@ _CHOICES = {
     "blank": ("above", "total", "label"),
     "thousands": ("point", "comma"),
     "parts": ("above", "separate"),
+    "rows": ("separate",),
 }
 _SECTIONS = ("counts", "marks", "columns", "labels", *_CHOICES, "sheet")
 _LAWS = (

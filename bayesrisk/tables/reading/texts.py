@@ -49,6 +49,8 @@ SOME = re.compile(
     re.IGNORECASE,
 )
 
+#: The label of rows without one.
+BLANK = "(blank)"
 # Words for a total, in the languages of the statistical offices of Europe and the Commonwealth.
 _WHOM = (
     r"(?:ages?|age ?groups?|age ?bands?|sex(?:es)?|genders?|persons?|people|population|pupils?|"
