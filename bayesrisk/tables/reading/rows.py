@@ -29,6 +29,10 @@ def says_no_count(head: str) -> bool:
     return _NO_COUNT.fullmatch(head) is not None
 
 
+def _rates(text: str) -> bool:
+    return says_no_count(key(text)) or _CHANGE.fullmatch(key(text)) is not None
+
+
 def counting_rows(sheet: Sheet) -> Sheet:
     """Return a sheet without rows of percentages, rates and other numbers that count nobody.
 
@@ -37,16 +41,13 @@ def counting_rows(sheet: Sheet) -> Sheet:
     """
     texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
     changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
-    says_so = {
-        t for t in texts
-        if any(map(str.isalpha, t)) and not t[0].isdigit()
-        and (_NO_COUNT.fullmatch(key(t)) or _CHANGE.fullmatch(key(t)))
-    } if changed else set[str]()  # fmt: skip
-    others = [row for _, row in sheet.rows if says_so.isdisjoint(row)]
+    says_so = {t for t in texts if any(map(str.isalpha, t)) and not t[0].isdigit() and _rates(t)}
+    others = [row for _, row in sheet.rows if says_so.isdisjoint(row)] if changed else []
     whole = [
         j for j, column in enumerate(zip(*others, strict=True))
         if 2 * sum(t in changed for t in column) <= sum(map(says_number, column))
-    ] if says_so else []  # fmt: skip
+        and not _rates(sheet.heads[j])
+    ]  # fmt: skip
     rows_of = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
     labels = says_so.intersection(*[itertools.chain.from_iterable(rows_of)])
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
