@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from bayesrisk.tables.reading.parts import part_paths
+from bayesrisk.tables.reading.rows import part_paths
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import PATH, Sheet
 from bayesrisk.tables.reading.sums import judgement

@@ -15,7 +15,7 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.likelihoods import UNBOUNDED
 from bayesrisk.tables.reading.cells import Cell
 from bayesrisk.tables.reading.nested import REST, Nesting, adds_up
-from bayesrisk.tables.reading.parts import exclusive
+from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import (

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesrisk.tables.reading.cells import Cell
-from bayesrisk.tables.reading.parts import exclusive
+from bayesrisk.tables.reading.rows import exclusive
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sums import CodedLabels, Ends, Groups, LabelSums
 from bayesrisk.tables.reading.texts import (

@@ -12,13 +12,13 @@ from bayesrisk.exceptions import DataError, quote
 from bayesrisk.tables.reading.attributes import attributes, is_identifier, is_measure, is_period
 from bayesrisk.tables.reading.grids import FEWER, MOST
 from bayesrisk.tables.reading.headings import MEMBER, UNIT, in_persons, wide
-from bayesrisk.tables.reading.parts import with_parts
 from bayesrisk.tables.reading.rows import (
     blanks_repeat,
     counting_rows,
     filled,
     name_blanks,
     says_no_count,
+    with_parts,
 )
 from bayesrisk.tables.reading.rules import ReadingRules
 from bayesrisk.tables.reading.sheet import Sheet
