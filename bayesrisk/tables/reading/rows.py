@@ -37,22 +37,27 @@ def says_no_count(head: str) -> bool:
     return _NO_COUNT.fullmatch(head) is not None
 
 
+def _rates(text: str) -> bool:
+    return says_no_count(key(text)) or _CHANGE.fullmatch(key(text)) is not None
+
+
 def counting_rows(sheet: Sheet) -> Sheet:
     """Return a sheet without rows of percentages, rates and other numbers that count nobody.
 
-    Such a row has a label that says so, of which some row has a number with decimals.
+    Such a row has a label that says so, of which some row has a number with decimals in a column
+    that holds whole numbers elsewhere.
     """
     texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
     changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
-    labels = {
-        text
-        for _, row in sheet.rows
-        if not changed.isdisjoint(row)
-        for text in row
-        if any(map(str.isalpha, text))
-        and not text[0].isdigit()
-        and (_NO_COUNT.fullmatch(key(text)) or _CHANGE.fullmatch(key(text)))
-    }
+    says_so = {t for t in texts if any(map(str.isalpha, t)) and not t[0].isdigit() and _rates(t)}
+    plain_rows = [row for _, row in sheet.rows if says_so.isdisjoint(row)] if changed else []
+    whole = [
+        j for j, column in enumerate(zip(*plain_rows, strict=True))
+        if 2 * sum(t in changed for t in column) <= sum(map(says_number, column))
+        and not _rates(sheet.heads[j])
+    ]  # fmt: skip
+    changed_rows = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
+    labels = says_so.intersection(*[itertools.chain.from_iterable(changed_rows)])
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
     if not labels or not rows:
         return sheet

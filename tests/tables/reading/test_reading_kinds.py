@@ -1427,15 +1427,6 @@ def test_what_all_headings_begin_with_names_their_variable(heads, name, tmp_path
     assert variables_of(said)[name] == {head.partition(": ")[2] for head in heads}
 
 
-def test_codes_called_as_their_labels_are_no_counts(tmp_path):
-    head = "SEX,Sex,FREQUENCY,Frequency,DECIMALS,Decimals,OBS_VALUE\n"
-    rows = [("1", "Male", 4), ("2", "Female", 5), ("3", "Persons", 9)]
-    text = "".join(f"{c},{x},A,Zero,0,Zero,{n}\n" for c, x, n in rows)
-    said = read_layouts([sheet_of(tmp_path, head + text)], {}).accepted()
-    assert variables_of(said) == {"sex": {"Male", "Female"}}
-    assert said.cells["stated"].tolist() == ["4", "5", "9"]
-
-
 def test_counts_below_a_year_are_no_spelling_of_a_label_by_chance(tmp_path):
     text = "sex,age,2019,2020\nM,Total,600,650\nF,Total,600,660\nTotal,0-17,200,220\n"
     said = read_layouts([sheet_of(tmp_path, text + "Total,18+,1000,1090\n")], {})
@@ -1449,21 +1440,3 @@ def test_rows_with_neither_all_labels_nor_counts_are_left_out(tmp_path):
     said = read_layouts([sheet_of(tmp_path, f"year,age,region,sex,n\n{rows}")], {}).accepted()
     assert said.cells["stated"].tolist() == ["8", "*", "11", "7", "", "9"]
     assert variables_of(said)["age"] == {"0-4"}
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        'area,Now,"Now, flag",Before,"Before, flag"',  # as a count is called
-        "area,Now,flag,Before,flag",  # behind it
-    ],
-)
-def test_a_flag_belongs_to_its_own_count(tmp_path, head):
-    text = head + "\nA,5,,,c\nB,,c,7,\nC,4,,8,e\n"
-    said = read_layouts([sheet_of(tmp_path, text)], {}).accepted()
-    assert said.cells["stated"].tolist() == ["5", "c", "c", "7", "4", "8 e"]
-
-
-def test_one_flag_belongs_to_all_counts_of_its_row(tmp_path):
-    said = read_layouts([sheet_of(tmp_path, "area,M,F,flag\nA,5,6,\nB,,,c\n")], {}).accepted()
-    assert sorted(said.cells["stated"]) == ["5", "6", "c", "c"]
