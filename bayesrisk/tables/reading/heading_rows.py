@@ -145,11 +145,11 @@ def joined_headings(
         return []
     if len({*filter(None, row)}) == 1 < filled_texts(row):  # it says the same of all
         return list(head)
-    texts = [j for j, text in enumerate(row) if text]
+    columns = [j for j, text in enumerate(row) if text]
     if (
         differs
         and not row[0]
-        and all(raw[j] for j in texts)
+        and all(raw[j] for j in columns)
         and any(raw[j] and not row[j] for j in below)
     ):
         return [_wrapped(a, b) for a, b in zip(head, row, strict=True)]

@@ -212,10 +212,10 @@ class SheetColumns:
         rising = len(plain) > (2 if even else 5) and plain[0] > 999 and plain == sorted({*plain})
         repeated = len({*texts}) < len(texts)
         counted = _COUNT.fullmatch(head) or total_word(head) == 2
-        counted = counted or is_date(head) or sex(head) or interval(head)  # a label of counts
+        label = is_date(head) or bool(sex(head)) or interval(head) is not None  # of counts
         if (
             (repeated or rising or every)
-            and not counted
+            and not (counted or label)
             and any(
                 self.paired(i, j) and not all(map(str.isdecimal, self.columns[j])) for j in words
             )

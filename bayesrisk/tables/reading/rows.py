@@ -97,9 +97,9 @@ def name_blanks(
     rows = [row for _, row in sheet.rows]
     for column in (columns[i] for i in names):
         blank = [p for p, text in enumerate(column) if not text]
-        beside = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
+        totals = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
         for p in blank:
-            column[p] = "Total" if beside or choice == "total" else BLANK
+            column[p] = "Total" if totals or choice == "total" else BLANK
 
 
 def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:

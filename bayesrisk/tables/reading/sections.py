@@ -81,9 +81,9 @@ def _same_total(above: _Section, below: Sequence[_Section], counts: Sequence[int
     rounded = _ROUNDED if above.rows else 0
     equal = 0
     for sums in every:
-        known = [(sums[j], total[j]) for j in sums if total.get(j, 0) > 0]
-        near = all(abs(a - b) * rounded <= b if rounded else a == b for a, b in known)
-        equal += near and sum(math.log2(b) for _, b in known) >= _BITS
+        pairs = [(sums[j], total[j]) for j in sums if total.get(j, 0) > 0]
+        near = all(abs(a - b) * rounded <= b if rounded else a == b for a, b in pairs)
+        equal += near and sum(math.log2(b) for _, b in pairs) >= _BITS
     return equal > 1 and 2 * equal >= len(every)
 
 

@@ -388,8 +388,8 @@ def _table(name: str, grid: Grid) -> Sheet:
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
     head = [text[:4] if re.fullmatch(rf"{YEAR}\.0", text) else text for text in head]
     titles = [_NOTE_MARK.sub("", head[j]).strip() or head[j] for j in keep]
-    lone = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
-    caption = next((text for text in lone[::-1] if not _NOTE.fullmatch(text)), "")
+    titled = [next(filter(None, row)) for _, row, _, _ in full[:start] if filled_texts(row) == 1]
+    caption = next((text for text in titled[::-1] if not _NOTE.fullmatch(text)), "")
     return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
 
 
