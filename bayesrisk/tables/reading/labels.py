@@ -165,11 +165,11 @@ def variables(
         nodes = {*children, *itertools.chain(*children.values())}
         settings = {k: v for k, v in choices[name][0].items() if k not in nodes or key(v) != k}
         choices[name] = settings, choices[name][1] | children
-    for inner, paths in nesting.paths.items():  # a tree of labels that are paths now
-        name = nesting.root(inner)
+    for below, paths in nesting.paths.items():  # a tree of labels that are paths now
+        name = nesting.root(below)
         settings, tree = choices[name]
         called = {paths.get(k, k): [paths.get(p, p) for p in parts]
-                  for k, parts in _label_rules(inner, rules)[1].items()}  # fmt: skip
+                  for k, parts in _label_rules(below, rules)[1].items()}  # fmt: skip
         choices[name] = settings, called | tree
     coded = CodedLabels([cell.labels for cell in cells], ends)
     evidence, implied = _all_evidence(labels, choices, coded, {})

@@ -1,7 +1,7 @@
 """Notes of published tables: how counts were made and what marks stand for, in words."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from bayesrisk.tables.reading.sheet import Sheet
@@ -18,7 +18,7 @@ _WORDS = {
     for word in words.split()
 }  # fmt: skip
 _N = rf"(?:a )?(\d{{1,4}}|{'|'.join(_WORDS)})\b(?! ?%)"
-_LIMITS = {
+_LIMITS: dict[str, Callable[..., tuple[int, int]]] = {
     rf"{_N}, (?:\d, )*\d,? (?:or|and) {_N}": lambda a, b: (a, b),
     rf"(?:between |from )?{_N} ?(?:-|–|—|to|and|through|or) ?{_N}(?! ?(?:or|and) (?:more|over))":
         lambda a, b: (a, b),
