@@ -187,18 +187,18 @@ def _starts(grid: Grid) -> list[int]:
         if not any(texts):
             gap, near = True, False
             continue
-        beside, near = near, True
+        adjacent, near = near, True
         if len(texts) - texts.count("") < 2:
-            if not (block and beside and texts[0]):  # else the name of the labels, below headings
+            if not (block and adjacent and texts[0]):  # else the name of the labels, below headings
                 title, block = (position if title < 0 or block else title), []
             continue
         filled = [text for text in texts[1:] if text]
-        again = counted > 1 and texts[1:] == top[1:] and texts[0] != top[0]  # such as years
-        apart = counted > 1 and (title >= 0 or gap) and not block and len({*filled}) > 1
-        called = apart and (texts[0] == top[0] or _are_years(filled))
+        repeats = counted > 1 and texts[1:] == top[1:] and texts[0] != top[0]  # such as years
+        separate = counted > 1 and (title >= 0 or gap) and not block and len({*filled}) > 1
+        called = separate and (texts[0] == top[0] or _are_years(filled))
         numbers = [j for j, text in enumerate(texts) if text and says_number(text)]
         top = top or texts
-        if again or called or not (numbers or all(map(is_mark, filled))):
+        if repeats or called or not (numbers or all(map(is_mark, filled))):
             block.append(position)
             continue
         if counted > 1 and block:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, MutableSequence, Sequence
 from itertools import pairwise
 
 from bayesrisk.tables.reading.rules import ReadingRules
-from bayesrisk.tables.reading.sheet import PATH, Sheet
+from bayesrisk.tables.reading.sheet import Sheet
 from bayesrisk.tables.reading.texts import (
     BLANK,
     DECIMAL,
     NEGATIVE,
+    PATH,
     SOME,
     WHOLE,
     interval,
@@ -26,7 +27,7 @@ _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
     r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
-    r"per capita)\b).*|(.* )?p\d\d?(th)?"
+    r"per capita|full time equivalents?|ftes?)\b).*|(.* )?p\d\d?(th)?"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
@@ -36,22 +37,27 @@ def says_no_count(head: str) -> bool:
     return _NO_COUNT.fullmatch(head) is not None
 
 
+def _rates(text: str) -> bool:
+    return says_no_count(key(text)) or _CHANGE.fullmatch(key(text)) is not None
+
+
 def counting_rows(sheet: Sheet) -> Sheet:
     """Return a sheet without rows of percentages, rates and other numbers that count nobody.
 
-    Such a row has a label that says so, of which some row has a number with decimals.
+    Such a row has a label that says so, of which some row has a number with decimals in a column
+    that holds whole numbers elsewhere.
     """
     texts = {*itertools.chain.from_iterable(row for _, row in sheet.rows)}
     changed = {t for t in texts if DECIMAL.fullmatch(t) or NEGATIVE.fullmatch(t)}
-    labels = {
-        text
-        for _, row in sheet.rows
-        if not changed.isdisjoint(row)
-        for text in row
-        if any(map(str.isalpha, text))
-        and not text[0].isdigit()
-        and (_NO_COUNT.fullmatch(key(text)) or _CHANGE.fullmatch(key(text)))
-    }
+    says_so = {t for t in texts if any(map(str.isalpha, t)) and not t[0].isdigit() and _rates(t)}
+    plain_rows = [row for _, row in sheet.rows if says_so.isdisjoint(row)] if changed else []
+    whole = [
+        j for j, column in enumerate(zip(*plain_rows, strict=True))
+        if 2 * sum(t in changed for t in column) <= sum(map(says_number, column))
+        and not _rates(sheet.heads[j])
+    ]  # fmt: skip
+    changed_rows = [row for _, row in sheet.rows if any(row[j] in changed for j in whole)]
+    labels = says_so.intersection(*[itertools.chain.from_iterable(changed_rows)])
     rows = [(i, row) for i, row in sheet.rows if labels.isdisjoint(row)]
     if not labels or not rows:
         return sheet
@@ -91,9 +97,9 @@ def name_blanks(
     rows = [row for _, row in sheet.rows]
     for column in (columns[i] for i in names):
         blank = [p for p, text in enumerate(column) if not text]
-        beside = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
+        totals = all(any(total_word(text) == 2 for text in rows[p]) for p in blank)
         for p in blank:
-            column[p] = "Total" if beside or choice == "total" else BLANK
+            column[p] = "Total" if totals or choice == "total" else BLANK
 
 
 def with_parts(sheet: Sheet, rules: ReadingRules) -> Sheet:

@@ -51,6 +51,8 @@ SOME = re.compile(
 
 #: The label of rows without one.
 BLANK = "(blank)"
+#: Levels of a tree of labels or headings are apart by this.
+PATH = "!!"
 # Words for a total, in the languages of the statistical offices of Europe and the Commonwealth.
 _WHOM = (
     r"(?:ages?|age ?groups?|age ?bands?|sex(?:es)?|genders?|persons?|people|population|pupils?|"

@@ -1,7 +1,6 @@
 """Kinds of misreading that random layouts and published files showed, each in a small table."""
 
 import datetime
-import re
 
 import numpy as np
 import openpyxl
@@ -1145,8 +1144,8 @@ def test_many_rows_of_one_label_are_refused_with_a_way_out_that_works(tmp_path):
     with pytest.raises(DataError, match=r"rows 2 and 3: .*'Old' twice.*rows=separate"):
         read_layouts([sheet], {})
     said = read_layouts([sheet], {"rows": "separate"})
-    assert variables_of(said)["kind"] == {f"{k} (row {i})" for k, i in
-                                          [("Old", 2), ("Old", 3), ("New", 4), ("New", 5)]}  # fmt: skip
+    rows = [("Old", 2), ("Old", 3), ("New", 4), ("New", 5)]
+    assert variables_of(said)["kind"] == {f"{k} (row {i})" for k, i in rows}
 
 
 @pytest.mark.parametrize(
@@ -1349,8 +1348,45 @@ def test_flags_in_words_are_notes_beside_counts(words, tmp_path):
     assert stated_bounds(said).loc[hidden, ["low", "high"]].tolist() == [4, 4]
 
 
-CENSUS = """GEO_NAME,DIM: Age (in single years) and average age (5),Member ID: Age (in single years) \
-and average age (5),Notes: Age (in single years) and average age (5),\
+def test_codes_called_as_their_labels_are_no_counts(tmp_path):
+    head = "SEX,Sex,FREQUENCY,Frequency,DECIMALS,Decimals,OBS_VALUE\n"
+    rows = [("1", "Male", 4), ("2", "Female", 5), ("3", "Persons", 9)]
+    text = "".join(f"{c},{x},A,Zero,0,Zero,{n}\n" for c, x, n in rows)
+    said = read_layouts([sheet_of(tmp_path, head + text)], {}).accepted()
+    assert variables_of(said) == {"sex": {"Male", "Female"}}
+    assert said.cells["stated"].tolist() == ["4", "5", "9"]
+
+
+def test_a_year_at_the_start_of_a_heading_is_no_percentile(tmp_path):
+    text = "CODGEO;LIBGEO;REG;P19_POP;P19_POPH;P19_POPF\n1001;Ars;84;7;3;4\n1002;Bey;84;11;5;6\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {}).accepted()
+    assert said.cells["stated"].tolist() == ["7", "3", "4", "11", "5", "6"]
+    earnings = "area,n,earnings p19,P5\nA,3,700,650\nB,4,800,610\n"
+    said = read_layouts([sheet_of(tmp_path, earnings)], {}).accepted()
+    assert said.cells["stated"].tolist() == ["3", "4"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        'area,Now,"Now, flag",Before,"Before, flag"',  # as a count is called
+        "area,Now,flag,Before,flag",  # behind it
+    ],
+)
+def test_a_flag_belongs_to_its_own_count(tmp_path, head):
+    text = head + "\nA,5,,,c\nB,,c,7,\nC,4,,8,e\n"
+    said = read_layouts([sheet_of(tmp_path, text)], {}).accepted()
+    assert said.cells["stated"].tolist() == ["5", "c", "c", "7", "4", "8 e"]
+
+
+def test_one_flag_belongs_to_all_counts_of_its_row(tmp_path):
+    said = read_layouts([sheet_of(tmp_path, "area,M,F,flag\nA,5,6,\nB,,,c\n")], {}).accepted()
+    assert sorted(said.cells["stated"]) == ["5", "6", "c", "c"]
+
+
+CENSUS = """GEO_NAME,DIM: Age (in single years) and average age (5),\
+Member ID: Age (in single years) and average age (5),\
+Notes: Age (in single years) and average age (5),\
 Dim: Sex (3): Member ID: [1]: Total - Sex,Dim: Sex (3): Member ID: [2]: Male,\
 Dim: Sex (3): Member ID: [3]: Female
 Alba,Total - Age,1,,103,55,48
@@ -1391,37 +1427,16 @@ def test_what_all_headings_begin_with_names_their_variable(heads, name, tmp_path
     assert variables_of(said)[name] == {head.partition(": ")[2] for head in heads}
 
 
-def test_codes_called_as_their_labels_are_no_counts(tmp_path):
-    head = "SEX,Sex,FREQUENCY,Frequency,DECIMALS,Decimals,OBS_VALUE\n"
-    rows = [("1", "Male", 4), ("2", "Female", 5), ("3", "Persons", 9)]
-    text = "".join(f"{c},{x},A,Zero,0,Zero,{n}\n" for c, x, n in rows)
-    said = read_layouts([sheet_of(tmp_path, head + text)], {}).accepted()
-    assert variables_of(said) == {"sex": {"Male", "Female"}}
-    assert said.cells["stated"].tolist() == ["4", "5", "9"]
+def test_counts_below_a_year_are_no_spelling_of_a_label_by_chance(tmp_path):
+    text = "sex,age,2019,2020\nM,Total,600,650\nF,Total,600,660\nTotal,0-17,200,220\n"
+    said = read_layouts([sheet_of(tmp_path, text + "Total,18+,1000,1090\n")], {})
+    assert variables_of(said)["year"] == {"2019", "2020"}
 
 
-def test_a_year_at_the_start_of_a_heading_is_no_percentile(tmp_path):
-    text = "CODGEO;LIBGEO;REG;P19_POP;P19_POPH;P19_POPF\n1001;Ars;84;7;3;4\n1002;Bey;84;11;5;6\n"
-    said = read_layouts([sheet_of(tmp_path, text)], {}).accepted()
-    assert said.cells["stated"].tolist() == ["7", "3", "4", "11", "5", "6"]
-    earnings = "area,n,earnings p19,P5\nA,3,700,650\nB,4,800,610\n"
-    said = read_layouts([sheet_of(tmp_path, earnings)], {}).accepted()
-    assert said.cells["stated"].tolist() == ["3", "4"]
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        'area,Now,"Now, flag",Before,"Before, flag"',  # as a count is called
-        "area,Now,flag,Before,flag",  # behind it
-    ],
-)
-def test_a_flag_belongs_to_its_own_count(tmp_path, head):
-    text = head + "\nA,5,,,c\nB,,c,7,\nC,4,,8,e\n"
-    said = read_layouts([sheet_of(tmp_path, text)], {}).accepted()
-    assert said.cells["stated"].tolist() == ["5", "c", "c", "7", "4", "8 e"]
-
-
-def test_one_flag_belongs_to_all_counts_of_its_row(tmp_path):
-    said = read_layouts([sheet_of(tmp_path, "area,M,F,flag\nA,5,6,\nB,,,c\n")], {}).accepted()
-    assert sorted(said.cells["stated"]) == ["5", "6", "c", "c"]
+def test_rows_with_neither_all_labels_nor_counts_are_left_out(tmp_path):
+    text = "Age Group,,M,\n,,M,Male\n0-4,North,M,8\n0-4,South,M,*\n0-4,Both,M,11\n"
+    text += ",,F,\n0-4,North,F,7\n0-4,South,F,\n0-4,Both,F,9\n"
+    rows = "".join(f"2018,{row}\n" for row in text.splitlines())
+    said = read_layouts([sheet_of(tmp_path, f"year,age,region,sex,n\n{rows}")], {}).accepted()
+    assert said.cells["stated"].tolist() == ["8", "*", "11", "7", "", "9"]
+    assert variables_of(said)["age"] == {"0-4"}

@@ -71,3 +71,15 @@ def test_a_heading_reaches_over_empty_columns_that_part_all(tmp_path):
 def test_a_first_row_of_words_or_numbers_is_no_heading(first, tmp_path):
     text = f"Area,Men,Women\n{first}\nB,5,6\nC,6,7\nD,1,1\n"
     assert sheet_of(tmp_path, text).heads == ["Area", "Men", "Women"]
+
+
+def test_a_label_with_a_word_of_rates_is_left_out_only_where_counts_have_decimals(tmp_path):
+    text = (
+        "School,Website,Pupils,Latitude,Change\n"
+        "Ash,a.org/index,12,48.14,-3\nElm,elm.org,15,48.18,2\nOak,oak.org,9,47,-1\n"
+        "Fir,fir.org,7,46.5,4\n"
+    )
+    reading = read([sheet_of(tmp_path, text)], {"columns.Latitude": "ignored"})
+    assert {*reading.cells["stated"]} == {"12", "15", "9", "7"}
+    text = "Year,Kind,n\n2019,Deaths,12\n2019,Rate,3.5\n2020,Deaths,9\n2020,Rate,2\n"
+    assert {*read([sheet_of(tmp_path, text)], {}).cells["stated"]} == {"12", "9"}
