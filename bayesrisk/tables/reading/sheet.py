@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from bayesrisk.tables.reading.texts import (
     is_mark,
     number_range,
     says_number,
+    total_word,
 )
 
 _BYTES = 2**26
@@ -63,7 +64,7 @@ _FORMS = {
 class Sheet(NamedTuple):
     """Headings, and rows with their numbers in the file; rows left out, with the reason.
 
-    ``part`` says which sheet of a workbook it is, ``tab`` its name, ``alternatives`` those that may be
+    ``part`` says which sheet of a workbook it is, ``tab`` its name, ``alternatives`` those to be
     read instead, ``fault`` why it cannot, ``unread`` why others cannot. ``caption`` is its title,
     ``thousands`` whether a title or a note says that all counts are in units of 1,000. ``persons``
     has the columns of such counts with decimals that are written out in persons, and the unit of
@@ -238,6 +239,7 @@ def _table(name: str, grid: Grid) -> Sheet:
     """
     units = [(i, short(row), "what is counted") for i, row in grid if _is_unit(row)]
     grid = [(i, row) for i, row in grid if not _is_unit(row)]
+    grid = _without_margin(grid)
     rows = [(i, [" ".join(c.split()) for c in row], _depth(row)) for i, row in grid]
     width = _width([row for _, row, _ in rows])
     full = [(i, (row + [""] * width)[:width], len(_trimmed(row)), d) for i, row, d in rows]
@@ -309,14 +311,12 @@ def _table(name: str, grid: Grid) -> Sheet:
     backwards = range(len(full) - 1, first - 1, -1)
     last = next((i for i in backwards if stated(full[i][1])), first - 1)
     inner = [row for _, row, _, _ in full[first : last + 1]]
-    sections = _sections(inner, heads, labels)
     lone = [position for position, row in enumerate(inner) if filled_texts(row) == 1]
-    if (
-        lone == [0] and inner[0][0] and not says_number(inner[0][0])
-    ):  # the name of the labels, in a row of its own
+    if lone == [0] and inner[0][0] and not says_number(inner[0][0]):  # the name of the labels
         head, first = [inner[0][0], *head[1:]], first + 1
+    sections = _sections(full[first : last + 1], heads, labels, numeric)
     longest = max((len(row[0]) for _, row, _, _ in full[first : last + 1]), default=0)
-    body, depths, beyond, closed, section = [], [], False, False, ""
+    body, depths, beyond, closed = [], [], False, False
     for position in range(first, len(full)):
         i, row, size, depth = full[position]
         if not any(row):
@@ -332,7 +332,7 @@ def _table(name: str, grid: Grid) -> Sheet:
         if alone and not any(map(str.isalnum, "".join(row))) and position < last:
             continue  # a line between rows
         closed = closed or (position > last and alone and _RULE.fullmatch(row[0]) is not None)
-        aside = position > last and alone and not row[0]  # a source below another column
+        aside = position > last and not row[0]  # a source below another column
         if closed or (aside and not any(says_number(t) or is_mark(t) for t in row if t)):
             left.append((i, short(row), "a note below the table"))
             continue
@@ -358,19 +358,24 @@ def _table(name: str, grid: Grid) -> Sheet:
             left.append((i, short(row), "a note below the table"))
             continue
         if alone and sections and row[0]:
-            section = row[0]
             continue
         if alone:
             raise DataError(
                 f"{name}: row {i}: must be a row of the table, got {quote(short(row))}; a table "
                 "that begins here needs a file of its own"
             )
-        body.append((i, [section, *row] if sections else row))
+        body.append((i, [sections.get(i, ""), *row] if sections else row))
         depths.append(depth)
     head = ["section", *head] if sections else head
+    if sections:
+        head, body = _by_variable(head, body, numeric)
+    else:
+        head, body, depths = _outlined(head, body, depths, numeric)
     used = [bool(head[j]) or any(row[j] for _, row in body) for j in range(len(head))]
     keep = [j for j, use in enumerate(used) if use]
-    body = [(i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(sections))]
+    body = [
+        (i, [row[j] for j in keep]) for i, row in _with_paths(body, depths, int(bool(sections)))
+    ]
     notes = (*full[:start], *(full[i] for i in range(last + 1, len(full))))
     thousands = any(_THOUSANDS.search(text) for _, row, _, _ in notes for text in row)
     head = [text[:4] if re.fullmatch(rf"{YEAR}\.0", text) else text for text in head]
@@ -380,43 +385,111 @@ def _table(name: str, grid: Grid) -> Sheet:
     return Sheet(name, titles, body, left, thousands=thousands, caption=caption)
 
 
-def _sections(
-    rows: Sequence[Sequence[str]], heads: Sequence[Sequence[str]], labels: Sequence[int]
-) -> bool:
-    """Return whether rows of one text are headings of those below, up to the next such row.
+def _without_margin(grid: Grid) -> Grid:
+    """Return rows without columns to the left of all labels; texts there stand in the first one."""
+    firsts = [
+        next(j for j, text in enumerate(row) if text.strip())
+        for _, row in grid
+        if sum(map(bool, map(str.strip, row))) > 1 and any(map(says_number, row))
+    ]
+    first = min(firsts, default=0)
+    if not first:
+        return grid
+    texts = [[text for text in row[: first + 1] if text.strip()] for _, row in grid]
+    labels = [parts[0] if len(parts) == 1 else " ".join(map(str.strip, parts)) for parts in texts]
+    return [(i, [label, *row[first + 1 :]]) for (i, row), label in zip(grid, labels, strict=True)]
 
-    They are if the first row is one, each has rows below it, and either a label stands below two
-    of them, or an empty row before each.
+
+def _sections(
+    rows: Sequence[tuple[int, list[str], int, int]],
+    heads: Sequence[Sequence[str]],
+    labels: Sequence[int], numeric: Collection[int],
+) -> dict[int, str]:  # fmt: skip
+    """Return the headings, rows of one text, of the rows below them by their number; or none.
+
+    Each has rows below it, or another heading above such.  They are no labels without counts if a
+    label stands below two of them, an empty row is before each, the rows below are indented, or
+    those of each add up to the total before the first.
     """
-    section, section_by_label, repeated, gaps, before = (
-        "",
-        dict[tuple[str, ...], str](),
-        False,
-        True,
-        True,
-    )
-    empty, number = True, 0
-    for row in rows:
-        if not any(row):
-            empty = True
+    sections, first_section = dict[int, str](), dict[tuple[str, ...], str]()
+    upper, section, gap, gaps, repeated = "", "", True, True, False
+    above = False  # the row above is a heading
+    depths = list[int](), list[int]()  # of headings, and of rows below them
+    for number, row, _, depth in rows:
+        if not any(row) or row in heads:
+            gap = gap or not any(row)
             continue
-        if row in heads:
-            continue
-        if filled_texts(row) < 2:
-            if before and section:  # no row below it
-                return False
-            gaps, section, before = gaps and empty, row[0], True
-            number += 1
-            if not section:
-                return False
+        alone = filled_texts(row) < 2
+        depths[not alone].append(depth)
+        if alone and not row[0]:
+            return {}
+        if alone:
+            upper = section if above else upper
+            section, gaps = row[0], gaps and (gap or above)
+        elif not section and not total_word(row[0]):
+            return {}
         else:
-            if not section:
-                return False
             texts = tuple(row[j] for j in labels)
-            repeated = repeated or section_by_label.setdefault(texts, section) != section
-            before = False
-        empty = False
-    return number > 1 and not before and (repeated or gaps)
+            sections[number] = f"{upper}{PATH}{section}" if upper else section or row[0]
+            repeated = repeated or first_section.setdefault(texts, section) != section
+        above, gap = alone, False
+    number = len({*sections.values()})
+    indented = depths[0] and max(depths[0]) < min(depths[1], default=0)
+    if number < 2 or above:
+        return {}
+    named = [(sections[i], row) for i, row, _, _ in rows if i in sections]
+    return sections if repeated or gaps or indented or _make_up(named, numeric) else {}
+
+
+def _outlined(
+    head: list[str], body: Grid, depths: list[int], numeric: Collection[int]
+) -> tuple[list[str], Grid, list[int]]:
+    """Return a table each of whose rows has a label in one of several columns: these are its depth.
+
+    What a label is part of stands before it or, as a total, below it.
+    """
+    size = min(numeric, default=0)
+    filled = [[j for j in range(size) if row[j]] for _, row in body]
+    if any(len(places) != 1 for places in filled) or len({*itertools.chain(*filled)}) < 2:
+        return head, body, depths
+    columns = [place for (place,) in filled]
+    name = "/".join(dict.fromkeys(filter(None, head[:size])))
+    rows = [(i, [row[j], *[""] * (size - 1), *row[size:]])
+            for (i, row), j in zip(body, columns, strict=True)]  # fmt: skip
+    head = [name, *[""] * (size - 1), *head[size:]]
+    if columns[0] > min(columns) == columns[-1]:
+        return head, _with_paths(rows[::-1], columns[::-1], 0)[::-1], [0] * len(rows)
+    return head, rows, columns
+
+
+def _by_variable(head: list[str], body: Grid, numeric: Collection[int]) -> tuple[list[str], Grid]:
+    """Return a table whose sections each make up the total before them: each is a variable."""
+    rows = [row for _, row in body]
+    names = list(dict.fromkeys(row[0] for row in rows))
+    if names[0] != rows[0][1] or not _make_up([(row[0], row[1:]) for row in rows], numeric):
+        return head, body
+    total = [
+        (i, [*(row[1] if row[0] == name else names[0] for name in names[1:]), *row[2:]])
+        for i, row in body
+    ]
+    return [*names[1:], *head[2:]], total
+
+
+def _make_up(rows: Sequence[tuple[str, Sequence[str]]], numeric: Collection[int]) -> bool:
+    """Return whether the rows of each section add up to the first row, which is of none.
+
+    They do in some column, and in all columns whose counts are shown.
+    """
+    total, sections = rows[0][1], dict.fromkeys(name for name, _ in rows[1:])
+    columns = [j for j in numeric if WHOLE.fullmatch(total[j])]
+    results = dict[str, set[bool]]()
+    for name, j in itertools.product(sections, columns):
+        texts = [total[j], *(row[j] for section, row in rows[1:] if section == name)]
+        if all(map(WHOLE.fullmatch, texts)):
+            whole, *parts = (int(re.sub(r"\D", "", text)) for text in texts)
+            results.setdefault(name, set()).add(sum(parts) == whole)
+    proved = len(sections) > 1 and rows[0][0] not in sections and len(results) == len(sections)
+    return proved and all(map(all, results.values()))
 
 
 def _split_otherwise(text: str, width: int) -> bool:
