@@ -386,7 +386,7 @@ def _table(name: str, grid: Grid) -> Sheet:
 
 
 def _without_margin(grid: Grid) -> Grid:
-    """Return rows without columns to the left of all labels; texts there stand in the first one."""
+    """Return rows without columns to the left of all labels; a text there stands where none is."""
     firsts = [
         next(j for j, text in enumerate(row) if text.strip())
         for _, row in grid
@@ -395,8 +395,7 @@ def _without_margin(grid: Grid) -> Grid:
     first = min(firsts, default=0)
     if not first:
         return grid
-    texts = [[text for text in row[: first + 1] if text.strip()] for _, row in grid]
-    labels = [parts[0] if len(parts) == 1 else " ".join(map(str.strip, parts)) for parts in texts]
+    labels = [next((t for t in row[first::-1] if t.strip()), "") for _, row in grid]
     return [(i, [label, *row[first + 1 :]]) for (i, row), label in zip(grid, labels, strict=True)]
 
 
