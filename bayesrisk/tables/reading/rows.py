@@ -25,8 +25,8 @@ from bayesrisk.tables.reading.texts import (
 _NO_COUNT = re.compile(
     r".*((?<![\d ]) ?%|\b(percent(age)?s?|pct|rates?|ratio|share|proportion|mean|median|"
     r"average (age|income|price|rent|wage|salary|earnings|score|size|length|cost)|"
-    r"purchasing power|index|uptake|coverage|prevalence|percentile|per 1[0 ,]*00|"
-    r"per capita)\b).*|(.* )?p\d\d?(th)?"
+    r"full[- ]time equivalents?|fte|purchasing power|index|uptake|coverage|prevalence|percentile|"
+    r"per 1[0 ,]*00|per capita)\b).*|(.* )?p\d\d?(th)?"
 )
 _CHANGE = re.compile(r".*\b(increase|decrease|change|difference|net|balance)\b.*")
 
