@@ -126,9 +126,8 @@ def _document(
             for cell in range(len(table.cells))
         ],
         "asked": [
-            {"level": level, "table": name, "cell": table.cells[cell],
-             "sets": label_sets(schema, {n: w[cell] for n, w in table.factors.items()})}
-            for (level, name), table in workload.tables.items()
+            {"level": level, "sets": label_sets(schema, {n: w[cell] for n, w in table.factors.items()})}
+            for (level, _), table in workload.tables.items()
             for cell in range(len(table.cells))
         ],
         "limits": {},
